@@ -8,6 +8,7 @@ import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import type { ResourceStore } from "../config/resources/store.ts";
 import { restartRequired } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
+import { digestOfPem } from "../tls/tls-check.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./follower.ts";
 
@@ -116,8 +117,8 @@ export class ConfigFollower implements Follower {
     let rejection: Rejection | undefined;
     try {
       loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
-      if (loaded.ok) await this.#host.apply(this.#generation + 1, loaded.configuration);
-      else rejection = this.#explain(loaded);
+      rejection = loaded.ok ? this.#expired(loaded) : this.#explain(loaded);
+      if (loaded.ok && rejection === undefined) await this.#host.apply(this.#generation + 1, loaded.configuration);
     } catch (error) {
       const message = messageOf(error);
       rejection = { message, inputs: loaded?.inputs, outside: true, deadly: error instanceof WorkersDied };
@@ -139,6 +140,21 @@ export class ConfigFollower implements Follower {
     // An unreadable file or a URL may become readable without a change of any watched file.
     const outside = [...inputs.files.values()].includes(UNKNOWN) || urls.some((url) => !inUse.has(url));
     return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside };
+  }
+
+  /** A certificate that has expired does not replace one that may be valid. One that is in effect holds up no other change. */
+  #expired({ warnings, inputs }: Loaded): Rejection | undefined {
+    const expired = warnings.filter(({ expiredCertificate }) => expiredCertificate !== undefined);
+    if (expired.length === 0) return undefined;
+    const listeners = this.#inEffect?.configuration.frame.binds.flatMap((bind) => bind.listeners) ?? [];
+    const certificates = listeners.flatMap(({ tls }) =>
+      tls === undefined ? [] : [tls, ...(tls.otherCertificates ?? [])],
+    );
+    const inEffect = new Set(certificates.map(({ cert }) => digestOfPem(cert)));
+    const others = expired.filter(({ expiredCertificate = "" }) => !inEffect.has(expiredCertificate));
+    if (others.length === 0) return undefined;
+    const diagnostics = others.map((each) => ({ ...each, severity: "error" as const }));
+    return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside: false };
   }
 
   #accept(loaded: Loaded): void {

@@ -5,6 +5,8 @@ import type { CertificateAndKey } from "./tls-settings.ts";
 export interface ServerIdentity {
   readonly cert: string | string[];
   readonly key: string | string[];
+  /** OCSP response, DER in base64. */
+  readonly ocspStaple?: string | undefined;
 }
 
 interface Known {
@@ -35,7 +37,9 @@ export class CertificateChoice {
     const key = chosen.map((each) => this.#known.indexOf(each)).join(" ");
     let identity = this.#identities.get(key);
     if (identity === undefined) {
-      identity = { cert: chosen.map(({ pair }) => pair.cert), key: chosen.map(({ pair }) => pair.key) };
+      // Node asks for the response before OpenSSL has chosen among several certificates.
+      const ocspStaple = chosen.length === 1 ? chosen[0]?.pair.ocspStaple : undefined;
+      identity = { cert: chosen.map(({ pair }) => pair.cert), key: chosen.map(({ pair }) => pair.key), ocspStaple };
       this.#identities.set(key, identity);
     }
     return identity;

@@ -3,23 +3,75 @@
  * with a field name instead of a failed handshake for every client. Called by the configuration (main thread) only; workers
  * trust what has passed here.
  */
-import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { createHash, createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import type { ServerIdentity } from "./certificate-choice.ts";
 import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
-import type { TlsServer } from "./tls-settings.ts";
+import type { CertificateAndKey, TlsServer } from "./tls-settings.ts";
 import { serverContext } from "./tls-terminator.ts";
 import { issuerProblem, readIssuer } from "./x509/issuer.ts";
 import { mintLeaf } from "./x509/leaf.ts";
+import { type OcspStaple, readOcspStaple } from "./x509/ocsp.ts";
 
 /** What is wrong with a server's TLS, and in which field; `suite` is an index into `cipherSuites`. */
 export interface TlsProblem {
-  readonly field: "cert" | "key" | "clientCa" | "minVersion" | "cipherSuites" | undefined;
+  readonly field: "cert" | "key" | "ocspStaple" | "clientCa" | "minVersion" | "cipherSuites" | undefined;
   readonly suite?: number;
   /** The field is one of this entry of `otherCertificates`. */
   readonly other?: number;
   readonly message: string;
+}
+
+/** Clients reject what has expired; connections can be accepted all the same. */
+export interface TlsExpiry extends TlsProblem {
+  /** Of the certificate, by `digestOfPem`; undefined = it is something else that has expired. */
+  readonly certificate?: string;
+}
+
+/** What has expired of a listener's TLS that `checkTlsServer` finds usable; `now` in milliseconds. */
+export function findExpired(tls: TlsServer, now: number): readonly TlsExpiry[] {
+  if (tls.dynamicCa !== undefined) return [];
+  const pairs: readonly CertificateAndKey[] = [tls, ...(tls.otherCertificates ?? [])];
+  return pairs.flatMap(({ cert, ocspStaple }, i) => {
+    const certificate = new X509Certificate(cert);
+    const place = i === 0 ? {} : { other: i - 1 };
+    const expired: TlsExpiry[] = [];
+    if (certificate.validToDate.getTime() <= now)
+      expired.push({
+        ...place,
+        field: "cert",
+        message: `the certificate expired at ${certificate.validToDate.toISOString()}, clients will reject it; renew it`,
+        certificate: digestOfPem(cert),
+      });
+    const expires = ocspStaple === undefined ? now + 1 : stapleOf(ocspStaple, certificate).expires;
+    if (expires <= now)
+      expired.push({
+        ...place,
+        field: "ocspStaple",
+        message: `the OCSP response expired at ${new Date(expires).toISOString()} and is not sent; fetch it again`,
+      });
+    return expired;
+  });
+}
+
+/** Tells certificate files apart. */
+export function digestOfPem(cert: string): string {
+  return createHash("sha256").update(cert).digest("base64");
+}
+
+function stapleOf(base64: string, certificate: X509Certificate): OcspStaple {
+  return readOcspStaple(Buffer.from(base64, "base64"), certificate);
+}
+
+function stapleProblem({ ocspStaple }: CertificateAndKey, certificate: X509Certificate): TlsProblem | undefined {
+  if (ocspStaple === undefined) return undefined;
+  try {
+    stapleOf(ocspStaple, certificate);
+    return undefined;
+  } catch (error) {
+    return { field: "ocspStaple", message: `the OCSP response cannot be used: ${messageOf(error)}` };
+  }
 }
 
 /**
@@ -43,8 +95,12 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   const mismatch = pairProblem(certificate, key);
   if (mismatch !== undefined) return mismatch;
   if (certificate === undefined || key === undefined) return undefined;
+  const unusable = stapleProblem(tls, certificate);
+  if (unusable !== undefined) return unusable;
   for (const [other, pair] of (tls.otherCertificates ?? []).entries()) {
-    const problem = pairProblem(readCertificate(pair.cert), readKey(pair.key)) ?? contextProblem(tls, pair);
+    const leaf = readCertificate(pair.cert);
+    const problem =
+      pairProblem(leaf, readKey(pair.key)) ?? contextProblem(tls, pair) ?? (leaf && stapleProblem(pair, leaf));
     if (problem !== undefined) return { ...problem, other };
   }
   if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)

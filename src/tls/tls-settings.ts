@@ -6,6 +6,7 @@ export type KeyExchangeGroup = "X25519" | "P-256" | "P-384" | "X25519_MLKEM768";
 export interface TlsServer {
   readonly cert: string;
   readonly key: string;
+  readonly ocspStaple?: string | undefined;
   /**
    * Further certificates. A client gets one that is valid for the server name it asks for, of a key type that it supports; where
    * several are, the first in the order of `cert`, then these.
@@ -34,6 +35,8 @@ export interface CertificateAndKey {
   /** The server's certificate first, then the chain. */
   readonly cert: string;
   readonly key: string;
+  /** OCSP response about the certificate, DER in base64, which clients that ask for it get until it expires. */
+  readonly ocspStaple?: string | undefined;
 }
 
 /** How long a listener keeps the certificates that its CA has signed, in each worker. */

@@ -61,17 +61,34 @@ export class TestCa implements Disposable {
     return this.#sign(names[0] ?? "", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`, key);
   }
 
+  /** The same, expired a day ago. */
+  issueExpired(...names: string[]): Identity {
+    return this.#sign(names[0] ?? "", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`, "P-256", -1);
+  }
+
+  /** The path of an OCSP response that calls a certificate good or revoked, for a day. */
+  staple({ certFile }: Pick<Identity, "certFile">, state: "good" | "revoked" = "good"): string {
+    const serial = execFileSync("openssl", ["x509", "-in", certFile, "-noout", "-serial"], { encoding: "utf8" });
+    const [index, response] = [`${certFile}.${state}.index`, `${certFile}.${state}.ocsp`];
+    const since = state === "revoked" ? "260101000000Z" : "";
+    const number = serial.trim().replace("serial=", "");
+    writeFileSync(index, `${state === "good" ? "V" : "R"}\t991231235959Z\t${since}\t${number}\tunknown\t/CN=any\n`);
+    const signer = ["-CA", this.certFile, "-rsigner", this.certFile, "-rkey", this.keyFile, "-issuer", this.certFile];
+    openssl("ocsp", "-index", index, ...signer, "-cert", certFile, "-ndays", "1", "-noverify", "-respout", response);
+    return response;
+  }
+
   /** A CA below this one, without an identifier of its key. */
   issueCa(name: string): Identity {
     return this.#sign(name, "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n");
   }
 
-  #sign(name: string, extensions: string, key: KeyKind = "P-256"): Identity {
+  #sign(name: string, extensions: string, key: KeyKind = "P-256", days = 2): Identity {
     const base = join(this.folder, String(this.#issued++));
     const [certFile, keyFile, requestFile] = [`${base}.pem`, `${base}.key`, `${base}.csr`];
     openssl("req", ...newKey(key), "-subj", `/CN=${name}`, "-keyout", keyFile, "-out", requestFile);
     writeFileSync(`${base}.ext`, extensions);
-    const signer = ["-CA", this.certFile, "-CAkey", this.keyFile, "-CAcreateserial", "-days", "2"];
+    const signer = ["-CA", this.certFile, "-CAkey", this.keyFile, "-CAcreateserial", "-days", String(days)];
     openssl("x509", "-req", "-in", requestFile, ...signer, "-extfile", `${base}.ext`, "-out", certFile);
     return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8"), certFile, keyFile };
   }

@@ -13,6 +13,8 @@ export interface Diagnostic {
   readonly expected?: string;
   /** What was probably meant. */
   readonly suggestion?: string;
+  /** A digest of the certificate that has expired, by `digestOfPem`: it may stay in effect, but may not come into effect by a reload. */
+  readonly expiredCertificate?: string;
   /** The line of the text, for people; absent when it might show a secret. */
   readonly source?: string;
 }

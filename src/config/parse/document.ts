@@ -19,7 +19,7 @@ const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
 
 /** A diagnostic without its place. */
-export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion"> & {
+export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "expiredCertificate"> & {
   readonly warning?: boolean;
   readonly note?: boolean;
   /** A warning about what is valid. A configuration with errors goes without: what is left of it looks odd for another reason. */
@@ -140,6 +140,7 @@ export class ConfigDocument {
       message: this.#withoutValues(problem.message),
       ...(problem.expected !== undefined && { expected: this.#withoutValues(problem.expected) }),
       ...(problem.suggestion !== undefined && { suggestion: this.#withoutValues(problem.suggestion) }),
+      ...(problem.expiredCertificate !== undefined && { expiredCertificate: problem.expiredCertificate }),
       ...(showSource && column <= MAX_SOURCE && !SECRET_LINE.test(source) && { source: source.slice(0, MAX_SOURCE) }),
     });
   }

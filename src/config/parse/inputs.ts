@@ -37,7 +37,7 @@ export function isReadOnce(path: string): boolean {
 /** Reads the files of one load, each once, and remembers what was in them. */
 export class InputReader {
   readonly #files = new Map<string, string>();
-  readonly #texts = new Map<string, () => string>();
+  readonly #contents = new Map<string, () => Buffer>();
   readonly #hash = createHash("sha256");
 
   /** Adds a text that is in no file. */
@@ -47,12 +47,17 @@ export class InputReader {
 
   /** The text of a file. Throws an Error whose message is the reason why it cannot be read, in words. */
   readText(path: string): string {
-    return this.#textOf(path)();
+    return toText(this.readBytes(path));
+  }
+
+  /** As `readText`, for what is no text. */
+  readBytes(path: string): Buffer {
+    return this.#contentOf(path)();
   }
 
   /** Whether there is such a file. One that is missing is an input too: its appearance changes what is read. */
   exists(path: string): boolean {
-    this.#textOf(path);
+    this.#contentOf(path);
     return this.#files.get(path) !== ABSENT;
   }
 
@@ -60,13 +65,13 @@ export class InputReader {
     return { files: new Map(this.#files), hash: this.#hash.copy().digest("hex") };
   }
 
-  #textOf(path: string): () => string {
-    const known = this.#texts.get(path) ?? this.#read(path);
-    this.#texts.set(path, known);
+  #contentOf(path: string): () => Buffer {
+    const known = this.#contents.get(path) ?? this.#read(path);
+    this.#contents.set(path, known);
     return known;
   }
 
-  #read(path: string): () => string {
+  #read(path: string): () => Buffer {
     const { digest, bytes, error } = readInput(path);
     if (!isReadOnce(path)) this.#files.set(path, digest);
     if (bytes === undefined)
@@ -74,7 +79,7 @@ export class InputReader {
         throw error;
       };
     this.#hash.update(bytes);
-    return () => toText(bytes);
+    return () => bytes;
   }
 }
 

@@ -3,6 +3,15 @@ import { gatewayPolicies } from "./policies.ts";
 import { route, tcpRoute } from "./routes.ts";
 import { cipherSuites, hostname, keyExchangeGroups, objectName, port, tlsVersion } from "./scalars.ts";
 
+const ocspStaple = z
+  .string()
+  .optional()
+  .describe(
+    "Path of an OCSP response about the certificate (DER, as `openssl ocsp -respout` writes it). Clients that ask for it get it " +
+      "in the handshake until it expires. Not with `mode: dynamicCa`, and not sent to clients for whose server name there are " +
+      "certificates of several types of keys.",
+  );
+
 export const tlsServer = z
   .strictObject({
     mode: z
@@ -17,11 +26,13 @@ export const tlsServer = z
       .string()
       .describe("Path of the certificate chain (PEM), relative to this file. `~/` is the home directory."),
     key: z.string().describe("Path of the private key (PEM)."),
+    ocspStaple,
     otherCertificates: z
       .array(
         z.strictObject({
           cert: z.string().describe("Path of the certificate chain (PEM)."),
           key: z.string().describe("Path of the private key (PEM)."),
+          ocspStaple,
         }),
       )
       .optional()

@@ -1,6 +1,6 @@
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import { checkTlsServer, type TlsProblem } from "../../tls/tls-check.ts";
+import { checkTlsServer, findExpired, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
 import { adviseOnRoutes } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
@@ -106,7 +106,12 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
   const version = (text: string | undefined) => (text === "TLS_V1_3" ? "TLSv1.3" : "TLSv1.2");
   const cert = context.sources.readFile([...path, "cert"], input.cert);
   const key = context.sources.readFile([...path, "key"], input.key);
+  const stapleOf = (place: Path, file: string | undefined): { ocspStaple?: string } => {
+    const response = file === undefined ? undefined : context.sources.readBytes([...place, "ocspStaple"], file);
+    return response === undefined ? {} : { ocspStaple: response.toString("base64") };
+  };
   const others = (input.otherCertificates ?? []).map((other, i) => ({
+    ...stapleOf([...path, "otherCertificates", i], other.ocspStaple),
     cert: context.sources.readFile([...path, "otherCertificates", i, "cert"], other.cert) ?? "",
     key: context.sources.readFile([...path, "otherCertificates", i, "key"], other.key) ?? "",
   }));
@@ -114,6 +119,7 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
   const tls: TlsServer = {
     cert: cert ?? "",
     key: key ?? "",
+    ...stapleOf(path, input.ocspStaple),
     ...(others.length > 0 && { otherCertificates: others }),
     ...(clientCa !== undefined && { clientCa }),
     ...(input.clientCertificates === "optional" && { clientCertificates: "optional" as const }),
@@ -129,6 +135,10 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
       message:
         "cannot be set with mode: dynamicCa, which asks for no client certificates; remove it, or use mode: static",
     });
+  if (input.mode === "dynamicCa" && input.ocspStaple !== undefined)
+    context.report([...path, "ocspStaple"], {
+      message: "cannot be set with mode: dynamicCa, whose certificates name no responder; remove it",
+    });
   if (input.mode === "dynamicCa" && others.length > 0)
     context.report([...path, "otherCertificates"], {
       message: "cannot be set with mode: dynamicCa, which signs a certificate for each server name; remove it",
@@ -141,12 +151,20 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
   if (problem !== undefined) context.report([...path, ...locate(problem)], { message: problem.message });
+  else
+    for (const { certificate, ...expiry } of findExpired(tls, Date.now()))
+      context.report([...path, ...locate(expiry)], {
+        message: expiry.message,
+        warning: true,
+        ...(certificate !== undefined && { expiredCertificate: certificate }),
+      });
   return tls;
 }
 
 const TLS_FIELDS = {
   cert: ["cert"],
   key: ["key"],
+  ocspStaple: ["ocspStaple"],
   clientCa: ["root"],
   minVersion: ["minTLSVersion"],
   cipherSuites: ["cipherSuites"],

@@ -13,6 +13,8 @@ export interface Sources {
   withoutDiagnostics(): Sources;
   /** The text of a file; undefined when it cannot be read. */
   readFile(path: Path, name: string): string | undefined;
+  /** As `readFile`, for a file that is no text. */
+  readBytes(path: Path, name: string): Buffer | undefined;
   /** What has been fetched; undefined when it is yet to be, or when it could not be. */
   readUrl(path: Path, url: string): string | undefined;
   /** The text that `source` stands for; undefined as for files and URLs. */
@@ -47,13 +49,21 @@ export class FileSources implements Sources {
   }
 
   readFile(path: Path, name: string): string | undefined {
+    return this.#find(path, name, (found) => this.#reader.readText(found));
+  }
+
+  readBytes(path: Path, name: string): Buffer | undefined {
+    return this.#find(path, name, (found) => this.#reader.readBytes(found));
+  }
+
+  #find<T>(path: Path, name: string, read: (found: string) => T): T | undefined {
     const home = this.#home;
     const expanded = home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
     const beside = resolve(this.#folder, expanded);
     const fallback = resolve(expanded);
     const found = this.#reader.exists(beside) ? beside : fallback;
     try {
-      return this.#reader.readText(found);
+      return read(found);
     } catch (error) {
       const reason = messageOf(error);
       const nowhere = beside !== fallback && !this.#reader.exists(found);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { Duplex } from "node:stream";
 import { after, before, suite, test } from "node:test";
 import { connect } from "node:tls";
@@ -232,6 +232,70 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     assert.match(
       text,
       /gateway\.yaml:\d+:\d+: error: binds\[0\]\.listeners\[0\]\.tls\.key: the private key does not belong/,
+    );
+  });
+
+  test("a certificate that has expired takes the place of none by a reload, and holds up no change where it serves", async () => {
+    const [served, another] = [ca.issueExpired("one.host.example"), ca.issueExpired("one.host.example")];
+    // A start has nothing better.
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", served)));
+    assert.match(JSON.stringify(gateway.lines) + gateway.stderr, /warn.*tls\.cert: the certificate expired at/);
+    assert.equal(
+      await gateway.reconfigure(bind(listener("one", "one.host.example", served, { body: "two" }))),
+      "applied",
+    );
+    assert.equal(await gateway.reconfigure(bind(listener("one", "one.host.example", another))), "refused");
+    const refused =
+      /error: binds\[0\]\.listeners\[0\]\.tls\.cert: the certificate expired at 20[^,]*, clients will reject/;
+    assert.match(JSON.stringify(gateway.lines) + gateway.stderr, refused);
+    assert.equal((await get(gateway.port(), "one.host.example", { rejectUnauthorized: false })).body, "two");
+  });
+
+  test("certificate files that change are used for new connections; open ones go on", async () => {
+    const [cert, key] = [`${ca.folder}/served.pem`, `${ca.folder}/served.key`];
+    const put = async (identity: Identity): Promise<void> => {
+      // Between the two writes they do not match, which a reload in that moment refuses.
+      await Promise.all([writeFile(cert, identity.cert), writeFile(key, identity.key)]);
+    };
+    await put(one);
+    const files = { ...one, certFile: cert, keyFile: key };
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", files)));
+    const options = { ...trusted(), servername: "one.host.example" };
+    const { peer, socket } = await tlsConnect(gateway.port(), options);
+    const serial = socket.getPeerCertificate().serialNumber;
+    await put(ca.issue("one.host.example"));
+    await gateway.until(() => gateway.lines.some(({ message }) => message === "configuration reloaded"), "the reload");
+    const next = await tlsConnect(gateway.port(), options);
+    assert.notEqual(next.socket.getPeerCertificate().serialNumber, serial);
+    next.socket.destroy();
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    assert.equal((await peer.message()).body, "one");
+    peer.socket.destroy();
+  });
+
+  test("clients that ask for the state of the certificate get the CA's answer", async () => {
+    const [rsa, ecdsa] = [ca.issueWith("rsa:2048", "two.host.example"), ca.issue("three.host.example")];
+    const second = { cert: ecdsa.certFile, key: ecdsa.keyFile, ocspStaple: ca.staple(ecdsa) };
+    const ocspStaple = ca.staple(rsa);
+    const first = listener("all", "*.host.example", rsa, { tls: { ocspStaple, otherCertificates: [second] } });
+    await using gateway = await LocalGateway.start(bind(first));
+    const stapleFor = async (servername: string, options: object = {}): Promise<Buffer | null> => {
+      const socket = connect({
+        ...trusted(),
+        host: "127.0.0.1",
+        port: gateway.port(),
+        servername,
+        requestOCSP: true,
+        ...options,
+      });
+      const [[response]] = await Promise.all([once(socket, "OCSPResponse"), once(socket, "secureConnect")]);
+      socket.destroy();
+      return response;
+    };
+    assert.deepEqual(await stapleFor("two.host.example"), await readFile(ocspStaple));
+    assert.deepEqual(
+      await stapleFor("three.host.example", { maxVersion: "TLSv1.2" }),
+      await readFile(second.ocspStaple),
     );
   });
 

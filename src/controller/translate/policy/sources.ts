@@ -38,6 +38,11 @@ export class ObjectSources implements Sources {
     return undefined;
   }
 
+  readBytes(path: Path, name: string): Buffer | undefined {
+    const text = this.readFile(path, name);
+    return text === undefined ? undefined : Buffer.from(text);
+  }
+
   readUrl(path: Path, url: string): string | undefined {
     if (!this.urls.includes(url)) this.urls.push(url);
     const document = this.#read.get("FetchedDocument", url)?.document;
