@@ -104,7 +104,6 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     if (connectionWindow > DEFAULT_WINDOW) this.#writer.windowUpdate(0, connectionWindow - DEFAULT_WINDOW);
   }
 
-  /** Open streams. */
   get streamCount(): number {
     return this.#streams.size;
   }
@@ -113,7 +112,6 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     return this.#streams.all();
   }
 
-  /** Frames of heads and data. */
   get #framesSent(): number {
     return this.#headsSent + this.#sending.frames;
   }
@@ -539,6 +537,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   writeReset(stream: Http2Stream, code: number): void {
     this.#writeResetFrame(stream.id, code);
     this.#streams.remember(stream.id);
+    // The role finds out that a request is malformed; that is the peer's doing as well (CVE-2025-8671).
+    if (code === PROTOCOL_ERROR && this.#role === "server") this.#count("resets", this.#streamsEnded);
   }
 
   #writeResetFrame(id: number, code: number): void {
