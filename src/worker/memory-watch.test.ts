@@ -40,9 +40,10 @@ test("pressure begins when the share is resident, and ends below 95 % of it", ()
 
 test("memory that was freed but stays resident is no pressure", () => {
   const process = new TestProcess();
-  assert.equal(process.sample(950, [300, 199]), false);
-  assert.equal(process.sample(950, [300, 200]), true);
-  assert.equal(process.sample(950, [300, 199]), false);
+  assert.equal(process.sample(950, [200, 199]), false);
+  assert.equal(process.sample(950, [200, 200]), true);
+  assert.equal(process.sample(950, [200, 100]), true);
+  assert.equal(process.sample(950, [200, 99]), false);
 });
 
 test("workers collect garbage before that, less and less often while it does not help", () => {

@@ -102,7 +102,7 @@ export const settings = z
     overload: z
       .strictObject({
         maxEventLoopLag: duration
-          .prefault("1s")
+          .prefault("2s")
           .describe(
             "How late the event loop of a worker may be. Twice in a row, and the worker turns a growing share of new requests away until the lag has halved. 0s: off.",
           ),
@@ -118,9 +118,9 @@ export const settings = z
           .number()
           .min(0)
           .max(1)
-          .default(0.9)
+          .default(0.85)
           .describe(
-            "Share of `memoryLimit` that may be resident, at least half of the limit being in use by workers, before no worker takes new requests and connections. 0: off.",
+            "Share of `memoryLimit` that may be resident, without mapped files, before no worker takes new requests and connections. Memory that was freed does not count, even if the system has not got it back. 0: off.",
           ),
         memoryLimit: z
           .int()

@@ -86,8 +86,7 @@ export class Overload {
   /** Share of requests to turn away because of the lag. */
   #shed = 0;
   #lateSamples = 0;
-  /** The reason why nothing new is taken. */
-  #full: "heap" | "memory" | undefined;
+  #heapFull = false;
   #sampledAt: number;
   /** Until the next measurement. */
   #requestsLeft = REQUESTS_PER_MEASUREMENT;
@@ -124,8 +123,9 @@ export class Overload {
   /** Throws TG_OVERLOADED for a request that is turned away. Called for each request. */
   admitRequest(): void {
     if (--this.#requestsLeft <= 0) this.#measureMemory();
-    if (this.#full === undefined && this.#shed === 0) return;
-    const reason = this.#full ?? "lag";
+    const full = this.#whatIsFull();
+    if (full === undefined && this.#shed === 0) return;
+    const reason = full ?? "lag";
     if (reason === "lag" && this.#system.random() >= this.#shed) return;
     this.#states[reason].requests.count++;
     throw new GatewayError("TG_OVERLOADED", WHY[reason], undefined, { headers: RETRY_AFTER });
@@ -133,10 +133,17 @@ export class Overload {
 
   /** False: the connection, or the session of UDP, has to be closed. Lag alone does not close any. */
   admitConnection(): boolean {
-    if (this.#full === undefined) return true;
-    const { connections } = this.#states[this.#full];
+    const full = this.#whatIsFull();
+    if (full === undefined) return true;
+    const { connections } = this.#states[full];
     if (connections !== undefined) connections.count++;
     return false;
+  }
+
+  /** The memory of the process cannot wait for the next sample. */
+  #whatIsFull(): "heap" | "memory" | undefined {
+    if (this.#heapFull) return "heap";
+    return this.#pressure.active ? "memory" : undefined;
   }
 
   /** Called every `SAMPLE_MS`, as far as the thread gets to it. */
@@ -169,14 +176,12 @@ export class Overload {
       this.#collections = collections;
       this.#collect();
     }
-    const heapFull = this.#isHeapFull();
+    this.#heapFull = this.#isHeapFull();
     const { used, limit, external } = this.#system.heap();
     this.#requestsLeft = used < limit * FILLING ? REQUESTS_PER_MEASUREMENT : REQUESTS_WHEN_FILLING;
     this.#pressure.hold(this.#worker, used + external);
-    const short = this.#pressure.active;
-    this.#full = heapFull ? "heap" : short ? "memory" : undefined;
-    this.#note("heap", heapFull, { used: mebibytes(used), limit: mebibytes(limit) });
-    this.#note("memory", short, {});
+    this.#note("heap", this.#heapFull, { used: mebibytes(used), limit: mebibytes(limit) });
+    this.#note("memory", this.#pressure.active, {});
   }
 
   /** Garbage does not count, and V8 leaves it for long: before a state begins, and while it lasts, it is collected. */
