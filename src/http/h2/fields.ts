@@ -27,7 +27,11 @@ export function requestStart(
   scheme: "http" | "https",
   trailersAccepted: boolean,
 ): string[] {
-  const start = [":method", method, ":scheme", scheme, ":path", path + search];
+  const target = path + search;
+  // One literal for the call of gRPC: a list that grows is allocated twice.
+  if (trailersAccepted && authority !== "")
+    return [":method", method, ":scheme", scheme, ":path", target, ":authority", authority, "te", "trailers"];
+  const start = [":method", method, ":scheme", scheme, ":path", target];
   if (authority !== "") start.push(":authority", authority);
   if (trailersAccepted) start.push("te", "trailers");
   return start;

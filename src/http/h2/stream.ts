@@ -4,6 +4,8 @@ import type { Sender } from "./send-queue.ts";
 /** Bytes that a stream keeps because they cannot be sent yet; from there on its sender has to wait. */
 const QUEUE_LIMIT = 64 * 1024;
 const NO_FIELDS: readonly string[] = [];
+/** What most streams keep and hold: one list for all of them. */
+const NOTHING: never[] = [];
 
 /** The connection of a stream, as far as the stream uses it. */
 export interface StreamLink {
@@ -56,15 +58,15 @@ export abstract class Http2Stream implements Sender {
   uncredited = 0;
   #touched = false;
   #link: StreamLink | undefined;
-  #kept: Buffer[] = [];
+  #kept: Buffer[] = NOTHING;
   #keptBytes = 0;
   #endsAfterKept = false;
   #trailers: readonly string[] = NO_FIELDS;
   #waitsForRoom = false;
   #paused = false;
-  #held: Buffer[] = [];
+  #held: Buffer[] = NOTHING;
   /** Behind the data that is held: trailers, or more than one section from a peer that breaks the protocol. */
-  #heldSections: FieldSection[] = [];
+  #heldSections: FieldSection[] = NOTHING;
   #endHeld = false;
   #resetAfterEnd = false;
   #resetCode = 0;
@@ -106,7 +108,7 @@ export abstract class Http2Stream implements Sender {
     if (link === undefined || this.over || this.localEnded) return true;
     const at = this.#keptBytes === 0 ? link.writeData(this, buffer, from, to) : from;
     if (at < to) {
-      this.#kept.push(Buffer.from(buffer.subarray(at, to)));
+      this.#kept = withLast(this.#kept, Buffer.from(buffer.subarray(at, to)));
       this.#keptBytes += to - at;
       if (this.sendWindow > 0) link.waitForTurn(this);
     }
@@ -189,7 +191,7 @@ export abstract class Http2Stream implements Sender {
   /** `section` may be kept where `holds` says so, until then it is valid during the call. */
   receiveHeaders(section: FieldSection, endStream: boolean): void {
     if (endStream) this.peerEnded = true;
-    if (this.holds) this.#heldSections.push(section);
+    if (this.holds) this.#heldSections = withLast(this.#heldSections, section);
     else if (!this.#handOver(section, endStream)) return;
     if (endStream) this.#receivedEnd();
   }
@@ -197,7 +199,7 @@ export abstract class Http2Stream implements Sender {
   /** Returns whether the role has got the data; else it is held. */
   receiveData(buffer: Buffer, from: number, to: number): boolean {
     if (this.#paused || this.holds) {
-      this.#held.push(Buffer.from(buffer.subarray(from, to)));
+      this.#held = withLast(this.#held, Buffer.from(buffer.subarray(from, to)));
       return false;
     }
     this.#take(buffer, from, to);
@@ -365,7 +367,7 @@ export abstract class Http2Stream implements Sender {
   }
 
   #dropKept(): void {
-    this.#kept = [];
+    this.#kept = NOTHING;
     this.#keptBytes = 0;
     this.#endsAfterKept = false;
   }
@@ -373,9 +375,16 @@ export abstract class Http2Stream implements Sender {
   /** No event follows. What is held will not be taken any more: the connection's window gets it back. */
   #drop(): void {
     this.#silent = true;
-    this.#held = [];
-    this.#heldSections = [];
+    this.#held = NOTHING;
+    this.#heldSections = NOTHING;
     this.#endHeld = false;
     if (this.uncredited > 0) this.#link?.credit(this, this.uncredited);
   }
+}
+
+/** The list, unless it is empty and may be shared, with `item` at its end. */
+function withLast<Item>(list: Item[], item: Item): Item[] {
+  if (list.length === 0) return [item];
+  list.push(item);
+  return list;
 }

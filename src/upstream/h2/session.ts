@@ -121,7 +121,8 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     events: UpstreamEvents,
   ): UpstreamStream {
     const stream = new UpstreamStream(this, method, length === 0, events);
-    this.#connection.open(stream, start, headers, length === 0);
+    if (!this.#connection.open(stream, start, headers, length === 0))
+      throw new TypeError("a session without room cannot send a request");
     // The next one would be beyond the last id (RFC 9113 5.1.1).
     if (stream.id + 2 > MAX_STREAM_ID) this.#retire();
     return stream;

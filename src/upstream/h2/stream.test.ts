@@ -12,6 +12,7 @@ import type { UpstreamStream } from "./stream.ts";
 /** The caller of one exchange, who notes what comes. */
 class Caller implements UpstreamEvents {
   stream: UpstreamStream | undefined;
+  answered = false;
   bytes = 0;
   batches = 0;
   /** How it ended. */
@@ -21,7 +22,10 @@ class Caller implements UpstreamEvents {
   onPiece: () => void = () => {};
 
   onInformational(): void {}
-  onResponse(): void {}
+
+  onResponse(): void {
+    this.answered = true;
+  }
 
   onResponseBody(_buffer: Buffer, from: number, to: number): void {
     this.bytes += to - from;
@@ -52,6 +56,8 @@ interface Exchange extends AsyncDisposable {
   readonly session: UpstreamSession;
   /** The server's side. */
   readonly served: ServerHttp2Stream;
+  /** Another exchange without a body, on the same connection. */
+  again(): Promise<Pick<Exchange, "caller" | "served">>;
 }
 
 /** A request on its way, of which the server has the head. */
@@ -70,16 +76,20 @@ async function exchange(length: number): Promise<Exchange> {
     onClose: opened.reject,
   });
   const session = await opened.promise;
-  const caller = new Caller();
   const fields = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
-  caller.stream = session.send(fields, [], "POST", length, caller);
-  const [served] = (await once(server, "stream")) as [ServerHttp2Stream];
-  served.on("error", () => {});
+  const open = async (length: number): Promise<Pick<Exchange, "caller" | "served">> => {
+    const caller = new Caller();
+    caller.stream = session.send(fields, [], "POST", length, caller);
+    const [served] = (await once(server, "stream")) as [ServerHttp2Stream];
+    served.on("error", () => {});
+    return { caller, served };
+  };
+  const { caller, served } = await open(length);
   const dispose = async (): Promise<void> => {
     session.abort("the test is over");
     await new Promise((resolve) => server.close(resolve));
   };
-  return { caller, session, served, [Symbol.asyncDispose]: dispose };
+  return { caller, session, served, again: () => open(0), [Symbol.asyncDispose]: dispose };
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -147,4 +157,69 @@ test("a caller that throws loses its exchange; others on the connection go on", 
   await until(() => caller.fault !== undefined);
   await until(() => session.streams === 0);
   assert.deepEqual([String(caller.fault), caller.end, session.failure], ["Error: a mistake", "", undefined]);
+});
+
+test("a caller may give up in the middle of what it is given; the connection serves on", async () => {
+  await using x = await exchange(0);
+  const { caller, session, served } = x;
+  caller.onPiece = () => caller.stream?.destroy();
+  served.respond({ ":status": 200 });
+  // More than one frame, so that some of what a read brings comes after the end.
+  served.end(Buffer.alloc(60_000));
+  await until(() => session.streams === 0);
+  assert.deepEqual([caller.end, caller.fault], ["", undefined]);
+  assert.ok(caller.bytes > 0 && caller.bytes < 60_000);
+  const next = await x.again();
+  next.served.respond({ ":status": 200 });
+  next.served.end("whole");
+  await until(() => next.caller.end === "complete");
+  assert.equal(next.caller.bytes, 5);
+});
+
+test("what callers gave up without taking it does not count against the connection's window", async () => {
+  await using x = await exchange(0);
+  const window = 256 * 1024;
+  // More of them than the window of the connection has room for.
+  for (let i = 0; i < 110; i++) {
+    const { caller, served } = i === 0 ? x : await x.again();
+    caller.stream?.pause();
+    served.respond({ ":status": 200 });
+    await new Promise<void>((sent) => served.write(Buffer.alloc(window), () => sent()));
+    await until(() => caller.answered);
+    assert.equal(caller.bytes, 0);
+    caller.stream?.destroy();
+    await once(served, "close");
+  }
+  const { caller, served } = await x.again();
+  served.respond({ ":status": 200 });
+  served.end(Buffer.alloc(1_000_000));
+  await until(() => caller.end === "complete");
+  assert.equal(caller.bytes, 1_000_000);
+});
+
+test("a body that is longer or shorter than its Content-Length is a failure, and so is one where none may be", async () => {
+  await using x = await exchange(0);
+  const problem = async (headers: Record<string, string | number>, body: string): Promise<string> => {
+    const { caller, served } = await x.again();
+    // The server of Node sends what it is told to.
+    served.respond(headers);
+    served.end(body);
+    await until(() => caller.end !== "");
+    return caller.end;
+  };
+  const ok = { ":status": 200 };
+  assert.match(await problem({ ...ok, "content-length": 5 }, "hello!"), /longer than its Content-Length/);
+  assert.match(await problem({ ...ok, "content-length": 5 }, "hell"), /shorter than its Content-Length/);
+  assert.equal(await problem({ ...ok, "content-length": 5 }, "hello"), "complete");
+  assert.equal(x.session.failure, undefined);
+});
+
+test("a server that ends a connection for a mistake of its own is said to have made it", async () => {
+  await using x = await exchange(0);
+  const { caller, served } = x;
+  served.respond({ ":status": 200 });
+  await until(() => caller.batches > 0);
+  served.session?.goaway(2);
+  await until(() => caller.end !== "");
+  assert.equal(caller.end, "the upstream ended the connection: INTERNAL_ERROR");
 });

@@ -1,6 +1,6 @@
 import { ResponseHead } from "../../http/h1/parse-head.ts";
 import { readResponse, readTrailers } from "../../http/h2/fields.ts";
-import { CANCEL, errorName, PROTOCOL_ERROR } from "../../http/h2/frames.ts";
+import { CANCEL, errorName, NO_ERROR, PROTOCOL_ERROR } from "../../http/h2/frames.ts";
 import type { FieldSection } from "../../http/h2/hpack/decoder.ts";
 import { Http2Stream } from "../../http/h2/stream.ts";
 import { type HeaderList, removeHeader } from "../../http/message.ts";
@@ -121,18 +121,18 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     else if (this.#state === "tunnel")
       // The other direction goes on until the client ends it.
       this.#events.onResponseEnd(NO_HEADERS);
-    else if (this.#state === "body") {
-      this.#state = "done";
-      // A server that has answered before it got the whole request is not sent the rest.
-      if (!this.#requestDone) this.reset(CANCEL);
-      this.#events.onResponseEnd(this.#trailers);
-    }
+    else if (this.#state === "body") this.#complete();
   }
 
   onReset(_code: number, message: string): void {
     this.#blocked = false;
     if (this.#session.speaksHttp1) this.refused = true;
     const { resetByPeer } = this;
+    // Servers of Node may do that in the place of an END_STREAM for which the window has no room.
+    if (resetByPeer === NO_ERROR && this.#state === "body" && this.#left === 0) {
+      this.#complete();
+      return;
+    }
     this.#fail(resetByPeer === undefined ? message : `the upstream reset the stream: ${errorName(resetByPeer)}`);
   }
 
@@ -188,6 +188,13 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     if (!endStream) this.#refuse("a second head, or trailers that do not end it");
     else if (typeof trailers === "string") this.#refuse(trailers);
     else this.#trailers = trailers;
+  }
+
+  #complete(): void {
+    this.#state = "done";
+    // A server that has answered before it got the whole request is not sent the rest.
+    if (!this.#requestDone) this.reset(CANCEL);
+    this.#events.onResponseEnd(this.#trailers);
   }
 
   #heard(): void {

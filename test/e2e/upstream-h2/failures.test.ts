@@ -192,6 +192,21 @@ test("a complete response is delivered, however the server ends the stream or th
   client.socket.destroy();
 });
 
+test("a body that has all of its Content-Length is whole, also when NO_ERROR comes in the place of its end", async () => {
+  await using server = await rawServer(async (frames) => {
+    const { stream } = await frames.next(HEADERS);
+    frames.respond(stream, { "content-length": "5" });
+    frames.send(DATA, 0, stream, Buffer.from("whole"));
+    frames.reset(stream, NO_ERROR);
+    await frames.peer.closed();
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal((await client.message()).body, "whole");
+  assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 0);
+  client.socket.destroy();
+});
+
 test("a server that answers before the end of the request gets a CANCEL in the place of the rest", async () => {
   await using server = await rawServer(async (frames) => {
     const { stream } = await frames.next(HEADERS);
