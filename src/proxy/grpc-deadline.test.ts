@@ -29,6 +29,17 @@ test("of others goes on what is left, never more than was given and never less t
   }
 });
 
+test("a deadline beyond what a timer can hold does not pass at once", async () => {
+  let passed = false;
+  const deadline = GrpcDeadline.of(["grpc-timeout", "99999999H"], performance.now(), () => {
+    passed = true;
+  });
+  // Node.js would run such a timer after 1 ms.
+  await new Promise((resolve) => setTimeout(resolve, 2));
+  deadline?.stop();
+  assert.equal(passed, false);
+});
+
 test("two deadlines are as bad as a malformed one", () => {
   for (const headers of [
     ["grpc-timeout", "1S", "grpc-timeout", "1S"],

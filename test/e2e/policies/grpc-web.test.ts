@@ -6,6 +6,7 @@ import { Metadata, type ServerDuplexStream } from "@grpc/grpc-js";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { H2Server } from "../upstream-h2/support.ts";
 
 type Chat = ServerDuplexStream<Buffer, Uint8Array>;
 
@@ -109,6 +110,19 @@ test("the backend sees a gRPC call with the client's metadata; the client sees m
   assert.match(answer.frames[0] ?? "", /^trailers (.*\r\n)*x-last: two\r\n/);
 });
 
+test("the request is one that servers of gRPC insist on", async () => {
+  let seen: IncomingHttpHeaders = {};
+  using server = await H2Server.start((stream, headers) => {
+    seen = headers;
+    stream.respond({ ":status": 200, "content-type": "application/grpc", "grpc-status": "0" }, { endStream: true });
+  });
+  await using gateway = await gatewayTo(server.port);
+  await call(gateway.port(), "Say", TEXT, framed("hello").toString("base64"));
+  assert.deepEqual([seen[":method"], seen["content-type"], seen.te], ["POST", "application/grpc+proto", "trailers"]);
+  // That of the base64 would be wrong.
+  assert.equal(seen["content-length"], undefined);
+});
+
 for (const type of [BINARY, TEXT])
   test(`${type}: each message of a stream arrives before the next one is sent`, async () => {
     let chat: Chat | undefined;
@@ -142,7 +156,7 @@ test("failed calls have their status in the head: of the backend, and of the gat
   });
   const failed = await call(gateway.port(), "Fail", TEXT, framed("x").toString("base64"));
   assert.deepEqual([failed.status, failed.headers["grpc-status"], failed.frames], [200, "5", []]);
-  assert.equal(failed.headers["content-type"], TEXT);
+  assert.deepEqual([failed.headers["content-type"], failed.headers["content-length"]], [TEXT, "0"]);
   const denied = await call(gateway.port(), "No", BINARY, framed("x"));
   assert.deepEqual([denied.status, denied.headers["grpc-status"], denied.frames], [200, "7", []]);
   assert.equal(denied.headers["content-type"], BINARY);

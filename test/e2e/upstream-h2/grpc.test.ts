@@ -26,7 +26,13 @@ function framed(text: string): Buffer {
 }
 
 /** A gRPC call as a client of HTTP/1.1 makes it: a chunked body each way, the status in the trailers. */
-function call(port: number, path: string, messages: readonly string[], ca?: string): Promise<GrpcAnswer> {
+function call(
+  port: number,
+  path: string,
+  messages: readonly string[],
+  ca?: string,
+  te: object = { te: "trailers", connection: "te" },
+): Promise<GrpcAnswer> {
   return new Promise((resolve, reject) => {
     const options = {
       host: "127.0.0.1",
@@ -34,7 +40,7 @@ function call(port: number, path: string, messages: readonly string[], ca?: stri
       path,
       method: "POST",
       agent: false,
-      headers: { host: "one.example", "content-type": "application/grpc", te: "trailers", connection: "te" },
+      headers: { host: "one.example", "content-type": "application/grpc", ...te },
     };
     const answered = (response: IncomingMessage): void => {
       const chunks: Buffer[] = [];
@@ -132,7 +138,7 @@ test("gRPC of clients inside TLS goes out as HTTP/2 without being told to", { sk
   assert.deepEqual([said.payload, said.trailers["grpc-status"]], ["hello", "0"]);
 });
 
-test("a stream that breaks after its head ends with UNAVAILABLE; a body whose length is known is cut off", async () => {
+test("a stream that breaks after its head ends with UNAVAILABLE, or is cut off where the client could not see that", async () => {
   using server = await H2Server.start((stream, { ":path": path }) => {
     const length = path === "/sized" ? { "content-length": "100" } : {};
     stream.respond({ ":status": 200, "content-type": "application/grpc", ...length });
@@ -145,6 +151,7 @@ test("a stream that breaks after its head ends with UNAVAILABLE; a body whose le
   const line = await plane.logged("/open");
   assert.deepEqual([line.reason, line["grpc.status"]], ["UpstreamFailure", 14]);
   await assert.rejects(call(plane.port, "/sized", ["x"]));
+  await assert.rejects(call(plane.port, "/open", ["x"], undefined, {}));
 });
 
 test("a trace says how a call ended, and how many messages went each way", async () => {
