@@ -2,7 +2,7 @@
 
 import { loadConfig } from "../src/config/load.ts";
 import { formatDiagnostics } from "../src/config/parse/diagnostics.ts";
-import { projectFiles, readText } from "./lib/files.ts";
+import { projectFiles, readText, root } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 
 /** First line of every configuration that must be valid, in examples/ and in code blocks. */
@@ -34,7 +34,11 @@ export function checkConfigurations(): Result {
   const problems: string[] = [];
   for (const { where, text } of configs) {
     const env = Object.fromEntries([...text.matchAll(ENV)].map(([, name = "", value = ""]) => [name, value]));
-    const loaded = loadConfig({ kind: "text", text, name: where }, env);
+    // Examples name files beside them.
+    const source = where.startsWith("examples/")
+      ? ({ kind: "file", path: `${root}${where}` } as const)
+      : ({ kind: "text", text, name: where } as const);
+    const loaded = loadConfig(source, env);
     if (!loaded.ok)
       problems.push(`${where}: not valid:`, ...formatDiagnostics(loaded.diagnostics).trimEnd().split("\n"));
   }
