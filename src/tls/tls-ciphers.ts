@@ -35,6 +35,17 @@ export function opensslCipher(name: string): string | undefined {
   return OPENSSL.get(name);
 }
 
+const FIRST = "TLS_AES_128_GCM_SHA256";
+
+/**
+ * The runtime's suites with AES-128 before AES-256 in TLS 1.3 too, as they are for TLS 1.2, and as in Go and BoringSSL. Both are
+ * out of reach; SHA-256, which comes with AES-128, takes half of the time of SHA-384 where the processor has instructions for it.
+ */
+export function defaultCiphers(runtime: string): string {
+  const suites = runtime.split(":");
+  return suites.includes(FIRST) ? [FIRST, ...suites.filter((each) => each !== FIRST)].join(":") : runtime;
+}
+
 /** OpenSSL's names of the key exchanges that can be configured (reference 1.6). */
 const GROUPS: Readonly<Record<KeyExchangeGroup, string>> = {
   X25519: "X25519",

@@ -107,6 +107,32 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
     assert.equal(port.served[0]?.buffers.size, 1);
   });
 
+  test("are encrypted with AES-128, unless the listener has suites", async () => {
+    for (const [cipherSuites, expected] of [
+      [undefined, "TLS_AES_128_GCM_SHA256"],
+      [["TLS_AES_256_GCM_SHA384"], "TLS_AES_256_GCM_SHA384"],
+    ] as const) {
+      const settings = { cert, key, cipherSuites };
+      await using port = await TlsPort.listen(
+        new TlsTerminator("listener", settings, [], new TicketSecrets(), () => {}),
+      );
+      const client = await port.connect({ ca: ca.cert });
+      client.write("one");
+      assert.equal(await received(client, 3), "one");
+      assert.equal(client.getCipher().name, expected);
+    }
+  });
+
+  test("are told apart by their addresses where Node's internals are missing", async (t) => {
+    t.mock.method(sockets, "carrierOf", DOCUMENTED.carrierOf);
+    await using port = await TlsPort.listen(terminator());
+    const clients = await Promise.all([port.connect({ ca: ca.cert }), port.connect({ ca: ca.cert })]);
+    for (const [i, client] of clients.entries()) {
+      client.write(`client ${i}`);
+      assert.equal(await received(client, 8), `client ${i}`);
+    }
+  });
+
   test("are read by events where Node's internals are missing", async (t) => {
     t.mock.method(sockets, "readInto", DOCUMENTED.readInto);
     await using port = await TlsPort.listen(terminator());

@@ -9,7 +9,7 @@ import { type ByteStream, type TlsSession, Transport, type TransportHandler } fr
 import { CertificateChoice, type ServerIdentity } from "./certificate-choice.ts";
 import { ClientCertificate } from "./client-certificate.ts";
 import { ListenerTickets, SESSION_LIFETIME_S, type TicketSecrets } from "./ticket-keys.ts";
-import { opensslCipher, opensslGroups } from "./tls-ciphers.ts";
+import { defaultCiphers, opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
 import { LeafCache, type LeafListener } from "./x509/leaf-cache.ts";
 import { readOcspStaple } from "./x509/ocsp.ts";
@@ -26,7 +26,6 @@ interface Pending {
   readonly session: Omit<TlsSession, "protocol">;
   /** The client's addresses: those of its PROXY header where there was one, which the socket does not have. */
   readonly from: Addresses;
-  readonly carrier: ByteStream;
 }
 
 /**
@@ -43,7 +42,7 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
     ...(tls.keyExchangeGroups !== undefined && {
       ecdhCurve: opensslGroups(tls.keyExchangeGroups),
     }),
-    ...(tls.cipherSuites !== undefined && { ciphers: tls.cipherSuites.map(cipherName).join(":") }),
+    ciphers: tls.cipherSuites?.map(cipherName).join(":") ?? defaultCiphers(nodeTls().DEFAULT_CIPHERS),
   };
 }
 
@@ -69,9 +68,8 @@ export class TlsTerminator {
   #certificates: CertificateChoice | undefined;
   /** Made with the first connection that is shown this identity, kept for as long as the identity. */
   readonly #servers = new WeakMap<ServerIdentity, Server>();
-  /** By the four-tuple of the connection: Node's server does not say which of the sockets it was given has failed. */
-  readonly #pending = new Map<string, Pending>();
-  #tunnels = 0;
+  /** By the connection below TLS. */
+  readonly #pending = new Map<ByteStream, Pending>();
 
   /**
    * `name` of the listener; no other has it. `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered.
@@ -108,20 +106,18 @@ export class TlsTerminator {
     const from = new Peer(transport);
     const carrier = transport.release(hello);
     const session = { serverName, clientValidation: this.clientValidation, client: undefined };
-    const tunnelled = !("remoteAddress" in carrier);
-    const key = tunnelled ? `tunnel ${++this.#tunnels}` : identify(carrier as Socket);
-    this.#pending.set(key, { waiter, session, from, carrier });
-    carrier.once("close", () => this.#fail(key, carrier, this.#closed));
+    this.#pending.set(carrier, { waiter, session, from });
+    carrier.once("close", () => this.#fail(carrier, this.#closed));
     // A client that ends in the middle of the handshake is gone; after it, it may end its own direction only.
     carrier.allowHalfOpen = false;
-    if (tunnelled) {
-      // Streams inside the process have no addresses to identify them by, so each gets a server of its own.
-      this.#createServer(identity, serverName, () => key).emit("connection", carrier);
+    if (!("remoteAddress" in carrier)) {
+      // Node does not tell which stream inside the process a handshake was for, so each gets a server of its own.
+      this.#createServer(identity, serverName, () => carrier).emit("connection", carrier);
       return;
     }
     let server = this.#servers.get(identity);
     if (server === undefined) {
-      server = this.#createServer(identity, serverName, identify);
+      server = this.#createServer(identity, serverName, (socket) => this.#carrierOf(socket));
       this.#servers.set(identity, server);
     }
     server.emit("connection", carrier);
@@ -152,7 +148,11 @@ export class TlsTerminator {
       : `${closed}, or the client's certificate was refused`;
   }
 
-  #createServer(identity: ServerIdentity, serverName: string, keyOf: (socket: Socket) => string): Server {
+  #createServer(
+    identity: ServerIdentity,
+    serverName: string,
+    carrierOf: (socket: Socket) => ByteStream | undefined,
+  ): Server {
     const tickets = this.#ticketsOf(identity, serverName);
     const server = nodeTls().createServer({
       ...serverContext(this.#settings, identity),
@@ -164,8 +164,8 @@ export class TlsTerminator {
     });
     sockets.setTickets(server, tickets);
     if (identity.ocspStaple !== undefined) staple(server, identity.ocspStaple, identity.cert);
-    server.on("secureConnection", (socket) => this.#secured(socket, keyOf(socket)));
-    server.on("tlsClientError", (error, socket) => this.#fail(keyOf(socket), undefined, describe(error)));
+    server.on("secureConnection", (socket) => this.#secured(socket, carrierOf(socket)));
+    server.on("tlsClientError", (error, socket) => this.#fail(carrierOf(socket), describe(error)));
     return server;
   }
 
@@ -176,14 +176,23 @@ export class TlsTerminator {
     return new ListenerTickets(this.#tickets, JSON.stringify(listener), clientCa === undefined);
   }
 
-  #secured(socket: TLSSocket, key: string): void {
-    const pending = this.#pending.get(key);
-    if (pending === undefined) {
+  /** Node's server does not say for which of the connections it was given a handshake has ended. */
+  #carrierOf(socket: Socket): ByteStream | undefined {
+    const carrier = sockets.carrierOf(socket);
+    if (carrier !== undefined) return carrier;
+    const key = identify(socket);
+    for (const each of this.#pending.keys()) if (identify(each) === key) return each;
+    return undefined;
+  }
+
+  #secured(socket: TLSSocket, carrier: ByteStream | undefined): void {
+    const pending = carrier && this.#pending.get(carrier);
+    if (carrier === undefined || pending === undefined) {
       socket.destroy();
       return;
     }
-    this.#pending.delete(key);
-    const { waiter, session, from, carrier } = pending;
+    this.#pending.delete(carrier);
+    const { waiter, session, from } = pending;
     const verified = this.#settings.clientCa !== undefined && socket.authorized;
     const certificate = verified ? socket.getPeerX509Certificate() : undefined;
     const client = certificate === undefined ? undefined : new ClientCertificate(certificate);
@@ -196,13 +205,12 @@ export class TlsTerminator {
     });
   }
 
-  /** `carrier`: only when it is the connection that waits under this key. */
-  #fail(key: string, carrier: ByteStream | undefined, message: string): void {
-    const pending = this.#pending.get(key);
-    if (pending === undefined || (carrier !== undefined && pending.carrier !== carrier)) return;
-    this.#pending.delete(key);
+  #fail(carrier: ByteStream | undefined, message: string): void {
+    const pending = carrier && this.#pending.get(carrier);
+    if (carrier === undefined || pending === undefined) return;
+    this.#pending.delete(carrier);
     pending.waiter.onHandshakeFailure(message);
-    pending.carrier.destroy();
+    carrier.destroy();
   }
 }
 
@@ -215,8 +223,11 @@ function staple(server: Server, base64: string, cert: ServerIdentity["cert"]): v
   server.on("OCSPRequest", (_certificate, _issuer, answer) => answer(null, Date.now() < expires ? response : nothing));
 }
 
-function identify(socket: Socket): string {
-  return `${socket.remoteAddress} ${socket.remotePort} ${socket.localAddress} ${socket.localPort}`;
+/** The four-tuple of a connection; streams inside the process have none. */
+function identify(stream: ByteStream): string | undefined {
+  if (!("remoteAddress" in stream)) return undefined;
+  const { remoteAddress, remotePort, localAddress, localPort } = stream as Socket;
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }
 
 function cipherName(name: string): string {

@@ -17,7 +17,7 @@ export const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
 export const cipherSuites = z
   .array(z.enum(CIPHER_SUITES))
   .min(1)
-  .describe("Cipher suites to offer. Default: those of the Node.js runtime.");
+  .describe("Cipher suites to offer. Default: those of the Node.js runtime, AES-128 before AES-256.");
 
 export const keyExchangeGroups = z
   .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))
