@@ -95,7 +95,7 @@ export async function http2(soak: Soak, tls: boolean): Promise<void> {
       gone = true;
     });
     const until = performance.now() + randomInt(1000, 5000);
-    const over = (): boolean => gone || session.closed || soak.over() || performance.now() > until;
+    const over = (): boolean => gone || session.closed || session.destroyed || soak.over() || performance.now() > until;
     const lane: Soak = { ...soak, over };
     await Promise.all(Array.from({ length: 4 }, () => repeat(kind, lane, 30, () => http2Echo(session))));
     session.close();
@@ -161,12 +161,13 @@ function unaryCall(client: Client): Promise<void> {
 
 async function streamingCall(client: Client): Promise<void> {
   const call = client.makeBidiStreamRequest("/soak.Echo/Stream", asIs, asIs, { deadline: deadline() });
-  const ended = once(call, "status");
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const ended = once(call, "status", { signal });
   ended.catch(() => {});
   for (let round = 0; round < 10; round++) {
     const message = randomBytes(randomInt(1, 4096));
     call.write(message);
-    const [answer] = (await once(call, "data")) as [Buffer];
+    const [answer] = (await once(call, "data", { signal })) as [Buffer];
     assert.ok(answer.equals(message));
     await delay(randomInt(50));
   }

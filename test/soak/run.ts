@@ -4,11 +4,13 @@
  * are killed, and, in the last fifth, the process is replaced: clients turn to another one, and the first ends. Fails when a request fails that no
  * killed worker was serving. Prints what was done by kind, and how memory grew.
  */
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { freePorts } from "../../bench/lib/ports.ts";
 import { appRoot } from "../../src/base/app-root.ts";
 import { TestCa } from "../helpers/certificates.ts";
 import { TestGateway } from "../helpers/gateway.ts";
@@ -107,8 +109,22 @@ async function killWorker(): Promise<void> {
   events.kills++;
 }
 
+/** Ports that the system does not give to clients (ip_local_port_range), or one might have it before the gateway listens. */
 async function choosePorts(): Promise<AllPorts> {
-  const [http = 0, https = 0, tcp = 0, extra = 0] = await freePorts(4);
+  const free: number[] = [];
+  while (free.length < 4) {
+    const server = createServer();
+    server.listen(randomInt(20_000, 30_000), "127.0.0.1");
+    const listening = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    if (!listening) continue;
+    free.push((server.address() as AddressInfo).port);
+    server.close();
+    await once(server, "close");
+  }
+  const [http = 0, https = 0, tcp = 0, extra = 0] = free;
   return { http, https, tcp, extra };
 }
 
@@ -214,7 +230,6 @@ function report(): void {
   lines.push(
     `${events.reloads} reloads, ${events.kills} workers killed, ${events.replacements} replacements of the process`,
     `memory: ${first.toFixed(0)} MiB at first, ${last.toFixed(0)} MiB at last, slope ${slope().toFixed(2)} MiB per minute in the second half`,
-    ...tally.failures,
     `soak: ${done} done, ${failed} failed, ${cut} cut by killed workers`,
   );
   process.stdout.write(`${lines.join("\n")}\n`);

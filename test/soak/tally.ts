@@ -20,8 +20,8 @@ export interface Attempt {
 
 export class Tally {
   readonly counts = new Map<string, Count>();
-  readonly failures: string[] = [];
   readonly #kills: number[] = [];
+  #shown = 0;
   readonly #start = performance.now();
 
   begin(kind: string): Attempt {
@@ -47,7 +47,8 @@ export class Tally {
     const text = error instanceof Error ? `${error.name}: ${error.message.slice(0, 300)}` : String(error);
     const second = ((begun - this.#start) / 1000).toFixed(2);
     const took = Math.round(now - begun);
-    if (this.failures.length < SHOWN) this.failures.push(`${kind}, begun at ${second} s, after ${took} ms: ${text}`);
+    if (this.#shown++ < SHOWN)
+      process.stdout.write(`failed: ${kind}, begun at ${second} s, after ${took} ms: ${text}\n`);
   }
 
   get totals(): Count {
