@@ -32,6 +32,8 @@ export interface StreamRecord {
   body: string;
   /** END_STREAM has come. */
   ended: boolean;
+  /** DATA frames, empty ones too. */
+  dataFrames: number;
   /** Name of the code of RST_STREAM. */
   reset: string | undefined;
 }
@@ -118,7 +120,7 @@ export class H2Client {
   stream(id: number): StreamRecord {
     let record = this.streams.get(id);
     if (record === undefined) {
-      record = { sections: [], body: "", ended: false, reset: undefined };
+      record = { sections: [], body: "", ended: false, dataFrames: 0, reset: undefined };
       this.streams.set(id, record);
     }
     return record;
@@ -200,6 +202,7 @@ export class H2Client {
         if ((flags & END_STREAM) !== 0 && type === HEADERS) this.stream(id).ended = true;
         break;
       case DATA:
+        this.stream(id).dataFrames++;
         this.stream(id).body += payload.toString("latin1");
         if ((flags & END_STREAM) !== 0) this.stream(id).ended = true;
         break;

@@ -185,14 +185,17 @@ test("responses without a body end with their head", async () => {
   await using server = await serve((exchange) => {
     const { method } = exchange.request;
     if (method === "HEAD") exchange.answer(200, "not sent", ["content-length", "8"]);
-    else exchange.answer(204);
+    else if (method === "GET") exchange.answer(204);
+    else exchange.answer(200, "", ["content-length", "0"]);
   });
   const client = await server.client();
   client.request(1, "HEAD");
   client.request(3);
-  for (const id of [1, 3]) {
-    const { sections, body, ended } = await client.response(id);
-    assert.deepEqual([sections.length, body, ended], [1, "", true]);
+  client.request(5, "DELETE");
+  client.data(5, "");
+  for (const id of [1, 3, 5]) {
+    const { sections, dataFrames, ended } = await client.response(id);
+    assert.deepEqual([sections.length, dataFrames, ended], [1, 0, true]);
   }
 });
 
@@ -518,20 +521,21 @@ test("a body that trickles in or stops is 408, one that is not taken 504; others
   await client.until(() => server.exchanges.length === 4, "another request");
 });
 
-test("a request that waits for its upstream has no deadline here; a response that nobody takes has", async (t) => {
+test("a request that waits for its upstream has no deadline here; a response that is not taken has", async (t) => {
   const time = clock(t);
-  await using server = await serve(() => {}, { streamIdleTimeout: 30_000 });
+  await using server = await serve(read, { streamIdleTimeout: 30_000 });
   const client = await server.client([4, 100]);
   client.request(1);
-  client.request(3);
-  await client.until(() => server.exchanges.length === 2, "two requests");
+  client.request(3, "POST");
+  client.data(3, "body");
+  await client.until(() => server.exchanges[1]?.events[0] === "end", "two requests");
   server.exchanges[0]?.answer(200, "x".repeat(1000));
   await client.until(() => client.stream(1).body.length === 100, "the first window");
   time.pass(server, 1000);
   time.pass(server, 20_000);
   time.pass(server, 20_000);
   assert.equal((await client.response(1)).reset, "CANCEL");
-  assert.deepEqual(server.exchanges[1]?.events, []);
+  assert.deepEqual(server.exchanges[1]?.events, ["end"]);
   server.exchanges[1]?.answer(200, "late");
   assert.equal((await client.response(3)).body, "late");
 });

@@ -173,11 +173,8 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     if (this.#deadline.olderThan(now, maxConnectionDuration)) this.askToReconnect();
     if (this.#leaving === "asked" && now >= this.#leaveBy) this.#leaveNow();
     this.#keepAlive(now);
-    if (core.streamCount > 0) this.#deadline.suspend();
-    else {
-      this.#deadline.renew(now, idleTimeout, true);
-      if (this.#host.closesIdle || this.#deadline.passed(now)) this.closeIfIdle();
-    }
+    this.#deadline.renew(now, idleTimeout, true);
+    if (this.#host.closesIdle || this.#deadline.passed(now)) this.closeIfIdle();
   }
 
   /** A client that is gone without a FIN would hold its streams for as long as their backends send nothing. */

@@ -71,8 +71,6 @@ export class RequestStream extends Http2Stream implements Downstream {
   #trailers = NO_HEADERS;
   /** A final head was given to `sendHead`. */
   #started = false;
-  /** Pseudo-header field and fields of a head that waits for the end of its response, which may come with it. */
-  #pending: readonly [readonly string[], readonly string[]] | undefined;
   /** Bytes of the response's body that are still to come; UNKNOWN_LENGTH where nothing says. */
   #left = UNKNOWN_LENGTH;
   /** The client takes no more for now. */
@@ -263,8 +261,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     if (this.#isHead || status === 204 || status === 304) {
       this.#left = 0;
       this.sendHeaders(pseudo, fields, true);
-    } else if (length === 0) this.#pending = [pseudo, fields];
-    else this.sendHeaders(pseudo, fields, false);
+    } else this.sendHeaders(pseudo, fields, false);
   }
 
   sendBody(buffer: Buffer, from: number, to: number): boolean {
@@ -287,20 +284,10 @@ export class RequestStream extends Http2Stream implements Downstream {
       return;
     }
     if (!this.#requestDone && !this.#tunnel) this.#dropRest();
-    if (this.#pending !== undefined) {
-      const [pseudo, fields] = this.#pending;
-      this.#pending = undefined;
-      this.sendHeaders(pseudo, fields, trailers.length === 0);
-    }
     super.sendEnd(trailers);
   }
 
   flush(): boolean {
-    if (this.#pending !== undefined) {
-      const [pseudo, fields] = this.#pending;
-      this.#pending = undefined;
-      this.sendHeaders(pseudo, fields, false);
-    }
     return !this.#full;
   }
 
