@@ -184,8 +184,11 @@ test("what callers gave up without taking it does not count against the connecti
     const { caller, served } = i === 0 ? x : await x.again();
     caller.stream?.pause();
     served.respond({ ":status": 200 });
-    await new Promise<void>((sent) => served.write(Buffer.alloc(window), () => sent()));
-    await until(() => caller.answered);
+    let sent = false;
+    served.write(Buffer.alloc(window), () => {
+      sent = true;
+    });
+    await until(() => sent && caller.answered);
     assert.equal(caller.bytes, 0);
     caller.stream?.destroy();
     await once(served, "close");

@@ -56,8 +56,8 @@ test("a WebSocket of HTTP/2 reaches a server of HTTP/1.1 and lives beside other 
   assert.equal(stream.sentHeaders[":protocol"], "websocket");
   stream.write(textFrame("hello"));
   assert.deepEqual(await take(stream, 7), Buffer.concat([Buffer.of(0x81, 5), Buffer.from("hello")]));
-  // The server does not serve it, but the connection does.
-  assert.equal((await client.fetch()).status, 503);
+  // What is not an upgrade is refused by the server, and the connection serves on.
+  assert.equal((await client.fetch()).status, 426);
   stream.write(textFrame("again"));
   assert.equal(String((await take(stream, 7)).subarray(2)), "again");
   // Close, code 1000, which the server sends back.

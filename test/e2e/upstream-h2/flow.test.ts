@@ -162,16 +162,16 @@ test("connections that idle are closed, and so are more than may be kept", async
 });
 
 test("a reload that gives the backend up closes its connection when the last answer is out", async () => {
-  let go = (): void => {};
+  let go: (() => void) | undefined;
   using server = await H2Server.start((stream) => {
     go = () => answer(stream, "late");
   });
   await using plane = await gatewayTo(server.port);
   const client = await RawPeer.connect(plane.port);
   client.send(head("GET / HTTP/1.1"));
-  await eventually(() => server.sessions.length === 1 && plane.endpoints.stats()[0]?.pending === 1, "the call");
+  await eventually(() => go !== undefined, "the call");
   await plane.configure([]);
-  go();
+  go?.();
   assert.equal((await client.message()).body, "late");
   await eventually(() => server.open === 0, "the end of the connection");
   client.socket.destroy();
