@@ -163,6 +163,23 @@ test("failed calls have their status in the head: of the backend, and of the gat
   assert.equal(denied.headers["grpc-message"], "authorization%20failed");
 });
 
+test("a call that is made again has its whole message each time, decoded", async () => {
+  const bodies: string[] = [];
+  using server = await H2Server.start((stream) => {
+    const chunks: Buffer[] = [];
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("end", () => {
+      bodies.push(unframed(Buffer.concat(chunks)).join());
+      const head = { ":status": 200, "content-type": "application/grpc" };
+      stream.respond({ ...head, "grpc-status": bodies.length < 3 ? "14" : "0" }, { endStream: true });
+    });
+  });
+  await using gateway = await gatewayTo(server.port, { retry: { attempts: 2, codes: [], grpcCodes: ["UNAVAILABLE"] } });
+  const { headers } = await call(gateway.port(), "Say", TEXT, framed("hello").toString("base64"));
+  assert.equal(headers["grpc-status"], "0");
+  assert.deepEqual(bodies, ["hello", "hello", "hello"]);
+});
+
 test("text that is not base64 ends the call, and the backend gets no message of it", async () => {
   let messages = 0;
   await using server = await GrpcServer.start({

@@ -17,6 +17,9 @@ interface GrpcAnswer {
   readonly trailers: NodeJS.Dict<string>;
 }
 
+/** Makes a call one of gRPC-Web. */
+const WEB = { "content-type": "application/grpc-web" };
+
 /** A message in its frame (the gRPC protocol over HTTP/2, "Length-Prefixed-Message"). */
 function framed(text: string): Buffer {
   const frame = Buffer.alloc(5 + text.length);
@@ -31,7 +34,7 @@ function call(
   path: string,
   messages: readonly string[],
   ca?: string,
-  te: object = { te: "trailers", connection: "te" },
+  fields: object = { te: "trailers", connection: "te" },
 ): Promise<GrpcAnswer> {
   return new Promise((resolve, reject) => {
     const options = {
@@ -40,7 +43,7 @@ function call(
       path,
       method: "POST",
       agent: false,
-      headers: { host: "one.example", "content-type": "application/grpc", ...te },
+      headers: { host: "one.example", "content-type": "application/grpc", ...fields },
     };
     const answered = (response: IncomingMessage): void => {
       const chunks: Buffer[] = [];
@@ -166,4 +169,8 @@ test("a trace says how a call ended, and how many messages went each way", async
   assert.deepEqual(await ends("/test.Echo/Chat", ["a", "b", "c"]), { ...finished, grpc: chat });
   const failed = { status: 5, requestMessages: 1, responseMessages: 0 };
   assert.deepEqual(await ends("/test.Echo/Fail", ["x"]), { ...finished, grpc: failed });
+  // No messages are counted where they are in another form.
+  await using translating = await gatewayTo(server.port, { policies: { grpcWeb: {} } });
+  const trace = await translating.trace(() => call(translating.port, "/test.Echo/Fail", ["x"], undefined, WEB));
+  assert.deepEqual(trace.at(-1), { ...finished, grpc: { status: 5 } });
 });
