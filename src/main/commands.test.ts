@@ -102,7 +102,17 @@ test("completion offers commands, and the options of a gateway", async () => {
       .split("\n")
       .filter((line) => line !== "")
       .map((line) => line.split("\t")[0]);
-  const commands = ["run", "check", "oneshot", "migrate", "quickstart", "controller", "help", "completion"];
+  const commands = [
+    "run",
+    "check",
+    "oneshot",
+    "migrate",
+    "quickstart",
+    "healthcheck",
+    "controller",
+    "help",
+    "completion",
+  ];
   assert.deepEqual(await complete(""), commands);
   assert.deepEqual(await complete("--v"), ["--validate-only"]);
   assert.deepEqual(await complete("check", "-f", ""), [":files"]);
