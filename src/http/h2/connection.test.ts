@@ -655,3 +655,15 @@ async function accepted(streams: readonly NotingStream[]): Promise<readonly [Not
   await until(() => streams.length > 0, "a stream");
   return [streams[0] as NotingStream];
 }
+
+test("trailers that do not end the stream are not held, because no window limits them", async () => {
+  using pair = await connectPair((side) => {
+    side.accept = (stream) => stream.pause();
+  });
+  const stream = pair.client.request("POST");
+  stream.sendData(Buffer.alloc(10), 0, 10);
+  stream.sendHeaders([], ["x-sum", "1"], false);
+  await until(() => stream.resetCode === PROTOCOL_ERROR, "the reset");
+  assert.equal(pair.server.streams[0]?.resetCode, PROTOCOL_ERROR);
+  assert.equal(pair.server.error, undefined);
+});

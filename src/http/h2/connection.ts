@@ -62,7 +62,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   readonly #section = new FieldSection();
   readonly #streams: StreamTable;
   readonly #sending: SendFlow;
-  readonly #floods = new FloodGuard();
+  readonly #floods = new FloodGuard(performance.now());
   readonly #turns = new Turns(
     () => this.#goOn(),
     (error) => this.onFault(error),
@@ -193,7 +193,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
 
   /** Called once a second: what the peer has to do in time. */
   sweep(now: number): void {
-    this.#floods.sweep();
+    this.#floods.sweep(now);
     if (this.#lingerUntil > 0) {
       if (now > this.#lingerUntil) this.#transport.destroy();
     } else if (this.#acks.settingsOverdue(now)) this.fail(SETTINGS_TIMEOUT, "SETTINGS were not acknowledged");
@@ -302,6 +302,11 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     }
     if (dependency === id) {
       this.#resetByError(stream, PROTOCOL_ERROR, "a stream that depends on itself");
+      return;
+    }
+    if (stream.holds && !endStream) {
+      // No windows limit what would have to be held.
+      this.#resetByError(stream, PROTOCOL_ERROR, "trailers that do not end the stream");
       return;
     }
     stream.receiveHeaders(section, endStream);
@@ -578,6 +583,10 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     this.#sending.forget(stream);
     if (stream.localEnded && stream.peerEnded) this.#streamsEnded++;
     this.#owner.onStreamGone(stream);
+  }
+
+  onPeerAtFault(): void {
+    if (this.#role === "server") this.#count("resets", this.#streamsEnded);
   }
 
   onStreamFault(stream: Http2Stream, error: unknown): void {

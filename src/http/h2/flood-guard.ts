@@ -42,6 +42,12 @@ interface Count {
 /** Counts one connection's frames against the budgets. */
 export class FloodGuard {
   readonly #counts = new Map<Flood, Count>();
+  #sweptAt: number;
+
+  /** `now`, here and below: `performance.now()` ms. */
+  constructor(now: number) {
+    this.#sweptAt = now;
+  }
 
   /**
    * One more. `used`: what was of use on this connection so far, in all. Returns what there is too much of, undefined while it is
@@ -60,10 +66,12 @@ export class FloodGuard {
     return count.frames > budget.burst ? budget.what : undefined;
   }
 
-  /** Called once a second. */
-  sweep(): void {
+  /** Takes what the time since the last call allows off the counts. Called about once a second. */
+  sweep(now: number): void {
+    const seconds = (now - this.#sweptAt) / 1000;
+    this.#sweptAt = now;
     for (const [kind, count] of this.#counts) {
-      count.frames -= BUDGETS[kind].perSecond;
+      count.frames -= BUDGETS[kind].perSecond * seconds;
       if (count.frames <= 0) this.#counts.delete(kind);
     }
   }

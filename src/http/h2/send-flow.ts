@@ -6,6 +6,9 @@ import type { Http2Stream } from "./stream.ts";
 /** Bytes of one stream that go out before the next stream has its turn. */
 const TURN_BYTES = 16 * 1024;
 
+/** Bytes below which a frame that a window has cut short is only work: credit byte by byte asks for such (CVE-2019-9511). */
+const USEFUL_FRAME = 1024;
+
 /**
  * The sending side of flow control (RFC 9113 5.2): data goes out as far as the windows of its stream and of the connection allow
  * and the socket takes it. What cannot go is kept by its stream, and the streams take turns.
@@ -17,7 +20,7 @@ export class SendFlow {
   #pumping = false;
   /** What the peer takes of all streams together. */
   window = DEFAULT_WINDOW;
-  /** DATA frames that were sent. */
+  /** DATA frames that were sent, without small ones whose data the windows have cut to pieces. */
   frames = 0;
 
   constructor(writer: FrameWriter) {
@@ -32,7 +35,7 @@ export class SendFlow {
     while (at < to && !writer.congested) {
       const length = Math.min(to - at, this.window, stream.sendWindow, SENT_FRAME_SIZE);
       if (length <= 0) break;
-      this.frames++;
+      if (length >= USEFUL_FRAME || length === to - at) this.frames++;
       this.window -= length;
       stream.sendWindow -= length;
       writer.data(stream.id, buffer, at, at + length);

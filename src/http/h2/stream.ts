@@ -1,11 +1,11 @@
+import { PROTOCOL_ERROR } from "./frames.ts";
 import type { FieldSection } from "./hpack/decoder.ts";
+import { PieceQueue } from "./piece-queue.ts";
 import type { Sender } from "./send-queue.ts";
 
 /** Bytes that a stream keeps because they cannot be sent yet; from there on its sender has to wait. */
 const QUEUE_LIMIT = 64 * 1024;
 const NO_FIELDS: readonly string[] = [];
-/** What most streams keep and hold: one list for all of them. */
-const NOTHING: never[] = [];
 
 /** The connection of a stream, as far as the stream uses it. */
 export interface StreamLink {
@@ -25,6 +25,8 @@ export interface StreamLink {
   /** Both halves have ended, or it was reset. */
   leave(stream: Http2Stream): void;
   onStreamFault(stream: Http2Stream, error: unknown): void;
+  /** The role has reset a stream for what the peer sent. Called when the stream has left. */
+  onPeerAtFault(): void;
 }
 
 /**
@@ -58,15 +60,15 @@ export abstract class Http2Stream implements Sender {
   uncredited = 0;
   #touched = false;
   #link: StreamLink | undefined;
-  #kept: Buffer[] = NOTHING;
-  #keptBytes = 0;
+  /** Made when data has to wait: most streams never need them. */
+  #kept: PieceQueue | undefined;
   #endsAfterKept = false;
   #trailers: readonly string[] = NO_FIELDS;
   #waitsForRoom = false;
   #paused = false;
-  #held: Buffer[] = NOTHING;
-  /** Behind the data that is held: trailers, or more than one section from a peer that breaks the protocol. */
-  #heldSections: FieldSection[] = NOTHING;
+  #held: PieceQueue | undefined;
+  /** Behind the data that is held. */
+  #heldTrailers: FieldSection | undefined;
   #endHeld = false;
   #resetAfterEnd = false;
   #resetCode = 0;
@@ -106,10 +108,10 @@ export abstract class Http2Stream implements Sender {
   sendData(buffer: Buffer, from: number, to: number): boolean {
     const link = this.#link;
     if (link === undefined || this.over || this.localEnded) return true;
-    const at = this.#keptBytes === 0 ? link.writeData(this, buffer, from, to) : from;
+    const at = this.hasKept ? from : link.writeData(this, buffer, from, to);
     if (at < to) {
-      this.#kept = withLast(this.#kept, Buffer.from(buffer.subarray(at, to)));
-      this.#keptBytes += to - at;
+      this.#kept ??= new PieceQueue();
+      this.#kept.append(buffer, at, to);
       if (this.sendWindow > 0) link.waitForTurn(this);
     }
     if (this.#hasRoom(link)) return true;
@@ -121,7 +123,7 @@ export abstract class Http2Stream implements Sender {
   /** Ends our half, after what is kept. */
   sendEnd(trailers: readonly string[]): void {
     if (this.over || this.localEnded) return;
-    if (this.#keptBytes === 0) {
+    if (!this.hasKept) {
       this.#writeEnd(trailers);
       return;
     }
@@ -136,13 +138,15 @@ export abstract class Http2Stream implements Sender {
       this.#drop();
       return;
     }
-    this.#link?.writeReset(this, code);
+    const link = this.#link;
+    link?.writeReset(this, code);
     this.#finish();
+    if (code === PROTOCOL_ERROR) link?.onPeerAtFault();
   }
 
   /** Ends the stream by RST_STREAM once our half has ended and nothing of it is kept, if the peer's half has not ended by then. */
   resetAfterEnd(code: number): void {
-    if (this.localEnded && this.#keptBytes === 0) {
+    if (this.localEnded && !this.hasKept) {
       if (!this.over) this.reset(code);
       return;
     }
@@ -180,18 +184,18 @@ export abstract class Http2Stream implements Sender {
 
   /** Data waits to be sent. */
   get hasKept(): boolean {
-    return this.#keptBytes > 0;
+    return this.#kept !== undefined && this.#kept.length > 0;
   }
 
-  /** Something is held, so a field section that comes now is held behind it. */
+  /** Data is held, so trailers that come now are held behind it. */
   get holds(): boolean {
-    return this.#held.length > 0 || this.#heldSections.length > 0;
+    return this.#held !== undefined && this.#held.length > 0;
   }
 
   /** `section` may be kept where `holds` says so, until then it is valid during the call. */
   receiveHeaders(section: FieldSection, endStream: boolean): void {
     if (endStream) this.peerEnded = true;
-    if (this.holds) this.#heldSections = withLast(this.#heldSections, section);
+    if (this.holds) this.#heldTrailers = section;
     else if (!this.#handOver(section, endStream)) return;
     if (endStream) this.#receivedEnd();
   }
@@ -199,7 +203,8 @@ export abstract class Http2Stream implements Sender {
   /** Returns whether the role has got the data; else it is held. */
   receiveData(buffer: Buffer, from: number, to: number): boolean {
     if (this.#paused || this.holds) {
-      this.#held = withLast(this.#held, Buffer.from(buffer.subarray(from, to)));
+      this.#held ??= new PieceQueue();
+      this.#held.append(buffer, from, to);
       return false;
     }
     this.#take(buffer, from, to);
@@ -230,13 +235,10 @@ export abstract class Http2Stream implements Sender {
   /** Sends at most `limit` bytes of what is kept. */
   sendQueued(limit: number): void {
     const link = this.#link;
-    const first = this.#kept[0];
+    const first = this.#kept?.first;
     if (link === undefined || first === undefined) return;
-    const sent = link.writeData(this, first, 0, Math.min(first.length, limit));
-    this.#keptBytes -= sent;
-    if (sent === first.length) this.#kept.shift();
-    else if (sent > 0) this.#kept[0] = first.subarray(sent);
-    if (this.#keptBytes === 0 && this.#endsAfterKept) {
+    this.#kept?.consume(link.writeData(this, first, 0, Math.min(first.length, limit)));
+    if (!this.hasKept && this.#endsAfterKept) {
       this.localEnded = false;
       this.#writeEnd(this.#trailers);
     }
@@ -280,7 +282,7 @@ export abstract class Http2Stream implements Sender {
   // ── inside ──
 
   #hasRoom(link: StreamLink): boolean {
-    return this.#keptBytes < QUEUE_LIMIT && !link.congested;
+    return (this.#kept === undefined || this.#kept.length < QUEUE_LIMIT) && !link.congested;
   }
 
   #writeEnd(trailers: readonly string[]): void {
@@ -296,7 +298,7 @@ export abstract class Http2Stream implements Sender {
   }
 
   #leaveIfEnded(): void {
-    if (this.over || !this.localEnded || !this.peerEnded || this.#keptBytes > 0) return;
+    if (this.over || !this.localEnded || !this.peerEnded || this.hasKept) return;
     this.over = true;
     this.#link?.leave(this);
   }
@@ -330,14 +332,15 @@ export abstract class Http2Stream implements Sender {
 
   #deliverHeld(): void {
     while (!this.#paused) {
-      const bytes = this.#held.shift();
+      const bytes = this.#held?.first;
       if (bytes === undefined) break;
+      this.#held?.consume(bytes.length);
       this.#take(bytes, 0, bytes.length);
     }
-    while (!this.#paused && this.#heldSections.length > 0) {
-      const section = this.#heldSections.shift();
-      const last = this.#endHeld && this.#heldSections.length === 0;
-      if (section === undefined || !this.#handOver(section, last)) return;
+    const trailers = this.#heldTrailers;
+    if (!this.#paused && trailers !== undefined) {
+      this.#heldTrailers = undefined;
+      if (!this.#handOver(trailers, true)) return;
     }
     if (this.#paused) return;
     try {
@@ -367,24 +370,16 @@ export abstract class Http2Stream implements Sender {
   }
 
   #dropKept(): void {
-    this.#kept = NOTHING;
-    this.#keptBytes = 0;
+    this.#kept = undefined;
     this.#endsAfterKept = false;
   }
 
   /** No event follows. What is held will not be taken any more: the connection's window gets it back. */
   #drop(): void {
     this.#silent = true;
-    this.#held = NOTHING;
-    this.#heldSections = NOTHING;
+    this.#held = undefined;
+    this.#heldTrailers = undefined;
     this.#endHeld = false;
     if (this.uncredited > 0) this.#link?.credit(this, this.uncredited);
   }
-}
-
-/** The list, unless it is empty and may be shared, with `item` at its end. */
-function withLast<Item>(list: Item[], item: Item): Item[] {
-  if (list.length === 0) return [item];
-  list.push(item);
-  return list;
 }

@@ -119,6 +119,7 @@ export class HpackDecoder {
         continue;
       } else {
         const indexed = byte >= 0x40;
+        const skipped = into.tooLarge && !indexed;
         const mask = indexed ? 0x3f : 0x0f;
         let index = byte & mask;
         if (index === mask) {
@@ -129,9 +130,9 @@ export class HpackDecoder {
         if (index === 0) {
           if (!READER.string(buffer, at, to)) return READER.error;
           at = READER.at;
-          name = fieldName();
-          if (name === "") {
-            name = latin1Slice(READER.bytes, READER.start, READER.end);
+          name = skipped ? "" : fieldName();
+          if (name === "" && !skipped) {
+            name = text();
             fault = BAD_NAME;
           }
         } else if (index <= STATIC_SIZE) {
@@ -144,9 +145,9 @@ export class HpackDecoder {
         }
         if (!READER.string(buffer, at, to)) return READER.error;
         at = READER.at;
-        if (into.tooLarge && !indexed) continue;
+        if (skipped) continue;
         if (!isValue() && fault === "") fault = BAD_VALUE;
-        value = READER.start === READER.end ? "" : latin1Slice(READER.bytes, READER.start, READER.end);
+        value = text();
         if (indexed) this.#insert(name, value, fault);
       }
       updatable = false;
@@ -200,6 +201,12 @@ export class HpackDecoder {
     this.#names = names;
     this.#values = values;
   }
+}
+
+/** The string of READER. */
+function text(): string {
+  const { bytes, start, end } = READER;
+  return start === end ? "" : latin1Slice(bytes, start, end);
 }
 
 /** The string of READER as a field name: the same string for each occurrence of a known name. `` for what is not a name. */

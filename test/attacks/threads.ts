@@ -1,0 +1,58 @@
+/** Threads of the attacks: the backend and the attacker, apart from the neighbour whose latency is measured. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { parentPort, Worker, workerData } from "node:worker_threads";
+import { attackOnce, type Outcome } from "./attacker.ts";
+import { ATTACKS } from "./attacks.ts";
+
+type Task = { readonly role: "backend" } | AttackTask;
+
+export interface AttackTask {
+  readonly role: "attacker";
+  readonly port: number;
+  readonly name: string;
+  readonly milliseconds: number;
+}
+
+/** Runs this file in a thread; resolves with its first message. */
+export function inThread<T>(task: Task): Promise<{ readonly worker: Worker; readonly message: T }> {
+  const worker = new Worker(new URL(import.meta.url), { workerData: task });
+  return new Promise((resolve, reject) => {
+    worker.once("message", (message: T) => resolve({ worker, message }));
+    worker.once("error", reject);
+  });
+}
+
+/** Answers everything with a short body, and `/large` with 100 MB. */
+function serve(): void {
+  const piece = Buffer.alloc(1024 * 1024);
+  const server = createServer((request, response) => {
+    request.resume();
+    if (request.url !== "/large") {
+      request.on("end", () => response.end("hello"));
+      return;
+    }
+    let left = 100;
+    const more = (): void => {
+      while (left-- > 0) if (!response.write(piece)) return;
+      response.end();
+    };
+    response.on("drain", more);
+    more();
+  });
+  server.listen(0, "127.0.0.1", () => parentPort?.postMessage((server.address() as AddressInfo).port));
+}
+
+/** With a new connection whenever one has ended. */
+async function attackAgainAndAgain({ name, port, milliseconds }: AttackTask): Promise<void> {
+  const attack = ATTACKS.find((each) => each.name === name);
+  if (attack === undefined) throw new Error(`no attack ${name}`);
+  const end = performance.now() + milliseconds;
+  const outcomes: Outcome[] = [];
+  while (performance.now() < end) outcomes.push(await attackOnce(port, attack, end - performance.now()));
+  parentPort?.postMessage(outcomes);
+}
+
+const task = workerData as Task | null;
+if (task?.role === "backend") serve();
+else if (task?.role === "attacker") await attackAgainAndAgain(task);
