@@ -18,7 +18,6 @@ import { FrameWriter } from "./frame-writer.ts";
 import {
   CANCEL,
   COMPRESSION_ERROR,
-  DEFAULT_WINDOW,
   ENHANCE_YOUR_CALM,
   errorName,
   FLOW_CONTROL_ERROR,
@@ -36,6 +35,7 @@ import {
 import { FieldSection, HpackDecoder } from "./hpack/decoder.ts";
 import { PeerSettings } from "./peer-settings.ts";
 import { parsePriority } from "./priority.ts";
+import { ReceiveFlow } from "./receive-flow.ts";
 import { SendFlow } from "./send-flow.ts";
 import { announcement, CLOSED, type Http2Owner, type Http2Settings, type Role } from "./settings.ts";
 import type { Http2Stream, StreamLink } from "./stream.ts";
@@ -72,9 +72,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   readonly #held = new ByteQueue();
   /** Bytes of the client's preface that are still to come. */
   #prefaceLeft: number;
-  #receiveWindow: number;
-  /** Taken since the last WINDOW_UPDATE of the connection. */
-  #consumed = 0;
+  readonly #receiving: ReceiveFlow;
   /** Of the DATA frame that is being read; undefined when its stream takes nothing. */
   #dataStream: Http2Stream | undefined;
   #touched: Http2Stream[] = [];
@@ -91,17 +89,16 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     this.#transport = transport;
     this.#settings = settings;
     this.#owner = owner;
-    const { maxFrameSize, maxHeaderListSize, maxFields, connectionWindow } = settings;
+    const { maxFrameSize, maxHeaderListSize, maxFields } = settings;
     this.#reader = new FrameReader(this, maxFrameSize, 2 * maxHeaderListSize);
     this.#writer = new FrameWriter(transport);
     this.#sending = new SendFlow(this.#writer);
     this.#streams = new StreamTable(role);
     this.#decoder = new HpackDecoder({ tableSize: 4096, maxListSize: maxHeaderListSize, maxFields });
     this.#prefaceLeft = role === "server" ? PREFACE.length : 0;
-    this.#receiveWindow = Math.max(connectionWindow, DEFAULT_WINDOW);
     if (role === "client") this.#writer.preface();
     this.#writer.settings(announcement(role, settings));
-    if (connectionWindow > DEFAULT_WINDOW) this.#writer.windowUpdate(0, connectionWindow - DEFAULT_WINDOW);
+    this.#receiving = new ReceiveFlow(this.#writer, settings);
   }
 
   get streamCount(): number {
@@ -345,13 +342,12 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   onDataFrame(id: number, length: number): void {
     const stream = this.#streams.get(id);
     this.#dataStream = undefined;
-    this.#receiveWindow -= length;
-    if (this.#receiveWindow < 0) {
+    if (!this.#receiving.receive(length)) {
       this.fail(FLOW_CONTROL_ERROR, "more data than the connection's window allows");
       return;
     }
     if (stream === undefined) {
-      this.#creditConnection(length);
+      this.#receiving.credit(length);
       if (this.#streams.isIdle(id)) this.fail(PROTOCOL_ERROR, "DATA on a stream that is not open");
       else if (!this.#streams.ignores(id)) {
         this.#writeResetFrame(id, STREAM_CLOSED);
@@ -561,21 +557,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   credit(stream: Http2Stream, bytes: number): void {
     stream.uncredited -= bytes;
     if (this.ended) return;
-    this.#creditConnection(bytes);
-    if (stream.peerEnded || stream.over) return;
-    stream.consumed += bytes;
-    if (stream.consumed < this.#settings.streamWindow / 2) return;
-    this.#writer.windowUpdate(stream.id, stream.consumed);
-    stream.receiveWindow += stream.consumed;
-    stream.consumed = 0;
-  }
-
-  #creditConnection(bytes: number): void {
-    this.#consumed += bytes;
-    if (this.#consumed < this.#settings.connectionWindow / 2) return;
-    this.#writer.windowUpdate(0, this.#consumed);
-    this.#receiveWindow += this.#consumed;
-    this.#consumed = 0;
+    this.#receiving.credit(bytes);
+    if (!stream.peerEnded && !stream.over) this.#receiving.creditStream(stream, bytes);
   }
 
   leave(stream: Http2Stream): void {
