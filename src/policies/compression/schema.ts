@@ -66,7 +66,7 @@ export const schema = z
       ),
   })
   .describe(
-    "Compresses responses for clients that accept it (RFC 9110, section 12.5.3). Bodies stream: whatever the backend has sent goes out without waiting for more. Not compressed: responses that are encoded already or have `Cache-Control: no-transform`, a digest or `Content-Range`, and statuses without a whole body (204, 206, 304). A compressed response has `Vary: accept-encoding`, a weak `ETag`, and neither `Content-Length` of the original nor `Accept-Ranges`. The length of a compressed response reveals something of its content: where a response contains both a secret, such as a CSRF token, and text that the request chose, an attacker who can make a browser send requests and see the lengths can guess the secret (BREACH). Leave such routes uncompressed, or mask the secret anew in each response.",
+    "Compresses responses for clients that accept it (RFC 9110, section 12.5.3). Bodies stream: what the backend has sent goes out without waiting for more, unless the whole body is at most 32 KiB. Not compressed: responses that are encoded already or have `Cache-Control: no-transform`, a digest or `Content-Range`, and statuses without a whole body (204, 206, 304). A compressed response has `Vary: accept-encoding`, a weak `ETag`, and neither `Content-Length` of the original nor `Accept-Ranges`. The length of a compressed response reveals something of its content: where a response contains both a secret, such as a CSRF token, and text that the request chose, an attacker who can make a browser send requests and see the lengths can guess the secret (BREACH). Leave such routes uncompressed, or mask the secret anew in each response.",
   );
 
 export type Compression = ConfigOf<typeof schema>;

@@ -22,7 +22,7 @@ before(async () => {
       const [, path = ""] = start.split(" ");
       if (path === "/short") peer.send(reply(SHORT, ["Content-Type: text/html", 'ETag: "1"']));
       else if (path === "/long") peer.send(reply(LONG, ["Content-Type: text/plain"]));
-      else if (path === "/medium") peer.send(reply(LONG.slice(0, 20_000), ["Content-Type: text/plain"]));
+      else if (path === "/medium") peer.send(reply(LONG.slice(0, 40_000), ["Content-Type: text/plain"]));
       else if (path === "/empty") peer.send(reply("", ["Content-Type: text/plain"]));
       else if (path === "/json") peer.send(reply(`{"a":"${"b".repeat(2000)}"}`, ["Content-Type: application/json"]));
       else {
