@@ -27,6 +27,11 @@ const text = { type: "string" } as const;
 const count = { type: "integer", minimum: 0 };
 const texts = { type: "array", items: text } as const;
 const nullable = (type: string) => ({ type: [type, "null"] });
+const traffic = {
+  type: "object",
+  properties: { chunks: count, bytes: count },
+  required: ["chunks", "bytes"],
+};
 const anything = {} as const;
 const state: Field = {
   schema: { $ref: "#/$defs/requestState" },
@@ -38,6 +43,11 @@ const EVENTS: Docs = {
     when: "a request's head has arrived; without an id if it cannot be parsed",
     fields: {
       requestId: { schema: text, text: "id of the request in the access log and in spans", optional: true },
+      protocol: {
+        schema: { enum: ["tcp", "tls"] },
+        text: "only of connections without requests: `tcp`, or `tls` that passes through",
+        optional: true,
+      },
     },
   },
   requestSnapshot: {
@@ -195,6 +205,22 @@ const EVENTS: Docs = {
         optional: true,
       },
     },
+  },
+  streamProgress: {
+    when: "a body, tunnel or connection has lasted for a second: once a second while something moves, after 1, 2, 4, … seconds of silence, and at its end",
+    fields: {
+      received: {
+        schema: traffic,
+        text: "`chunks` and `bytes` from the client since the beginning; a chunk is what one read brought",
+      },
+      sent: { schema: traffic, text: "the same to the client" },
+      idle: { schema: text, text: "how long nothing has moved, in seconds such as `1.250s`" },
+      longestIdle: { schema: text, text: "the longest time for which nothing moved" },
+    },
+  },
+  traceEnded: {
+    when: "the trace has lasted as long as its reader asked for (`duration`), and the request goes on; the last event",
+    fields: { reason: { schema: text, text: "why the trace ends" } },
   },
   dropped: {
     when: "the reader was too slow, and events are missing here",

@@ -32,6 +32,8 @@ export interface TraceRequest extends CallOptions {
   readonly reveal?: boolean | undefined;
   /** Bytes of each body to show, a number or a size such as `4KiB`; 0 = none. Default: the gateway's, 2 MiB. */
   readonly bodies?: number | string | undefined;
+  /** Time after which the trace of a request ends, such as `30s`. Default: with the request. */
+  readonly duration?: string | undefined;
 }
 
 /** The admin interface of one gateway. Every method throws `AdminClientError`; `baseUrl` is such as `http://localhost:15000`. */
@@ -59,12 +61,13 @@ export class AdminClient {
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */
-  trace({ expression, token, reveal, bodies, signal }: TraceRequest = {}): TraceStream {
+  trace({ expression, token, reveal, bodies, duration, signal }: TraceRequest = {}): TraceStream {
     const query = new URLSearchParams();
     if (expression !== undefined && expression !== "") query.set("expression", expression);
     if (token !== undefined) query.set("token", token);
     if (reveal === true) query.set("reveal", "true");
     if (bodies !== undefined) query.set("bodies", String(bodies));
+    if (duration !== undefined) query.set("duration", duration);
     const path = withQuery("/debug/trace", query);
     return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
   }

@@ -49,6 +49,8 @@ export interface TraceOptions {
   readonly reveal: boolean;
   /** Bytes of each body to show at most; 0 = no bodies. */
   readonly maxBodyBytes: number;
+  /** Milliseconds of a request after which its trace ends; undefined: with the request. */
+  readonly maxMs?: number;
 }
 
 /** Where the events of one trace go. */

@@ -93,6 +93,7 @@ export async function openTrace(
     readonly expression: string | undefined;
     readonly token: string | undefined;
     readonly reveal: boolean;
+    readonly duration: string | undefined;
     readonly signal: AbortSignal;
   },
 ): Promise<AsyncGenerator<TraceRecord>> {

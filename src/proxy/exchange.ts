@@ -204,12 +204,16 @@ export class Exchange implements ServerStream, PolicyContext {
     readonly attempt: number;
     readonly ageMs: number;
     readonly request: string;
+    readonly bytesReceived: number;
+    readonly bytesSent: number;
   } {
     return {
       phase: this.#lifecycle.phases[this.phase]?.name ?? "",
       attempt: this.call?.attempts ?? 0,
       ageMs: performance.now() - this.startedAt,
       request: `${this.request.method} ${this.request.authority}${this.request.path}`,
+      bytesReceived: this.downstream.bodyBytes,
+      bytesSent: this.responseSide.bytes,
     };
   }
 

@@ -18,6 +18,7 @@ import type { Explanation } from "./match/explain.ts";
 import type { ListenerTable } from "./match/hosts.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
+import { StreamProgress } from "./stream-progress.ts";
 
 /** Listeners that are shown when none takes a request. */
 const MAX_LISTENERS = 100;
@@ -50,6 +51,7 @@ export class RequestTrace extends PolicyEvents {
   readonly #exchange: TracedExchange;
   readonly #secrets: TraceSecrets;
   readonly #startTime: string;
+  readonly #progress: StreamProgress | undefined;
   #callStart = 0;
   #timing: CallTiming | undefined;
   /** `performance.now()` ms since when the call has a connection; 0 = it has none. */
@@ -65,20 +67,22 @@ export class RequestTrace extends PolicyEvents {
     const tracer = services.watchers.claim(request, downstream, startedAt);
     const { traceLog } = services;
     // What a watcher has asked to be revealed is not for the log.
-    if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange);
+    if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange, true);
     // Without request ids, the client's address and port identify the request in the log.
     const id = requestId ?? formatHostPort(downstream.connection.remoteAddress, downstream.connection.remotePort);
     const log = traceLog.begin(id, startedAt);
-    return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange);
+    return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange, tracer !== undefined);
   }
 
-  private constructor(tracer: TraceSink, exchange: TracedExchange) {
+  /** `watched`: for a watcher, not for the log alone. */
+  private constructor(tracer: TraceSink, exchange: TracedExchange, watched: boolean) {
     const { credentials } = exchange.bind.policies;
     const headers = new SensitiveNames([...exchange.services.sensitive, ...credentials.headers]);
     const parameters = credentials.parametersAt(exchange.request.path);
     const secrets = new TraceSecrets(tracer.options.reveal, headers, parameters);
     super(tracer, [], secrets);
     this.#tracer = tracer;
+    if (watched) this.#progress = new StreamProgress(tracer);
     this.#exchange = exchange;
     this.#secrets = secrets;
     this.secretHeaders = headers;
@@ -203,6 +207,7 @@ export class RequestTrace extends PolicyEvents {
   connected({ served, times }: { readonly served: number; readonly times: ConnectTimes }): void {
     this.#timing = { reusedConnection: served > 0, ...(served === 0 && timingOf(times)) };
     this.#connectedAt = performance.now();
+    this.#progress?.begin();
   }
 
   /** The call has no connection, and this is how long that took. */
@@ -232,12 +237,14 @@ export class RequestTrace extends PolicyEvents {
   requestBody(buffer: Buffer, from: number, to: number): void {
     this.#requestBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
     this.#requestBody.add(buffer, from, to);
+    this.#progress?.received({ length: to - from });
     this.#grpc?.request?.add(buffer.subarray(from, to));
   }
 
   responseBody(buffer: Buffer, from: number, to: number): void {
     this.#responseBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
     this.#responseBody.add(buffer, from, to);
+    this.#progress?.sent({ length: to - from });
     this.#grpc?.response?.add(buffer.subarray(from, to));
   }
 
@@ -270,6 +277,7 @@ export class RequestTrace extends PolicyEvents {
     grpcStatus: number | undefined,
   ): void {
     this.callEnded(null, error);
+    this.#progress?.end();
     this.#partialRequestBody();
     if (responseHasBody) this.#bodySnapshot("response", this.#responseBody);
     const grpc = this.#grpcEnd(grpcStatus);

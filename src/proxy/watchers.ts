@@ -64,6 +64,11 @@ export class Watchers {
     return this.#take(tokenIn(received), start, ({ expression }) => expression === undefined);
   }
 
+  /** The tracer of a connection without requests; watchers with a filter wait for requests. */
+  claimConnection(start: number): Tracer | undefined {
+    return this.#gate.armed ? this.#take("", start, ({ expression }) => expression === undefined) : undefined;
+  }
+
   /** The watcher that the token names comes first, then those that take any request, the oldest first. */
   #take(token: string, start: number, matches: (watcher: Watcher) => boolean): Tracer | undefined {
     const owners =

@@ -17,7 +17,12 @@ export interface TraceEvent {
 export type Phase = "gateway" | "route" | "backend";
 
 export type TraceMessage =
-  | { readonly type: "requestStarted"; readonly requestId?: string }
+  | {
+      readonly type: "requestStarted";
+      readonly requestId?: string;
+      /** Only of connections without requests: `tcp`, or `tls` that passes through. */
+      readonly protocol?: "tcp" | "tls";
+    }
   | {
       readonly type: "requestSnapshot" | "responseSnapshot";
       readonly stage: string;
@@ -73,6 +78,16 @@ export type TraceMessage =
       /** Only of gRPC and gRPC-Web calls. */
       readonly grpc?: GrpcEnd;
     }
+  | {
+      readonly type: "streamProgress";
+      /** From the client and to it, since the beginning. A chunk is what one read brought. */
+      readonly received: { readonly chunks: number; readonly bytes: number };
+      readonly sent: { readonly chunks: number; readonly bytes: number };
+      /** How long nothing has moved, now and at most: decimal seconds followed by `s`. */
+      readonly idle: string;
+      readonly longestIdle: string;
+    }
+  | { readonly type: "traceEnded"; readonly reason: string }
   | { readonly type: "dropped"; readonly count: number };
 
 /** How a gRPC call ended. */

@@ -5,6 +5,8 @@ export interface TraceOptions {
   readonly reveal: boolean;
   /** Bytes of each body in a `bodySnapshot`; the rest is cut off. */
   readonly maxBodyBytes: number;
+  /** Milliseconds after the start of the request at which the trace ends, however long the request takes; undefined = no bound. */
+  readonly maxMs?: number | undefined;
 }
 
 /** Default of `maxBodyBytes` (reference 4.2). */
@@ -49,6 +51,7 @@ export class Tracer implements TraceSink {
   readonly options: TraceOptions;
   readonly #start: number;
   readonly #post: EventPost;
+  readonly #bound: NodeJS.Timeout | undefined;
   #last = 0;
   #finished = false;
 
@@ -57,6 +60,8 @@ export class Tracer implements TraceSink {
     this.options = options;
     this.#start = start;
     this.#post = post;
+    const { maxMs } = options;
+    if (maxMs !== undefined) this.#bound = setTimeout(() => this.#expire(), maxMs).unref();
   }
 
   /** Microseconds since the start of the trace; never decreases. */
@@ -84,8 +89,18 @@ export class Tracer implements TraceSink {
   }
 
   finish(): void {
+    if (this.#finished) return;
+    clearTimeout(this.#bound);
     this.#finished = true;
     this.#post(undefined);
+  }
+
+  #expire(): void {
+    this.emit("info", {
+      type: "traceEnded",
+      reason: "the duration that was asked for has passed; the request goes on",
+    });
+    this.finish();
   }
 }
 

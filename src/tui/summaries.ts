@@ -18,6 +18,8 @@ const LABELS: Readonly<Record<string, string>> = {
   backendCallResult: "Backend Result",
   requestFinished: "Request Done",
   bodySnapshot: "Body Snapshot",
+  streamProgress: "Progress",
+  traceEnded: "Trace End",
   dropped: "Dropped",
 };
 
@@ -49,6 +51,9 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
     message.truncated === true ? `${textOf(message.stage)} (cut short)` : textOf(message.stage),
   backendCallResult: outcome,
   requestFinished: (message) => ["request finished", outcome(message)].filter(Boolean).join(" "),
+  streamProgress: (message) =>
+    `received ${traffic(message.received)}, sent ${traffic(message.sent)}, idle ${textOf(message.idle)}`,
+  traceEnded: (message) => textOf(message.reason),
   dropped: (message) => `${textOf(message.count)} events lost, the reader was too slow`,
 };
 
@@ -58,6 +63,11 @@ export function summaryOf(message: Fields): string {
   if (summary !== undefined) return clip(oneLine(summary(message)), 120);
   const { type: _, ...rest } = message;
   return Object.keys(rest).length === 0 ? "" : clip(oneLine(JSON.stringify(rest)), 120);
+}
+
+function traffic(value: unknown): string {
+  const { bytes, chunks } = fields(value);
+  return `${textOf(bytes)} B in ${textOf(chunks)} chunks`;
 }
 
 function routeSelection(message: Fields): string {

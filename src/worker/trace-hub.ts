@@ -69,8 +69,8 @@ export class TraceHub {
     const watcher: Watcher = { slot, reader, dropped: 0, lastEnd: 0, ended: false };
     this.#watchers.set(id, watcher);
     reader.onDrain = () => this.#reportDropped(watcher);
-    const { reveal, maxBodyBytes } = options;
-    await this.#control.watch(id, slot, options.filter, { reveal, maxBodyBytes });
+    const { reveal, maxBodyBytes, maxMs } = options;
+    await this.#control.watch(id, slot, options.filter, { reveal, maxBodyBytes, maxMs });
     // Armed last: a worker that claimed the slot without the watch would lose the trace. The reader may have gone meanwhile.
     if (this.#watchers.has(id)) this.#gate.arm(slot);
     return { close: () => this.#remove(id) };

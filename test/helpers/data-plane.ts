@@ -19,6 +19,7 @@ import { TicketSecrets } from "../../src/tls/ticket-keys.ts";
 import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
+import type { TraceOptions } from "../../src/trace/tracer.ts";
 import type { Service, Workload } from "../../src/upstream/discovery.ts";
 import { Workloads } from "../../src/upstream/discovery.ts";
 import { dynamicEndpoints } from "../../src/upstream/dynamic.ts";
@@ -187,7 +188,7 @@ export class TestPlane {
   }
 
   /** The trace of the request that `send` makes, once it is complete. */
-  async trace(send: () => Promise<unknown>): Promise<TraceMessage[]> {
+  async trace(send: () => Promise<unknown>, options: Partial<TraceOptions> = {}): Promise<TraceMessage[]> {
     const messages: TraceMessage[] = [];
     const complete = new Promise<void>((resolve) => {
       this.#onTrace = (json) => {
@@ -195,7 +196,7 @@ export class TestPlane {
         else messages.push((JSON.parse(json) as TraceEvent).message);
       };
     });
-    this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
+    this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0, ...options });
     this.#gate.arm(0);
     await send();
     await complete;

@@ -1,5 +1,7 @@
 import type { Overload } from "../../src/proxy/overload/overload.ts";
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
+import type { TraceMessage } from "../../src/trace/events.ts";
+import type { TraceOptions } from "../../src/trace/tracer.ts";
 import type { EndpointStats } from "../../src/upstream/endpoints.ts";
 import { type PlaneOptions, TestPlane } from "./data-plane.ts";
 import type { LogLine } from "./gateway.ts";
@@ -47,6 +49,11 @@ export class LocalGateway {
   /** Binds with their connections, as `/debug/tasks` shows them. */
   tasks(): { bind: string; port: number; connections: unknown[] }[] {
     return this.#plane.plane.tasks() as { bind: string; port: number; connections: unknown[] }[];
+  }
+
+  /** The trace of the request or connection that `send` makes, once it is complete. */
+  trace(send: () => Promise<unknown>, options: Partial<TraceOptions> = {}): Promise<TraceMessage[]> {
+    return this.#plane.trace(send, options);
   }
 
   /** To be sampled by the test. */

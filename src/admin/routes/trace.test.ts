@@ -39,6 +39,7 @@ test("the options reach the hub", async () => {
       { expression: 'request.path == "/a"', reveal: true, maxBodyBytes: 0 },
     ],
     ["bodies=4KiB&reveal=false", { reveal: false, maxBodyBytes: 4096 }],
+    ["duration=1m30s", { reveal: false, maxBodyBytes: 2 * 1024 * 1024, maxMs: 90_000 }],
     ["bodies=100", { reveal: false, maxBodyBytes: 100 }],
     ["bodies=1MiB&expression=", { reveal: false, maxBodyBytes: 1024 * 1024 }],
   ] as const;
@@ -56,6 +57,9 @@ test("wrong options are refused before the stream begins", async () => {
     "expression=bad(": /^invalid expression: unexpected end at 1:5\n$/,
     "bodies=3MiB": /^invalid bodies "3MiB": expected bytes or a size such as 4KiB, at most 2MiB\n$/,
     "bodies=-1": /^invalid bodies/,
+    "duration=10": /^invalid duration "10": expected a duration such as 30s, at most 24h\n$/,
+    "duration=25h": /^invalid duration/,
+    "duration=0s": /^invalid duration/,
     "reveal=yes": /^invalid reveal "yes": expected true or false\n$/,
     [`expression=${"x".repeat(5000)}`]: /longer than 4096/,
   };

@@ -1,3 +1,4 @@
+import { parseDuration } from "../../base/durations.ts";
 import { isTraceToken } from "../../trace/token.ts";
 import { AdminBadRequest, type TraceOptions } from "../plane.ts";
 import { SseReader } from "../server/sse-reader.ts";
@@ -8,15 +9,16 @@ export const DEFAULT_TRACE_BODIES = 2 * 1024 * 1024;
 const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
 const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };
 const MAX_EXPRESSION = 4096;
+const MAX_DURATION_MS = 24 * 3_600_000;
 
 export const traceRoutes: readonly AdminRoute[] = [
   {
     path: "/debug/trace",
     // The contract does not name the method: the reference's client sends POST, EventSource and browsers send GET.
     methods: ["GET", "POST"],
-    parameters: ["expression", "reveal", "bodies", "token"],
+    parameters: ["expression", "reveal", "bodies", "token", "duration"],
     summary:
-      "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<bytes, 4KiB, 0 = none>",
+      "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<bytes, 4KiB, 0 = none>, duration=<30s: the trace ends then, even if the request goes on>",
     handle: (call) => {
       const options = traceOptions(call.query);
       return {
@@ -57,6 +59,7 @@ function traceOptions(query: URLSearchParams): TraceOptions {
   return {
     reveal: flag(query, "reveal"),
     maxBodyBytes: size(query, "bodies", DEFAULT_TRACE_BODIES),
+    ...duration(query),
     ...(expression !== "" && { expression }),
     ...(token !== null && { token }),
   };
@@ -77,4 +80,13 @@ function size(query: URLSearchParams, name: string, most: number): number {
   throw new AdminBadRequest(
     `invalid ${name} ${JSON.stringify(text)}: expected bytes or a size such as 4KiB, at most 2MiB`,
   );
+}
+
+function duration(query: URLSearchParams): { readonly maxMs?: number } {
+  const text = query.get("duration");
+  if (text === null) return {};
+  const maxMs = parseDuration(text);
+  if (maxMs === undefined || maxMs < 1 || maxMs > MAX_DURATION_MS)
+    throw new AdminBadRequest(`invalid duration ${JSON.stringify(text)}: expected a duration such as 30s, at most 24h`);
+  return { maxMs };
 }

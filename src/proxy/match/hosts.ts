@@ -94,9 +94,12 @@ function theValue<L>(entry: { readonly value: L }): L {
 
 /** The TCP routes of a listener by the name of the TLS handshake (reference 3.33); of equal hostnames the first counts. */
 export class TcpRouteTable<R extends { readonly hostnames: readonly string[] }> {
+  /** All of them, in the order of the configuration. */
+  readonly routes: readonly R[];
   readonly #index = new HostIndex<{ readonly route: R }>();
 
   constructor(routes: readonly R[]) {
+    this.routes = routes;
     for (const route of routes) {
       const hostnames = route.hostnames.length > 0 ? route.hostnames : [""];
       for (const hostname of hostnames) this.#index.getOrAdd(hostname, () => ({ route }));

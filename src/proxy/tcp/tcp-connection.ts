@@ -18,6 +18,7 @@ import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables } from "../variables.ts";
+import { ConnectionTrace } from "./connection-trace.ts";
 
 /** The bind of a connection. */
 export interface TcpHost {
@@ -74,6 +75,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #movedAt = this.#startedAt;
   /** Bytes written to the client that the system had not taken at the last sweep: a change is movement too. */
   #backlog = 0;
+  /** Only while a watcher follows the connection. */
+  readonly #trace: ConnectionTrace | undefined;
   /** Counted and logged. The transport may still deliver events, which change nothing any more. */
   #closed = false;
 
@@ -84,6 +87,22 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#services = services;
     this.remoteAddress = origin.transport.remoteAddress;
     this.remotePort = origin.transport.remotePort;
+    const tracer = services.watchers.claimConnection(this.#startedAt);
+    if (tracer !== undefined) this.#trace = new ConnectionTrace(tracer, this.#protocol, this.#traceState());
+  }
+
+  get #protocol(): "tcp" | "tls" {
+    return this.#origin.listener?.protocol === "TLS" ? "tls" : "tcp";
+  }
+
+  #traceState(): ConstructorParameters<typeof ConnectionTrace>[2] {
+    const { remoteAddress, remotePort, rawAddress, rawPort, localAddress, localPort } = this.#transport;
+    const { serverName } = this.#origin;
+    return {
+      source: { address: remoteAddress, port: remotePort, rawAddress, rawPort },
+      destination: { address: localAddress, port: localPort, ...(serverName !== "" && { hostname: serverName }) },
+      env: this.#services.env,
+    };
   }
 
   /** From the client, for access log and metrics. */
@@ -97,9 +116,22 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   }
 
   /** For the task dump. `closing`: accounted for, and the last bytes are still on their way out. */
-  get activity(): LiveConnection["activity"] {
+  get activity(): LiveConnection["activity"] & {
+    readonly endpoint?: string;
+    readonly bytesReceived: number;
+    readonly bytesSent: number;
+    readonly idleMs: number;
+  } {
     const state = this.#upstream === undefined ? "connecting" : "copying";
-    return { state: this.#closed ? "closing" : state, ageMs: performance.now() - this.#startedAt };
+    const now = performance.now();
+    return {
+      state: this.#closed ? "closing" : state,
+      ageMs: now - this.#startedAt,
+      ...(this.#endpointName !== undefined && { endpoint: this.#endpointName }),
+      bytesReceived: this.bytesReceived,
+      bytesSent: this.bytesSent,
+      idleMs: now - this.#movedAt,
+    };
   }
 
   /** What expressions can read of the connection. */
@@ -188,6 +220,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
     this.#movedAt = performance.now();
+    this.#trace?.progress.sent({ length: to - from });
     if (this.#transport.write(buffer, from, to)) return;
     this.#clientBlocked = true;
     this.#upstream?.pause();
@@ -229,6 +262,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #connect(): void {
     const { listener, serverName } = this.#origin;
     this.#route = listener?.tcpRoutes.find(serverName);
+    this.#trace?.routeSelected(this.#route?.label, listener?.tcpRoutes.routes.map(({ label }) => label) ?? []);
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
     const backend = pick(this.#route, this.#services.random);
     if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
@@ -257,6 +291,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   /** `raw`: the call gets a connection of its own, which has carried no HTTP. */
   prepare(endpoint: Endpoint): CallProtocol {
     this.#endpointName = endpoint.pool.name;
+    this.#trace?.callStarted(endpoint.pool.name);
     return "raw";
   }
 
@@ -264,6 +299,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   onConnection(upstream: UpstreamConnection): void {
     this.#movedAt = performance.now();
     this.#upstream = upstream;
+    this.#trace?.callEnded(null);
     const early = this.#early;
     this.#early = NOTHING;
     if (early.length > 0) this.#send(early, early.length);
@@ -275,6 +311,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #send(bytes: Buffer, length: number): void {
     const upstream = this.#upstream;
     if (upstream === undefined) return;
+    this.#trace?.progress.received({ length });
     const taken = upstream.sendBody(bytes, 0, length);
     if (upstream.flush() && taken) return;
     this.#upstreamBlocked = true;
@@ -295,6 +332,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#upstream = undefined;
     this.#call?.settle();
     this.#call = undefined;
+    this.#trace?.finished(error ?? null);
     if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason);
   }
 
@@ -310,7 +348,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
         endpoint: this.#endpointName,
         source: formatHostPort(this.remoteAddress, this.remotePort),
         sni: serverName === "" ? undefined : serverName,
-        protocol: listener?.protocol === "TLS" ? "tls" : "tcp",
+        protocol: this.#protocol,
         error,
         reason,
         bytesReceived: this.bytesReceived,

@@ -45,6 +45,11 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
         value: "cel",
         summary: "Trace the next request for which this CEL expression is true",
       },
+      duration: {
+        type: "text",
+        value: "time",
+        summary: "End the trace this long after its request began, such as 30s, even if the request goes on",
+      },
       reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
     },
     examples: [
@@ -65,6 +70,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
       const format = options.raw || (context.json && options.output === undefined) ? "json" : options.output;
       if (options.file !== undefined) {
         if (options.expression !== undefined) throw usage("--file does not accept --expression");
+        if (options.duration !== undefined) throw usage("--file does not accept --duration");
         if (options.reveal)
           throw usage(
             "--file does not accept --reveal: secrets are not in a saved trace unless it was recorded with --reveal",
@@ -91,6 +97,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
           expression: options.expression,
           token: request?.token,
           reveal: options.reveal,
+          duration: options.duration,
           signal: stop,
         });
       await using proxies = await openProxies(invocation, context);

@@ -1,0 +1,54 @@
+import type { RequestState } from "../../trace/events.ts";
+import { severityOf, type Tracer } from "../../trace/tracer.ts";
+import { StreamProgress } from "../stream-progress.ts";
+
+/** What a trace shows of a connection. */
+type ConnectionState = Required<Pick<RequestState, "source" | "destination" | "env">>;
+
+/**
+ * The trace of one TCP connection, or of one whose TLS passes through: which route and endpoint it got, what it carries while it
+ * lasts, and how it ended. Exists only while a watcher follows the connection.
+ */
+export class ConnectionTrace {
+  readonly progress: StreamProgress;
+  readonly #tracer: Tracer;
+  #callStart: number | undefined;
+
+  constructor(tracer: Tracer, protocol: "tcp" | "tls", state: ConnectionState) {
+    this.#tracer = tracer;
+    this.progress = new StreamProgress(tracer);
+    tracer.emit("info", { type: "requestStarted", protocol });
+    tracer.emit("info", { type: "requestSnapshot", stage: "initial request", requestState: state });
+  }
+
+  /** `route` is undefined if none takes the connection. */
+  routeSelected(route: string | undefined, evaluatedRoutes: readonly string[]): void {
+    this.#tracer.emit(route === undefined ? "error" : "info", {
+      type: "routeSelection",
+      selectedRoute: route ?? null,
+      evaluatedRoutes,
+      candidates: [],
+    });
+  }
+
+  callStarted(target: string): void {
+    this.#callStart = this.#tracer.now();
+    this.#tracer.emit("info", { type: "backendCallStart", target });
+  }
+
+  /** The connection to the backend is there, or has failed with `error`. */
+  callEnded(error: string | null): void {
+    if (this.#callStart === undefined) return;
+    this.#tracer.emit(severityOf(null, error), { type: "backendCallResult", status: null, error }, this.#callStart);
+    this.#callStart = undefined;
+    if (error === null) this.progress.begin();
+  }
+
+  /** The connection has ended; no event follows. */
+  finished(error: string | null): void {
+    this.callEnded(error);
+    this.progress.end();
+    this.#tracer.emit(severityOf(null, error), { type: "requestFinished", status: null, error });
+    this.#tracer.finish();
+  }
+}
