@@ -114,19 +114,21 @@ test("failures: of the service, of the gateway's policies, of the way to the bac
   assert.deepEqual([unavailable.status.code, unavailable.status.details], [UNAVAILABLE, "upstream call failed"]);
 });
 
-test("a backend that is lost in the middle of a stream ends it with UNAVAILABLE", async () => {
+test("a backend that is lost in the middle of streams ends them with UNAVAILABLE, whether the client has ended or not", async () => {
   const server = await GrpcServer.start({
     "/test.Echo/Half": { stream: (call: Call) => call.write(Buffer.from("half")) },
   });
   await using gateway = await gatewayTo(server.port);
   using client = new GrpcClient(gateway.port());
-  const call = client.serverStream("/test.Echo/Half", "");
-  call.on("error", () => {});
-  const ended = endOf(call);
-  assert.equal(String((await once(call, "data"))[0]), "half");
+  const calls = [client.serverStream("/test.Echo/Half", ""), client.bidi("/test.Echo/Half")];
+  const ends = calls.map(endOf);
+  for (const call of calls) {
+    call.on("error", () => {});
+    assert.equal(String((await once(call, "data"))[0]), "half");
+  }
   server.stop();
-  const { code, details } = await ended;
-  assert.deepEqual([code, details], [UNAVAILABLE, "upstream call failed"]);
+  for (const { code, details } of await Promise.all(ends))
+    assert.deepEqual([code, details], [UNAVAILABLE, "upstream call failed"]);
 });
 
 test("the gateway keeps the deadline of a client that does not", async () => {
