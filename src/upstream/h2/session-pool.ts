@@ -145,8 +145,9 @@ export class SessionPool implements SessionOwner {
   }
 
   onIdle(session: UpstreamSession): void {
-    const { maxIdle = Number.POSITIVE_INFINITY } = this.#limits;
-    if (this.#closed || this.idle > maxIdle || this.#opener.crowded) session.close();
+    const { maxIdle } = this.#limits;
+    const tooMany = maxIdle !== undefined && this.idle > maxIdle;
+    if (this.#closed || tooMany || this.#opener.crowded) session.close();
   }
 
   onRetired(session: UpstreamSession): void {
@@ -185,6 +186,7 @@ export class SessionPool implements SessionOwner {
 
   /** Opens connections for waiting requests, as many as the limit allows. */
   grow(): void {
+    if (this.#waiting.size === 0) return;
     // A server that takes no streams now will say when it does.
     if (this.#sessions.some(({ limit }) => limit === 0)) return;
     while (this.#waiting.size > 0 && (this.#coming === 0 || this.#waiting.size > this.#coming * this.#perConnection)) {

@@ -149,6 +149,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   /** Called once a second, until the connection is gone. */
   sweep(now: number): void {
     const connection = this.#connection;
+    connection.sweep(now);
     if (connection.heard !== this.#heardAtSweep || connection.streamCount === 0) {
       this.#heardAtSweep = connection.heard;
       this.#silentSince = now;
@@ -156,7 +157,6 @@ export class UpstreamSession implements StreamSession, Http2Owner {
       this.#silentSince = now;
       connection.ping(() => {});
     }
-    connection.sweep(now);
   }
 
   // ── from the streams ──

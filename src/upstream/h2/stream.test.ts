@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { connect } from "../../net/transport.ts";
@@ -60,14 +60,11 @@ interface Exchange extends AsyncDisposable {
   again(): Promise<Pick<Exchange, "caller" | "served">>;
 }
 
-/** A request on its way, of which the server has the head. */
-async function exchange(length: number): Promise<Exchange> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
+/** A connection to a server of this machine. */
+async function connectTo(port: number): Promise<UpstreamSession> {
   const opened = Promise.withResolvers<UpstreamSession>();
   const nobody = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {}, onFault: opened.reject };
-  connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port }, 0, {
+  connect({ host: "127.0.0.1", port }, 0, {
     onConnect: (transport) => {
       const session = new UpstreamSession(transport, nobody, {});
       opened.resolve(session);
@@ -75,11 +72,20 @@ async function exchange(length: number): Promise<Exchange> {
     },
     onClose: opened.reject,
   });
-  const session = await opened.promise;
-  const fields = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
+  return opened.promise;
+}
+
+const FIELDS = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
+
+/** A request on its way, of which the server has the head. */
+async function exchange(length: number): Promise<Exchange> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const session = await connectTo((server.address() as AddressInfo).port);
   const open = async (length: number): Promise<Pick<Exchange, "caller" | "served">> => {
     const caller = new Caller();
-    caller.stream = session.send(fields, [], "POST", length, caller);
+    caller.stream = session.send(FIELDS, [], "POST", length, caller);
     const [served] = (await once(server, "stream")) as [ServerHttp2Stream];
     served.on("error", () => {});
     return { caller, served };
@@ -225,4 +231,47 @@ test("a server that ends a connection for a mistake of its own is said to have m
   served.session?.goaway(2);
   await until(() => caller.end !== "");
   assert.equal(caller.end, "the upstream ended the connection: INTERNAL_ERROR");
+});
+
+/** Milliseconds after which a silent server is asked for a sign of itself, and a bit. */
+const SILENCE = 302_000;
+
+test("a server that is silent for minutes while it has a request is asked whether it is there", async () => {
+  await using x = await exchange(0);
+  const { caller, session, served } = x;
+  served.respond({ ":status": 200 });
+  await until(() => caller.answered);
+  let pings = 0;
+  served.session?.on("ping", () => pings++);
+  const now = performance.now();
+  session.sweep(now);
+  session.sweep(now + SILENCE);
+  await until(() => pings === 1);
+  // Its answer was heard before that of this request.
+  served.write("more");
+  await until(() => caller.bytes === 4);
+  session.sweep(now + SILENCE + 60_000);
+  assert.deepEqual([session.failure, caller.end, pings], [undefined, "", 1]);
+});
+
+test("a server that does not answer that loses the connection", async () => {
+  const server = createTcpServer((socket) => {
+    socket.on("error", () => {});
+    // SETTINGS and their acknowledgement, and nothing after them.
+    socket.write(Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0));
+    socket.resume();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const session = await connectTo((server.address() as AddressInfo).port);
+  const caller = new Caller();
+  session.send(FIELDS, [], "POST", 0, caller);
+  await until(() => session.settled);
+  const now = performance.now();
+  session.sweep(now);
+  session.sweep(now + SILENCE);
+  assert.equal(caller.end, "");
+  session.sweep(now + SILENCE + 20_000);
+  assert.equal(caller.end, "a PING was not answered");
+  server.close();
 });
