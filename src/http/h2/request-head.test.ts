@@ -56,6 +56,7 @@ test("what a pseudo-header field may not be is malformed", () => {
     [withPseudo(":path", "*"), /:path/],
     [withPseudo(":path", "http://a/p"), /:path/],
     [withPseudo(":authority", undefined), /neither :authority nor Host/],
+    [withPseudo(":authority", ""), /neither :authority nor Host/],
     [withPseudo(":authority", "user:secret@a"), /user information/],
     [[...GET, ":status", "200"], /unknown/],
     [[...GET, ":extra", "1"], /unknown/],
@@ -161,8 +162,7 @@ test("more fields than the limit are 431", () => {
 });
 
 test("an expectation other than 100-continue is 417", () => {
-  const { result, reader } = read([...GET, "expect", "100-Continue"], { endStream: false });
-  assert.equal(reader.expectContinue, true);
+  const { result } = read([...GET, "expect", "100-Continue"], { endStream: false });
   assert.deepEqual("headers" in result && result.headers, ["expect", "100-Continue"]);
   assert.equal(errorOf([...GET, "expect", "200-ok"]).code, "TG_EXPECTATION_FAILED");
 });
@@ -197,5 +197,18 @@ test("an extended CONNECT for websocket is a GET; other protocols are 501", () =
   const { result, reader } = read([...connect, ":protocol", "websocket"], { endStream: false });
   assert.deepEqual("method" in result && [result.method, result.path], ["GET", "/chat"]);
   assert.equal(reader.protocol, "websocket");
+  const withBody = errorOf([...connect, ":protocol", "websocket", "content-length", "1"], { endStream: false });
+  assert.equal(withBody.malformed, true);
   assert.equal(errorOf([...connect, ":protocol", "connect-udp"]).code, "TG_UNKNOWN_PROTOCOL");
+});
+
+test("nothing of one request is left for the next", () => {
+  const reader = new RequestReader();
+  const fields = ["te", "trailers", "expect", "100-continue", "content-length", "1", "x_a", "1", "forwarded", "for=a"];
+  const more = ["x-tracegate-trace-token", "t", "priority", "u=1", "host", "a.example:81"];
+  assert.ok("method" in reader.read([...GET, ...fields, ...more], false, "http", LIMITS));
+  assert.ok("method" in reader.read(GET, true, "http", LIMITS));
+  const { contentLength, trailersAccepted, hasForwarded, hasUnderscore } = reader;
+  assert.deepEqual([contentLength, trailersAccepted, hasForwarded, hasUnderscore], [-1, false, false, false]);
+  assert.deepEqual([reader.traceToken, reader.protocol, reader.priority], ["", "", ""]);
 });

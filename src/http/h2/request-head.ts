@@ -19,8 +19,6 @@ export interface RequestError extends HeadError {
 export interface RequestHead {
   /** Bytes of the body; -1 when it is not said. */
   readonly contentLength: number;
-  /** `Expect: 100-continue`. */
-  readonly expectContinue: boolean;
   /** `TE: trailers`. */
   readonly trailersAccepted: boolean;
   readonly hasForwarded: boolean;
@@ -106,7 +104,6 @@ export function malformed(detail: string): RequestError {
 /** The reader of one thread: reading never yields, so what it finds besides the request stays in its fields until the next one. */
 export class RequestReader implements RequestHead {
   contentLength = -1;
-  expectContinue = false;
   trailersAccepted = false;
   hasForwarded = false;
   hasUnderscore = false;
@@ -149,7 +146,6 @@ export class RequestReader implements RequestHead {
 
   #reset(): void {
     this.contentLength = -1;
-    this.expectContinue = false;
     this.trailersAccepted = false;
     this.hasForwarded = false;
     this.hasUnderscore = false;
@@ -255,9 +251,7 @@ export class RequestReader implements RequestHead {
         this.trailersAccepted = true;
         return undefined;
       case EXPECT:
-        if (value.toLowerCase() !== "100-continue") return BAD_EXPECTATION;
-        this.expectContinue = true;
-        return undefined;
+        return value.toLowerCase() === "100-continue" ? undefined : BAD_EXPECTATION;
       case TRACE_TOKEN:
         if (this.traceToken === "") this.traceToken = value;
         return undefined;
