@@ -100,6 +100,8 @@ export class HpackDecoder {
         } else {
           const number = this.#inserted - (index - STATIC_SIZE);
           if (number < this.#evicted) return BAD_INDEX;
+          // A block may refer to one large entry as often as it has bytes.
+          if (into.tooLarge) continue;
           const slot = number & (this.#names.length - 1);
           name = this.#names[slot] as string;
           value = this.#values[slot] as string;
