@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
 
@@ -74,6 +75,22 @@ test("a session stays with its endpoint of a service, in every replica, while ot
   assert.deepEqual(await backendsOf(two, "/", cookie), new Set([body]));
   assert.equal((await ask(one, "/", cookie)).cookie, undefined, "the client has it already");
   assert.equal((await backendsOf(one, "/")).size, 3);
+});
+
+test("all workers of a process read the sessions of each other", async () => {
+  const shop = config([at("/", { sessionName: "s" }, {})], ["a", "b", "c"]);
+  const gateway = await TestGateway.start({ ...shop, config: { workerThreads: 2 } });
+  try {
+    // A connection each, so that both workers get some.
+    const send = async (cookie: string): Promise<Response> =>
+      fetch(`http://127.0.0.1:${gateway.port()}/`, { headers: { connection: "close", cookie } });
+    const first = await send("");
+    const [cookie = ""] = first.headers.getSetCookie();
+    const body = await first.text();
+    for (let i = 0; i < 20; i++) assert.equal(await (await send(cookie.split(";", 1)[0] ?? "")).text(), body);
+  } finally {
+    await gateway.stop();
+  }
 });
 
 test("when the endpoint goes, the session moves to another one and stays there", async () => {
