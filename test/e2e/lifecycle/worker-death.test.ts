@@ -5,7 +5,9 @@ import type { MetricsSnapshot } from "../../../src/telemetry/metrics.ts";
 import type { TraceEvent } from "../../../src/trace/events.ts";
 import type { Supervisor } from "../../../src/worker/supervisor.ts";
 import { proxyTo } from "../../helpers/gateway.ts";
+import { RawPeer } from "../../helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor } from "../../helpers/supervisor.ts";
+import { until } from "../../helpers/until.ts";
 import { Upstream } from "../trace/support.ts";
 
 const GET = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a.test\r\n\r\n`;
@@ -155,6 +157,27 @@ suite("a worker dies", () => {
     );
   });
 
+  test("under load, requests on the other worker all succeed, and each client of the dead one loses at most one", async () => {
+    const clients = await Promise.all(Array.from({ length: 24 }, () => LoadedClient.connect(workers.port)));
+    const tasks = JSON.stringify((await supervisor.tasks())["worker-1"]);
+    const [other, doomed] = [true, false].map((on) =>
+      clients.filter((client) => tasks.includes(`:${client.port}"`) === on),
+    ) as [LoadedClient[], LoadedClient[]];
+    assert.ok(other.length > 0 && doomed.length > 0, "both workers have clients");
+    const running = clients.map((client) => client.run());
+    await until(() => clients.every(({ answered }) => answered >= 5));
+    const died = workers.death();
+    await Promise.all([workers.end("worker-0"), died]);
+    const before = other.map(({ answered }) => answered);
+    await until(() => other.every(({ answered }, i) => answered >= (before[i] ?? 0) + 5));
+    // Those of the dead worker have come back on other connections.
+    await until(() => doomed.every(({ reconnects, answeredSince }) => reconnects > 0 && answeredSince >= 5));
+    for (const client of clients) client.stopped = true;
+    await Promise.all(running);
+    assert.deepEqual(new Set(other.map(({ lost }) => lost)), new Set([0]));
+    assert.ok(doomed.every(({ lost }) => lost <= 1));
+  });
+
   test("a configuration that comes while a worker is missing reaches its replacement", async () => {
     const died = workers.death();
     await workers.end("worker-1");
@@ -197,3 +220,60 @@ suite("a worker dies", () => {
     return (snapshot.requests_total ?? []).reduce((sum, { value }) => sum + Number(value), 0);
   }
 });
+
+/** Sends one request after the other on a connection that it keeps; opens another one if that breaks. */
+class LoadedClient {
+  answered = 0;
+  /** On the latest connection. */
+  answeredSince = 0;
+  /** Requests that were sent and not answered. */
+  lost = 0;
+  reconnects = 0;
+  stopped = false;
+  readonly #target: number;
+  #peer: RawPeer;
+
+  private constructor(target: number, peer: RawPeer) {
+    this.#target = target;
+    this.#peer = peer;
+  }
+
+  static async connect(target: number): Promise<LoadedClient> {
+    const client = new LoadedClient(target, await RawPeer.connect(target));
+    // Its worker knows of the connection only once it has read from it.
+    await client.#ask();
+    return client;
+  }
+
+  get port(): number | undefined {
+    return this.#peer.socket.localPort;
+  }
+
+  async run(): Promise<void> {
+    while (!this.stopped) {
+      if (await this.#ask()) continue;
+      this.lost++;
+      for (;;) {
+        this.#peer = await RawPeer.connect(this.#target);
+        this.answeredSince = 0;
+        // A connection that waited in the queue of the dead worker breaks before any worker has it: nothing was taken.
+        if (await this.#ask()) break;
+      }
+      this.reconnects++;
+    }
+    this.#peer.socket.destroy();
+  }
+
+  async #ask(): Promise<boolean> {
+    try {
+      this.#peer.send(GET("/load"));
+      const { start } = await this.#peer.message();
+      if (!start.startsWith("HTTP/1.1 200")) return false;
+      this.answered++;
+      this.answeredSince++;
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
