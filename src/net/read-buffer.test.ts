@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { READ_SIZE, ReadBuffer } from "./read-buffer.ts";
+import { pooledCopy, READ_SIZE, ReadBuffer } from "./read-buffer.ts";
 
 test("small reads share one buffer, which is never lent", () => {
   const first = new ReadBuffer();
@@ -9,6 +9,21 @@ test("small reads share one buffer, which is never lent", () => {
   assert.equal(second.next(0), shared);
   assert.equal(first.next(100), undefined);
   assert.equal(first.lend(shared), undefined);
+});
+
+test("a pooled copy stays as it is until it is released, and its memory is used again", () => {
+  const source = Buffer.alloc(16_384, "a");
+  const first = pooledCopy(source);
+  source.fill("b");
+  const second = pooledCopy(source);
+  assert.ok(first !== undefined && second !== undefined);
+  assert.equal(first.bytes.toString(), "a".repeat(16_384));
+  assert.equal(second.bytes.toString(), "b".repeat(16_384));
+  second.release();
+  first.release();
+  assert.equal(pooledCopy(source)?.bytes.buffer, first.bytes.buffer);
+  assert.equal(pooledCopy(Buffer.alloc(READ_SIZE + 1)), undefined, "larger than a buffer");
+  assert.equal(pooledCopy(Buffer.alloc(100)), undefined, "Node pools small ones");
 });
 
 test("a large read leads to an own buffer, which is not read into while a write holds it", () => {

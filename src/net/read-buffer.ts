@@ -42,6 +42,27 @@ function takeLease(): Lease | undefined {
   return new Lease();
 }
 
+/** Smaller pieces are copied into memory that Node pools itself. */
+const POOLED_BY_NODE = 4096;
+
+/** A copy in a buffer that is used again once `release` has been called. */
+export interface PooledCopy {
+  readonly bytes: Buffer;
+  readonly release: () => void;
+}
+
+/**
+ * A copy of `bytes` whose memory is used again; undefined when it does not pay or no buffer is left. Buffers of their own for the
+ * DATA frames of an upload over HTTP/2 cost a third of the time of the thread in garbage collections.
+ */
+export function pooledCopy(bytes: Buffer): PooledCopy | undefined {
+  if (bytes.length < POOLED_BY_NODE || bytes.length > READ_SIZE) return undefined;
+  const lease = takeLease();
+  if (lease === undefined) return undefined;
+  bytes.copy(lease.bytes);
+  return { bytes: lease.bytes.subarray(0, bytes.length), release: lease.release };
+}
+
 /** The buffer of one transport. */
 export class ReadBuffer {
   #lease: Lease | undefined;

@@ -8,7 +8,7 @@ import type { ProxiedAddresses } from "../base/proxy-protocol.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import { latin1Slice, onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
-import { lendDelivered, type ReadSink, SocketReader } from "./read-buffer.ts";
+import { lendDelivered, pooledCopy, type ReadSink, SocketReader } from "./read-buffer.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
 export interface TransportHandler {
@@ -189,7 +189,9 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     this.bytesWritten += to - from;
     const bytes = buffer.subarray(from, to);
     const release = lendDelivered(buffer);
-    const more = release === undefined ? socket.write(Buffer.from(bytes)) : socket.write(bytes, release);
+    if (release !== undefined) return socket.write(bytes, release) || socket.writableLength === 0;
+    const copy = pooledCopy(bytes);
+    const more = copy === undefined ? socket.write(Buffer.from(bytes)) : socket.write(copy.bytes, copy.release);
     return more || socket.writableLength === 0;
   }
 
