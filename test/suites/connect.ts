@@ -20,7 +20,7 @@ const TOOLS = "connectrpc.com/conformance/cmd";
 /** Servers that the runner starts at once. */
 const SERVERS = 2;
 /** Calls of the reference client at once; most of them wait for delays that the cases ask for. */
-const CALLS = 24;
+const CALLS = 12;
 
 /** What clients may use on their way to the gateway, as the suite's configuration says it. */
 const FEATURES = {
@@ -86,6 +86,8 @@ async function run({ name, mode, features, server, client }: Run, folder: string
   const options = ["--mode", client === undefined ? "server" : "both", "--max-servers", String(SERVERS), ...patterns];
   const output = await outputOf(tool("connectconformance"), ["--conf", configuration, ...options, ...commands]);
   const counts = /^Total cases: \d+\n\d+ passed, \d+ failed$/m.exec(output)?.[0];
+  // Patterns may be for the cases of other runs.
+  if (patterns.length > 0 && output.startsWith("run patterns: unmatched")) return [];
   if (counts === undefined) throw new Error(`the runner printed no summary:\n${output.slice(-2000)}`);
   process.stdout.write(`connect: ${name}: ${counts.replace("\n", ", ")}\n`);
   const cases = [...output.matchAll(/^FAILED: (.*):$/gm)].map(([, each]) => `${name}: ${each}`);
