@@ -86,8 +86,8 @@ async function run({ name, mode, features, server, client }: Run, folder: string
   const options = ["--mode", client === undefined ? "server" : "both", "--max-servers", String(SERVERS), ...patterns];
   const output = await outputOf(tool("connectconformance"), ["--conf", configuration, ...options, ...commands]);
   const counts = /^Total cases: \d+\n\d+ passed, \d+ failed$/m.exec(output)?.[0];
-  // Patterns may be for the cases of other runs.
-  if (patterns.length > 0 && output.startsWith("run patterns: unmatched")) return [];
+  // Patterns may be for the cases of other runs; the runner has said so and stopped.
+  if (patterns.length > 0 && output === "") return [];
   if (counts === undefined) throw new Error(`the runner printed no summary:\n${output.slice(-2000)}`);
   process.stdout.write(`connect: ${name}: ${counts.replace("\n", ", ")}\n`);
   const cases = [...output.matchAll(/^FAILED: (.*):$/gm)].map(([, each]) => `${name}: ${each}`);
