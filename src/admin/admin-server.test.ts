@@ -53,7 +53,7 @@ test("an unknown query parameter is refused with the known ones, and nothing is 
     [
       "POST",
       "/debug/trace?expr=true",
-      '"expr": /debug/trace takes the query parameters expression, reveal, bodies, token',
+      '"expr": /debug/trace takes the query parameters expression, reveal, bodies, token, duration',
     ],
     [
       "GET",
