@@ -203,7 +203,13 @@ suite("the admin server of a gateway with two workers", () => {
     assert.equal(found?.listener.port, port);
     assert.equal(found?.connection.state, "wait");
     const { ageMs, ...exchange } = found?.connection.exchange ?? { ageMs: -1 };
-    assert.deepEqual(exchange, { phase: "attempt", attempt: 1, request: "GET a.test/hang" });
+    assert.deepEqual(exchange, {
+      phase: "attempt",
+      attempt: 1,
+      request: "GET a.test/hang",
+      bytesReceived: 0,
+      bytesSent: 0,
+    });
     assert.ok(ageMs >= 0);
     client.destroy();
   });
