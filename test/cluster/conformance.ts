@@ -11,7 +11,7 @@ import { appRoot } from "../../src/base/app-root.ts";
 import { SUPPORTED_FEATURES } from "../../src/controller/translate/features.ts";
 import { clusterScripts, prepareCluster } from "./lib/setup.ts";
 
-const PROFILES = ["GATEWAY-HTTP", "GATEWAY-TLS", "GATEWAY-TCP", "GATEWAY-UDP"];
+const PROFILES = ["GATEWAY-HTTP", "GATEWAY-GRPC", "GATEWAY-TLS", "GATEWAY-TCP", "GATEWAY-UDP"];
 const REPORT = "docs/conformance/gateway-api-v1.6.3.yaml";
 
 const args = process.argv.slice(2);

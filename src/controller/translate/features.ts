@@ -3,12 +3,15 @@
 const FEATURES: readonly string[] = [
   "BackendTLSPolicy",
   "BackendTLSPolicySANValidation",
+  "GRPCRoute",
+  "GRPCRouteNamedRouteRule",
   "Gateway",
   "GatewayAddressEmpty",
   "GatewayBackendClientCertificate",
   "GatewayFrontendClientCertificateValidation",
   "GatewayFrontendClientCertificateValidationInsecureFallback",
   "GatewayHTTPListenerIsolation",
+  "GatewayHTTPSListenerDetectMisdirectedRequests",
   "GatewayInfrastructurePropagation",
   "GatewayPort8080",
   "GatewayStaticAddresses",
@@ -16,6 +19,7 @@ const FEATURES: readonly string[] = [
   "HTTPRoute303RedirectStatusCode",
   "HTTPRoute307RedirectStatusCode",
   "HTTPRoute308RedirectStatusCode",
+  "HTTPRouteBackendProtocolH2C",
   "HTTPRouteBackendProtocolWebSocket",
   "HTTPRouteBackendRequestHeaderModification",
   "HTTPRouteBackendTimeout",
@@ -47,9 +51,5 @@ const FEATURES: readonly string[] = [
   "UDPRoute",
 ];
 
-/**
- * Sorted by name, as the field requires. GatewayHTTPSListenerDetectMisdirectedRequests, HTTPRouteBackendProtocolH2C, GRPCRoute and
- * GRPCRouteNamedRouteRule are translated and work over HTTP/1.1, but their tests are clients that speak HTTP/2, which listeners do
- * not yet.
- */
+/** Sorted by name, as the field requires. */
 export const SUPPORTED_FEATURES: readonly { readonly name: string }[] = FEATURES.toSorted().map((name) => ({ name }));
