@@ -34,7 +34,7 @@ test("a response is read with its length, which is one number", () => {
     );
 });
 
-test("a response that is none is refused", () => {
+test("an invalid response is refused", () => {
   for (const status of ["", "20", "2000", "099", "2e2"])
     assert.match(String(readResponse([":status", status])), /status/);
   assert.match(String(readResponse(["x", "y"])), /status/);

@@ -340,7 +340,7 @@ test("a slow client stops its stream, and no other", async () => {
   assert.equal((await client.response(1)).body.length, pieces * piece.length);
 });
 
-test("an upload that nobody takes is bounded by its window, and does not stop another", async () => {
+test("an upload that is not taken is bounded by its window, and does not stop another", async () => {
   await using server = await serve((exchange) => {
     if (exchange.request.path === "/read") exchange.downstream.readBody();
   });

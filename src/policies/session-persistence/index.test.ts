@@ -65,7 +65,7 @@ test("when the endpoint is gone, the response has a session for the new one", ()
   assert.equal(send({ headers: ["cookie", cookieOf(moved)], endpoint: "10.0.0.2:80" }).preferred, "10.0.0.2:80");
 });
 
-test("a session that was changed, is of another route or of another key is none", () => {
+test("a session that was changed, or belongs to another route or key, is ignored", () => {
   const send = policyOf({ sessionName: "s" });
   const cookie = cookieOf(send());
   const changed = cookie.slice(0, -3) + (cookie.endsWith("AAA") ? "BBB" : "AAA");

@@ -210,7 +210,7 @@ test("a body that is longer or shorter than its Content-Length is a failure, and
   await using x = await exchange(0);
   const problem = async (headers: Record<string, string | number>, body: string): Promise<string> => {
     const { caller, served } = await x.again();
-    // The server of Node sends what it is told to.
+    // Node.js sends what the test gives it, valid or not.
     served.respond(headers);
     served.end(body);
     await until(() => caller.end !== "");

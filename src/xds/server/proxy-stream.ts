@@ -23,7 +23,7 @@ interface Batch {
 
 /** Characters that are kept of the reason of a rejection, which goes into statuses and Events. */
 const MAX_REASON = 1000;
-/** Different reasons of one batch that are taken: retries may fail in other ways, but not for ever. */
+/** Different reasons of one batch that are taken: retries may fail in other ways, but not forever. */
 const MAX_REASONS = 10;
 
 type Known = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;

@@ -22,7 +22,7 @@ const FRESH_CLIENTS = 4;
 /** What became of the requests of all clients. */
 interface Tally {
   answered: number;
-  /** Clients that have ended because nobody listens any more. */
+  /** Clients that have ended because the port is closed. */
   refused: number;
   readonly lost: string[];
   stopped: boolean;

@@ -19,7 +19,7 @@ const SLOTS = DEFAULT_TABLE_SIZE / ENTRY_OVERHEAD;
 /** Names that an encoder remembers; entries of the table are half as many at most. Bounds what a peer with ever new names can fill. */
 const MAX_NAMES = 2 * SLOTS;
 
-/** Never indexed, so that nobody can guess them by the size of blocks (RFC 7541 7.1.3). */
+/** Never indexed: the size of later blocks would confirm a guess of the value (RFC 7541 7.1.3). */
 const SECRET_NAMES = new Set([
   "authorization",
   "cookie2",
