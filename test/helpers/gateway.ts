@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
 
@@ -33,12 +32,14 @@ export class TestGateway {
     this.folder = folder;
     this.file = file;
     this.process = child;
-    if (child.stdout !== null) {
-      createInterface({ input: child.stdout }).on("line", (line) => {
-        if (line.startsWith("{")) this.lines.push(JSON.parse(line) as LogLine);
-        this.#wake();
-      });
-    }
+    let begun = "";
+    child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      const lines = (begun + text).split("\n");
+      // A process that is killed may end in the middle of a line, which then says nothing.
+      begun = lines.pop() ?? "";
+      for (const line of lines) if (line.startsWith("{")) this.lines.push(JSON.parse(line) as LogLine);
+      this.#wake();
+    });
     child.stderr?.on("data", (text: Buffer) => {
       this.stderr += text.toString();
       this.#wake();
