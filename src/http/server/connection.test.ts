@@ -2,26 +2,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
 import type { Downstream, HttpHost, ServerStream, StreamAcceptor } from "../stream.ts";
 import { ServerConnection } from "./connection.ts";
-
-const FRONTEND: Frontend = {
-  maxBufferSize: 1024,
-  maxHeadSize: 61_440,
-  maxHeaders: 100,
-  maxTargetSize: 8192,
-  maxRequestBodySize: 0,
-  idleTimeout: 600_000,
-  headerReadTimeout: 60_000,
-  streamIdleTimeout: 300_000,
-  minBodyRate: 240,
-  maxConnections: 10,
-  maxConnectionDuration: 0,
-  headerCase: "lowercase",
-  keepalives: { enabled: false, time: 0 },
-};
 
 interface Server extends AsyncDisposable {
   readonly connections: ServerConnection[];

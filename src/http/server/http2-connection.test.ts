@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import { H2Client } from "../../../test/helpers/h2-client.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
@@ -7,22 +8,6 @@ import { HEADERS, PRIORITY_UPDATE } from "../h2/frames.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
 import { type Downstream, type HttpHost, type ServerStream, TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 import { Http2ServerConnection } from "./http2-connection.ts";
-
-const FRONTEND: Frontend = {
-  maxBufferSize: 1024,
-  maxHeadSize: 61_440,
-  maxHeaders: 100,
-  maxTargetSize: 8192,
-  maxRequestBodySize: 0,
-  idleTimeout: 600_000,
-  headerReadTimeout: 60_000,
-  streamIdleTimeout: 300_000,
-  minBodyRate: 240,
-  maxConnections: 10,
-  maxConnectionDuration: 0,
-  headerCase: "lowercase",
-  keepalives: { enabled: false, time: 0 },
-};
 
 /** One request as the proxy's side sees it. */
 class Exchange implements ServerStream {

@@ -5,6 +5,7 @@ import { after, before, suite, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../../test/helpers/certificates.ts";
 import { TestPlane } from "../../../test/helpers/data-plane.ts";
+import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import {
   closedPort,
   queueOf,
@@ -20,21 +21,6 @@ import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { type PackedIr, packIr } from "../../ir/packed-ir.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: host.example\r\n\r\n";
-const FRONTEND: Frontend = {
-  maxBufferSize: 1024,
-  maxHeadSize: 61_440,
-  maxHeaders: 100,
-  maxTargetSize: 8192,
-  maxRequestBodySize: 0,
-  idleTimeout: 600_000,
-  headerReadTimeout: 60_000,
-  streamIdleTimeout: 300_000,
-  minBodyRate: 240,
-  maxConnections: 10,
-  maxConnectionDuration: 0,
-  headerCase: "lowercase",
-  keepalives: { enabled: false, time: ms(0) },
-};
 const proxyHeader = (address: string): string => `PROXY TCP4 ${address} 198.51.100.2 4000 443\r\n`;
 
 let ca: TestCa;

@@ -63,10 +63,10 @@ interface Exchange extends AsyncDisposable {
 /** A connection to a server of this machine. */
 async function connectTo(port: number): Promise<UpstreamSession> {
   const opened = Promise.withResolvers<UpstreamSession>();
-  const nobody = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {}, onFault: opened.reject };
+  const owner = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {}, onFault: opened.reject };
   connect({ host: "127.0.0.1", port }, 0, {
     onConnect: (transport) => {
-      const session = new UpstreamSession(transport, nobody, {});
+      const session = new UpstreamSession(transport, owner, {});
       opened.resolve(session);
       return session.handler;
     },

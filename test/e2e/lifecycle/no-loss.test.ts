@@ -19,7 +19,7 @@ const CLIENTS = BUSY_CLIENTS + PAUSING_CLIENTS + FRESH_CLIENTS;
 /** What became of the requests of all clients. */
 interface Tally {
   answered: number;
-  /** Clients that have ended because nobody listens any more. */
+  /** Clients that have ended because the port is closed. */
   refused: number;
   readonly lost: string[];
 }
