@@ -139,8 +139,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   open(stream: Http2Stream, pseudo: readonly string[], fields: readonly string[], endStream: boolean): boolean {
     const id = this.ended ? undefined : this.#streams.nextId();
     if (id === undefined) return false;
-    this.#streams.add(id, stream);
     stream.attach(this, id, this.peer.initialWindow, this.#settings.streamWindow);
+    this.#streams.add(stream);
     stream.sendHeaders(pseudo, fields, endStream);
     return true;
   }
@@ -327,8 +327,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
       this.#count("resets", this.#streamsEnded);
       return undefined;
     }
-    this.#streams.add(id, stream);
     stream.attach(this, id, this.peer.initialWindow, this.#settings.streamWindow);
+    this.#streams.add(stream);
     return stream;
   }
 

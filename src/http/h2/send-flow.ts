@@ -1,5 +1,6 @@
 import { type FrameWriter, SENT_FRAME_SIZE } from "./frame-writer.ts";
 import { DEFAULT_WINDOW } from "./frames.ts";
+import { IdMap } from "./id-map.ts";
 import { SendQueue } from "./send-queue.ts";
 import type { Http2Stream } from "./stream.ts";
 
@@ -16,7 +17,7 @@ const USEFUL_FRAME = 1024;
 export class SendFlow {
   readonly #writer: FrameWriter;
   readonly #queue = new SendQueue<Http2Stream>();
-  readonly #waitForRoom = new Set<Http2Stream>();
+  readonly #waitForRoom = new IdMap<Http2Stream>();
   #pumping = false;
   /** What the peer takes of all streams together. */
   window = DEFAULT_WINDOW;
@@ -51,11 +52,11 @@ export class SendFlow {
 
   /** The stream's sender waits for `onWritable`. */
   waitForRoom(stream: Http2Stream): void {
-    this.#waitForRoom.add(stream);
+    this.#waitForRoom.set(stream);
   }
 
   forget(stream: Http2Stream): void {
-    this.#waitForRoom.delete(stream);
+    this.#waitForRoom.delete(stream.id);
   }
 
   /** A window has opened or the socket takes more: sends what is kept, stream by stream, then lets senders go on. */
@@ -71,11 +72,11 @@ export class SendFlow {
     }
     this.#pumping = false;
     if (this.#waitForRoom.size === 0) return;
-    for (const stream of [...this.#waitForRoom]) {
+    for (const stream of this.#waitForRoom.values()) {
       if (writer.congested) break;
       // Before the call, in which its sender may begin to wait again.
-      this.#waitForRoom.delete(stream);
-      if (!stream.offerRoom()) this.#waitForRoom.add(stream);
+      this.#waitForRoom.delete(stream.id);
+      if (!stream.offerRoom()) this.#waitForRoom.set(stream);
     }
   }
 

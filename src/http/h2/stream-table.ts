@@ -1,4 +1,5 @@
 import { MAX_STREAM_ID } from "./frames.ts";
+import { IdMap } from "./id-map.ts";
 import type { Role } from "./settings.ts";
 import type { Http2Stream } from "./stream.ts";
 
@@ -8,7 +9,7 @@ const REMEMBERED_RESETS = 1000;
 /** The streams of one connection, and what their ids say of those that are not open (RFC 9113 5.1, 5.1.1). */
 export class StreamTable {
   readonly #role: Role;
-  readonly #open = new Map<number, Http2Stream>();
+  readonly #open = new IdMap<Http2Stream>();
   #resets: Set<number> | undefined;
   /** Of the next stream that we open. */
   #next = 1;
@@ -31,11 +32,11 @@ export class StreamTable {
 
   /** Those that are open, also while they leave. */
   all(): Http2Stream[] {
-    return [...this.#open.values()];
+    return this.#open.values();
   }
 
-  add(id: number, stream: Http2Stream): void {
-    this.#open.set(id, stream);
+  add(stream: Http2Stream): void {
+    this.#open.set(stream);
   }
 
   delete(stream: Http2Stream): boolean {
