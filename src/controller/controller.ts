@@ -15,6 +15,7 @@ import { tokenReviewer } from "../xds/server/authenticator.ts";
 import { XdsCertificates } from "../xds/server/certificates.ts";
 import { XdsServer } from "../xds/server.ts";
 import { ownProfiles, startControllerAdmin } from "./admin.ts";
+import { Certificates } from "./certificates.ts";
 import { deploymentName } from "./deploy/manifest.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
@@ -58,6 +59,7 @@ export class Controller {
   readonly #others: HttpKubeClient;
   readonly #syncer: Syncer;
   readonly #documents: Documents;
+  readonly #listenerCertificates: Certificates;
   readonly #reflectors: readonly Reflector<Kind>[];
   readonly #stream: XdsServer;
   /** undefined: the stream is in plaintext. */
@@ -93,6 +95,11 @@ export class Controller {
     this.#documents = new Documents({
       graph: this.#graph,
       changed: () => this.#syncer.changed(),
+      log: output.logger("tracegate/translator"),
+    });
+    this.#listenerCertificates = new Certificates({
+      graph: this.#graph,
+      syncer: this.#syncer,
       log: output.logger("tracegate/translator"),
     });
     this.#reports = new ProxyReports({
@@ -165,6 +172,7 @@ export class Controller {
     this.#closing.abort();
     this.#syncer.stop();
     this.#documents.close();
+    this.#listenerCertificates.close();
     this.#certificates?.close();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
@@ -220,7 +228,7 @@ export class Controller {
     return new Reflector<K>({
       client: this.#client,
       kind,
-      sink: this.#syncer,
+      sink: kind === "Secret" ? this.#listenerCertificates : this.#syncer,
       log: this.#options.output.logger("gateway-controller"),
       outages: this.#outages,
       ...(selectors !== undefined && { selectors }),

@@ -1,5 +1,6 @@
 import type { Resource } from "../config/resources/store.ts";
-import type { KubeObject, Objects } from "../kube/objects.ts";
+import type { KubeObject, Objects, Secret } from "../kube/objects.ts";
+import type { CertificateAndKey } from "../tls/tls-settings.ts";
 
 /** Everything that queries may read: objects of the cluster, and what the controller learns elsewhere and sets like objects. */
 export interface Inputs extends Objects {
@@ -8,6 +9,8 @@ export interface Inputs extends Objects {
   readonly ControllerIdentity: ControllerIdentity;
   readonly StreamAuthority: StreamAuthority;
   readonly FetchedDocument: FetchedDocument;
+  readonly FormerCertificate: FormerCertificate;
+  readonly Clock: Clock;
 }
 
 export type InputKind = keyof Inputs;
@@ -62,6 +65,31 @@ export function controllerIdentity(controllerName: string): ControllerIdentity {
 export interface FetchedDocument extends KubeObject {
   readonly kind: "FetchedDocument";
   readonly document: Resource;
+}
+
+/**
+ * The certificate that stays in use although its Secret has changed, because what the Secret holds now cannot be used or has
+ * expired. Its namespace and name are those of the Secret. Absent: the Secret decides.
+ */
+export interface FormerCertificate extends KubeObject {
+  readonly kind: "FormerCertificate";
+  readonly certificate: CertificateAndKey;
+}
+
+export function formerCertificate(secret: Secret, certificate: CertificateAndKey): FormerCertificate {
+  const { namespace, name } = secret.metadata;
+  return { apiVersion: "", kind: "FormerCertificate", metadata: { namespace, name }, certificate };
+}
+
+/** What time it is, for certificates that expire. There is one, named `controller`; without it nothing has expired. */
+export interface Clock extends KubeObject {
+  readonly kind: "Clock";
+  /** Milliseconds since 1970, as of the last tick. */
+  readonly now: number;
+}
+
+export function clock(now: number): Clock {
+  return { apiVersion: "", kind: "Clock", metadata: { namespace: "", name: "controller" }, now };
 }
 
 /** What proxies trust as the controller. There is one, named `controller`, once the stream has a certificate. */

@@ -26,6 +26,8 @@ function redacted(object: Inputs[InputKind]): unknown {
       const { data, binaryData } = object as Inputs["ConfigMap"];
       return { ...object, data: namesOf(data), binaryData: namesOf(binaryData) };
     }
+    case "FormerCertificate":
+      return { ...object, certificate: REDACTED };
     case "TracegatePolicy":
     case "TracegateBackend":
     case "TracegateParameters":

@@ -5,16 +5,18 @@
  *
  * Objects may leave out `apiVersion` and the namespace `default`; Secrets may have `stringData`. The GatewayClass `tracegate` is
  * always there, and each Gateway has a Service with an address and a ready proxy, unless a comment says `# no proxies`. `$CA` is a
- * CA made for the test, `$CERT` and `$KEY` a certificate by it, `$CERT2` and `$KEY2` another one; outputs name them.
+ * CA made for the test, `$CERT` and `$KEY` a certificate by it, `$CERT2` and `$KEY2` another one, `$EXPIRED` and `$EXPIRED_KEY`
+ * one that has expired (at `$EXPIRY`), `$STAPLE` the OCSP response about `$CERT`, `$SERIAL2` the number of `$CERT2`; outputs name them.
  */
 import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { parseAllDocuments, stringify } from "yaml";
 import { translateFrontend } from "../../src/config/translate/frontend.ts";
 import { Graph } from "../../src/controller/graph.ts";
-import type { Inputs } from "../../src/controller/inputs.ts";
+import { clock, type Inputs } from "../../src/controller/inputs.ts";
 import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
@@ -38,7 +40,7 @@ const KINDS: readonly DesiredStatus["kind"][] = [
 
 const FOLDER = new URL("kubernetes/", import.meta.url);
 
-/** PEM by the name that stands for it in the files. */
+/** PEM and what else differs between runs, by the name that stands for it in the files. */
 const pems = new Map<string, string>();
 
 before(() => {
@@ -46,9 +48,14 @@ before(() => {
   using ca = new TestCa();
   pems.set("$CA", ca.cert);
   for (const number of ["", "2"]) {
-    const { cert, key } = ca.issue(`${number}a.example.com`);
+    const { cert, key, certFile } = ca.issue(`${number}a.example.com`);
     pems.set(`$CERT${number}`, cert).set(`$KEY${number}`, key);
+    pems.set(`$SERIAL${number}`, new X509Certificate(cert).serialNumber);
+    if (number === "") pems.set("$STAPLE", readFileSync(ca.staple({ certFile }), "base64"));
   }
+  const expired = ca.issueExpired("old.example.com");
+  pems.set("$EXPIRED", expired.cert).set("$EXPIRED_KEY", expired.key);
+  pems.set("$EXPIRY", new X509Certificate(expired.cert).validToDate.toISOString());
 });
 
 for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"))) {
@@ -86,6 +93,7 @@ const CLUSTER_SCOPED = ["Namespace", "Node", "GatewayClass", "ControllerIdentity
 function outcome(text: string): { readonly text: string; readonly states: readonly GatewayState[] } {
   const graph = new Graph();
   graph.set(CLASS);
+  graph.set(clock(Date.now()));
   for (const document of parseAllDocuments(text)) {
     assert.deepEqual(document.errors, []);
     graph.set(completed(document.toJS() as unknown));
@@ -141,8 +149,9 @@ function setNew(graph: Graph, object: Anything): void {
 
 /** The object as an API server would have sent it. */
 function completed(written: unknown): Anything {
-  const { metadata, stringData, ...rest } = withPems(written) as {
+  const { metadata, data, stringData, ...rest } = withPems(written) as {
     readonly kind: string;
+    readonly data?: object;
     readonly metadata: object;
     readonly stringData?: Readonly<Record<string, string>>;
   };
@@ -151,8 +160,13 @@ function completed(written: unknown): Anything {
     name,
     Buffer.from(value).toString("base64"),
   ]);
-  const data = stringData === undefined ? {} : { data: Object.fromEntries(encoded) };
-  return { apiVersion: "", ...rest, ...data, metadata: { namespace, generation: 2, ...metadata } } as Anything;
+  const all = { ...data, ...Object.fromEntries(encoded) };
+  return {
+    apiVersion: "",
+    ...rest,
+    ...((data ?? stringData) && { data: all }),
+    metadata: { namespace, generation: 2, ...metadata },
+  } as Anything;
 }
 
 /** `$CERT` and the others replaced by what they stand for. */
@@ -167,7 +181,7 @@ function withPems(value: unknown): unknown {
 function withoutPems(value: unknown): unknown {
   if (typeof value === "string") {
     let shown = value;
-    for (const [name, pem] of pems) shown = shown.replaceAll(pem, `${name} `);
+    for (const [name, pem] of pems) shown = shown.replaceAll(pem, pem.endsWith("\n") ? `${name} ` : name);
     return shown.trim();
   }
   if (Array.isArray(value)) return value.map(withoutPems);

@@ -43,7 +43,7 @@ export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel"
     listeners,
     listenerSets: [...sets],
     conditions: [accepted, resolution(client, own), ...(hasInsecureFallback(gateway) ? [INSECURE_FALLBACK] : [])],
-    ...(client?.ok && { clientCertificate: client.value }),
+    ...(client?.ok && { clientCertificate: { cert: client.value.cert, key: client.value.key } }),
   };
 });
 
@@ -128,6 +128,7 @@ function resolution(client: Certificate | undefined, listeners: readonly Listene
     const reason = client.why === "notPermitted" ? "RefNotPermitted" : "InvalidClientCertificateRef";
     return isFalse("ResolvedRefs", reason, client.message);
   }
+  if (client?.problem !== undefined) return isFalse("ResolvedRefs", "InvalidClientCertificateRef", client.problem);
   const unresolved = listeners.filter(({ conditions }) =>
     conditions.some(({ type, status }) => type === "ResolvedRefs" && status === "False"),
   );

@@ -44,11 +44,11 @@ export function translateListenerTls(
 }
 
 function server(
-  { cert, key }: CertificateAndKey,
+  identity: CertificateAndKey,
   otherCertificates: readonly CertificateAndKey[],
   clients: ClientSettings | undefined,
 ): TlsServer {
-  return { cert, key, ...(otherCertificates.length > 0 && { otherCertificates }), ...clients };
+  return { ...identity, ...(otherCertificates.length > 0 && { otherCertificates }), ...clients };
 }
 
 type ClientSettings = Pick<TlsServer, "clientCa" | "clientCertificates">;
@@ -130,5 +130,7 @@ function firstProblem(
       const reason = each.why === "notPermitted" ? "RefNotPermitted" : reasons[each.why];
       return { reason, message: each.message };
     }
+  for (const each of loaded)
+    if (each.ok && each.problem !== undefined) return { reason: reasons.invalid, message: each.problem };
   return undefined;
 }

@@ -1,14 +1,14 @@
 /** Certificates of Secrets and ConfigMaps. Queries, so that each is parsed once and not for everything that refers to it. */
 import { X509Certificate } from "node:crypto";
-import { GATEWAY_GROUP, objectKey } from "../../kube/objects.ts";
-import { checkTlsServer, type TlsProblem } from "../../tls/tls-check.ts";
+import { GATEWAY_GROUP, objectKey, type Secret } from "../../kube/objects.ts";
+import { checkTlsServer, findExpired, type TlsProblem } from "../../tls/tls-check.ts";
 import type { CertificateAndKey } from "../../tls/tls-settings.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { isGranted } from "./grants.ts";
 
-/** Or why it cannot be used, without anything secret. */
+/** Or why it cannot be used, without anything secret. `problem`: what is wrong although there is something to use. */
 export type Loaded<T> =
-  | { readonly ok: true; readonly value: T }
+  | { readonly ok: true; readonly value: T; readonly problem?: string }
   | { readonly ok: false; readonly why: "notPermitted" | "invalidKind" | "invalid"; readonly message: string };
 
 /** An object that refers to others. */
@@ -57,21 +57,44 @@ function follow<T>(
   return load(key, kind);
 }
 
+/** The certificate in use: that of the Secret, or the former one if there is a reason to keep it. */
 const tlsSecret = defineQuery<Loaded<CertificateAndKey>>("tlsSecret", (read, key) => {
   const secret = read.get("Secret", key);
   if (secret === undefined) return { ok: false, why: "invalid", message: `Secret ${key} does not exist` };
-  const { "tls.crt": cert, "tls.key": privateKey } = secret.data ?? {};
-  if (cert === undefined || privateKey === undefined)
-    return { ok: false, why: "invalid", message: `Secret ${key} has no ${cert === undefined ? "tls.crt" : "tls.key"}` };
-  const value = { cert: decode(cert), key: decode(privateKey) };
-  const problem = checkTlsServer(value);
-  if (problem === undefined) return { ok: true, value };
-  return {
-    ok: false,
-    why: "invalid",
-    message: `Secret ${key}: ${CERTIFICATE_PROBLEMS[problem.field ?? ""] ?? problem.message}`,
-  };
+  const now = read.get("Clock", "controller")?.now ?? 0;
+  const current = readTlsSecret(secret, now);
+  const former = read.get("FormerCertificate", key)?.certificate;
+  if (former === undefined) return current;
+  const problem = current.ok ? current.problem : current.message;
+  return { ok: true, value: former, problem: `${problem}; the former certificate stays in use` };
 });
+
+/**
+ * What a Secret of type kubernetes.io/tls holds. An OCSP response that cannot be used does not keep the certificate from being
+ * used: it is left out. `now` in milliseconds decides what has expired; an expired certificate can be served.
+ */
+export function readTlsSecret({ metadata, data = {} }: Secret, now: number): Loaded<CertificateAndKey> {
+  const name = `Secret ${objectKey(metadata)}`;
+  const { "tls.crt": cert, "tls.key": privateKey, [OCSP_STAPLE]: ocspStaple } = data;
+  if (cert === undefined || privateKey === undefined)
+    return { ok: false, why: "invalid", message: `${name} has no ${cert === undefined ? "tls.crt" : "tls.key"}` };
+  const pair = { cert: decode(cert), key: decode(privateKey) };
+  const unusable = checkTlsServer(pair);
+  if (unusable !== undefined) {
+    const message = CERTIFICATE_PROBLEMS[unusable.field ?? ""] ?? unusable.message;
+    return { ok: false, why: "invalid", message: `${name}: ${message}` };
+  }
+  const stapled = ocspStaple === undefined ? pair : { ...pair, ocspStaple };
+  const bad = checkTlsServer(stapled);
+  const value = bad === undefined ? stapled : pair;
+  const [problem = bad] = findExpired(value, now);
+  if (problem === undefined) return { ok: true, value };
+  const field = problem.field === "ocspStaple" ? OCSP_STAPLE : "tls.crt";
+  return { ok: true, value, problem: `${name}: ${field}: ${problem.message}` };
+}
+
+/** Names of the data of a Secret; Istio and kgateway have the same one for OCSP responses (DER). */
+const OCSP_STAPLE = "tls.ocsp-staple";
 
 /** In terms of a Secret instead of files. */
 const CERTIFICATE_PROBLEMS: { readonly [F in NonNullable<TlsProblem["field"]> | ""]?: string } & Readonly<

@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, suite, test } from "node:test";
+import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
+import { LogOutput } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import type { Gateway, GatewayClass, Secret } from "../kube/objects.ts";
+import { Certificates } from "./certificates.ts";
+import { Graph } from "./graph.ts";
+import { ReconcileMetrics } from "./metrics.ts";
+import { objectSnapshot } from "./snapshots.ts";
+import { Syncer } from "./syncer.ts";
+import { gatewayModel } from "./translate/gateways.ts";
+
+const API = "gateway.networking.k8s.io/v1";
+const CLASS: GatewayClass = {
+  apiVersion: API,
+  kind: "GatewayClass",
+  metadata: { name: "tracegate", namespace: "" },
+  spec: { controllerName: "tracegate.dev/gateway-controller" },
+};
+const GATEWAY: Gateway = {
+  apiVersion: API,
+  kind: "Gateway",
+  metadata: { namespace: "apps", name: "web" },
+  spec: {
+    gatewayClassName: "tracegate",
+    listeners: [{ name: "https", port: 443, protocol: "HTTPS", tls: { certificateRefs: [{ name: "web" }] } }],
+  },
+};
+
+function secretOf({ cert, key }: Pick<Identity, "cert" | "key">, labels: Record<string, string> = {}): Secret {
+  const encoded = (text: string): string => Buffer.from(text).toString("base64");
+  const data = { "tls.crt": encoded(cert), "tls.key": encoded(key) };
+  return { apiVersion: "v1", kind: "Secret", metadata: { namespace: "apps", name: "web", labels }, data };
+}
+
+suite("certificates of Secrets", { skip: noOpenssl }, () => {
+  let ca: TestCa;
+  let one: Identity;
+  let two: Identity;
+  let expired: Identity;
+  let graph: Graph;
+  let certificates: Certificates;
+  let lines: string[];
+
+  before(() => {
+    ca = new TestCa();
+    one = ca.issue("a.example");
+    two = ca.issue("a.example");
+    expired = ca.issueExpired("a.example");
+  });
+  after(() => ca[Symbol.dispose]());
+  beforeEach(() => {
+    graph = new Graph();
+    graph.set(CLASS);
+    graph.set(GATEWAY);
+    certificates = follow();
+  });
+
+  function follow(): Certificates {
+    lines = [];
+    const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("default");
+    const nothing = (): void => {};
+    const syncer = new Syncer({ graph, publish: nothing, write: nothing, metrics: new ReconcileMetrics(), log });
+    return new Certificates({ graph, syncer, log });
+  }
+
+  /** What proxies serve, and what the status of the listener says about the reference. */
+  function served(): { cert: string | undefined; message: string | undefined } {
+    const [listener] = graph.query(gatewayModel, "apps/web")?.listeners ?? [];
+    const { tls } = listener ?? {};
+    return {
+      cert: tls === "passthrough" ? undefined : tls?.cert,
+      message: listener?.conditions.find(({ type }) => type === "ResolvedRefs")?.message,
+    };
+  }
+
+  test("replace each other", () => {
+    certificates.set(secretOf(one));
+    certificates.set(secretOf(two));
+    assert.deepEqual(served(), { cert: two.cert, message: "All references are resolved" });
+    assert.deepEqual(lines, []);
+  });
+
+  test("stay while what would replace them cannot be used, until something can", () => {
+    certificates.set(secretOf(one));
+    for (const [bad, reason] of [
+      [{ ...two, key: one.key }, /tls.key is not the private key of the certificate in tls.crt/],
+      [{ ...two, cert: "hello" }, /tls.crt is not a certificate in PEM/],
+      [expired, /tls.crt: the certificate expired at 2\d{3}-/],
+    ] as const) {
+      lines = [];
+      certificates.set(secretOf(bad));
+      assert.equal(served().cert, one.cert);
+      assert.match(served().message ?? "", reason);
+      assert.match(served().message ?? "", /^Secret apps\/web: .*; the former certificate stays in use$/);
+      assert.equal(lines.length, 1);
+      assert.match(lines[0] ?? "", reason);
+    }
+    // Listed again, as after a lost watch.
+    certificates.replace("Secret", [secretOf(expired)]);
+    assert.equal(served().cert, one.cert);
+    certificates.replace("Secret", [secretOf(two)]);
+    assert.deepEqual(served(), { cert: two.cert, message: "All references are resolved" });
+  });
+
+  test("are not shown by the admin server", () => {
+    certificates.set(secretOf(one));
+    certificates.set(secretOf(expired));
+    const shown = JSON.stringify(objectSnapshot(graph));
+    assert.match(shown, /FormerCertificate/);
+    assert.doesNotMatch(shown, /PRIVATE KEY/);
+  });
+
+  test("go with their Secret", () => {
+    certificates.set(secretOf(one));
+    certificates.set(secretOf(expired));
+    certificates.delete("Secret", "apps/web");
+    assert.deepEqual(served(), { cert: undefined, message: "Secret apps/web does not exist" });
+    certificates.set(secretOf(one));
+    certificates.set(secretOf(expired));
+    certificates.replace("Secret", []);
+    certificates.replace("Secret", [secretOf(expired)]);
+    assert.equal(served().cert, expired.cert);
+  });
+
+  test("that have expired serve if there is nothing better, and hold up no other change", (t) => {
+    certificates.set(secretOf(expired));
+    assert.equal(served().cert, expired.cert);
+    assert.match(served().message ?? "", /expired at .*, clients will reject it; renew it$/);
+    certificates.set(secretOf(expired, { changed: "yes" }));
+    assert.match(served().message ?? "", /renew it$/);
+
+    // Time passes.
+    t.mock.timers.enable({ apis: ["setInterval", "Date"], now: Date.now() });
+    certificates = follow();
+    certificates.set(secretOf(one));
+    assert.equal(served().message, "All references are resolved");
+    certificates.set(secretOf({ ...one, key: two.key }));
+    t.mock.timers.tick(3 * 24 * 3600 * 1000);
+    certificates.set(secretOf(one));
+    assert.equal(served().cert, one.cert);
+    assert.match(served().message ?? "", /expired at .*; renew it$/);
+  });
+});

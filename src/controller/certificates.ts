@@ -1,0 +1,107 @@
+/**
+ * Certificates while their Secrets change and time passes. In: Secrets, from their reflector. Out: the same Secrets to the syncer,
+ * a `FormerCertificate` for each whose new content must not replace what it held before, and the `Clock`.
+ */
+import type { Logger } from "../base/log.ts";
+import { type Kind, keyOfObject, type Objects, type Secret } from "../kube/objects.ts";
+import type { Sink } from "../kube/reflector.ts";
+import { findExpired } from "../tls/tls-check.ts";
+import type { CertificateAndKey } from "../tls/tls-settings.ts";
+import type { Graph } from "./graph.ts";
+import { clock, formerCertificate } from "./inputs.ts";
+import type { Syncer } from "./syncer.ts";
+import { type Loaded, readTlsSecret } from "./translate/secrets.ts";
+
+/** Milliseconds between ticks of the clock: how late a status may say that a certificate has expired. */
+const TICK_MS = 60 * 60 * 1000;
+
+export interface CertificatesOptions {
+  readonly graph: Graph;
+  readonly syncer: Pick<Syncer, "set" | "delete" | "replace">;
+  readonly log: Logger;
+}
+
+/**
+ * A sink of Secrets. A certificate that does not match its key, cannot be read or has expired does not replace one that could be
+ * used, as with files. A Secret that is deleted ends the use of both: whoever deletes it may want that.
+ */
+export class Certificates implements Sink {
+  readonly #options: CertificatesOptions;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(options: CertificatesOptions) {
+    this.#options = options;
+    this.#tick();
+    this.#timer = setInterval(() => this.#tick(), TICK_MS).unref();
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void {
+    const { graph, syncer } = this.#options;
+    const secrets = new Set(objects.map(keyOfObject));
+    for (const { metadata } of graph.list("FormerCertificate")) {
+      const key = `${metadata.namespace}/${metadata.name}`;
+      if (!secrets.has(key)) syncer.delete("FormerCertificate", key);
+    }
+    for (const object of objects) this.#compare(object);
+    syncer.replace(kind, objects);
+  }
+
+  set(object: Objects[Kind]): void {
+    this.#compare(object);
+    this.#options.syncer.set(object);
+  }
+
+  delete(kind: Kind, key: string): void {
+    this.#options.syncer.delete("FormerCertificate", key);
+    this.#options.syncer.delete(kind, key);
+  }
+
+  #tick(): void {
+    this.#options.syncer.set(clock(Date.now()));
+  }
+
+  #compare(object: Objects[Kind]): void {
+    if (object.kind !== "Secret") return;
+    const { graph, syncer, log } = this.#options;
+    const secret = object as Secret;
+    const key = keyOfObject(secret);
+    const before = graph.get("Secret", key);
+    if (before === undefined || isSame(before, secret)) return;
+    const now = Date.now();
+    const former = graph.get("FormerCertificate", key)?.certificate;
+    const inUse = former ?? usable(readTlsSecret(before, now));
+    if (inUse === undefined) return;
+    const next = readTlsSecret(secret, now);
+    const problem = replacementProblem(next, inUse, now);
+    if (problem === undefined) {
+      syncer.delete("FormerCertificate", key);
+      return;
+    }
+    syncer.set(formerCertificate(secret, inUse));
+    log.warn(`${problem}; the former certificate stays in use`);
+  }
+}
+
+/** Why the new content must not take the place of `inUse`. */
+function replacementProblem(
+  next: Loaded<CertificateAndKey>,
+  inUse: CertificateAndKey,
+  now: number,
+): string | undefined {
+  if (!next.ok) return next.message;
+  const expired = findExpired(next.value, now).some(({ field }) => field === "cert");
+  return expired && next.value.cert !== inUse.cert ? next.problem : undefined;
+}
+
+function usable(loaded: Loaded<CertificateAndKey>): CertificateAndKey | undefined {
+  return loaded.ok ? loaded.value : undefined;
+}
+
+/** Secrets are listed again now and then, and annotated; reading a certificate takes 0.1 ms. */
+function isSame(a: Secret, b: Secret): boolean {
+  return ["tls.crt", "tls.key"].every((name) => a.data?.[name] === b.data?.[name]);
+}
