@@ -57,6 +57,11 @@ const THREAD: OverloadSystem = {
 /** A handler for each command. Replies are sent when its promise settles, so a slow command does not hold up the next. */
 type Handlers = { readonly [Name in CommandName]: (args: Args<Name>) => Reply<Name> | Promise<Reply<Name>> };
 
+/**
+ * Node has the global `performance` as a getter, which every read of the clock would call: several times for each request.
+ */
+Object.defineProperty(globalThis, "performance", { value: performance, writable: true });
+
 /** Builds the data plane from `options`, then runs the main thread's commands. */
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
   // ── what the data plane sends to the main thread ──
