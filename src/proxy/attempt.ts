@@ -32,6 +32,7 @@ import {
 } from "../upstream/upstream-call.ts";
 import type { CompiledBackend } from "./compiled.ts";
 import { type BackendCall, type Exchange, WAIT } from "./exchange.ts";
+import { mayFailInTrailers } from "./retry.ts";
 
 /** Bytes of a request body that are kept for further attempts (reference 3.18). */
 const REPLAY_BYTES = 64 * 1024;
@@ -51,6 +52,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   answeredAt = 0;
   /** The attempt that is under way, or was the last. */
   #call: UpstreamCall | undefined;
+  /** A response that may still be retried, and is not passed on before its first message or its trailers. */
+  #held: HttpResponse | undefined;
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
@@ -88,6 +91,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { retry, backendRequestTimeout } = this.#exchange;
     const call = new UpstreamCall(this, this.#backend);
     this.#call = call;
+    this.#held = undefined;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
     if (!call.start(this.#backend.requestTimeout ?? backendRequestTimeout))
       throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
@@ -243,7 +247,17 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     if (length === TUNNEL ? !this.#acceptsTunnel(head) : this.#looksOpened(head)) return;
     trace?.responseSnapshot("backend response ready", response);
     responseSide.begin(response, length, head.rawNames);
+    if (mayFailInTrailers(exchange, length)) this.#held = response;
+    else exchange.attemptAnswered();
+  }
+
+  /** False: the response is not passed on. */
+  #release(): boolean {
+    const exchange = this.#exchange;
+    const held = this.#held;
+    this.#held = undefined;
     exchange.attemptAnswered();
+    return !exchange.closed && exchange.responseSide.head === held;
   }
 
   /** The answer to an extended CONNECT gets the form of HTTP/1.1, see http/websocket.ts. */
@@ -284,16 +298,25 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
+    if (this.#held !== undefined && !this.#release()) return;
     this.#exchange.responseSide.receive(buffer, from, to);
   }
 
   onResponseBatch(): void {
-    this.#exchange.responseSide.endBatch();
+    const { requestSide, responseSide } = this.#exchange;
+    // A client that has not sent everything may be waiting for the head.
+    if (this.#held !== undefined && !requestSide.complete && !this.#release()) return;
+    responseSide.endBatch();
   }
 
   onResponseEnd(trailers: HeaderList): void {
     const { span, responseSide } = this.#exchange;
     span?.callTrailers(trailers);
+    if (this.#held !== undefined) {
+      // The status that decides about a retry.
+      responseSide.trailers = trailers;
+      if (!this.#release()) return;
+    }
     responseSide.end(trailers);
   }
 

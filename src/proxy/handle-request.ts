@@ -136,9 +136,11 @@ function attemptAnswered(exchange: Exchange): void {
 }
 
 function attemptFailed(exchange: Exchange, error: GatewayError, why: string): void {
-  // After the response's head, the rest of the response cannot come from elsewhere.
-  if (exchange.phase === ATTEMPT && retryAllowed(exchange)) retry(exchange, why);
-  else exit(exchange, error);
+  // Once the response's head has been passed on, the rest of the response cannot come from elsewhere.
+  if (exchange.phase === ATTEMPT && retryAllowed(exchange)) {
+    exchange.responseSide.discard();
+    retry(exchange, why);
+  } else exit(exchange, error);
 }
 
 function retry(exchange: Exchange, why: string): void {

@@ -75,6 +75,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   /** The upstream's response; `length`: bytes, UNKNOWN_LENGTH or TUNNEL. */
   begin(head: HttpResponse, length: number, rawNames: readonly string[] | null): void {
     this.head = head;
+    this.trailers = NO_HEADERS;
     this.#length = length;
     this.#rawNames = rawNames;
     this.hasBody = length !== 0 && length !== TUNNEL;

@@ -2,7 +2,9 @@
  * The `retry` policy (reference 3.18): whether a request is tried once more, and when. handle-request.ts has the loop; a replay
  * on a new connection because a pooled one was stale is no retry and happens within an attempt.
  */
+import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import { decimal, getHeader, type HttpRequest, setHeader } from "../http/message.ts";
+import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ResponseSide } from "./response-side.ts";
 
@@ -69,6 +71,17 @@ export function reasonToRetry(exchange: Exchange): string | undefined {
   return why !== undefined && takeTurn(exchange) ? why : undefined;
 }
 
+/**
+ * Whether a response of `length` bytes, whose head has come, may still turn out to be retried for a gRPC status in its trailers.
+ * Its head is not passed on before its first message.
+ */
+export function mayFailInTrailers(exchange: Exchange, length: number): boolean {
+  const { retry, responseSide } = exchange;
+  if (retry?.grpcCodes === undefined || length !== UNKNOWN_LENGTH) return false;
+  const headers = responseSide.head?.headers ?? [];
+  return isGrpc(headers) && grpcStatusIn(headers) === undefined && repeatable(exchange);
+}
+
 /** Whether a gRPC call has failed with one of these codes, and its service does not ask to leave it at that. */
 function failedWith(codes: ReadonlySet<number>, { responseSide, retries, trace }: Exchange): boolean {
   const { grpcStatus } = responseSide;
@@ -82,8 +95,8 @@ function failedWith(codes: ReadonlySet<number>, { responseSide, retries, trace }
 const PUSHBACK = "grpc-retry-pushback-ms";
 
 /** Milliseconds after which a gRPC service wants the next attempt; undefined = it does not say, -1 = it wants none. */
-function pushback({ head }: ResponseSide): number | undefined {
-  const text = head && getHeader(head.headers, PUSHBACK);
+function pushback({ head, trailers }: ResponseSide): number | undefined {
+  const text = (head && getHeader(head.headers, PUSHBACK)) ?? getHeader(trailers, PUSHBACK);
   if (text === undefined) return undefined;
   // Malformed values mean the same as negative ones (gRPC proposal A6, "Pushback").
   return /^\d{1,9}$/.test(text) ? Number(text) : -1;

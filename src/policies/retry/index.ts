@@ -2,7 +2,7 @@
  * `retry`: further attempts after a failed one (reference 3.18). In: how many attempts, after which backoff, on which statuses
  * or expressions. Out: a plan that the exchange follows in its retry loop; this policy itself never waits or sends.
  *
- * Retried are the statuses in `codes` and those of gRPC in `grpcCodes`, responses for which `condition` is true, failed connections, and upstreams that close
+ * Retried are the statuses in `codes`, those of gRPC in `grpcCodes` up to the first message, responses for which `condition` is true, failed connections, and upstreams that close
  * before they respond or exceed `backendRequestTimeout`. Only requests whose body is still held can be sent again.
  */
 import { withDurations } from "../../base/durations.ts";

@@ -3,6 +3,9 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import { test } from "node:test";
+import { Metadata, type ServerDuplexStream } from "@grpc/grpc-js";
+import { GrpcClient } from "../../helpers/grpc-client.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { H2Server } from "../upstream-h2/support.ts";
 
@@ -41,6 +44,13 @@ function end(stream: ServerHttp2Stream, status: number): void {
 
 function succeed(stream: ServerHttp2Stream): void {
   end(stream, 0);
+}
+
+/** The status in trailers that follow a head, without a message between them. */
+function failLate(stream: ServerHttp2Stream, status: number, more: Record<string, string> = {}): void {
+  stream.respond(GRPC, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": String(status), ...more }));
+  stream.end();
 }
 
 /** A gateway in front of a server that serves the first calls by `serve`, one after the other, and then the last one again. */
@@ -104,4 +114,131 @@ test("a service decides when it is asked again, and whether", async () => {
 test("without gRPC statuses in the policy, none is retried", async () => {
   await using gateway = await gatewayWith([(stream) => fail(stream, 14), succeed], { attempts: 2, codes: [503] });
   assert.equal((await call(gateway.port)).status, "14");
+});
+
+test("a status in trailers is retried like one in the head, with what it says about the next attempt", async () => {
+  await using gateway = await gatewayWith([
+    (stream) => failLate(stream, 14),
+    (stream) => fail(stream, 8),
+    (stream) => failLate(stream, 5),
+  ]);
+  assert.equal((await call(gateway.port)).status, "5");
+  assert.deepEqual(gateway.attempts, [undefined, "1", "2"]);
+  await using never = await gatewayWith([
+    (stream) => failLate(stream, 14, { "grpc-retry-pushback-ms": "-1" }),
+    succeed,
+  ]);
+  assert.equal((await call(never.port)).status, "14");
+  assert.equal(never.attempts.length, 1);
+});
+
+test("a call that breaks off between the head and the first message is retried", async () => {
+  await using gateway = await gatewayWith([
+    (stream) => {
+      stream.respond(GRPC);
+      // The head arrives before the connection breaks.
+      stream.session?.ping(() => stream.session?.destroy());
+    },
+    succeed,
+  ]);
+  assert.deepEqual(await call(gateway.port), { status: "0", body: MESSAGE.toString("latin1") });
+});
+
+type Stream = ServerDuplexStream<Buffer, Uint8Array>;
+
+/** A service of grpc-js whose every call fails twice after its head, and a gateway that asks it again. */
+async function failingTwice() {
+  const fails = (answer: (stream: Stream) => void) => {
+    let calls = 0;
+    const stream = (each: Stream) => {
+      each.sendMetadata(new Metadata());
+      each.on("end", () => {
+        if (++calls > 2) answer(each);
+        else each.emit("error", { code: 14, details: "not yet" });
+      });
+      each.resume();
+    };
+    return { stream };
+  };
+  const one = (stream: Stream): void => {
+    stream.write(Buffer.from("one"));
+    stream.end();
+  };
+  const two = (stream: Stream): void => {
+    stream.write(Buffer.from("one"));
+    stream.write(Buffer.from("two"));
+    stream.end();
+  };
+  const server = await GrpcServer.start({
+    "/test.Late/Unary": fails(one),
+    "/test.Late/Client": fails(one),
+    "/test.Late/Server": fails(two),
+    "/test.Late/Bidi": fails(two),
+    // Says nothing until it is asked again, as its client waits for the head before that.
+    "/test.Late/Greet": {
+      stream(each: Stream) {
+        each.sendMetadata(new Metadata());
+        each.on("data", (message: Buffer) => each.write(message));
+        each.on("end", () => each.end());
+      },
+    },
+    "/test.Late/Break": {
+      stream(each: Stream) {
+        each.write(Buffer.from("one"));
+        each.on("end", () => each.emit("error", { code: 14, details: "too late" }));
+        each.resume();
+      },
+    },
+  });
+  const backends = [{ host: `127.0.0.1:${server.port}` }];
+  const routes = [{ policies: { retry: RETRY }, backends }];
+  const gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  const client = new GrpcClient(gateway.port());
+  return {
+    client,
+    async [Symbol.asyncDispose]() {
+      client[Symbol.dispose]();
+      await gateway[Symbol.asyncDispose]();
+      server.stop();
+    },
+  };
+}
+
+async function textsOf(stream: AsyncIterable<Buffer>): Promise<string> {
+  const texts: string[] = [];
+  for await (const message of stream) texts.push(String(message));
+  return texts.join();
+}
+
+test("calls in all four forms are made again after a head and trailers without a message", async () => {
+  await using service = await failingTwice();
+  const { client } = service;
+  const unary = await client.unary("/test.Late/Unary", "x");
+  assert.deepEqual([unary.status.code, unary.message], [0, "one"]);
+  const upload = await client.clientStream("/test.Late/Client", ["x", "y", "z"]);
+  assert.deepEqual([upload.status.code, upload.message], [0, "one"]);
+  assert.equal(await textsOf(client.serverStream("/test.Late/Server", "x")), "one,two");
+  const bidi = client.bidi("/test.Late/Bidi");
+  bidi.write(Buffer.from("x"));
+  bidi.end();
+  assert.equal(await textsOf(bidi), "one,two");
+});
+
+test("a client that waits for the head before it sends gets it, and a stream its messages as they come", async () => {
+  await using service = await failingTwice();
+  const greeting = service.client.bidi("/test.Late/Greet");
+  await once(greeting, "metadata");
+  greeting.write(Buffer.from("hello"));
+  const [reply] = (await once(greeting, "data")) as [Buffer];
+  assert.equal(String(reply), "hello");
+  greeting.end();
+  greeting.resume();
+  await once(greeting, "end");
+  // The first message comes while the client is still sending; the failure after it is the client's to handle.
+  const broken = service.client.bidi("/test.Late/Break");
+  await once(broken, "data");
+  const failed = once(broken, "error");
+  broken.end();
+  const [{ code, details }] = (await failed) as [{ code: number; details: string }];
+  assert.deepEqual([code, details], [14, "too late"]);
 });
