@@ -63,18 +63,30 @@ const RUNS: readonly Run[] = [
 await runSuite("connect", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-connect-"));
   const failed: string[] = [];
+  let cases = 0;
   const gateways = await listenForRelays(join(folder, "relays"));
   try {
-    for (const each of RUNS) failed.push(...(await run(each, folder)));
+    for (const each of RUNS) {
+      const result = await run(each, folder);
+      cases += result.cases;
+      failed.push(...result.failed);
+    }
   } finally {
     gateways.close();
     rmSync(folder, { recursive: true, force: true });
   }
+  if (cases === 0) throw new Error("no case matches the patterns, or those that match test clients alone");
   return failed;
 });
 
-/** Prints the counts of a run, and everything about cases that have failed; returns their names. */
-async function run({ name, mode, features, server, client }: Run, folder: string): Promise<string[]> {
+interface Result {
+  readonly cases: number;
+  /** Names of cases. */
+  readonly failed: readonly string[];
+}
+
+/** Prints the counts of a run, and everything about cases that have failed. */
+async function run({ name, mode, features, server, client }: Run, folder: string): Promise<Result> {
   const configuration = join(folder, "config.yaml");
   writeFileSync(configuration, stringify({ features }));
   const wanted: Wanted = { server: tool(server), mode };
@@ -85,14 +97,14 @@ async function run({ name, mode, features, server, client }: Run, folder: string
   const patterns = process.argv.slice(2).flatMap((pattern) => ["--run", pattern]);
   const options = ["--mode", client === undefined ? "server" : "both", "--max-servers", String(SERVERS), ...patterns];
   const output = await outputOf(tool("connectconformance"), ["--conf", configuration, ...options, ...commands]);
-  const counts = /^Total cases: \d+\n\d+ passed, \d+ failed$/m.exec(output)?.[0];
+  const [counts, cases] = /^Total cases: (\d+)\n\d+ passed, \d+ failed$/m.exec(output) ?? [];
   // Patterns may be for the cases of other runs; the runner has said so and stopped.
-  if (patterns.length > 0 && output === "") return [];
+  if (patterns.length > 0 && output === "") return { cases: 0, failed: [] };
   if (counts === undefined) throw new Error(`the runner printed no summary:\n${output.slice(-2000)}`);
   process.stdout.write(`connect: ${name}: ${counts.replace("\n", ", ")}\n`);
-  const cases = [...output.matchAll(/^FAILED: (.*):$/gm)].map(([, each]) => `${name}: ${each}`);
-  if (cases.length > 0) process.stdout.write(output);
-  return cases;
+  const failed = [...output.matchAll(/^FAILED: (.*):$/gm)].map(([, each]) => `${name}: ${each}`);
+  if (failed.length > 0) process.stdout.write(output);
+  return { cases: Number(cases), failed };
 }
 
 function tool(name: string): string {
