@@ -21,6 +21,13 @@ export type FieldText = Latin1 | "" | "0" | "true" | "false" | "http" | "https" 
  */
 export interface HeaderList extends Array<string> {
   push(name: string, value: FieldText): number;
+  /** Names of fields, pseudo-header fields too, that HTTP/2 passes on without indexing: their sender asked for that. Rare. */
+  neverIndexed?: Set<string>;
+}
+
+/** Fields that are only read: a `HeaderList`, or text from elsewhere. */
+export interface Fields extends ReadonlyArray<string> {
+  readonly neverIndexed?: Set<string>;
 }
 
 /** A request after normalisation; policies may change every field. */
@@ -104,6 +111,12 @@ export function copyField(to: HeaderList, from: HeaderList, at: number): void {
 /** Adds all fields of `from`. */
 export function addFields(to: HeaderList, from: HeaderList): void {
   for (let i = 0; i < from.length; i += 2) copyField(to, from, i);
+}
+
+/** `copy`, a list with fields of `from`, with what that says besides its fields. */
+export function madeOf(from: Fields, copy: HeaderList): HeaderList {
+  if (from.neverIndexed !== undefined) copy.neverIndexed = from.neverIndexed;
+  return copy;
 }
 
 /** A number in decimal digits: there is nothing to check. */

@@ -10,7 +10,7 @@ import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { connectStart, endToEnd, requestStart } from "../http/h2/fields.ts";
-import { getHeader, type HeaderList, type HttpResponse, removeHeader, setHeader } from "../http/message.ts";
+import { getHeader, type HeaderList, type HttpResponse, madeOf, removeHeader, setHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../http/websocket.ts";
 import type { Addresses } from "../net/addresses.ts";
@@ -225,7 +225,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       this.#exchange.exit(noUpgrade(downstream.upgrade, " but does not take extended CONNECT"));
       return;
     }
-    const headers = [...endToEnd(request.headers)];
+    const headers = madeOf(request.headers, [...endToEnd(request.headers)]);
     removeHeader(headers, KEY_FIELD);
     call.openStream(session, connectStart(request, scheme, "websocket"), headers, TUNNEL);
   }

@@ -3,7 +3,7 @@
  * on a new connection because a pooled one was stale is no retry and happens within an attempt.
  */
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
-import { decimal, getHeader, type HttpRequest, setHeader } from "../http/message.ts";
+import { decimal, getHeader, type HttpRequest, madeOf, setHeader } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import type { Exchange } from "./exchange.ts";
 import type { ResponseSide } from "./response-side.ts";
@@ -21,7 +21,7 @@ export function prepareAttempt(exchange: Exchange): void {
 }
 
 function copyOf(request: HttpRequest): HttpRequest {
-  return { ...request, headers: [...request.headers] };
+  return { ...request, headers: madeOf(request.headers, [...request.headers]) };
 }
 
 /** Whether a failed attempt is followed by another one. */

@@ -2,7 +2,7 @@ import { GatewayError, messageOf } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
 import { endToEnd, requestStart } from "../http/h2/fields.ts";
-import type { HeaderList } from "../http/message.ts";
+import { type HeaderList, madeOf } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import type { UpstreamConnection } from "./connection.ts";
@@ -165,7 +165,7 @@ class BufferedCall implements UpstreamCaller {
   #requestHeaders(): HeaderList {
     const { method, headers, body } = this.#request;
     if (body.length === 0 && !EXPECTS_BODY.has(method)) return headers;
-    return [...headers, "content-length", String(body.length)];
+    return madeOf(headers, [...headers, "content-length", String(body.length)]);
   }
 
   #sendBody(upstream: Upstream): void {

@@ -1,6 +1,6 @@
 import { GatewayError } from "../base/errors.ts";
 import { latin1 } from "../http/h1/syntax.ts";
-import { type HeaderList, type HttpRequest, setHeader } from "../http/message.ts";
+import { type HeaderList, type HttpRequest, madeOf, setHeader } from "../http/message.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc/call.ts";
@@ -45,7 +45,14 @@ export class Callout<Context = never> {
   async http(request: CallRequest, context: CallContext<Context>): Promise<CallResponse> {
     const [path = "", query] = split(request.path);
     const { method, authority = "" } = request;
-    const head: CallHead = headOf("HTTP/1.1", method, path, query, authority, [...request.headers]);
+    const head: CallHead = headOf(
+      "HTTP/1.1",
+      method,
+      path,
+      query,
+      authority,
+      madeOf(request.headers, [...request.headers]),
+    );
     head.body = request.body;
     const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
     return callUpstream(

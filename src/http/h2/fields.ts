@@ -1,7 +1,7 @@
 /** Between header sections of HTTP/2 (RFC 9113 8.2, 8.3), flat with their pseudo-header fields, and the message types. */
 
 import { forbiddenInTrailers } from "../h1/fields.ts";
-import type { HeaderList, HttpRequest } from "../message.ts";
+import { type HeaderList, type HttpRequest, madeOf } from "../message.ts";
 
 /** Fields that HTTP/2 must not carry (RFC 9113 8.2.2); `te` only as `trailers`, which is added where it holds. */
 const OF_CONNECTIONS = new Set([
@@ -50,7 +50,10 @@ export function connectStart(
 export function endToEnd(headers: HeaderList): HeaderList {
   for (let i = 0; i < headers.length; i += 2)
     if (OF_CONNECTIONS.has(headers[i] as string))
-      return headers.filter((_text, at) => !OF_CONNECTIONS.has(headers[at - (at % 2)] as string));
+      return madeOf(
+        headers,
+        headers.filter((_text, at) => !OF_CONNECTIONS.has(headers[at - (at % 2)] as string)),
+      );
   return headers;
 }
 

@@ -7,7 +7,7 @@ import { NAMES } from "../h1/field-names.ts";
 import { parseLength } from "../h1/framing.ts";
 import { type HeadError, isToken } from "../h1/syntax.ts";
 import { parseAuthority, parseTarget } from "../h1/target.ts";
-import { decimal, type HeaderList, type HttpRequest, hostOf, type Latin1 } from "../message.ts";
+import { decimal, type Fields, type HeaderList, type HttpRequest, hostOf, type Latin1, madeOf } from "../message.ts";
 import type { ConnectionLimits } from "../stream.ts";
 
 /** Why a request is rejected. One that is malformed (RFC 9113 8.1.1) gets no response: its stream is reset. */
@@ -120,12 +120,7 @@ export class RequestReader implements RequestHead {
    * The request of `fields`, flat and with names and values that hold no invalid character, or why it is rejected. `scheme` is
    * that of the connection: how the request came counts, not what it says. `endStream`: no body follows.
    */
-  read(
-    fields: readonly string[],
-    endStream: boolean,
-    scheme: HttpRequest["scheme"],
-    limits: Limits,
-  ): HttpRequest | RequestError {
+  read(fields: Fields, endStream: boolean, scheme: HttpRequest["scheme"], limits: Limits): HttpRequest | RequestError {
     this.#reset();
     const first = this.#readPseudo(fields);
     if (typeof first !== "number") return first;
@@ -196,8 +191,8 @@ export class RequestReader implements RequestHead {
     return i;
   }
 
-  #readHeaders(fields: readonly string[], first: number, limits: Limits): HeaderList | RequestError {
-    const headers: HeaderList = [];
+  #readHeaders(fields: Fields, first: number, limits: Limits): HeaderList | RequestError {
+    const headers = madeOf(fields, []);
     let left = limits.maxHeaders;
     let cookieAt = -1;
     for (let i = first; i < fields.length; i += 2) {

@@ -6,7 +6,7 @@ import type { FieldSection } from "../h2/hpack/decoder.ts";
 import { parsePriority } from "../h2/priority.ts";
 import { malformed, type RequestError, RequestReader } from "../h2/request-head.ts";
 import { Http2Stream } from "../h2/stream.ts";
-import type { HeaderList, HttpResponse, Latin1 } from "../message.ts";
+import { type Fields, type HeaderList, type HttpResponse, type Latin1, madeOf } from "../message.ts";
 import {
   type ClientConnection,
   type ConnectionLimits,
@@ -44,8 +44,11 @@ const BAD_TRAILER = malformed("a trailer that frames or routes the message");
 const WRONG_LENGTH = malformed("the body is not as long as Content-Length says");
 
 /** What of a response's head is for clients of HTTP/1.1 only: the opening of a WebSocket (RFC 8441 5.1). */
-function withoutProof(headers: HeaderList): readonly string[] {
-  return headers.filter((_text, at) => headers[at - (at % 2)] !== ACCEPT_FIELD);
+function withoutProof(headers: HeaderList): HeaderList {
+  return madeOf(
+    headers,
+    headers.filter((_text, at) => headers[at - (at % 2)] !== ACCEPT_FIELD),
+  );
 }
 
 /** By status; made when a response first has it. */
@@ -371,8 +374,8 @@ function sectionError({ malformed: why, tooLarge }: FieldSection): RequestError 
 }
 
 /** Those that may be passed on; framing is not theirs to change (RFC 9113 8.1, RFC 9110 6.5.1). */
-function readTrailers(fields: readonly string[]): HeaderList | RequestError {
-  const trailers: HeaderList = [];
+function readTrailers(fields: Fields): HeaderList | RequestError {
+  const trailers = madeOf(fields, []);
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string;
     if (name.startsWith(":") || FRAMING.has(name)) return BAD_TRAILER;

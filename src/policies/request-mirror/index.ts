@@ -5,8 +5,7 @@
  */
 import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";
-import type { HeaderList } from "../../http/message.ts";
-import { copyField } from "../../http/message.ts";
+import { copyField, madeOf } from "../../http/message.ts";
 import type { CallRequest } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { calloutContextOf, observerOf } from "../calls/call-for.ts";
@@ -116,7 +115,7 @@ async function send(
 /** The head of a copy; its response body is discarded. */
 function copyOf({ request }: PolicyContext): Copied {
   const { headers: fields } = request;
-  const headers: HeaderList = [];
+  const headers = madeOf(fields, []);
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string;
     // The copy has its own framing, and sends its body without waiting for 100 (RFC 9110, section 10.1.1).

@@ -1,14 +1,20 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import { type IncomingHttpHeaders, type ServerHttp2Stream, sensitiveHeaders } from "node:http2";
 import { test } from "node:test";
 import { Client, credentials, type Metadata, type ServiceError } from "@grpc/grpc-js";
+import { ms } from "../../../src/base/durations.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { answerOf, NodeClient } from "../http2/support.ts";
 import { answer, eventually, gatewayTo, H2Server } from "./support.ts";
 
 const CANCEL = 8;
+
+/** Names of the fields that have come as never indexed. */
+function secretsOf(headers: IncomingHttpHeaders): string[] {
+  return (headers as { readonly [sensitiveHeaders]?: string[] })[sensitiveHeaders]?.toSorted() ?? [];
+}
 
 test("who speaks HTTP/2 in plaintext is answered by HTTP/2 where the backend has no version of its own", async () => {
   using server = await H2Server.start((stream) => answer(stream, "h2"));
@@ -43,6 +49,34 @@ test("a message with trailers both ways, as it is", async () => {
     [seen[":method"], seen[":path"], seen[":authority"], seen["x-a"], seen.te, sum["x-up"]],
     ["POST", "/p?q", "shop.example", "1", "trailers", "3"],
   );
+});
+
+test("fields that one side never indexes are not indexed on the other side, in heads and trailers", async () => {
+  const seen: unknown[] = [];
+  using server = await H2Server.start((stream, headers) => {
+    seen.push(secretsOf(headers));
+    stream.on("trailers", (fields) => seen.push(secretsOf(fields)));
+    stream.respond({ "x-down": "1", "x-plain": "1", [sensitiveHeaders]: ["x-down"] }, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "x-sum": "2", [sensitiveHeaders]: ["x-sum"] }));
+    stream.pipe(stream);
+  });
+  await using plane = await gatewayTo(server.port, {
+    policies: { retry: { attempts: 1, backoff: ms(0), codes: [503] } },
+  });
+  await using client = await NodeClient.connect(plane.port);
+  // The second time, the tables have what may be indexed.
+  for (let i = 0; i < 2; i++) {
+    const marked = { "x-key": "k", "x-plain": "p", cookie: "a=1", authorization: "Basic eDp5" };
+    const stream = client.session.request(
+      { ":method": "POST", ":path": "/", te: "trailers", ...marked, [sensitiveHeaders]: ["x-key", "cookie"] },
+      { waitForTrailers: true },
+    );
+    stream.on("wantTrailers", () => stream.sendTrailers({ "x-up": "3", [sensitiveHeaders]: ["x-up"] }));
+    stream.end("text");
+    const { headers, trailers } = await answerOf(stream);
+    assert.deepEqual([secretsOf(headers), secretsOf(trailers)], [["x-down"], ["x-sum"]]);
+    assert.deepEqual(seen.splice(0), [["authorization", "cookie", "x-key"], ["x-up"]]);
+  }
 });
 
 test("an early answer reaches the client, cancels the upload, and the connection serves the next request", async () => {

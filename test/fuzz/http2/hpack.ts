@@ -106,7 +106,7 @@ async function decodesTheirs(dice: Dice): Promise<HpackDisagreement | undefined>
     const block = await encoder.encode(headersOf(dice, sent));
     blocks.push(block.toString("hex"));
     const error = decoder.decode(block, 0, block.length, section);
-    const actual = error ?? (section.malformed === "" ? section.fields : section.malformed);
+    const actual = error ?? (section.malformed === "" ? [...section.fields] : section.malformed);
     if (!isDeepStrictEqual(actual, sent)) return { rule: "we decode nghttp2's block", expected: sent, actual, blocks };
   }
   return undefined;
@@ -146,7 +146,7 @@ async function agreesOnBroken(dice: Dice): Promise<HpackDisagreement | undefined
     blocks.push(block.toString("hex"));
     const expected = await theirs.decode(block);
     const error = ours.decode(block, 0, block.length, section);
-    const actual = error ?? { fields: section.fields, malformed: section.malformed };
+    const actual = error ?? { fields: [...section.fields], malformed: section.malformed };
     // nghttp2 drops some malformed fields where we refuse the message.
     const agreed =
       typeof expected === "object" && error === undefined

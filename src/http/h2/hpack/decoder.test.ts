@@ -30,7 +30,8 @@ describe("the examples of RFC 7541 appendix C", () => {
       "custom-header",
     ]);
     assert.deepEqual(reader()("040c 2f73 616d 706c 652f 7061 7468").fields, [":path", "/sample/path"]);
-    assert.deepEqual(reader()("1008 7061 7373 776f 7264 0673 6563 7265 74").fields, ["password", "secret"]);
+    const { fields } = reader()("1008 7061 7373 776f 7264 0673 6563 7265 74");
+    assert.deepEqual([[...fields], fields.neverIndexed], [["password", "secret"], new Set(["password"])]);
     assert.deepEqual(reader()("82").fields, [":method", "GET"]);
   });
 

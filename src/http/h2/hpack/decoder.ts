@@ -5,7 +5,9 @@
 import { latin1Slice } from "../../../net/node-internals.ts";
 import { COLUMN, COLUMN_BITS, NAMES, NEXT, START } from "../../h1/field-names.ts";
 import { COLON, isBlank, TOKEN, VALUE } from "../../h1/syntax.ts";
+import type { HeaderList, Latin1 } from "../../message.ts";
 import { READER } from "./primitives.ts";
+import { noteNeverIndexed } from "./secrets.ts";
 import { STATIC_NAMES, STATIC_SIZE, STATIC_VALUES } from "./static-table.ts";
 
 /** What an entry costs beyond its bytes, in tables and in lists (RFC 7541 4.1, RFC 9113 6.5.2). */
@@ -26,7 +28,7 @@ export interface HpackLimits {
 /** What a block holds. One instance serves many blocks: decoding sets every field anew. */
 export class FieldSection {
   /** `[name0, value0, …]` in order of arrival, latin1 text. A new array for each block, which the message keeps. */
-  fields: string[] = [];
+  fields: HeaderList = [];
   /** What makes the message malformed (RFC 9113 8.2.1); `` for nothing. The text has nothing of the message. */
   malformed = "";
   /** A limit was exceeded: the fields from there on are missing. The dynamic table is right nevertheless. */
@@ -74,7 +76,7 @@ export class HpackDecoder {
    * COMPRESSION_ERROR, because the table is lost.
    */
   decode(buffer: Buffer, from: number, to: number, into: FieldSection): string | undefined {
-    const fields: string[] = [];
+    const fields: HeaderList = [];
     into.fields = fields;
     into.malformed = "";
     into.tooLarge = false;
@@ -151,12 +153,14 @@ export class HpackDecoder {
         if (!isValue() && fault === "") fault = BAD_VALUE;
         value = text();
         if (indexed) this.#insert(name, value, fault);
+        else if (byte >= 0x10) noteNeverIndexed(fields, name);
       }
       updatable = false;
       listSize += name.length + value.length + ENTRY_OVERHEAD;
       if (listSize > this.#maxListSize || fields.length >= this.#maxTexts) into.tooLarge = true;
       if (into.tooLarge) continue;
-      fields.push(name, value);
+      // Who reads the section looks at `malformed` first.
+      fields.push(name, value as Latin1);
       if (fault !== "" && into.malformed === "") into.malformed = fault;
     }
     return undefined;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../../test/helpers/property.ts";
+import type { HeaderList } from "../../message.ts";
 import { FieldSection, HpackDecoder } from "./decoder.ts";
 import { HpackEncoder } from "./encoder.ts";
 
@@ -9,6 +10,11 @@ class Pair {
   readonly encoder = new HpackEncoder();
   readonly #decoder = new HpackDecoder({ tableSize: 4096, maxListSize: 1_000_000, maxFields: 1000 });
   readonly #section = new FieldSection();
+
+  receive(block: Buffer): FieldSection {
+    assert.equal(this.#decoder.decode(block, 0, block.length, this.#section), undefined);
+    return this.#section;
+  }
 
   /** Sends fields, asserts that they arrive, and returns the block. */
   send(...fields: string[]): Buffer {
@@ -24,7 +30,7 @@ class Pair {
       "nothing is written after the end",
     );
     assert.equal(this.#decoder.decode(out, 3, end, this.#section), undefined);
-    assert.deepEqual(this.#section.fields, fields);
+    assert.deepEqual([...this.#section.fields], fields);
     assert.equal(this.#section.malformed, "");
     return out.subarray(3, end);
   }
@@ -47,6 +53,22 @@ test("what repeats takes one byte a field", () => {
   assert.ok(pair.send(...request).length > 20);
   assert.equal(pair.send(...request).length, 5);
   assert.equal(pair.send(...request, "accept-charset", "").length, 6, "an entry of the static table without a value");
+});
+
+test("what the sender of a message never indexes is not indexed, whatever the tables have", () => {
+  const pair = new Pair();
+  pair.send(":path", "/", "x-token", "secret");
+  const fields: HeaderList = ["x-token", "secret", "x-other", "1", "x-other", "1"];
+  fields.neverIndexed = new Set([":path", "x-token"]);
+  const out = Buffer.alloc(pair.encoder.bound([":path", "/"], fields));
+  const block = out.subarray(0, pair.encoder.encode([":path", "/"], fields, out, 0));
+  const section = pair.receive(block);
+  assert.deepEqual(section.fields.neverIndexed, fields.neverIndexed);
+  // The name of :path from the static table (4), x-token in full, and x-other as always.
+  assert.equal(block[0], 0x14);
+  assert.deepEqual([block[3], block.at(-1)], [0x10, 0x80 | 62]);
+  pair.send("x-token", "secret", "authorization", "secret");
+  assert.equal(pair.receive(Buffer.of(0x1f, 0x08, 1, 0x61)).fields.neverIndexed, undefined, "known to be secret");
 });
 
 test("a value that changes all the time stays out of the table, one that changed once gets in", () => {

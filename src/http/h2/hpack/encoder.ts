@@ -3,8 +3,10 @@
  * when it follows itself, so values that change all the time stay out, whatever they are called.
  */
 import { latin1Slice, latin1Write } from "../../../net/node-internals.ts";
+import type { Fields } from "../../message.ts";
 import { DEFAULT_TABLE_SIZE, ENTRY_OVERHEAD } from "./decoder.ts";
 import { INTEGER_BOUND, writeInteger, writeString } from "./primitives.ts";
+import { SECRET_NAMES } from "./secrets.ts";
 import { STATIC_NAMES, STATIC_SIZE, STATIC_VALUES } from "./static-table.ts";
 
 /** Bytes of a field besides its text: its kind with the index, and two lengths. */
@@ -19,19 +21,6 @@ const SLOTS = DEFAULT_TABLE_SIZE / ENTRY_OVERHEAD;
 /** Names that an encoder remembers; entries of the table are half as many at most. Bounds what a peer with ever new names can fill. */
 const MAX_NAMES = 2 * SLOTS;
 
-/** Never indexed: the size of later blocks would confirm a guess of the value (RFC 7541 7.1.3). */
-const SECRET_NAMES = new Set([
-  "authorization",
-  "cookie2",
-  "proxy-authorization",
-  "set-cookie",
-  "set-cookie2",
-  "x-amz-security-token",
-  "x-api-key",
-  "x-auth-token",
-  "x-csrf-token",
-  "x-xsrf-token",
-]);
 /** Cookies that are shorter are easy to guess, as in nghttp2. Characters. */
 const MIN_INDEXED_COOKIE = 20;
 
@@ -105,10 +94,28 @@ export class HpackEncoder {
    * Writes the block of `pseudo`, then `fields`, to `out` from `at` on, where it has room for `bound`. Returns the end. Names are in
    * lower case; all text is latin1. The block has to be sent, and in this order: the peer's table depends on it.
    */
-  encode(pseudo: readonly string[], fields: readonly string[], out: Buffer, at: number): number {
+  encode(pseudo: readonly string[], fields: Fields, out: Buffer, at: number): number {
     if (this.#smallest >= 0) at = this.#writeTableSize(out, at);
+    const { neverIndexed } = fields;
+    if (neverIndexed !== undefined) {
+      at = this.#encodeSome(pseudo, neverIndexed, out, at);
+      return this.#encodeSome(fields, neverIndexed, out, at);
+    }
     for (let i = 0; i < pseudo.length; i += 2) at = this.#field(pseudo[i] as string, pseudo[i + 1] as string, out, at);
     for (let i = 0; i < fields.length; i += 2) at = this.#field(fields[i] as string, fields[i + 1] as string, out, at);
+    return at;
+  }
+
+  /** As the sender of the message did it, the fields of these names are never indexed (RFC 7541 6.2.3). */
+  #encodeSome(fields: readonly string[], neverIndexed: ReadonlySet<string>, out: Buffer, at: number): number {
+    for (let i = 0; i < fields.length; i += 2) {
+      const name = fields[i] as string;
+      const value = fields[i + 1] as string;
+      if (neverIndexed.has(name)) {
+        const index = STATIC.get(name)?.first ?? 0;
+        at = this.#literal(NEVER_INDEXED, 0x0f, index, name, value, out, at);
+      } else at = this.#field(name, value, out, at);
+    }
     return at;
   }
 

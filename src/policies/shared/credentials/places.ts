@@ -6,7 +6,7 @@
 import { cookiePairs, findCookie } from "../../../base/cookies.ts";
 import { latin1 } from "../../../http/h1/syntax.ts";
 import type { HeaderList } from "../../../http/message.ts";
-import { copyField } from "../../../http/message.ts";
+import { copyField, madeOf } from "../../../http/message.ts";
 
 /**
  * The last value of a parameter, as routes and expressions read it (reference 2.2), decoded as forms are; `search` is `` or
@@ -56,7 +56,7 @@ export function cookieOf(headers: HeaderList, name: string): string | undefined 
 
 /** The headers without every cookie of the name, and without Cookie fields that had no other. */
 export function removeCookie(headers: HeaderList, name: string): HeaderList {
-  const kept: HeaderList = [];
+  const kept = madeOf(headers, []);
   for (let i = 0; i < headers.length; i += 2) {
     const field = headers[i] as string;
     const value = headers[i + 1] as string;
