@@ -353,7 +353,12 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
       if (this.#replay()) return;
     }
     this.abandon({ countFailure: true });
-    this.#caller.onCallFailure({ code: "TG_UPSTREAM_FAILED", message, sent: true, timedOut: false });
+    this.#caller.onCallFailure({
+      code: "TG_UPSTREAM_FAILED",
+      message,
+      sent: upstream?.refused !== true,
+      timedOut: false,
+    });
   }
 
   onUpstreamFault(error: unknown): void {

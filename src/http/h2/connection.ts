@@ -142,6 +142,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     stream.attach(this, id, this.peer.initialWindow, this.#settings.streamWindow);
     this.#streams.add(stream);
     stream.sendHeaders(pseudo, fields, endStream);
+    stream.openedAt = this.#writer.writes;
     return true;
   }
 
@@ -585,7 +586,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     if (!failing) this.#closed = true;
     this.#reader.stop();
     this.#held.clear();
-    this.#writer.flush();
+    if (!failing && this.#streams.refuseUnsent(this.#writer.writes)) this.#writer.drop();
+    else this.#writer.flush();
     for (const stream of this.#streams.all()) stream.fail(code, message, this.#role === "client");
     this.#sending.close();
   }

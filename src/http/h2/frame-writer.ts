@@ -51,6 +51,16 @@ export class FrameWriter {
     this.#output.flush();
   }
 
+  /** Drops what would leave at the end of the turn. */
+  drop(): void {
+    this.#output.drop();
+  }
+
+  /** Changes when frames leave: those that were written since have not left. */
+  get writes(): number {
+    return this.#output.writes;
+  }
+
   /** SETTINGS_HEADER_TABLE_SIZE of the peer. */
   setTableSize(size: number): void {
     this.#encoder.setTableSize(size);

@@ -42,6 +42,8 @@ export class FrameOutput {
   #lastStream = 0;
   /** The system does not take more: wait for the transport's drain. */
   congested = false;
+  /** Counts writes: bytes that were gathered since the last one have not left. */
+  writes = 0;
 
   constructor(transport: Transport) {
     this.#transport = transport;
@@ -100,7 +102,15 @@ export class FrameOutput {
     this.#chunk = undefined;
     this.#at = 0;
     this.#lastStream = 0;
+    this.writes++;
     if (length === 0) chunk.release();
     else if (!this.#transport.send(chunk.bytes, length, chunk.release)) this.congested = true;
+  }
+
+  /** Drops what was gathered: nothing is written any more. */
+  drop(): void {
+    this.#chunk?.release();
+    this.#chunk = undefined;
+    this.#at = 0;
   }
 }

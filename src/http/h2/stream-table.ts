@@ -83,4 +83,17 @@ export class StreamTable {
   ignores(id: number): boolean {
     return this.isLate(id) || this.#resets?.has(id) === true;
   }
+  /**
+   * The peer never heard of the streams whose heads were written at `writes` of the writer, as they have not left: they can be
+   * opened elsewhere. Returns whether there are any.
+   */
+  refuseUnsent(writes: number): boolean {
+    let any = false;
+    for (const stream of this.all()) {
+      if (stream.openedAt !== writes) continue;
+      stream.refused = true;
+      any = true;
+    }
+    return any;
+  }
 }

@@ -36,8 +36,10 @@ export interface StreamLink {
 export abstract class Http2Stream implements Sender {
   /** 0 until the stream is open. */
   id = 0;
-  /** After `onReset`: the peer did nothing with the stream (RFC 9113 8.7). */
+  /** After `onReset`: the peer did nothing with the stream (RFC 9113 8.7), or never heard of it. */
   refused = false;
+  /** Of a stream that we have opened: `FrameWriter.writes` when its head was written. */
+  openedAt = -1;
   /** After `onReset`: the code of the peer's RST_STREAM; undefined where something else has ended the stream. */
   resetByPeer: number | undefined;
   urgency = 3;

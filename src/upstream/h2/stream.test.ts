@@ -124,6 +124,19 @@ test("a complete response outlives its connection, however late its caller takes
   assert.deepEqual([caller.bytes, caller.end], [50_000, "complete"]);
 });
 
+test("of requests on a connection that ends, those that have not left are told apart, and their server never sees them", async () => {
+  await using x = await exchange(0);
+  let streams = 0;
+  x.served.session?.on("stream", () => streams++);
+  const late = new Caller();
+  const stream = x.session.send(FIELDS, [], "POST", 0, late);
+  x.session.abort("the connection is lost");
+  assert.deepEqual([late.end, stream.refused], ["the connection is lost", true]);
+  assert.deepEqual([x.caller.end, x.caller.stream?.refused], ["the connection is lost", false]);
+  await once(x.served.session ?? x.served, "close");
+  assert.equal(streams, 0);
+});
+
 test("a paused caller gets nothing, and the server is held back", async () => {
   await using x = await exchange(0);
   const { caller, served } = x;

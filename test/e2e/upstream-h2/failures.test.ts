@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import { RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
@@ -135,6 +136,25 @@ test("a connection that is killed while it idles is noticed, or the request is m
   client.send(head("GET / HTTP/1.1"));
   assert.equal((await client.message()).body, "ok");
   assert.equal(server.sessions.length, 2);
+  client.socket.destroy();
+});
+
+test("a request that had no time to leave when its connection ended is made again, whatever its method", async () => {
+  let asked = 0;
+  using server = await H2Server.start((stream) => {
+    asked++;
+    answer(stream, "ok");
+  });
+  const sockets: Socket[] = [];
+  server.server.on("connection", (socket: Socket) => sockets.push(socket));
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("POST / HTTP/1.1", "Content-Length: 0"));
+  assert.equal((await client.message()).body, "ok");
+  // Both arrive in one turn of the event loop, in this order; frames leave at its end.
+  client.send(head("POST / HTTP/1.1", "Content-Length: 0"));
+  sockets[0]?.destroy();
+  assert.equal((await client.message()).body, "ok");
+  assert.deepEqual([asked, sockets.length, plane.endpoints.stats()[0]?.consecutiveFailures], [2, 2, 0]);
   client.socket.destroy();
 });
 
