@@ -7,6 +7,7 @@ import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { ByteQueue } from "./byte-queue.ts";
+import { beginsToWait, FRUGAL_BYTES, frugal, waitsNoMore } from "./frugality.ts";
 import { latin1Slice, onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
 import { lendDelivered, pooledCopy, type ReadSink, SocketReader } from "./read-buffer.ts";
 
@@ -65,8 +66,12 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   readonly #reader: SocketReader;
   #handler: TransportHandler | undefined;
   #paused = false;
+  /** It is paused and counts as waiting. */
+  #waits = false;
   /** Why nothing more can be written, while the peer's last bytes are still being read. */
   #writeFailure: NodeJS.ErrnoException | undefined;
+  /** Of an empty write behind what waits: `onDrain` follows it. */
+  #drainAwaited = false;
   /** What TLS had decrypted already when reading was paused; comes first when it goes on. */
   #held: ByteQueue | undefined;
   #endHeld = false;
@@ -117,6 +122,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     });
     socket.on("close", () => {
       this.#reader.close();
+      this.#waitNoMore();
       this.#call((current) => current.onClose(failure));
     });
   }
@@ -177,7 +183,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   /** Writes latin1 text: one byte for each character. False = wait for `onDrain` before writing much more. */
   writeText(text: string): boolean {
     this.bytesWritten += text.length;
-    return this.#socket.write(text, "latin1") || this.#socket.writableLength === 0;
+    return this.#hasRoom(this.#socket.write(text, "latin1"));
   }
 
   /**
@@ -189,10 +195,10 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     this.bytesWritten += to - from;
     const bytes = buffer.subarray(from, to);
     const release = lendDelivered(buffer);
-    if (release !== undefined) return socket.write(bytes, release) || socket.writableLength === 0;
+    if (release !== undefined) return this.#hasRoom(socket.write(bytes, release));
     const copy = pooledCopy(bytes);
     const more = copy === undefined ? socket.write(Buffer.from(bytes)) : socket.write(copy.bytes, copy.release);
-    return more || socket.writableLength === 0;
+    return this.#hasRoom(more);
   }
 
   /**
@@ -210,7 +216,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     }
     // Writes end in order, so this one ends when the bytes before it have gone.
     socket.write(NOTHING, release);
-    return more;
+    return this.#hasRoom(more);
   }
 
   /** Bytes that were written but that the system has not taken yet. */
@@ -225,18 +231,22 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   /** False = wait for `onDrain` before writing much more. */
   uncork(): boolean {
     this.#socket.uncork();
-    return !this.#socket.writableNeedDrain || this.#socket.writableLength === 0;
+    return this.#hasRoom(!this.#socket.writableNeedDrain);
   }
 
   pause(): void {
     if (this.#paused) return;
     this.#paused = true;
     this.#socket.pause();
+    if (this.#socket.destroyed) return;
+    this.#waits = true;
+    beginsToWait();
   }
 
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
+    this.#waitNoMore();
     // Not inside this call: who resumes may be in the middle of something.
     if (this.#held !== undefined || this.#endHeld) process.nextTick(() => this.#goOn());
     else this.#socket.resume();
@@ -264,6 +274,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   /** Gives the socket away with `read`, bytes that were taken from it, put back. No event follows here. */
   release(read: Buffer): ByteStream {
     this.#handler = undefined;
+    this.#waitNoMore();
     const held = this.#held?.view();
     this.#held = undefined;
     this.#reader.close();
@@ -271,6 +282,28 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     this.#socket.pause();
     this.#socket.unshift(held === undefined ? read : Buffer.concat([read, held]));
     return this.#socket;
+  }
+
+  /** `more`: the stream would take more, up to its high-water mark of 64 KiB. */
+  #hasRoom(more: boolean): boolean {
+    const socket = this.#socket;
+    if (!more) return socket.writableLength === 0;
+    if (!frugal || socket.writableLength < FRUGAL_BYTES) return true;
+    // Below the mark the stream does not say when it has drained.
+    if (!this.#drainAwaited) {
+      this.#drainAwaited = true;
+      socket.write(NOTHING, () => {
+        this.#drainAwaited = false;
+        if (!socket.destroyed) this.#call((handler) => handler.onDrain());
+      });
+    }
+    return false;
+  }
+
+  #waitNoMore(): void {
+    if (!this.#waits) return;
+    this.#waits = false;
+    waitsNoMore();
   }
 
   /** Ends this connection instead of the whole thread when its handler has thrown. */

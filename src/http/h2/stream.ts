@@ -1,10 +1,9 @@
+import { queueLimit } from "../server/pace.ts";
 import { PROTOCOL_ERROR } from "./frames.ts";
 import type { FieldSection } from "./hpack/decoder.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import type { Sender } from "./send-queue.ts";
 
-/** Bytes that a stream keeps because they cannot be sent yet; from there on its sender has to wait. */
-const QUEUE_LIMIT = 64 * 1024;
 const NO_FIELDS: readonly string[] = [];
 
 /** The connection of a stream, as far as the stream uses it. */
@@ -283,8 +282,9 @@ export abstract class Http2Stream implements Sender {
 
   // ── inside ──
 
+  /** What a stream keeps because it cannot be sent yet is bounded: from there on its sender has to wait. */
   #hasRoom(link: StreamLink): boolean {
-    return (this.#kept === undefined || this.#kept.length < QUEUE_LIMIT) && !link.congested;
+    return (this.#kept === undefined || this.#kept.length < queueLimit()) && !link.congested;
   }
 
   #writeEnd(trailers: readonly string[]): void {

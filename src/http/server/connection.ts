@@ -24,7 +24,7 @@ import {
 import { BodyReader } from "./body-reader.ts";
 import { ClientPeer } from "./client-peer.ts";
 import { HeadReader } from "./head-reader.ts";
-import { BACKLOG_LIMIT, Deadline, HELD_LIMIT, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, Turns } from "./pace.ts";
+import { Deadline, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, queueLimit, Turns } from "./pace.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
 /** Makes the connection that takes over when a client begins HTTP/2 instead of sending a first request (RFC 9113 3.3). */
@@ -144,7 +144,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
 
   /** The client does not read its responses. */
   get #overfull(): boolean {
-    return this.#transport.backlog >= BACKLOG_LIMIT;
+    return this.#transport.backlog >= queueLimit();
   }
 
   /** Requests that have arrived are not read for now. */
@@ -312,7 +312,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   #paceReading(): void {
     const state = this.#state;
     if (state === "linger" || state === "closed") return;
-    if (this.#held.length >= HELD_LIMIT && (state !== "head" || this.#mustWait)) this.#transport.pause();
+    if (this.#held.length >= queueLimit() && (state !== "head" || this.#mustWait)) this.#transport.pause();
     else if (!this.#body.paused || state === "head" || state === "wait") this.#transport.resume();
   }
 
@@ -449,8 +449,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     }
     if (state === "body" && this.#body.paused) {
       // Its upstream takes no more, so it is not read, and its leaving would not be noticed. A close is seen only behind the
-      // bytes that were sent before it: up to HELD_LIMIT of them are read ahead.
-      if (this.#held.length < HELD_LIMIT) this.#transport.resume();
+      // bytes that were sent before it: up to the limit of them are read ahead.
+      if (this.#held.length < queueLimit()) this.#transport.resume();
       if (this.#transport.wasReset) {
         this.#gone();
         return;

@@ -1,9 +1,17 @@
 /** How much a connection may hold, how long it may wait, and how much of a turn of the event loop it may use. */
+import { FRUGAL_BYTES, frugal } from "../../net/frugality.ts";
 
-/** A client that pipelines without reading the responses is not read either once so many bytes of them wait. */
-export const BACKLOG_LIMIT = 64 * 1024;
-/** Pipelined or early bytes that are held while they cannot be used; more stop the reading. */
-export const HELD_LIMIT = 64 * 1024;
+const QUEUE_BYTES = 64 * 1024;
+
+/**
+ * Bytes that a connection, or a stream, may hold for a peer. A client that pipelines without reading the responses is not read
+ * either once so many bytes of them wait; of pipelined or early bytes, so many are held while they cannot be used; a stream of
+ * HTTP/2 keeps so many that cannot be sent yet before its sender has to wait.
+ */
+export function queueLimit(): number {
+  return frugal ? FRUGAL_BYTES : QUEUE_BYTES;
+}
+
 /** After the last response, what the client still sends is discarded for so many milliseconds and bytes, then closed. */
 export const LINGER_MS = 2000;
 export const LINGER_BYTES = 1024 * 1024;
