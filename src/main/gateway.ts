@@ -190,10 +190,10 @@ export class Gateway {
     this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
     this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
-    const memory = memoryLimit(this.settings);
-    if (memory !== undefined) this.#memory = new MemoryWatch(this.supervisor.pressure, memory, this.#log);
     this.supervisor.start(portsOf(this.addresses.admin ?? []));
     await this.#follower.begin();
+    const memory = memoryLimit(this.settings);
+    if (memory !== undefined) this.#memory = new MemoryWatch(this.supervisor.pressure, memory, this.#log);
     for (const [name, addresses] of Object.entries(this.addresses))
       for (const address of addresses) this.#log.info("listening", { server: name, address });
     this.#started = true;

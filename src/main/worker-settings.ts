@@ -5,6 +5,8 @@ import type { LogOutput } from "../base/log.ts";
 import type { Settings } from "../config/settings.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
+import { containerBytes, residentBytes } from "../worker/memory-in-use.ts";
+import type { MemoryLimit } from "../worker/memory-watch.ts";
 import type { SupervisorSettings } from "../worker/supervisor.ts";
 import type { Loaded } from "./config-follower.ts";
 
@@ -83,13 +85,12 @@ function openFilesLimit(): number | undefined {
 }
 
 /** What the memory of the process is watched against; undefined if that is off. */
-export function memoryLimit({ overload }: Settings): { readonly limit: number; readonly share: number } | undefined {
-  const { memoryShare: share, memoryLimit = availableToProcess() } = overload;
-  return share === 0 ? undefined : { limit: memoryLimit, share };
-}
-
-/** The limit of the container, if it has one: without it, Node.js reports 0 or more than the machine has. */
-function availableToProcess(): number {
+export function memoryLimit({ overload }: Settings): MemoryLimit | undefined {
+  const { memoryShare: share, memoryLimit } = overload;
+  if (share === 0) return undefined;
+  if (memoryLimit !== undefined) return { limit: memoryLimit, share, used: residentBytes };
+  // Without a limit of the container, Node.js reports 0 or more than the machine has.
   const limit = process.constrainedMemory();
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  if (limit > 0 && limit < totalmem()) return { limit, share, used: containerBytes() };
+  return { limit: totalmem(), share, used: residentBytes };
 }

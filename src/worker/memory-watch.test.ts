@@ -5,31 +5,32 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 
-/** A process with a limit of 1000 bytes, of which 900 may be used. */
+/** A process with a limit of 1000 bytes, of which 900 may be used; at rest it needs 100 beside what its workers hold. */
 class TestProcess {
   time = 0;
-  resident = 0;
+  used = 0;
   readonly pressure = new MemoryPressure(2);
   readonly lines: string[] = [];
   readonly #watch: MemoryWatch;
 
-  constructor() {
+  constructor(atRest = 200) {
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(JSON.parse(line).message));
-    const system = { now: () => this.time, resident: () => this.resident };
-    this.#watch = new MemoryWatch(this.pressure, { limit: 1000, share: 0.9 }, output.logger("gateway"), system);
+    const limit = { limit: 1000, share: 0.9, used: () => this.used };
+    this.#watch = new MemoryWatch(this.pressure, limit, output.logger("gateway"), () => this.time);
     this.#watch.close();
+    this.sample(atRest, [50, 50]);
   }
 
-  sample(resident: number, held: readonly number[], after = 100): boolean {
+  sample(used: number, held: readonly number[], after = 100): boolean {
     this.time += after;
-    this.resident = resident;
+    this.used = used;
     for (const [index, bytes] of held.entries()) this.pressure.hold(index, bytes);
     this.#watch.sample();
     return this.pressure.active;
   }
 }
 
-test("pressure begins when the share is resident, and ends below 95 % of it", () => {
+test("pressure begins when the share is in use, and ends below 95 % of it", () => {
   const process = new TestProcess();
   assert.equal(process.sample(899, [300, 300]), false);
   assert.equal(process.sample(900, [300, 300]), true);
@@ -40,10 +41,28 @@ test("pressure begins when the share is resident, and ends below 95 % of it", ()
 
 test("memory that was freed but stays resident is no pressure", () => {
   const process = new TestProcess();
-  assert.equal(process.sample(950, [200, 199]), false);
-  assert.equal(process.sample(950, [200, 200]), true);
-  assert.equal(process.sample(950, [200, 100]), true);
-  assert.equal(process.sample(950, [200, 99]), false);
+  assert.equal(process.sample(950, [180, 179]), false);
+  assert.equal(process.sample(950, [180, 180]), true);
+  assert.equal(process.sample(950, [180, 90]), true);
+  assert.equal(process.sample(950, [180, 89]), false);
+});
+
+test("where the process at rest takes most of the limit, little of the workers' own counts as much; and the log says it", () => {
+  const process = new TestProcess(850);
+  assert.equal(process.sample(890, [60, 60]), false);
+  assert.equal(process.sample(900, [60, 60]), true);
+  assert.match(process.lines[0] ?? "", /leaves little for requests/);
+  assert.deepEqual(new TestProcess(809).lines, []);
+});
+
+test("near the limit, workers are frugal, unless it is freed memory that makes it near", () => {
+  const process = new TestProcess();
+  process.sample(809, [300, 300]);
+  assert.equal(process.pressure.near, false);
+  process.sample(810, [300, 300]);
+  assert.equal(process.pressure.near, true);
+  process.sample(810, [130, 130]);
+  assert.equal(process.pressure.near, false);
 });
 
 test("workers collect garbage before that, less and less often while it does not help", () => {

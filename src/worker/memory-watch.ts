@@ -1,44 +1,33 @@
-import { readFileSync } from "node:fs";
 import type { Logger } from "../base/log.ts";
 import type { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 
-/** Milliseconds between samples, which cost 20 µs. */
+/** Milliseconds between samples, which cost 20 µs, in a container 60 µs. */
 const SAMPLE_MS = 50;
-/** From this share of the threshold on, workers collect garbage: V8 knows its heap's limit, not that of the container. */
-const COLLECT_FROM = 0.9;
+/**
+ * From this share of the threshold on, workers collect garbage, since V8 knows its heap's limit and not that of the container, and
+ * they are frugal.
+ */
+const NEAR = 0.9;
 /** Milliseconds between collections; doubled while they do not help. */
 const COLLECT_EVERY_MS = 5_000;
 const COLLECT_EVERY_MAX_MS = 60_000;
-/** Resident memory has to fall to this share of the threshold before the pressure ends. */
+/** Memory has to fall to this share of the threshold before the pressure ends. */
 const RELIEVED = 0.95;
 /**
- * Pressure begins only while workers hold this share of the limit, and ends when they hold less. Memory that was freed may stay
- * resident, where the allocator keeps it for the next use: turning work away would not bring it back, and would never end.
+ * Pressure begins only while workers hold this share of what they can: the limit without what the process needs otherwise. It ends
+ * when they hold less. Memory that was freed may stay resident, where the allocator keeps it for the next use: turning work
+ * away would not bring it back, and would never end.
  */
 const HELD = 0.4;
 const RELEASED = 0.3;
 
-/** What the watch reads; replaced in tests. */
-export interface MemorySystem {
-  /** Milliseconds. */
-  now(): number;
-  /** Resident memory of the process in bytes, without what the system can read from files again. */
-  resident(): number;
-}
-
-const PAGE_BYTES = 4096;
-
-const PROCESS: MemorySystem = { now: () => performance.now(), resident };
-
-/** The mapped parts of Node's own binary, 60 MiB, count as resident, but are the first to go when memory is short. */
-function resident(): number {
-  try {
-    // Pages: size, resident, shared with files, …
-    const [, all = 0, shared = 0] = readFileSync("/proc/self/statm", "latin1").split(" ").map(Number);
-    return (all - shared) * PAGE_BYTES;
-  } catch {
-    return process.memoryUsage.rss();
-  }
+/** All in bytes. */
+export interface MemoryLimit {
+  readonly limit: number;
+  /** Share of the limit that may be used before new work is turned away. */
+  readonly share: number;
+  /** What counts against the limit; see memory-in-use.ts. */
+  used(): number;
 }
 
 /** Watches the memory of the process in the main thread, and puts all workers under pressure when little is left. */
@@ -46,25 +35,30 @@ export class MemoryWatch {
   readonly #pressure: MemoryPressure;
   readonly #limit: number;
   readonly #threshold: number;
+  readonly #used: () => number;
   readonly #log: Logger;
-  readonly #system: MemorySystem;
+  /** Milliseconds. */
+  readonly #now: () => number;
   readonly #timer: NodeJS.Timeout;
+  /** What was in use at rest beside what workers held: code, the main thread, the heaps' own needs. Known when all have reported. */
+  #others: number | undefined;
   #collectAt = 0;
   #collectEvery = COLLECT_EVERY_MS;
   #since = 0;
 
-  /** `limit` in bytes; `share` of it that may be used before new work is turned away. */
+  /** `now` in milliseconds. */
   constructor(
     pressure: MemoryPressure,
-    { limit, share }: { readonly limit: number; readonly share: number },
+    { limit, share, used }: MemoryLimit,
     log: Logger,
-    system = PROCESS,
+    now: () => number = () => performance.now(),
   ) {
     this.#pressure = pressure;
     this.#limit = limit;
     this.#threshold = limit * share;
+    this.#used = used;
     this.#log = log;
-    this.#system = system;
+    this.#now = now;
     this.#timer = setInterval(() => this.sample(), SAMPLE_MS);
     this.#timer.unref();
   }
@@ -75,26 +69,44 @@ export class MemoryWatch {
 
   /** Called by the timer. */
   sample(): void {
-    const resident = this.#system.resident();
-    const now = this.#system.now();
-    const { active, held } = this.#pressure;
-    const ample = resident < this.#threshold * COLLECT_FROM;
-    if (ample || active) this.#collectEvery = COLLECT_EVERY_MS;
-    if (!ample && now >= this.#collectAt) {
-      this.#pressure.askToCollect();
+    const used = this.#used();
+    const now = this.#now();
+    const pressure = this.#pressure;
+    const { active, held } = pressure;
+    const near = used >= this.#threshold * NEAR;
+    if (!near || active) this.#collectEvery = COLLECT_EVERY_MS;
+    if (near && now >= this.#collectAt) {
+      pressure.askToCollect();
       this.#collectAt = now + this.#collectEvery;
       this.#collectEvery = Math.min(COLLECT_EVERY_MAX_MS, this.#collectEvery * 2);
     }
+    const share = this.#shareHeld(used, held);
     const short = active
-      ? resident >= this.#threshold * RELIEVED && held >= this.#limit * RELEASED
-      : resident >= this.#threshold && held >= this.#limit * HELD;
+      ? used >= this.#threshold * RELIEVED && share >= RELEASED
+      : used >= this.#threshold && share >= HELD;
+    pressure.near = near && share >= RELEASED;
     if (short === active) return;
-    this.#pressure.active = short;
-    const fields = { resident: mebibytes(resident), held: mebibytes(held), limit: mebibytes(this.#limit) };
+    pressure.active = short;
+    const fields = { used: mebibytes(used), held: mebibytes(held), limit: mebibytes(this.#limit) };
     if (short) {
       this.#since = now;
       this.#log.warn("memory is almost full: new work is turned away", fields);
     } else this.#log.info("memory is available again", { ...fields, lasted: `${Math.round(now - this.#since)}ms` });
+  }
+
+  /** What workers hold of what they can. */
+  #shareHeld(used: number, held: number): number {
+    if (this.#others === undefined) {
+      if (!this.#pressure.allReported) return 0;
+      this.#others = Math.max(0, used - held);
+      if (used >= this.#threshold * NEAR)
+        this.#log.warn("the limit of memory leaves little for requests: the gateway needs much of it at rest", {
+          used: mebibytes(used),
+          limit: mebibytes(this.#limit),
+        });
+    }
+    const room = this.#limit - this.#others;
+    return room > 0 ? held / room : 1;
   }
 }
 

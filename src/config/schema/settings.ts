@@ -120,7 +120,7 @@ export const settings = z
           .max(1)
           .default(0.85)
           .describe(
-            "Share of `memoryLimit` that may be resident, without mapped files, before no worker takes new requests and connections. Memory that was freed does not count, even if the system has not got it back. 0: off.",
+            "Share of the limit that may be in use, without files, before no worker takes new requests and connections: of the container as the system counts it, or of the process if `memoryLimit` is set. Memory that was freed does not count, even if the system has not got it back. 0: off.",
           ),
         memoryLimit: z
           .int()

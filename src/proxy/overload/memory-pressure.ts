@@ -1,6 +1,8 @@
 const UNDER_PRESSURE = 0;
 const COLLECTIONS = 1;
-const FLAGS_BYTES = 8;
+const NEAR = 2;
+/** A multiple of 8, as numbers of 8 bytes follow. */
+const FLAGS_BYTES = 16;
 
 /**
  * The memory of the process against its limit, as all threads see it: the main thread measures the whole (worker/memory-watch.ts),
@@ -29,6 +31,15 @@ export class MemoryPressure {
     Atomics.store(this.#flags, UNDER_PRESSURE, active ? 1 : 0);
   }
 
+  /** The process comes near its limit: workers read little at a time and keep little. */
+  get near(): boolean {
+    return Atomics.load(this.#flags, NEAR) === 1;
+  }
+
+  set near(near: boolean) {
+    Atomics.store(this.#flags, NEAR, near ? 1 : 0);
+  }
+
   /** How often workers have been asked to collect garbage. */
   get collections(): number {
     return Atomics.load(this.#flags, COLLECTIONS);
@@ -41,6 +52,11 @@ export class MemoryPressure {
   /** Bytes that all workers hold. */
   get held(): number {
     return this.#held.reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  /** Every worker has said what it holds. */
+  get allReported(): boolean {
+    return this.#held.every((bytes) => bytes > 0);
   }
 
   /** Bytes that worker `index` holds: heap and buffers. */

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
+import { frugal } from "../../net/frugality.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { MemoryPressure } from "./memory-pressure.ts";
 import { Overload, type OverloadLimits, SAMPLE_MS } from "./overload.ts";
@@ -176,6 +177,22 @@ test("with the memory of the process short, everything is turned away", () => {
   thread.pressure.active = false;
   thread.sample();
   assert.ok(thread.admits && thread.overload.admitConnection());
+});
+
+test("with heap or memory short, or near that, little is read at a time and little is kept", () => {
+  const thread = new TestThread();
+  thread.sample();
+  assert.equal(frugal, false);
+  thread.pressure.near = true;
+  thread.sample();
+  assert.equal(frugal, true);
+  thread.pressure.near = false;
+  thread.live = 90;
+  thread.sample();
+  assert.equal(frugal, true);
+  thread.live = 10;
+  thread.sample();
+  assert.equal(frugal, false);
 });
 
 test("limits of 0 switch it off", () => {

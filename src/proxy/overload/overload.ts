@@ -7,10 +7,12 @@
  * - Heap: what is left after a collection is close to the limit of the worker's heap, where V8 ends the thread.
  * - Memory: the process is close to the limit of its container, where the system ends it (memory-pressure.ts).
  *
- * With heap or memory short, requests and connections are turned away until that is over.
+ * With heap or memory short, requests and connections are turned away until that is over, and the thread is frugal: work in
+ * progress may not take what is left.
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import { setMemoryShort } from "../../net/frugality.ts";
 import type { Count, Metrics } from "../../telemetry/metrics.ts";
 import type { MemoryPressure } from "./memory-pressure.ts";
 
@@ -180,6 +182,7 @@ export class Overload {
     const { used, limit, external } = this.#system.heap();
     this.#requestsLeft = used < limit * FILLING ? REQUESTS_PER_MEASUREMENT : REQUESTS_WHEN_FILLING;
     this.#pressure.hold(this.#worker, used + external);
+    setMemoryShort(this.#heapFull || this.#pressure.near || this.#pressure.active);
     this.#note("heap", this.#heapFull, { used: mebibytes(used), limit: mebibytes(limit) });
     this.#note("memory", this.#pressure.active, {});
   }

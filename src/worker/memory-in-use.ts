@@ -1,0 +1,69 @@
+/** How much of its limit's memory is in use, without what the system can read from files again. */
+import { existsSync, readFileSync } from "node:fs";
+
+const PAGE_BYTES = 4096;
+const ROOT = "/sys/fs/cgroup";
+
+/** Of the process. The mapped parts of Node's own binary, 60 MiB, count as resident, but are the first to go when memory is short. */
+export function residentBytes(): number {
+  try {
+    // Pages: size, resident, shared with files, …
+    const [, all = 0, shared = 0] = readFileSync("/proc/self/statm", "latin1").split(" ").map(Number);
+    return (all - shared) * PAGE_BYTES;
+  } catch {
+    return process.memoryUsage.rss();
+  }
+}
+
+/**
+ * Returns a function that measures what the container of this process uses (cgroups of either version), as the system counts it
+ * before it ends a process: with memory of the kernel, in version 2 also what waits in sockets, and with the container's other
+ * processes. Of the process alone where there is no such file. `root`, `own`: where the system has cgroups, and which are those of the
+ * process.
+ */
+export function containerBytes(root = ROOT, own = readText("/proc/self/cgroup")): () => number {
+  for (const folder of foldersOf(root, own)) {
+    const usage = [`${folder}/memory.current`, `${folder}/memory.usage_in_bytes`].find((file) => existsSync(file));
+    if (usage !== undefined) return () => used(usage, `${folder}/memory.stat`);
+  }
+  return residentBytes;
+}
+
+/** In a container, the path of the process is often that of the host, and its own folder is the root. */
+function foldersOf(root: string, own: string): string[] {
+  const path = (pattern: RegExp): string => pattern.exec(own)?.[1]?.replace(/\/$/, "") ?? "";
+  return [
+    `${root}/memory${path(/^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m)}`,
+    `${root}/memory`,
+    `${root}${path(/^0::(.*)$/m)}`,
+    root,
+  ];
+}
+
+function used(usage: string, stat: string): number {
+  try {
+    const all = Number(readFileSync(usage, "latin1"));
+    return all - reclaimable(readFileSync(stat, "latin1"));
+  } catch {
+    return residentBytes();
+  }
+}
+
+/** Pages of files, and what the kernel remembers about files. Version 1 has the sums over folders below in `total_`. */
+function reclaimable(stat: string): number {
+  const sums = new Map<string, number>();
+  for (const line of stat.split("\n")) {
+    const space = line.indexOf(" ");
+    sums.set(line.slice(0, space), Number(line.slice(space + 1)));
+  }
+  const of = (name: string): number => sums.get(`total_${name}`) ?? sums.get(name) ?? 0;
+  return of("active_file") + of("inactive_file") + of("slab_reclaimable");
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "latin1");
+  } catch {
+    return "";
+  }
+}
