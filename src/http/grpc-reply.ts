@@ -1,4 +1,5 @@
-import { getHeader, type HeaderList } from "./message.ts";
+import { ERRORS, type ErrorCode } from "../base/errors.ts";
+import { type Fields, getHeader, type HeaderList } from "./message.ts";
 
 /** gRPC status for an HTTP status of the gateway's own (reference 2.4); others are 2, unknown. */
 const GRPC_STATUS: Readonly<Record<number, number>> = {
@@ -13,14 +14,26 @@ const GRPC_STATUS: Readonly<Record<number, number>> = {
   504: 14,
 };
 
+/** Those of errors that do not follow from the HTTP status: UNAVAILABLE, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED. */
+const OF_ERRORS: ReadonlyMap<ErrorCode, number> = new Map([
+  ["TG_NO_BACKENDS", 14],
+  ["TG_DEADLINE_EXCEEDED", 4],
+  ["TG_BODY_TOO_LARGE", 8],
+  ["TG_HEAD_TOO_LARGE", 8],
+]);
+
 /** Whether a message says that it is gRPC by its Content-Type. */
-export function isGrpc(headers: HeaderList): boolean {
+export function isGrpc(headers: Fields): boolean {
   const contentType = getHeader(headers, "content-type") ?? "";
   return contentType === "application/grpc" || contentType.startsWith("application/grpc+");
 }
 
 export function grpcStatusOf(httpStatus: number): number {
   return GRPC_STATUS[httpStatus] ?? 2;
+}
+
+export function grpcStatusOfError(code: ErrorCode): number {
+  return OF_ERRORS.get(code) ?? grpcStatusOf(ERRORS[code].status);
 }
 
 /** The status of a gRPC call in the head or the trailers of its answer; one that is no number is 2, unknown. */
@@ -34,7 +47,7 @@ export function grpcStatusIn(fields: HeaderList): number | undefined {
  * Header fields of a response that reports an error to a gRPC client: status 200 without a body (Trailers-Only). Some clients
  * reject a format, such as `+json`, other than that of the `request`.
  */
-export function grpcError(request: HeaderList, status: number, message: string): HeaderList {
+export function grpcError(request: Fields, status: number, message: string): HeaderList {
   return ["content-type", getHeader(request, "content-type") ?? "application/grpc", ...grpcTrailers(status, message)];
 }
 

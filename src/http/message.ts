@@ -59,7 +59,7 @@ export interface LocalReply extends HttpResponse {
 }
 
 /** First value of `name` (lower-case), or undefined. */
-export function getHeader(headers: HeaderList, name: string): string | undefined {
+export function getHeader(headers: Fields, name: string): string | undefined {
   for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1];
   return undefined;
 }

@@ -9,6 +9,7 @@ import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import { ms } from "../base/durations.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
+import { grpcStatusOfError, grpcTrailers, isGrpc } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
 import type { Downstream, ServerStream } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
@@ -320,11 +321,21 @@ export class Exchange implements ServerStream, PolicyContext {
     result.error ??= message;
     if (!this.responseSide.started) {
       result.reason = ERRORS[code].reason;
-      // What the engine has answered; nothing to a client that is gone.
-      if (code !== "TG_CLIENT_GONE") result.status = ERRORS[code].status;
+      // Nothing to a client that is gone.
+      if (code !== "TG_CLIENT_GONE") this.#engineAnswered(code);
     }
     this.call?.abandon({ countFailure: false });
     this.#lifecycle.end(this);
+  }
+
+  /** To calls of gRPC that is a status (http2-stream.ts). */
+  #engineAnswered(code: ErrorCode): void {
+    const { request, result, responseSide } = this;
+    const grpc = request.version === "HTTP/2" && !this.translatedToGrpc && isGrpc(request.headers);
+    result.status = grpc ? 200 : ERRORS[code].status;
+    if (!grpc) return;
+    const headers = grpcTrailers(grpcStatusOfError(code), ERRORS[code].message);
+    responseSide.begin({ status: 200, headers }, 0, null);
   }
 
   onClientDrain(): void {

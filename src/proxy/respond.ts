@@ -6,16 +6,10 @@
 
 import { httpDate } from "../base/dates.ts";
 import { ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../base/errors.ts";
-import { grpcError, grpcStatusOf, grpcTrailers, isGrpc } from "../http/grpc-reply.ts";
+import { grpcError, grpcStatusOfError, grpcTrailers, isGrpc } from "../http/grpc-reply.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { decimal, type HttpResponse, type LocalReply } from "../http/message.ts";
 import { type Exchange, WAIT } from "./exchange.ts";
-
-/** gRPC statuses of errors that do not follow from the HTTP status: UNAVAILABLE and DEADLINE_EXCEEDED. */
-const GRPC_STATUS: ReadonlyMap<ErrorCode, number> = new Map([
-  ["TG_NO_BACKENDS", 14],
-  ["TG_DEADLINE_EXCEEDED", 4],
-]);
 
 /** Sends the response's head and what has come of its body; the exchange goes on when the end of the body has been sent. */
 export function respond(exchange: Exchange): typeof WAIT {
@@ -52,7 +46,7 @@ function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswe
   if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
   return {
     status: 200,
-    headers: [...grpcError(request.headers, GRPC_STATUS.get(code) ?? grpcStatusOf(status), message), ...headers],
+    headers: [...grpcError(request.headers, grpcStatusOfError(code), message), ...headers],
     body: "",
   };
 }
@@ -62,6 +56,6 @@ function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswe
  * where the client would not see it.
  */
 export function endGrpc({ responseSide }: Exchange, code: ErrorCode): boolean {
-  const { status, message } = ERRORS[code];
-  return responseSide.endGrpc(grpcTrailers(GRPC_STATUS.get(code) ?? grpcStatusOf(status), message));
+  const { message } = ERRORS[code];
+  return responseSide.endGrpc(grpcTrailers(grpcStatusOfError(code), message));
 }

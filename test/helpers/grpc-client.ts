@@ -39,13 +39,14 @@ export class GrpcClient {
   unary(
     path: string,
     message: Buffer | string,
-    options: CallOptions = {},
+    { metadata = {}, ...options }: CallOptions & { readonly metadata?: Readonly<Record<string, string>> } = {},
     onCall?: (call: ClientUnaryCall) => void,
   ): Promise<Answer> {
     return new Promise((resolve) => {
       let answer: string | undefined;
       const bytes = Buffer.from(message);
-      const call = this.#client.makeUnaryRequest(path, asBuffer, asBuffer, bytes, new Metadata(), options, (_, got) => {
+      const sent = Metadata.fromHttp2Headers(metadata);
+      const call = this.#client.makeUnaryRequest(path, asBuffer, asBuffer, bytes, sent, options, (_, got) => {
         answer = got?.toString();
       });
       call.on("status", (status: StatusObject) => setImmediate(() => resolve({ status, message: answer })));

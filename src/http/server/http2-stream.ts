@@ -1,4 +1,5 @@
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { grpcError, grpcStatusOfError, isGrpc } from "../grpc-reply.ts";
 import { forbiddenInTrailers } from "../h1/fields.ts";
 import { endToEnd } from "../h2/fields.ts";
 import { CANCEL, CONNECT_ERROR, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR } from "../h2/frames.ts";
@@ -69,6 +70,8 @@ export class RequestStream extends Http2Stream implements Downstream {
   #contentLength = -1;
   /** The response to HEAD has no body. */
   #isHead = false;
+  /** The head as it came. */
+  #received: Fields = NO_HEADERS;
   #requestDone = false;
   #tunnel = false;
   #trailers = NO_HEADERS;
@@ -119,9 +122,11 @@ export class RequestStream extends Http2Stream implements Downstream {
     const { peer, frontend, acceptor } = this.#connection;
     this.#opened = true;
     this.#requestDone = endStream;
+    this.#received = section.fields;
     const request = sectionError(section) ?? READER.read(section.fields, endStream, peer.protocol, frontend);
     if ("code" in request) {
       this.#isHead = section.fields[section.fields.indexOf(":method") + 1] === "HEAD";
+      if (section.lateContentType !== "") section.fields.push("content-type", section.lateContentType);
       this.#refuse(request, asText(section.fields));
       return;
     }
@@ -336,19 +341,24 @@ export class RequestStream extends Http2Stream implements Downstream {
   #refuse(error: RequestError, received: Buffer | undefined): void {
     const { code, detail } = error;
     const { peer, acceptor } = this.#connection;
-    const { status, message } = ERRORS[code];
     const stream = this.#leave();
     if (error.malformed === true) this.reset(PROTOCOL_ERROR);
     else if (this.#started) this.reset(CANCEL);
-    else this.#answer(status, message);
-    if (stream !== undefined) stream.onClientGone(code, `${message}: ${detail}`);
+    else this.#answer(code);
+    if (stream !== undefined) stream.onClientGone(code, `${ERRORS[code].message}: ${detail}`);
     else if (received !== undefined) acceptor.refused(peer, code, detail, received);
   }
 
   /** Details are for the log. */
-  #answer(status: number, message: string): void {
-    const body = Buffer.from(message);
+  #answer(code: ErrorCode): void {
+    const { status, message } = ERRORS[code];
     if (!this.#requestDone) this.#dropRest();
+    if (isGrpc(this.#received)) {
+      this.sendHead({ status: 200, headers: grpcError(this.#received, grpcStatusOfError(code), message) }, 0);
+      this.sendEnd(NO_HEADERS);
+      return;
+    }
+    const body = Buffer.from(message);
     const fields = ["content-type", "text/plain", "content-length", String(body.length)];
     this.sendHead({ status, headers: fields }, body.length);
     this.sendBody(body, 0, body.length);

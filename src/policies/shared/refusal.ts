@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
-import { grpcError, grpcStatusOf, isGrpc } from "../../http/grpc-reply.ts";
+import { grpcError, grpcStatusOf, grpcStatusOfError, isGrpc } from "../../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, LocalReply } from "../../http/message.ts";
 import { copyField } from "../../http/message.ts";
 
@@ -19,7 +19,7 @@ export function refuse(
 ): LocalReply {
   if (!isGrpc(request.headers) || isGrpc(reply.headers)) return { ...reply, headers: [...reply.headers] };
   // gRPC has no redirects, and a 2xx without a message is not a success: both become the status of `code`.
-  const status = grpcStatus ?? grpcStatusOf(reply.status < 400 ? ERRORS[code].status : reply.status);
+  const status = grpcStatus ?? (reply.status < 400 ? grpcStatusOfError(code) : grpcStatusOf(reply.status));
   const message = Buffer.from(reply.body).toString("utf8", 0, MAX_MESSAGE) || ERRORS[code].message;
   return {
     ...reply,

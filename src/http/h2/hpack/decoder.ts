@@ -33,7 +33,11 @@ export class FieldSection {
   malformed = "";
   /** A limit was exceeded: the fields from there on are missing. The dynamic table is right nevertheless. */
   tooLarge = false;
+  /** Content-Type of a section that is too large, if it came after the limit: it decides the form of the answer. */
+  lateContentType: Latin1 | "" = "";
 }
+
+const CONTENT_TYPE = "content-type";
 
 const BAD_NAME = "a field name has an upper-case letter or an invalid character";
 const BAD_VALUE = "a field value has a control character, or white space around it";
@@ -80,6 +84,7 @@ export class HpackDecoder {
     into.fields = fields;
     into.malformed = "";
     into.tooLarge = false;
+    into.lateContentType = "";
     let listSize = 0;
     let at = from;
     let updatable = true;
@@ -103,8 +108,8 @@ export class HpackDecoder {
           const number = this.#inserted - (index - STATIC_SIZE);
           if (number < this.#evicted) return BAD_INDEX;
           // A block may refer to one large entry as often as it has bytes.
-          if (into.tooLarge) continue;
           const slot = number & (this.#names.length - 1);
+          if (into.tooLarge && this.#names[slot] !== CONTENT_TYPE) continue;
           name = this.#names[slot] as string;
           value = this.#values[slot] as string;
           if (this.#faults !== undefined) fault = this.#faults.get(number) ?? "";
@@ -158,7 +163,10 @@ export class HpackDecoder {
       updatable = false;
       listSize += name.length + value.length + ENTRY_OVERHEAD;
       if (listSize > this.#maxListSize || fields.length >= this.#maxTexts) into.tooLarge = true;
-      if (into.tooLarge) continue;
+      if (into.tooLarge) {
+        if (name === CONTENT_TYPE && fault === "") into.lateContentType = value as Latin1;
+        continue;
+      }
       // Who reads the section looks at `malformed` first.
       fields.push(name, value as Latin1);
       if (fault !== "" && into.malformed === "") into.malformed = fault;
