@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { appRoot } from "../../../src/base/app-root.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
 /** Close to the largest head that is allowed: 54 KiB of the worker's heap for as long as the request lasts. */
@@ -73,4 +76,56 @@ test("a backend that hangs under load does not cost the worker its heap: it surv
     for (const socket of held) socket.destroy();
     backend.close();
   }
+});
+
+test("with a late event loop, a share of the requests is turned away until it is in time again; others are finished", async () => {
+  const finish = Promise.withResolvers<void>();
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    for (;;) {
+      const { start } = await peer.message();
+      if (start.includes("/long")) await finish.promise;
+      peer.send(reply("answered"));
+    }
+  });
+  const settings = { workerThreads: 1, overload: { maxEventLoopLag: "10ms" } };
+  const helper = pathToFileURL(`${appRoot}test/helpers/blocked-worker.ts`).href;
+  const config = { ...proxyTo(`127.0.0.1:${upstream.port}`), config: settings };
+  await using gateway = await TestGateway.start(config, { env: { NODE_OPTIONS: `--import ${helper}` } });
+  const ask = async (path: string) => {
+    const client = await RawPeer.connect(gateway.port());
+    client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+    return client;
+  };
+  const long = await ask("/long");
+  await upstream.connection();
+
+  gateway.process.kill("SIGUSR2");
+  const statuses = new Set<number>();
+  // A fifth of the requests at first; all that are not turned away are answered.
+  while (!statuses.has(503)) {
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const client = await ask("/");
+        return client.message();
+      }),
+    );
+    for (const answer of answers) {
+      statuses.add(statusOf(answer));
+      if (statusOf(answer) === 200) continue;
+      assert.equal(answer.body, "the gateway is overloaded");
+      assert.deepEqual(valuesOf(answer, "retry-after"), ["2"]);
+    }
+  }
+  assert.ok([...statuses].every((status) => status === 200 || status === 503));
+  assert.match(await gateway.metricsText(), /overload_rejected_total\{kind="request",reason="lag"\} [1-9]/);
+  finish.resolve();
+  assert.equal(statusOf(await long.message()), 200);
+
+  gateway.process.kill("SIGUSR2");
+  await gateway.until(
+    () => gateway.lines.some(({ message, reason }) => message === "no longer overloaded" && reason === "lag"),
+    "the end of the overload",
+  );
+  const later = await ask("/");
+  assert.equal(statusOf(await later.message()), 200);
 });

@@ -5,6 +5,7 @@ import type { MetricsSnapshot } from "../../../src/telemetry/metrics.ts";
 import type { TraceEvent } from "../../../src/trace/events.ts";
 import type { Supervisor } from "../../../src/worker/supervisor.ts";
 import { proxyTo } from "../../helpers/gateway.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
 import { RawPeer } from "../../helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor } from "../../helpers/supervisor.ts";
 import { until } from "../../helpers/until.ts";
@@ -178,6 +179,38 @@ suite("a worker dies", () => {
     assert.ok(doomed.every(({ lost }) => lost <= 1));
   });
 
+  test("streams of HTTP/2 on the other worker go on, those of the dead one end with their connection, new ones succeed", async () => {
+    (await workers.clientOf("worker-0")).destroy();
+    const clients = await Promise.all(Array.from({ length: 16 }, () => streamingClient(workers.port)));
+    const tasks = JSON.stringify((await supervisor.tasks())["worker-0"]);
+    const [doomed, other] = [true, false].map((on) =>
+      clients.filter(({ peer }) => tasks.includes(`:${peer.socket.localPort}"`) === on),
+    ) as [H2Client[], H2Client[]];
+    assert.ok(other.length > 0 && doomed.length > 0, "both workers have clients");
+    const died = workers.death();
+    await Promise.all([workers.end("worker-0"), died]);
+    for (const client of doomed) {
+      await client.closed();
+      assert.equal(client.stream(BEGUN).ended, false);
+    }
+    // The replacement does not listen yet, or does: connections reach a worker that serves them.
+    for (let i = 0; i < 8; i++) {
+      const client = await H2Client.connect(workers.port);
+      client.request(1, "GET", [], "/new");
+      assert.equal((await client.response(1)).body, "hello");
+      client.peer.socket.destroy();
+    }
+    for (const client of other) {
+      client.data(BEGUN, " world");
+      assert.equal((await client.response(BEGUN)).body, "hello");
+      client.request(LATER, "GET", [], "/later");
+      assert.equal((await client.response(LATER)).body, "hello");
+      assert.deepEqual(client.goAways, []);
+      client.peer.socket.destroy();
+    }
+    (await workers.clientOf("worker-0")).destroy();
+  });
+
   test("a configuration that comes while a worker is missing reaches its replacement", async () => {
     const died = workers.death();
     await workers.end("worker-1");
@@ -220,6 +253,22 @@ suite("a worker dies", () => {
     return (snapshot.requests_total ?? []).reduce((sum, { value }) => sum + Number(value), 0);
   }
 });
+
+/** Ids of streams. */
+const FIRST = 1;
+const BEGUN = 3;
+const LATER = 5;
+
+/** A connection of HTTP/2 that has had one response, with a request whose body is under way. */
+async function streamingClient(port: number): Promise<H2Client> {
+  const client = await H2Client.connect(port);
+  client.request(FIRST, "GET", [], "/first");
+  await client.response(FIRST);
+  client.request(BEGUN, "POST", [], "/begun");
+  client.data(BEGUN, "hello", false);
+  await client.settled();
+  return client;
+}
 
 /** Sends one request after the other on a connection that it keeps; opens another one if that breaks. */
 class LoadedClient {

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import type { TraceMessage } from "../../../src/trace/events.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
-import { closedPort, RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
+import { closedPort, RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
 
 /** What the trace says while the stream lasts, and where. */
 function progressOf(messages: readonly TraceMessage[]): unknown[] {
@@ -69,6 +71,71 @@ test("a WebSocket: both directions count, and the task dump shows the bytes", as
   });
   assert.deepEqual(progressOf(messages)[0], { received: { chunks: 1, bytes: 4 }, sent: { chunks: 1, bytes: 5 } });
   assert.equal(messages.at(-1)?.type, "requestFinished");
+});
+
+test("server-sent events over HTTP/2: the trace counts chunks while the stream lasts, beside other streams", async (t) => {
+  await using upstream = await RawUpstream.listen();
+  // Else clients of HTTP/2 without TLS make the gateway begin HTTP/2 with the upstream too.
+  const backends = [{ host: `127.0.0.1:${upstream.port}`, policies: { http: { version: "HTTP/1.1" } } }];
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ backends }] }] }] });
+  const client = await H2Client.connect(gateway.port());
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const messages = await gateway.trace(async () => {
+    client.request(1, "GET", [], "/events");
+    const peer = await upstream.connection();
+    await peer.message();
+    peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (const text of ["one", "two"]) {
+      peer.send(`${(text.length + 8).toString(16)}\r\ndata: ${text}\n\n\r\n`);
+      await client.until(() => client.stream(1).body.includes(text), text);
+    }
+    client.request(3, "GET", [], "/other");
+    const second = await upstream.connection(1);
+    await second.message();
+    second.send(reply("x".repeat(1000)));
+    assert.equal((await client.response(3)).body.length, 1000);
+    pass(t);
+    peer.send("d\r\ndata: three\n\n\r\n0\r\n\r\n");
+    await client.response(1);
+  });
+  assert.deepEqual(progressOf(messages), [
+    { received: { chunks: 0, bytes: 0 }, sent: { chunks: 2, bytes: 22 } },
+    { received: { chunks: 0, bytes: 0 }, sent: { chunks: 3, bytes: 35 } },
+  ]);
+  assert.equal(messages.at(-1)?.type, "requestFinished");
+  client.peer.socket.destroy();
+});
+
+test("a WebSocket over HTTP/2 (RFC 8441): both directions count, and the task dump shows the bytes of its stream", async (t) => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port);
+  const client = await H2Client.connect(plane.port);
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  const messages = await plane.trace(async () => {
+    const pseudo = [":method", "CONNECT", ":protocol", "websocket", ":scheme", "http", ":path", "/chat"];
+    client.headers(1, [...pseudo, ":authority", "a.example", "sec-websocket-version", "13"], false);
+    const peer = await upstream.connection();
+    const { fields } = await peer.message();
+    const key = fields.find((field) => /^sec-websocket-key:/i.test(field))?.split(": ")[1] ?? "";
+    const proof = createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+    peer.send(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${proof}\r\n\r\n`,
+    );
+    await client.until(() => H2Client.status(client.stream(1)) === 200, "the opening");
+    client.data(1, "ping", false);
+    await peer.take("ping");
+    peer.send("pong!");
+    await client.until(() => client.stream(1).body === "pong!", "the answer");
+    pass(t);
+    const [{ connections }] = plane.plane.tasks() as [{ connections: [{ exchanges: readonly object[] }] }];
+    const [exchange] = connections[0].exchanges as [{ bytesReceived: number; bytesSent: number }];
+    assert.deepEqual([exchange.bytesReceived, exchange.bytesSent], [4, 5]);
+    peer.socket.end();
+    client.data(1, "");
+  });
+  assert.deepEqual(progressOf(messages)[0], { received: { chunks: 1, bytes: 4 }, sent: { chunks: 1, bytes: 5 } });
+  assert.equal(messages.at(-1)?.type, "requestFinished");
+  client.peer.socket.destroy();
 });
 
 function tcpTo(port: number): object {
