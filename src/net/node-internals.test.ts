@@ -42,10 +42,10 @@ suite("the self-check", () => {
     assert.deepEqual([buffers, others.latin1Slice, others.latin1Write], [false, false, false]);
     assert.deepEqual(
       describeMissing({ buffers, ...others }).map(({ name }) => name),
-      ["Buffer.latin1Slice", "Buffer.latin1Write", "buffers of sockets"],
+      ["Buffer.latin1Slice", "Buffer.latin1Write", "buffers of sockets", "stream_wrap"],
     );
     const none = probe(bare, class {} as typeof Socket);
-    assert.equal(describeMissing(none).length, 5);
+    assert.equal(describeMissing(none).length, 6);
   });
 });
 
@@ -136,6 +136,132 @@ suite("accepted connections", () => {
     assert.equal(transport.wasReset, false);
   });
 });
+
+/** Bytes and text in turn to a peer that reads nothing until so much waits that writing has to pause; returns what it gets. */
+async function writeToSlowReader(): Promise<{ readonly sent: string; readonly received: string }> {
+  const server = createServer({ pauseOnConnect: true });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const accepted = once(server, "connection");
+  const drained = Promise.withResolvers<void>();
+  const connected = Promise.withResolvers<Transport>();
+  connect({ host: "127.0.0.1", port }, 0, {
+    onConnect(transport) {
+      connected.resolve(transport);
+      return {
+        onData: () => {},
+        onEnd: () => {},
+        onDrain: () => drained.resolve(),
+        onClose: () => {},
+        onFault: (error) => assert.fail(String(error)),
+      };
+    },
+    onClose: (error) => assert.fail(String(error)),
+  });
+  const [transport, [socket]] = await Promise.all([connected.promise, accepted as Promise<[Socket]>]);
+  let sent = "";
+  for (let round = 0, more = true; more; round++) {
+    const line = `${round} `.repeat(20_000);
+    const kind = round % 3;
+    if (kind === 0) more = transport.writeText(line);
+    else if (kind === 1) more = transport.write(Buffer.from(line), 0, line.length);
+    else more = transport.send(Buffer.from(line), line.length, () => {});
+    sent += line;
+  }
+  // Behind what waits, and in its order.
+  transport.writeText("text ");
+  transport.write(Buffer.from("bytes "), 0, 6);
+  transport.writeText("end");
+  sent += "text bytes end";
+  assert.equal(transport.bytesWritten, sent.length);
+  const { backlog } = transport;
+  assert.ok(backlog > 64 * 1024 && backlog < sent.length, `${backlog} of ${sent.length}`);
+  const peer = new RawPeer(socket);
+  socket.resume();
+  await Promise.race([drained.promise, peer.until(() => false, "a drain")]);
+  assert.equal(transport.backlog, 0);
+  transport.end();
+  await peer.until(() => peer.received.length >= sent.length, "everything");
+  assert.equal(await peer.closed(), "end");
+  transport.destroy();
+  server.close();
+  return { sent, received: peer.received };
+}
+
+suite("writes", () => {
+  test("reach a slow reader in their order, and say when to pause, go on and what waits", async () => {
+    const { sent, received } = await writeToSlowReader();
+    assert.ok(received === sent);
+  });
+
+  test("do the same through the stream", async (t) => {
+    t.mock.method(sockets, "directWrites", DOCUMENTED.directWrites);
+    const { sent, received } = await writeToSlowReader();
+    assert.ok(received === sent);
+  });
+
+  test("go on after `end` has been asked for, and then comes the FIN", async () => {
+    await using pair = await acceptOne();
+    const { transport, client } = pair;
+    const large = "x".repeat(8 * 1024 * 1024);
+    client.socket.pause();
+    transport.writeText(large);
+    assert.ok(transport.backlog > 0);
+    transport.end();
+    client.socket.resume();
+    await client.until(() => client.received.length === large.length, "everything");
+    assert.equal(await client.closed(), "end");
+  });
+
+  test("that fail end the connection with the system's error", async (t) => {
+    const errors: unknown[] = [];
+    for (const way of [sockets.directWrites, DOCUMENTED.directWrites]) {
+      t.mock.method(sockets, "directWrites", way);
+      errors.push(await failedWrite());
+    }
+    const [direct, documented] = errors;
+    assert.deepEqual(direct, documented);
+    assert.deepEqual(direct, { code: "ECONNRESET", errno: -104, syscall: "write", message: "write ECONNRESET" });
+  });
+});
+
+/** The error by which a connection ends whose peer has reset it unnoticed, since nothing is read, and that writes then. */
+async function failedWrite(): Promise<object> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const accepted = once(server, "connection") as Promise<[Socket]>;
+  const connected = Promise.withResolvers<Transport>();
+  const closed = Promise.withResolvers<Error | undefined>();
+  connect({ host: "127.0.0.1", port }, 0, {
+    onConnect(transport) {
+      transport.pause();
+      connected.resolve(transport);
+      return {
+        onData: () => {},
+        onEnd: () => {},
+        onDrain: () => {},
+        onClose: (error) => closed.resolve(error),
+        onFault: (error) => assert.fail(String(error)),
+      };
+    },
+    onClose: (error) => assert.fail(String(error)),
+  });
+  const [transport, [socket]] = await Promise.all([connected.promise, accepted]);
+  socket.resetAndDestroy();
+  await once(socket, "close");
+  for (let turn = 0; turn < 1000 && !transport.wasReset; turn++) await new Promise(setImmediate);
+  // The reset answers to the first of them at the latest.
+  transport.writeText("one");
+  transport.writeText("two");
+  const { code, errno, syscall, message } = (await closed.promise) as NodeJS.ErrnoException;
+  server.close();
+  return { code, errno, syscall, message };
+}
 
 /** What a peer receives and how the connection ends when it answers without reading and closes, while much is being written. */
 async function earlyAnswer(): Promise<string> {

@@ -7,6 +7,7 @@ import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { ByteQueue } from "./byte-queue.ts";
+import type { DirectWriter, DirectWriteSink } from "./direct-writer.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, waitsNoMore } from "./frugality.ts";
 import { latin1Slice, onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
 import { lendDelivered, pooledCopy, type ReadSink, SocketReader } from "./read-buffer.ts";
@@ -58,16 +59,25 @@ export interface ByteStream extends Duplex {
   resetAndDestroy(): unknown;
 }
 
-export class Transport extends Peer implements ReadSink, WriteGuard {
+export class Transport extends Peer implements ReadSink, WriteGuard, DirectWriteSink {
   readonly tls: TlsSession | undefined;
   readonly #socket: ByteStream;
   /** The TCP connection below TLS. */
   readonly #carrier: ByteStream;
   readonly #reader: SocketReader;
+  /** Writes past the stream; undefined where that is impossible. */
+  readonly #writer: DirectWriter | undefined;
+  /** The same while it may be used: until the writing has ended or failed. */
+  #direct: DirectWriter | undefined;
+  #corked = false;
+  /** A direct write has returned false: `onDrain` is due when it has ended. */
+  #drainDue = false;
   #handler: TransportHandler | undefined;
   #paused = false;
   /** It is paused and counts as waiting. */
   #waits = false;
+  /** A failed write need not end the connection. */
+  #outlivesFailure = false;
   /** Why nothing more can be written, while the peer's last bytes are still being read. */
   #writeFailure: NodeJS.ErrnoException | undefined;
   /** Of an empty write behind what waits: `onDrain` follows it. */
@@ -85,6 +95,8 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     this.#reader = reader;
     this.#carrier = carrier;
     this.tls = tls;
+    this.#writer = sockets.directWrites(socket, this);
+    this.#direct = this.#writer;
   }
 
   /**
@@ -133,6 +145,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
    * ends where the peer's bytes do.
    */
   outliveFailedWrites(): void {
+    this.#outlivesFailure = true;
     sockets.guardWrites(this.#socket, this);
   }
 
@@ -183,7 +196,10 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
   /** Writes latin1 text: one byte for each character. False = wait for `onDrain` before writing much more. */
   writeText(text: string): boolean {
     this.bytesWritten += text.length;
-    return this.#hasRoom(this.#socket.write(text, "latin1"));
+    const direct = this.#directNow();
+    if (direct === undefined) return this.#hasRoom(this.#socket.write(text, "latin1"));
+    direct.writeText(text);
+    return direct.pending === 0 || this.#directHasRoom(direct);
   }
 
   /**
@@ -191,14 +207,19 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
    * is kept from being read into, everything else is copied. False = wait for `onDrain` before writing much more.
    */
   write(buffer: Buffer, from: number, to: number): boolean {
-    const socket = this.#socket;
-    this.bytesWritten += to - from;
     const bytes = buffer.subarray(from, to);
+    this.bytesWritten += bytes.length;
     const release = lendDelivered(buffer);
-    if (release !== undefined) return this.#hasRoom(socket.write(bytes, release));
+    if (release !== undefined) return this.#writeKept(bytes, release);
     const copy = pooledCopy(bytes);
-    const more = copy === undefined ? socket.write(Buffer.from(bytes)) : socket.write(copy.bytes, copy.release);
-    return this.#hasRoom(more);
+    return copy === undefined ? this.#writeKept(Buffer.from(bytes)) : this.#writeKept(copy.bytes, copy.release);
+  }
+
+  #writeKept(bytes: Buffer, release?: () => void): boolean {
+    const direct = this.#directNow();
+    if (direct === undefined) return this.#hasRoom(this.#socket.write(bytes, release));
+    direct.writeBytes(bytes, release);
+    return direct.pending === 0 || this.#directHasRoom(direct);
   }
 
   /**
@@ -206,10 +227,16 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
    * them. False = wait for `onDrain` before writing much more.
    */
   send(buffer: Buffer, length: number, release: () => void): boolean {
-    const socket = this.#socket;
+    const bytes = buffer.subarray(0, length);
     this.bytesWritten += length;
+    const direct = this.#directNow();
+    if (direct !== undefined) {
+      direct.writeBytes(bytes, release);
+      return direct.pending === 0 || this.#directHasRoom(direct);
+    }
+    const socket = this.#socket;
     // Without a callback: Node would call it in a later turn, for each write.
-    const more = socket.write(buffer.subarray(0, length));
+    const more = socket.write(bytes);
     if (socket.writableLength === 0) {
       release();
       return true;
@@ -219,17 +246,48 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     return this.#hasRoom(more);
   }
 
+  /** What can be written past the stream now: nothing may overtake what was written before. */
+  #directNow(): DirectWriter | undefined {
+    const direct = this.#direct;
+    if (direct === undefined || direct.pending > 0 || this.#corked || this.#socket.writableLength > 0) return undefined;
+    return direct;
+  }
+
+  /** Whether more may be written before a direct write has ended. */
+  #directHasRoom({ pending }: DirectWriter): boolean {
+    if (pending < (frugal ? FRUGAL_BYTES : this.#socket.writableHighWaterMark)) return true;
+    this.#drainDue = true;
+    return false;
+  }
+
+  onWritten(): void {
+    if (!this.#drainDue) return;
+    this.#drainDue = false;
+    if (this.#socket.writableLength === 0) this.#call((handler) => handler.onDrain());
+    // What the stream got meanwhile has to go first; the stream says so itself if it has asked for a pause.
+    else if (!this.#socket.writableNeedDrain) this.#awaitDrain();
+  }
+
+  onWriteFailure(error: NodeJS.ErrnoException): void {
+    // The stream fails as well if it has anything to write; nothing is written past it any more.
+    this.#direct = undefined;
+    if (this.#socket.destroyed) return;
+    if (!this.#outlivesFailure || !this.outlivesWriteFailure(error)) this.#socket.destroy(error);
+  }
+
   /** Bytes that were written but that the system has not taken yet. */
   get backlog(): number {
-    return this.#socket.writableLength;
+    return this.#socket.writableLength + (this.#writer?.pending ?? 0);
   }
 
   cork(): void {
+    this.#corked = true;
     this.#socket.cork();
   }
 
   /** False = wait for `onDrain` before writing much more. */
   uncork(): boolean {
+    this.#corked = false;
     this.#socket.uncork();
     return this.#hasRoom(!this.#socket.writableNeedDrain);
   }
@@ -259,21 +317,25 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
 
   /** Sends FIN after what is written. */
   end(): void {
+    this.#direct = undefined;
     this.#socket.end();
   }
 
   destroy(): void {
+    this.#direct = undefined;
     this.#socket.destroy();
   }
 
   /** Closes with RST, so a truncated body that only the close delimits is not mistaken for a complete one. */
   reset(): void {
+    this.#direct = undefined;
     this.#carrier.resetAndDestroy();
   }
 
   /** Gives the socket away with `read`, bytes that were taken from it, put back. No event follows here. */
   release(read: Buffer): ByteStream {
     this.#handler = undefined;
+    this.#direct = undefined;
     this.#waitNoMore();
     const held = this.#held?.view();
     this.#held = undefined;
@@ -290,14 +352,18 @@ export class Transport extends Peer implements ReadSink, WriteGuard {
     if (!more) return socket.writableLength === 0;
     if (!frugal || socket.writableLength < FRUGAL_BYTES) return true;
     // Below the mark the stream does not say when it has drained.
-    if (!this.#drainAwaited) {
-      this.#drainAwaited = true;
-      socket.write(NOTHING, () => {
-        this.#drainAwaited = false;
-        if (!socket.destroyed) this.#call((handler) => handler.onDrain());
-      });
-    }
+    this.#awaitDrain();
     return false;
+  }
+
+  #awaitDrain(): void {
+    if (this.#drainAwaited) return;
+    const socket = this.#socket;
+    this.#drainAwaited = true;
+    socket.write(NOTHING, () => {
+      this.#drainAwaited = false;
+      if (!socket.destroyed) this.#call((handler) => handler.onDrain());
+    });
   }
 
   #waitNoMore(): void {
@@ -391,6 +457,7 @@ export function connect(
     socket.removeListener("close", closed);
     const transport = new Transport(socket, reader, socketAddresses(socket));
     if (givenAway) reader.readPieces(socket);
+    else sockets.readDirectly(socket, reader);
     transport.attach(handler.onConnect(transport, undefined));
   });
   return () => socket.destroy();

@@ -1,0 +1,125 @@
+/**
+ * Writes to the handle of a socket, past its stream. The handle is an undocumented part of Node: node-internals.ts finds it, and makes
+ * a writer only where the self-check has seen that this Node writes in this way.
+ */
+import { getSystemErrorName } from "node:util";
+
+/** Hears how writes that the system did not take at once have ended. */
+export interface DirectWriteSink {
+  /** The system has taken everything. */
+  onWritten(): void;
+  /** Nothing more can be written, unless the sink outlives it. May come before the write returns. */
+  onWriteFailure(error: NodeJS.ErrnoException): void;
+}
+
+/**
+ * Hands bytes to a socket's handle. Only while the stream has nothing to write, is not corked, and has not ended: what the stream
+ * gets afterwards follows these bytes.
+ */
+export interface DirectWriter {
+  /** Bytes of the last write that the system has not taken; another write has to wait until it has, or to use the stream. */
+  readonly pending: number;
+  /** One byte for each character. */
+  writeText(text: string): void;
+  /** `release` is called once `bytes` need not stay as they are: at once where the system takes them. */
+  writeBytes(bytes: Buffer, release?: () => void): void;
+}
+
+/** What the handle that was called last says, by index, and the class of what stands for one write. */
+export interface StreamBinding {
+  readonly streamBaseState: Int32Array;
+  readonly kReadBytesOrError: number;
+  readonly kLastWriteWasAsync: number;
+  readonly WriteWrap: new () => object;
+}
+
+export interface WritableHandle {
+  /** Both return 0 or an error number. */
+  writeLatin1String(request: object, text: string): number;
+  writeBuffer(request: object, bytes: Buffer): number;
+}
+
+/** A write as the handle knows it. */
+interface WriteRequest {
+  oncomplete: (this: WriteRequest, status: number) => void;
+  writer: HandleWriter | undefined;
+  /** Keeps the bytes in memory while they are being written. */
+  bytes: Buffer | undefined;
+}
+
+/**
+ * A stream makes several objects and a tick for each write. What the system takes at once needs none of them, not even a new
+ * request: libuv tries to write before it queues.
+ */
+export class HandleWriter implements DirectWriter {
+  readonly #handle: WritableHandle;
+  readonly #sink: DirectWriteSink;
+  readonly #stream: StreamBinding;
+  #release: (() => void) | undefined;
+  pending = 0;
+
+  constructor(handle: WritableHandle, sink: DirectWriteSink, binding: StreamBinding) {
+    this.#handle = handle;
+    this.#sink = sink;
+    this.#stream = binding;
+  }
+
+  writeText(text: string): void {
+    const request = spareRequest ?? newRequest(this.#stream);
+    const status = this.#handle.writeLatin1String(request, text);
+    this.#dispatched(request, status, text.length, undefined, undefined);
+  }
+
+  writeBytes(bytes: Buffer, release?: () => void): void {
+    const request = spareRequest ?? newRequest(this.#stream);
+    const status = this.#handle.writeBuffer(request, bytes);
+    this.#dispatched(request, status, bytes.length, bytes, release);
+  }
+
+  #dispatched(
+    request: WriteRequest,
+    status: number,
+    length: number,
+    bytes: Buffer | undefined,
+    release: (() => void) | undefined,
+  ): void {
+    const { streamBaseState, kLastWriteWasAsync } = this.#stream;
+    if (status === 0 && streamBaseState[kLastWriteWasAsync] !== 0) {
+      spareRequest = undefined;
+      request.writer = this;
+      request.bytes = bytes;
+      this.pending = length;
+      this.#release = release;
+      return;
+    }
+    spareRequest = request;
+    release?.();
+    if (status !== 0) this.#sink.onWriteFailure(writeError(status));
+  }
+
+  ended(status: number): void {
+    const release = this.#release;
+    this.#release = undefined;
+    this.pending = 0;
+    release?.();
+    if (status === 0) this.#sink.onWritten();
+    else this.#sink.onWriteFailure(writeError(status));
+  }
+}
+
+/** Of this thread: a request is used again unless its write had to wait. */
+let spareRequest: WriteRequest | undefined;
+
+function newRequest({ WriteWrap }: StreamBinding): WriteRequest {
+  return Object.assign(new WriteWrap(), { oncomplete: writeEnded, writer: undefined, bytes: undefined });
+}
+
+function writeEnded(this: WriteRequest, status: number): void {
+  this.bytes = undefined;
+  this.writer?.ended(status);
+}
+
+function writeError(status: number): NodeJS.ErrnoException {
+  const code = getSystemErrorName(status);
+  return Object.assign(new Error(`write ${code}`), { errno: status, code, syscall: "write" });
+}
