@@ -1,5 +1,6 @@
 /** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
 import type { ErrorCode } from "../base/errors.ts";
+import type { Rostered } from "../base/roster.ts";
 import type { Sweepable } from "../base/sweeper.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession, TransportHandler } from "../net/transport.ts";
@@ -158,7 +159,7 @@ export interface HttpHost {
  * A client's connection as its bind sees it, whatever the version of HTTP: limits, drain and accounting need no more. It knows its
  * streams; no other list of them exists.
  */
-export interface HttpConnection extends ClientConnection, TransportHandler, Sweepable {
+export interface HttpConnection extends ClientConnection, TransportHandler, Rostered, Sweepable {
   /** Inside TLS where it ends here. */
   readonly bytesReceived: number;
   readonly bytesSent: number;

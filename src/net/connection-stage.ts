@@ -1,3 +1,4 @@
+import type { Rostered } from "../base/roster.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import type { Transport, TransportHandler } from "./transport.ts";
 
@@ -17,7 +18,8 @@ export interface StageOwner {
  * has decided, gives the step a deadline, and ends it once, by whichever comes first: a decision, the deadline, the peer, a
  * defect. Most steps write nothing to the peer.
  */
-export abstract class ConnectionStage implements TransportHandler {
+export abstract class ConnectionStage implements TransportHandler, Rostered {
+  place = -1;
   /** What the peer has sent in this stage and the stage has not used. */
   protected readonly held = new ByteQueue();
   protected readonly startedAt = performance.now();

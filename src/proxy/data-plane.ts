@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Sweeper } from "../base/sweeper.ts";
+import type { Sweepable } from "../base/sweeper.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
 import { type Generation, IrCompiler } from "./compile-ir.ts";
@@ -33,10 +33,9 @@ interface Candidate {
 }
 
 /** Everything of one worker that serves traffic. A configuration is built aside, then put into effect at once or dropped. */
-export class DataPlane implements TunnelTargets {
+export class DataPlane implements TunnelTargets, Sweepable {
   readonly #services: Services;
   readonly #endpoints: Endpoints;
-  readonly #sweeper: Sweeper;
   readonly #servers = new Map<string, PortServer>();
   /** Servers of binds that left the configuration, until their last connection closes. */
   readonly #leaving = new Set<PortServer>();
@@ -45,10 +44,9 @@ export class DataPlane implements TunnelTargets {
   #current: Generation | undefined;
   #onIdle: (() => void) | undefined;
 
-  constructor(services: Services, endpoints: Endpoints, sweeper: Sweeper) {
+  constructor(services: Services, endpoints: Endpoints) {
     this.#services = services;
     this.#endpoints = endpoints;
-    this.#sweeper = sweeper;
   }
 
   /**
@@ -61,7 +59,7 @@ export class DataPlane implements TunnelTargets {
     this.#compiler = compiler;
     try {
       await this.#compileRoutes(compiler, configuration);
-      await this.#open(compiler.finish(), ports, reusePort);
+      await this.#openPorts(compiler.finish(), ports, reusePort);
     } catch (error) {
       if (this.#compiler === compiler) this.abort();
       throw error;
@@ -82,7 +80,7 @@ export class DataPlane implements TunnelTargets {
   }
 
   /** Ports open before the commit, so that one that is taken rejects the configuration instead of failing later. */
-  async #open(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
+  async #openPorts(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
     const opened = new Map<string, PortServer>();
     this.#candidate = { generation, opened };
     this.#compiler = undefined;
@@ -92,8 +90,8 @@ export class DataPlane implements TunnelTargets {
         const onEmpty = (): void => this.#emptied(server);
         const server: PortServer =
           bind.protocol === "udp"
-            ? new UdpServer(bind, this.#services, this.#sweeper, onEmpty)
-            : new BindServer(bind, this, this.#services, this.#sweeper, onEmpty);
+            ? new UdpServer(bind, this.#services, onEmpty)
+            : new BindServer(bind, this, this.#services, onEmpty);
         if (bind.mode === "standard") await server.listen(ports[bind.key] ?? bind.port, reusePort);
         opened.set(bind.key, server);
       }
@@ -140,7 +138,7 @@ export class DataPlane implements TunnelTargets {
 
   /** Takes a step of a shutdown that has `deadlineMs` altogether; the last step resolves when no connection is left. */
   async drain(step: DrainStep, deadlineMs: number): Promise<void> {
-    await takeDrainStep(step, [...this.#servers.values(), ...this.#leaving], deadlineMs);
+    await takeDrainStep(step, this.#open, deadlineMs);
     if (step !== DRAIN_STEPS.at(-1)) return;
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve;
@@ -150,10 +148,15 @@ export class DataPlane implements TunnelTargets {
 
   /** Ends what a drain has left. Returns how many connections that were. */
   destroy(): number {
-    const servers = [...this.#servers.values(), ...this.#leaving];
+    const servers = this.#open;
     const open = servers.reduce((sum, server) => sum + server.connections, 0);
     for (const server of servers) server.destroy();
     return open;
+  }
+
+  /** Deadlines of all connections. */
+  sweep(now: number): void {
+    for (const server of this.#open) server.sweep(now);
   }
 
   /** listener → connection → request, for `/debug/tasks`. */
@@ -171,6 +174,11 @@ export class DataPlane implements TunnelTargets {
   #emptied(server: PortServer): void {
     this.#leaving.delete(server);
     this.#checkIdle();
+  }
+
+  /** The servers that have connections, or may get some. */
+  get #open(): PortServer[] {
+    return [...this.#servers.values(), ...this.#leaving];
   }
 
   #checkIdle(): void {

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { SecureContextOptions, Server, TLSSocket } from "node:tls";
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
+import { Roster, type Rostered } from "../base/roster.ts";
 import { type Addresses, Peer } from "../net/addresses.ts";
 import { sockets } from "../net/node-internals.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
@@ -14,6 +15,8 @@ import type { TlsServer } from "./tls-settings.ts";
 import { LeafCache, type LeafListener } from "./x509/leaf-cache.ts";
 import { readOcspStaple } from "./x509/ocsp.ts";
 
+const HANDSHAKE = Symbol("handshake");
+
 /** Receives the result of a handshake; exactly one of the two is called. */
 export interface HandshakeWaiter {
   /** Returns the handler of the bytes inside TLS. */
@@ -21,12 +24,17 @@ export interface HandshakeWaiter {
   onHandshakeFailure(message: string): void;
 }
 
-interface Pending {
+interface Pending extends Rostered {
+  /** The connection below TLS. */
+  readonly carrier: Carrier;
   readonly waiter: HandshakeWaiter;
   readonly session: Omit<TlsSession, "protocol">;
   /** The client's addresses: those of its PROXY header where there was one, which the socket does not have. */
   readonly from: Addresses;
 }
+
+/** Has its handshake as long as that lasts, because Node says for which socket one has ended and nothing else. */
+type Carrier = ByteStream & { [HANDSHAKE]?: Pending | undefined };
 
 /**
  * What OpenSSL needs of a server's configuration, which `checkTlsServer` has found usable, to show clients `identity`: the
@@ -68,8 +76,7 @@ export class TlsTerminator {
   #certificates: CertificateChoice | undefined;
   /** Made with the first connection that is shown this identity, kept for as long as the identity. */
   readonly #servers = new WeakMap<ServerIdentity, Server>();
-  /** By the connection below TLS. */
-  readonly #pending = new Map<ByteStream, Pending>();
+  readonly #pending = new Roster<Pending>();
 
   /**
    * `name` of the listener; no other has it. `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered.
@@ -104,9 +111,11 @@ export class TlsTerminator {
       return;
     }
     const from = new Peer(transport);
-    const carrier = transport.release(hello);
+    const carrier: Carrier = transport.release(hello);
     const session = { serverName, clientValidation: this.clientValidation, client: undefined };
-    this.#pending.set(carrier, { waiter, session, from });
+    const pending = { carrier, waiter, session, from, place: -1 };
+    carrier[HANDSHAKE] = pending;
+    this.#pending.set(pending, undefined);
     carrier.once("close", () => this.#fail(carrier, this.#closed));
     // A client that ends in the middle of the handshake is gone; after it, it may end its own direction only.
     carrier.allowHalfOpen = false;
@@ -151,7 +160,7 @@ export class TlsTerminator {
   #createServer(
     identity: ServerIdentity,
     serverName: string,
-    carrierOf: (socket: Socket) => ByteStream | undefined,
+    carrierOf: (socket: Socket) => Carrier | undefined,
   ): Server {
     const tickets = this.#ticketsOf(identity, serverName);
     const server = nodeTls().createServer({
@@ -177,22 +186,29 @@ export class TlsTerminator {
   }
 
   /** Node's server does not say for which of the connections it was given a handshake has ended. */
-  #carrierOf(socket: Socket): ByteStream | undefined {
+  #carrierOf(socket: Socket): Carrier | undefined {
     const carrier = sockets.carrierOf(socket);
     if (carrier !== undefined) return carrier;
     const key = identify(socket);
-    for (const each of this.#pending.keys()) if (identify(each) === key) return each;
-    return undefined;
+    return this.#pending.items().find((each) => identify(each.carrier) === key)?.carrier;
   }
 
-  #secured(socket: TLSSocket, carrier: ByteStream | undefined): void {
-    const pending = carrier && this.#pending.get(carrier);
-    if (carrier === undefined || pending === undefined) {
+  /** Ends the wait for the handshake of `carrier`; undefined when there is none. */
+  #take(carrier: Carrier | undefined): Pending | undefined {
+    const pending = carrier?.[HANDSHAKE];
+    if (carrier === undefined || pending === undefined) return undefined;
+    carrier[HANDSHAKE] = undefined;
+    this.#pending.delete(pending);
+    return pending;
+  }
+
+  #secured(socket: TLSSocket, of: Carrier | undefined): void {
+    const pending = this.#take(of);
+    if (pending === undefined) {
       socket.destroy();
       return;
     }
-    this.#pending.delete(carrier);
-    const { waiter, session, from } = pending;
+    const { carrier, waiter, session, from } = pending;
     const verified = this.#settings.clientCa !== undefined && socket.authorized;
     const certificate = verified ? socket.getPeerX509Certificate() : undefined;
     const client = certificate === undefined ? undefined : new ClientCertificate(certificate);
@@ -205,12 +221,11 @@ export class TlsTerminator {
     });
   }
 
-  #fail(carrier: ByteStream | undefined, message: string): void {
-    const pending = carrier && this.#pending.get(carrier);
-    if (carrier === undefined || pending === undefined) return;
-    this.#pending.delete(carrier);
+  #fail(carrier: Carrier | undefined, message: string): void {
+    const pending = this.#take(carrier);
+    if (pending === undefined) return;
     pending.waiter.onHandshakeFailure(message);
-    carrier.destroy();
+    pending.carrier.destroy();
   }
 }
 

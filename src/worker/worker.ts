@@ -149,7 +149,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       return internal;
     },
   };
-  const plane = new DataPlane(services, endpoints, sweeper);
+  const plane = new DataPlane(services, endpoints);
+  sweeper.add(plane);
   /** CPU profiles in progress by their id: several administrators may record at the same time. */
   const profiles = new Map<number, RunningCpuProfile>();
 

@@ -150,7 +150,8 @@ export class TestPlane {
       resolver,
       internal: () => this.endpoints.acquire({ path: "/nowhere/admin.sock" }, 1, "internal"),
     };
-    this.plane = new DataPlane(services, this.endpoints, this.#sweeper);
+    this.plane = new DataPlane(services, this.endpoints);
+    this.#sweeper.add(this.plane);
   }
 
   /** One bind with one listener; a number stands for a route to that port of 127.0.0.1. */

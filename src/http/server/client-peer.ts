@@ -1,10 +1,12 @@
+import type { Rostered } from "../../base/roster.ts";
 import { Peer } from "../../net/addresses.ts";
 import type { TlsSession, Transport } from "../../net/transport.ts";
 import type { MadeFields } from "../h1/serialize.ts";
 import type { ClientConnection, NetworkMetadata } from "../stream.ts";
 
 /** What the requests of a client's connection share, whatever the version of HTTP. Connections of each version extend it. */
-export class ClientPeer extends Peer implements ClientConnection {
+export class ClientPeer extends Peer implements ClientConnection, Rostered {
+  place = -1;
   readonly protocol: "http" | "https";
   readonly tls: TlsSession | undefined;
   readonly metadata: NetworkMetadata | undefined;

@@ -1,4 +1,6 @@
 import type { ErrorCode } from "../../base/errors.ts";
+import type { Rostered } from "../../base/roster.ts";
+import type { Sweepable } from "../../base/sweeper.ts";
 import type { NetworkMetadata } from "../../http/stream.ts";
 import type { StageOwner } from "../../net/connection-stage.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
@@ -19,6 +21,9 @@ export interface LiveConnection {
   /** Ends the connection and its streams at once; `reason` is for the log. */
   terminate(reason: string): void;
 }
+
+/** One that the roster of its bind has; a stage has a deadline of its own, and is not swept. */
+export interface RosteredConnection extends LiveConnection, Rostered, Partial<Sweepable> {}
 
 /** What the stages have found out about a connection so far. Each hands a fuller one to the next. */
 export interface Arrival {
@@ -45,7 +50,7 @@ export interface Ingress extends StageOwner {
   /** Counters of the connections of a listener; without one, of those that have none. */
   seriesOf(listener: CompiledListener | undefined): ConnectionSeries;
   /** The connection waits in `stage`, which ends with a call of `StageOwner`. */
-  onStageBegun(stage: LiveConnection): void;
+  onStageBegun(stage: RosteredConnection): void;
   /** The connection may not come in and is closed right after this call. `detail` is for the log. */
   onRejected(arrival: Arrival, code: ErrorCode, detail: string): void;
 }

@@ -9,7 +9,8 @@
  */
 import { asError, ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
-import type { Sweepable, Sweeper } from "../../base/sweeper.ts";
+import { Roster } from "../../base/roster.ts";
+import type { Sweepable } from "../../base/sweeper.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import { serveHttp } from "../../http/server/serve-http.ts";
 import type { ClientConnection, Downstream, HttpConnection, HttpHost, StreamAcceptor } from "../../http/stream.ts";
@@ -26,30 +27,35 @@ import { recordRefused } from "../finish.ts";
 import { openExchange } from "../handle-request.ts";
 import type { Services } from "../services.ts";
 import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
-import { type Arrival, type Ingress, type LiveConnection, protocolOf } from "./arrival.ts";
+import { type Arrival, type Ingress, protocolOf, type RosteredConnection } from "./arrival.ts";
 import { admit } from "./chain.ts";
 import type { DrainablePort } from "./drain.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
 
 /** A connection that has passed the stages. Its bytes count when it closes. */
-interface ServedConnection extends LiveConnection, Sweepable {
+interface ServedConnection extends RosteredConnection {
   /** Inside TLS where it ends here. */
   readonly bytesReceived: number;
   readonly bytesSent: number;
 }
 
+/** What is known of a connection that is served. */
+interface Served {
+  /** The counters that it counts with. */
+  readonly series: ConnectionSeries;
+  /** Of HTTP whose TLS ends here: the name that the client asked for, and what ended it. */
+  readonly tls: { readonly serverName: string; readonly terminator: TlsTerminator | undefined } | undefined;
+}
+
 /** One listening port of this thread and its connections; outlives configurations that keep the port. */
-export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, TunnelTarget, DrainablePort {
+export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, TunnelTarget, DrainablePort, Sweepable {
   readonly services: Services;
   readonly #targets: TunnelTargets;
-  readonly #sweeper: Sweeper;
   readonly #onEmpty: () => void;
   /** Of a port of tunnels: each request is a tunnel. */
   readonly #tunnels: StreamAcceptor;
-  /** Every open connection; those that are served with the counters that they count with. */
-  readonly #live = new Map<LiveConnection, ConnectionSeries | undefined>();
-  /** HTTP connections whose TLS ends here, with what ended it. */
-  readonly #secured = new Map<HttpConnection, TlsTerminator | undefined>();
+  /** Every open connection; the note is that of one that is served. */
+  readonly #live = new Roster<RosteredConnection, Served | undefined>();
   /** Counters of connections without a listener of their own. */
   readonly #series: ConnectionSeries;
   #bind: CompiledBind;
@@ -60,11 +66,10 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   closesIdle = false;
 
   /** `onEmpty` is called when the last connection has closed. */
-  constructor(bind: CompiledBind, targets: TunnelTargets, services: Services, sweeper: Sweeper, onEmpty: () => void) {
+  constructor(bind: CompiledBind, targets: TunnelTargets, services: Services, onEmpty: () => void) {
     this.#bind = bind;
     this.#targets = targets;
     this.services = services;
-    this.#sweeper = sweeper;
     this.#onEmpty = onEmpty;
     const labels = { bind: bind.key, gateway: "unknown", listener: "unknown", protocol: bind.protocol };
     this.#series = services.metrics.connection(labels);
@@ -108,14 +113,15 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   update(bind: CompiledBind): void {
     const { protocol } = this.#bind;
     this.#bind = bind;
-    for (const [connection, terminator] of this.#secured) this.#leaveIfChanged(connection, terminator);
+    this.#live.each((connection, served) => this.#leaveIfChanged(connection, served));
     if (protocol !== "http" || bind.protocol === "http") return;
-    for (const connection of this.#live.keys()) connection.askToReconnect?.();
+    this.#live.each((connection) => connection.askToReconnect?.());
   }
 
-  #leaveIfChanged(connection: HttpConnection, terminator: TlsTerminator | undefined): void {
-    if (this.#bind.listeners.find(connection.tls?.serverName ?? "")?.terminator !== terminator)
-      connection.askToReconnect();
+  #leaveIfChanged(connection: RosteredConnection, served: Served | undefined): void {
+    const tls = served?.tls;
+    if (tls !== undefined && this.#bind.listeners.find(tls.serverName)?.terminator !== tls.terminator)
+      connection.askToReconnect?.();
   }
 
   // ── the listening socket and its drain (drain.ts) ──
@@ -136,7 +142,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   announceDrain(): void {
     this.draining = true;
-    for (const connection of this.#live.keys()) connection.askToReconnect?.();
+    this.#live.each((connection) => connection.askToReconnect?.());
   }
 
   holdConnections(): void {
@@ -153,7 +159,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   closeIdle(): void {
     this.closesIdle = true;
-    for (const connection of this.#live.keys()) connection.closeIfIdle();
+    this.#live.each((connection) => connection.closeIfIdle());
   }
 
   /** All steps at once, for a bind that the configuration no longer has. */
@@ -167,7 +173,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   destroy(): void {
     this.stopListening();
     this.serveHeld();
-    for (const connection of this.#live.keys()) connection.terminate("the gateway shut down");
+    this.#live.each((connection) => connection.terminate("the gateway shut down"));
   }
 
   // ── the way in (chain.ts) ──
@@ -187,7 +193,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     return admit(arrival, this, (complete) => this.#serve(complete));
   }
 
-  onStageBegun(stage: LiveConnection): void {
+  onStageBegun(stage: RosteredConnection): void {
     this.#live.set(stage, undefined);
   }
 
@@ -223,26 +229,27 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     const protocol = protocolOf(arrival, this.#bind);
     if (protocol === "tcp") {
       const connection = new TcpConnection(arrival, this, this.services);
-      this.#enter(connection, arrival);
+      this.#enter(connection, arrival, undefined);
       connection.start();
       return connection;
     }
     const connection = serveHttp(transport, this, protocol === "connect" ? this.#tunnels : this, metadata);
-    this.#enter(connection, arrival);
-    if (connection.tls !== undefined) {
-      const terminator = arrival.listener?.terminator;
-      this.#secured.set(connection, terminator);
-      // The configuration may have changed during the handshake.
-      this.#leaveIfChanged(connection, terminator);
-    }
+    const { tls } = connection;
+    const terminator = arrival.listener?.terminator;
+    this.#enter(connection, arrival, tls && { serverName: tls.serverName, terminator });
     return connection;
   }
 
-  #enter(connection: ServedConnection, { listener }: Arrival): void {
-    const series = this.seriesOf(listener);
-    series.connections++;
-    this.#live.set(connection, series);
-    this.#sweeper.add(connection);
+  #enter(connection: ServedConnection, { listener }: Arrival, tls: Served["tls"]): void {
+    const served = { series: this.seriesOf(listener), tls };
+    served.series.connections++;
+    this.#live.set(connection, served);
+    // The configuration may have changed during the handshake.
+    this.#leaveIfChanged(connection, served);
+  }
+
+  sweep(now: number): void {
+    this.#live.each((connection) => connection.sweep?.(now));
   }
 
   // ── requests ──
@@ -259,20 +266,16 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   onVersionChange(from: HttpConnection, to: HttpConnection): void {
-    const series = this.#live.get(from);
+    const served = this.#live.note(from);
     this.#live.delete(from);
-    this.#sweeper.delete(from);
-    this.#live.set(to, series);
-    this.#sweeper.add(to);
+    this.#live.set(to, served);
   }
 
   // ── the end of connections ──
 
   onConnectionClose(connection: HttpConnection | TcpConnection): void {
-    const series = this.#live.get(connection);
+    const series = this.#live.note(connection)?.series;
     this.#live.delete(connection);
-    this.#sweeper.delete(connection);
-    if (!(connection instanceof TcpConnection)) this.#secured.delete(connection);
     if (series !== undefined) {
       series.received += connection.bytesReceived;
       series.sent += connection.bytesSent;
@@ -286,7 +289,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   /** Open connections with what they do, for the task dump. */
   tasks(): unknown[] {
-    return [...this.#live.keys()].map((connection) => ({
+    return this.#live.items().map((connection) => ({
       client: formatHostPort(connection.remoteAddress, connection.remotePort),
       ...connection.activity,
     }));

@@ -1,5 +1,6 @@
 import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
+import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Frontend } from "../../ir/ir.ts";
@@ -47,7 +48,8 @@ const NOTHING = Buffer.alloc(0);
  * In comes a transport that has passed the connection stages; out goes one `UpstreamCall` without HTTP, and a line of access
  * log. The client is not read before the backend is connected, so a connection that fails has consumed none of its bytes.
  */
-export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConnection, Sweepable {
+export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConnection, Rostered, Sweepable {
+  place = -1;
   /** For the call to the backend, a connection is like a CONNECT: it is not idempotent, and its bytes are gone once sent. */
   readonly method = "CONNECT";
   readonly replayable = false;

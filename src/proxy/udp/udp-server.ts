@@ -8,7 +8,7 @@
  */
 import { formatHostPort } from "../../base/listen-address.ts";
 import { LogThrottle } from "../../base/log.ts";
-import type { Sweeper } from "../../base/sweeper.ts";
+import type { Sweepable } from "../../base/sweeper.ts";
 import { unmapped } from "../../net/addresses.ts";
 import { type DatagramSource, type UdpFlow, UdpPort } from "../../net/udp-socket.ts";
 import type { ConnectionSeries, Count, DatagramSeries } from "../../telemetry/metrics.ts";
@@ -29,9 +29,8 @@ const EVICTION_TRIES = 8;
 const REFUSALS_LOGGED_MS = 1000;
 
 /** The sessions of one UDP port; outlives configurations that keep the port. */
-export class UdpServer implements UdpHost, DrainablePort {
+export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   readonly #services: Services;
-  readonly #sweeper: Sweeper;
   readonly #onEmpty: () => void;
   /** By address and port of the client. Those at the front were looked at for eviction least recently. */
   readonly #sessions = new Map<string, UdpSession>();
@@ -50,9 +49,8 @@ export class UdpServer implements UdpHost, DrainablePort {
   accepted = 0;
 
   /** `onEmpty` is called when the last session has ended. */
-  constructor(bind: CompiledBind, services: Services, sweeper: Sweeper, onEmpty: () => void) {
+  constructor(bind: CompiledBind, services: Services, onEmpty: () => void) {
     this.#services = services;
-    this.#sweeper = sweeper;
     this.#onEmpty = onEmpty;
     this.#bind = bind;
     this.#active = services.metrics.udpSessions(bind.key);
@@ -143,7 +141,6 @@ export class UdpServer implements UdpHost, DrainablePort {
     }
     const session = new UdpSession(client, this.#addressesOf(client), this.#listener, this, this.#services);
     this.#sessions.set(keyOf(client), session);
-    this.#sweeper.add(session);
     this.#active.count++;
     this.#connections.connections++;
     this.accepted++;
@@ -182,13 +179,16 @@ export class UdpServer implements UdpHost, DrainablePort {
     return false;
   }
 
+  sweep(now: number): void {
+    for (const session of this.#sessions.values()) session.sweep(now);
+  }
+
   admit(flow: UdpFlow): boolean {
     return this.#services.clientSockets.admit(flow);
   }
 
   onSessionEnd(session: UdpSession): void {
     this.#sessions.delete(keyOf(session.client));
-    this.#sweeper.delete(session);
     this.#active.count--;
     this.#connections.received += session.bytesReceived;
     this.#connections.sent += session.bytesSent;
