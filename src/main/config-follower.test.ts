@@ -28,6 +28,7 @@ async function follower(t: TestContext, refuse: () => void) {
       if (refusing) refuse();
     },
     applied: (): void => {},
+    attempted: (): void => {},
   };
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
   const made = new ConfigFollower(source, {}, new ResourceStore(), start, host, log);

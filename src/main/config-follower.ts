@@ -171,6 +171,7 @@ export class ConfigFollower implements Follower {
         this.#log.warn(`cannot fetch ${url} again: ${problem}; the previous document stays in use`),
     });
     this.#follow(loaded.inputs.files);
+    this.#host.attempted();
   }
 
   #compareWithStart(loaded: Loaded): void {
@@ -192,6 +193,7 @@ export class ConfigFollower implements Follower {
     const pause = outside && !(deadly && attempts > DEADLY_RETRIES) ? pauseBefore(attempts) : undefined;
     const repeated = retrying && this.#lastError?.message === message;
     this.#lastError = { at: new Date().toISOString(), message, diagnostics };
+    this.#host.attempted();
     if (!repeated)
       this.#log.error(
         `Failed to reload config: ${message}`,

@@ -18,6 +18,8 @@ export interface Host {
   apply(generation: number, configuration: PackedIr): Promise<void>;
   /** Called when it is in effect. */
   applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void;
+  /** Called after each attempt, when the follower's status tells how it ended. */
+  attempted(): void;
 }
 
 /** Pause before a rejected configuration is tried again; it doubles each time. */

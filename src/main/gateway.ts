@@ -42,6 +42,8 @@ export class StartError extends CliError {
 
 /** A running gateway: its workers, its own servers, and the watch on its configuration. */
 export class Gateway {
+  /** Called after each attempt to bring a configuration into effect; `status` tells how it ended. */
+  onAttempt: () => void = () => {};
   readonly supervisor: Supervisor;
   readonly exports: TelemetryExport;
   readonly sink: LogSink;
@@ -83,6 +85,7 @@ export class Gateway {
     const host: Host = {
       apply: (generation, configuration) => this.#apply(generation, configuration),
       applied: (configuration, warnings) => this.#applied(configuration, warnings),
+      attempted: () => this.onAttempt(),
     };
     const { xds } = loaded.config;
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);

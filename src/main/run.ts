@@ -103,6 +103,7 @@ async function start(
   gateway = await Gateway.start(source, process.env, log, onStopped, undefined, threads);
   if (supervised) reportReady();
   const running = gateway;
+  running.onAttempt = () => manager?.changed(statusOf(running));
   void running.ready.then(() => {
     if (!running.draining) manager?.ready(statusOf(running));
   });

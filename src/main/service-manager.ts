@@ -13,6 +13,8 @@ export class ServiceManager {
   /** Messages must arrive in the order in which they were sent, and each has a process of its own. */
   #queue = Promise.resolve();
   #missing = false;
+  /** What systemd shows while the gateway serves; undefined: it starts, reloads or drains. */
+  #status: string | undefined;
   #watchdog: NodeJS.Timeout | undefined;
 
   private constructor(log: Logger) {
@@ -36,16 +38,26 @@ export class ServiceManager {
 
   /** Traffic is served; also the end of a reload. `status` is for people. */
   ready(status: string): void {
+    this.#status = status;
     this.#send("READY=1", `STATUS=${status}`);
+  }
+
+  /** The gateway has read its configuration by itself, because a file has changed. */
+  changed(status: string): void {
+    if (this.#status === undefined || this.#status === status) return;
+    this.#status = status;
+    this.#send(`STATUS=${status}`);
   }
 
   /** The configuration is being read again. */
   reloading(): void {
+    this.#status = undefined;
     this.#send("RELOADING=1", `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`, "STATUS=Reloading");
   }
 
   /** The drain has begun. */
   stopping(): void {
+    this.#status = undefined;
     clearInterval(this.#watchdog);
     this.#send("STOPPING=1", "STATUS=Draining");
   }

@@ -143,6 +143,7 @@ export class StreamFollower implements Follower {
       this.#attempts = 0;
       this.#answerLater = () => {};
       this.#host.applied(configuration, this.#warnings);
+      this.#host.attempted();
       this.#warnings = [];
       answer();
       this.#log.info("configuration applied", { generation: this.#generation, version });
@@ -158,6 +159,7 @@ export class StreamFollower implements Follower {
     const message = messageOf(error);
     const repeated = this.#lastError?.message === message;
     this.#lastError = { at: new Date().toISOString(), message, diagnostics: [] };
+    this.#host.attempted();
     this.#attempts++;
     const deadly = error instanceof WorkersDied && this.#attempts > DEADLY_RETRIES;
     const pause = deadly ? undefined : pauseBefore(this.#attempts);

@@ -93,14 +93,21 @@ test("systemd learns when the gateway is ready, alive, reloads, rejects a config
     assert.equal(reloading, "RELOADING=1");
     assert.match(monotonic ?? "", /^MONOTONIC_USEC=\d{6,}$/);
     assert.deepEqual(done, ["READY=1", "STATUS=Serving"]);
+    // Without a signal, because the file has changed.
     writeFileSync(gateway.file, "binds: nonsense");
+    await socket.until(() => socket.messages.length > 3, "the rejection");
+    const [rejected = ""] = socket.messages[3] ?? [];
+    assert.match(rejected, /^STATUS=Serving the former configuration, .*binds/);
     gateway.process.kill("SIGHUP");
-    await socket.until(() => socket.messages.length > 4, "the rejection");
-    assert.match(socket.messages[4]?.[1] ?? "", /^STATUS=Serving the former configuration, .*binds/);
+    await socket.until(() => socket.messages.length > 5, "the second rejection");
+    assert.deepEqual(socket.messages[5], ["READY=1", rejected]);
+    writeFileSync(gateway.file, JSON.stringify(config("127.0.0.1:9")));
+    await socket.until(() => socket.messages.length > 6, "the status after the file was mended");
+    assert.deepEqual(socket.messages[6], ["STATUS=Serving"]);
     gateway.process.kill("SIGTERM");
     assert.equal(await gateway.exited(), 0);
-    await socket.until(() => socket.messages.length > 5, "the end");
-    assert.deepEqual(socket.messages[5], ["STOPPING=1", "STATUS=Draining"]);
+    await socket.until(() => socket.messages.length > 7, "the end");
+    assert.deepEqual(socket.messages[7], ["STOPPING=1", "STATUS=Draining"]);
   } finally {
     await gateway.stop();
   }
