@@ -52,7 +52,7 @@ export class NodeClient implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.session.closed && this.session.destroyed) return;
+    if (this.session.destroyed) return;
     const closed = once(this.session, "close");
     this.session.destroy();
     await closed;
