@@ -40,6 +40,7 @@ export function grpcStatusOfError(code: ErrorCode): number {
 export function grpcStatusIn(fields: HeaderList): number | undefined {
   const text = getHeader(fields, "grpc-status");
   if (text === undefined) return undefined;
+  if (text === "0") return 0;
   return /^\d{1,9}$/.test(text) ? Number(text) : 2;
 }
 

@@ -9,7 +9,7 @@ import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import { ms } from "../base/durations.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
-import { grpcStatusOfError, grpcTrailers, isGrpc } from "../http/grpc-reply.ts";
+import { grpcStatusOfError, grpcTrailers } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
 import type { Downstream, ServerStream } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
@@ -163,6 +163,8 @@ export class Exchange implements ServerStream, PolicyContext {
   requestTimeout = ms(0);
   backendRequestTimeout = ms(0);
   authorityMode: "auto" | "fixed" = "auto";
+  /** A call of gRPC, as the client has sent it or as a policy has translated it. */
+  grpc = false;
   /** A policy has made gRPC of a request that the client has sent in another form. */
   translatedToGrpc = false;
   retry: RetryPlan | undefined;
@@ -331,7 +333,7 @@ export class Exchange implements ServerStream, PolicyContext {
   /** To calls of gRPC that is a status (http2-stream.ts). */
   #engineAnswered(code: ErrorCode): void {
     const { request, result, responseSide } = this;
-    const grpc = request.version === "HTTP/2" && !this.translatedToGrpc && isGrpc(request.headers);
+    const grpc = request.version === "HTTP/2" && this.grpc && !this.translatedToGrpc;
     result.status = grpc ? 200 : ERRORS[code].status;
     if (!grpc) return;
     const headers = grpcTrailers(grpcStatusOfError(code), ERRORS[code].message);
@@ -402,6 +404,7 @@ export class Exchange implements ServerStream, PolicyContext {
   }
 
   becomeGrpc(translate: ResponseTranslation): void {
+    this.grpc = true;
     this.translatedToGrpc = true;
     this.startGrpcDeadline();
     this.responseSide.translate(translate);

@@ -42,6 +42,7 @@ function count(exchange: Exchange): void {
   const { requests } = services.metrics;
   const retries = call === undefined ? 0 : Math.max(0, call.attempts - 1);
   requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries);
+  if (exchange.grpc) cache.grpcCalls(responseSide.grpcStatus).count++;
   // Only where a backend has answered: the gateway's own replies would hide how long backends take.
   if (call === undefined || call.answeredAt === 0) return;
   requests.countProcessing(series, (call.startedAt - startedAt) / 1000, (endedAt - call.answeredAt) / 1000);

@@ -206,7 +206,9 @@ function accept(exchange: Exchange): undefined {
   if (downstream.hasUnderscore || ownFields.hasUnderscore) dropImitations(request.headers, ownFields);
   bind.forwarding.apply(request, downstream, exchange.requestId);
   // gRPC calls are always POST.
-  if (method === "POST" && isGrpc(request.headers)) exchange.startGrpcDeadline();
+  if (method !== "POST" || !isGrpc(request.headers)) return;
+  exchange.grpc = true;
+  exchange.startGrpcDeadline();
 }
 
 /** Requests that reach no listener may leave spans as well. */

@@ -1,8 +1,12 @@
 import type { Reason } from "../base/errors.ts";
-import type { Metrics, RequestLabels } from "../telemetry/metrics.ts";
+import { UNKNOWN } from "../telemetry/custom-labels.ts";
+import { type Count, type Metrics, OTHER, type RequestLabels } from "../telemetry/metrics.ts";
 
 /** Methods that get a label of their own: any other token a client invents must not make a new series. */
 const KNOWN_METHODS = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]);
+
+/** UNAUTHENTICATED is the last status of gRPC; backends that send others must not make new series. */
+const LAST_GRPC_STATUS = 16;
 
 export type FixedLabels = Omit<RequestLabels, "method" | "status" | "reason">;
 
@@ -18,6 +22,8 @@ export class SeriesCache {
   readonly #backend: string;
   /** Made with the first request: of ten thousand places most see none, and a reload makes them all. */
   #known: Map<string, number> | undefined;
+  /** By status, after the last one those for others and for none. */
+  #grpc: (Count | undefined)[] | undefined;
 
   /** `backend` replaces the label of that name. */
   constructor(metrics: Metrics, labels: FixedLabels, backend = labels.backend) {
@@ -57,6 +63,19 @@ export class SeriesCache {
     if (series === undefined) return this.#metrics.otherSeries(labels);
     this.#known.set(key, series);
     return series;
+  }
+
+  /** Counts calls of gRPC that ended with `status`; undefined = the client has seen none. */
+  grpcCalls(status: number | undefined): Count {
+    this.#grpc ??= [];
+    const index = status === undefined ? LAST_GRPC_STATUS + 2 : Math.min(status, LAST_GRPC_STATUS + 1);
+    let count = this.#grpc[index];
+    if (count === undefined) {
+      const label = status === undefined ? UNKNOWN : index > LAST_GRPC_STATUS ? OTHER : String(status);
+      count = this.#metrics.grpcCalls(this.#backend, this.#labels.route, label);
+      this.#grpc[index] = count;
+    }
+    return count;
   }
 
   #with(method: string, status: number, reason: Reason): RequestLabels {

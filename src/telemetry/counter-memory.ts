@@ -37,6 +37,7 @@ export type CountedMetric =
   | "udp_datagrams_total"
   | "udp_dropped_datagrams_total"
   | "retry_overflow_total"
+  | "grpc_calls_total"
   | "event_loop_lag_seconds"
   | "overloaded_workers"
   | "overload_rejected_total";

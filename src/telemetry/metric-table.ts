@@ -38,6 +38,11 @@ export const METRICS = {
     help: "Failed attempts that were not retried because of maxRetries.",
     labels: ["backend"],
   },
+  grpc_calls_total: {
+    type: "counter",
+    help: "gRPC calls that ended, by their status.",
+    labels: ["backend", "route", "grpc_status"],
+  },
   request_processing_seconds: {
     type: "histogram",
     help: "Time the gateway took before it called the backend.",

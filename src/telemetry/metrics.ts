@@ -130,6 +130,11 @@ export class Metrics {
     return this.#count("retry_overflow_total", [backend]);
   }
 
+  /** gRPC calls that ended. `status`: a number of the protocol or a word of few. */
+  grpcCalls(backend: string, route: string, status: string): Count {
+    return this.#count("grpc_calls_total", [backend, route, status]);
+  }
+
   /** Seconds by which the event loop of a worker was late at the last sample. */
   eventLoopLag(worker: number): Count {
     return this.#count("event_loop_lag_seconds", [`worker-${worker}`]);

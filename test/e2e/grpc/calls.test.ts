@@ -114,6 +114,36 @@ test("failures: of the service, of the gateway's policies, of the way to the bac
   assert.deepEqual([unavailable.status.code, unavailable.status.details], [UNAVAILABLE, "upstream call failed"]);
 });
 
+test("calls are counted by backend, route and status", async () => {
+  await using server = await GrpcServer.start({
+    ...METHODS,
+    "/test.Echo/Odd": { unary: () => Promise.reject(Object.assign(new Error("odd"), { code: 99 })) },
+    "/test.Echo/Never": { stream: (call: Call) => call.on("error", () => {}) },
+  });
+  await using gateway = await gatewayTo(server.port, { authorization: { rules: [{ deny: 'request.path == "/no"' }] } });
+  using client = new GrpcClient(gateway.port());
+  await client.unary("/test.Echo/Say", "x");
+  await client.unary("/test.Echo/Say", "x");
+  for (const path of ["/test.Echo/Fail", "/test.Echo/Odd", "/no"]) await client.unary(path, "x");
+  const cancelled = client.bidi("/test.Echo/Never");
+  cancelled.on("error", () => {});
+  cancelled.write(Buffer.from("x"));
+  await gateway.until(() => gateway.endpoints()[0]?.pending === 1, "the call at the backend");
+  cancelled.cancel();
+  const counts = (): string[] =>
+    [...gateway.metricsText().matchAll(/^tracegate_grpc_calls_total\{(.*)\} (\d+)$/gm)].map(([, labels, count]) => {
+      const [backend, route, status] = [...(labels ?? "").matchAll(/="([^"]*)"/g)].map(([, value]) => value);
+      assert.equal(backend === "unknown", status === String(PERMISSION_DENIED));
+      assert.notEqual(route, "unknown");
+      return `${status}: ${count}`;
+    });
+  await gateway.until(() => counts().length === 5, "the end of the cancelled call");
+  assert.deepEqual(counts().sort(), ["0: 2", "5: 1", "7: 1", "other: 1", "unknown: 1"]);
+  // What is no call of gRPC is not counted.
+  await fetch(`http://127.0.0.1:${gateway.port()}/`);
+  assert.equal(counts().length, 5);
+});
+
 test("a backend that is lost in the middle of streams ends them with UNAVAILABLE, whether the client has ended or not", async () => {
   const server = await GrpcServer.start({
     "/test.Echo/Half": { stream: (call: Call) => call.write(Buffer.from("half")) },

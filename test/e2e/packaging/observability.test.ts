@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { get } from "node:https";
+import { request } from "node:https";
 import type { AddressInfo } from "node:net";
 import { before, test } from "node:test";
 import { parse } from "yaml";
@@ -47,11 +47,16 @@ function read(text: string): void {
   }
 }
 
-/** A request over TLS. */
+/** A request over TLS, as a call of gRPC. */
 function call(port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const options = { port, host: "localhost", ca: readFileSync(`${CERTS}ca.pem`), agent: false };
-    get(options, (response) => response.resume().on("end", resolve)).on("error", reject);
+    const headers = { "content-type": "application/grpc" };
+    const ca = readFileSync(`${CERTS}ca.pem`);
+    const opened = request({ port, host: "localhost", ca, agent: false, method: "POST", headers });
+    opened
+      .on("response", (response) => response.resume().on("end", resolve))
+      .on("error", reject)
+      .end();
   });
 }
 
