@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { createServer, Socket, type SocketConstructorOpts } from "node:net";
 import { suite, test } from "node:test";
+import { createServer as createTlsServer } from "node:tls";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { appRoot } from "../base/app-root.ts";
 import { Acceptor, SocketBudget } from "./acceptor.ts";
@@ -336,3 +337,15 @@ test("no other file uses what is undocumented", () => {
 function withoutComments(source: string): string {
   return source.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, "");
 }
+
+test("the handshakes of a server have Node's deadline until it is taken from them", () => {
+  const server = createTlsServer();
+  // Node's options, which the handshakes of the server get: 120 s by default.
+  const deadline = (): unknown =>
+    Object.getOwnPropertySymbols(server)
+      .filter((symbol) => symbol.description === "handshake-timeout")
+      .map((symbol) => (server as object as Record<symbol, unknown>)[symbol]);
+  assert.deepEqual(deadline(), [120_000]);
+  sockets.noDeadline(server);
+  assert.deepEqual(deadline(), [0]);
+});

@@ -336,6 +336,18 @@ function internalSetTickets(server: Server, keys: TicketKeyring): void {
   context.enableTicketKeyCallback();
 }
 
+/**
+ * Handshakes of `server` have no deadline from now on. Node gives each a timer of 120 s, and its documented option accepts every other
+ * time, but not none: a hundredth of the CPU of a handshake that has a deadline already.
+ */
+function internalNoDeadline(server: Server): void {
+  const properties = server as object as Record<symbol, unknown>;
+  const key = Object.getOwnPropertySymbols(server).find((each) => each.description === "handshake-timeout");
+  if (key !== undefined) properties[key] = 0;
+}
+
+function documentedNoDeadline(): void {}
+
 /** Each connection is accepted with the key that is current. */
 function documentedSetTickets(server: Server, keys: TicketKeyring): void {
   let used: TicketKey | undefined;
@@ -508,6 +520,7 @@ export interface SocketInternals {
   guardWrites(stream: Duplex, guard: WriteGuard): void;
   directWrites(stream: Duplex, sink: DirectWriteSink): DirectWriter | undefined;
   setTickets(server: Server, keys: TicketKeyring): void;
+  noDeadline(server: Server): void;
   carrierOf(socket: object): Socket | undefined;
 }
 
@@ -519,6 +532,7 @@ export const DOCUMENTED: SocketInternals & { latin1Slice: typeof latin1Slice; la
   guardWrites: documentedGuardWrites,
   directWrites: documentedDirectWrites,
   setTickets: documentedSetTickets,
+  noDeadline: documentedNoDeadline,
   carrierOf: documentedCarrierOf,
   latin1Slice: documentedLatin1Slice,
   latin1Write: documentedLatin1Write,
@@ -532,6 +546,7 @@ export const sockets: SocketInternals = {
   guardWrites: available.writes ? internalGuardWrites : documentedGuardWrites,
   directWrites: available.streamState ? internalDirectWrites : documentedDirectWrites,
   setTickets: internalSetTickets,
+  noDeadline: internalNoDeadline,
   carrierOf: internalCarrierOf,
 };
 

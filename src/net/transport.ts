@@ -136,6 +136,8 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
       this.#reader.close();
       this.#waitNoMore();
       this.#call((current) => current.onClose(failure));
+      // Node's sockets of TLS survive some collections after their close: what has handled them need not.
+      this.#handler = undefined;
     });
   }
 

@@ -4,6 +4,8 @@
  * cannot let TLS pass through. The proxy's TLS stage calls this with all bytes that have arrived so far.
  */
 
+import { latin1Slice } from "../net/node-internals.ts";
+
 /** Raw bytes that a ClientHello may take, its record headers included; browsers send under 2 KiB. */
 export const MAX_CLIENT_HELLO = 16 * 1024;
 
@@ -29,49 +31,53 @@ export function parseClientHello(bytes: Buffer): ClientHello {
   let needed = 4;
   for (let at = 0; ; ) {
     // TLSPlaintext (RFC 8446 5.1): type, legacy version 3.x, length. A ClientHello may be spread over several records.
-    const record = bytes.subarray(at);
-    if (record.length > 0 && record[0] !== HANDSHAKE_RECORD) return invalid("not a TLS handshake");
-    if (record.length > 1 && record[1] !== 3) return invalid("not a TLS handshake");
-    if (record.length < 5) return MORE;
-    const length = record.readUInt16BE(3);
+    const left = bytes.length - at;
+    if (left > 0 && bytes[at] !== HANDSHAKE_RECORD) return invalid("not a TLS handshake");
+    if (left > 1 && bytes[at + 1] !== 3) return invalid("not a TLS handshake");
+    if (left < 5) return MORE;
+    const length = bytes.readUInt16BE(at + 3);
     if (length === 0 || length > MAX_RECORD) return invalid("a TLS record of a forbidden size");
-    const fragment = record.subarray(5, 5 + length);
+    const fragment = bytes.subarray(at + 5, at + 5 + length);
     if (fragments.push(fragment) > MAX_RECORDS) return invalid("the ClientHello is spread over too many records");
     gathered += fragment.length;
     if (gathered >= 4 && needed === 4) {
-      const head = Buffer.concat(fragments, 4);
+      const head = joined(fragments, 4);
       if (head[0] !== CLIENT_HELLO) return invalid("the TLS handshake does not begin with a ClientHello");
       needed += head.readUIntBE(1, 3);
       if (needed > MAX_CLIENT_HELLO) return invalid("the ClientHello is too large");
     }
-    if (needed > 4 && gathered >= needed) return parseBody(Buffer.concat(fragments).subarray(4, needed));
+    if (needed > 4 && gathered >= needed) return parseBody(new Reader(joined(fragments, needed), 4, needed));
     if (fragment.length < length) return MORE;
     at += 5 + length;
   }
 }
 
+/** At least `length` bytes. Copies nothing in the common case of one fragment. */
+function joined(fragments: readonly Buffer[], length: number): Buffer {
+  const [first] = fragments;
+  return first !== undefined && first.length >= length ? first : Buffer.concat(fragments, length);
+}
+
 /** RFC 8446 4.1.2. */
-function parseBody(body: Buffer): ClientHello {
-  const reader = new Reader(body);
+function parseBody(reader: Reader): ClientHello {
   // legacy_version and random.
-  reader.take(2 + 32);
+  reader.skip(2 + 32);
   const session = reader.vector(1);
   const suites = reader.vector(2);
   const compression = reader.vector(1);
-  if (session === undefined || session.length > 32) return MALFORMED;
-  if (suites === undefined || suites.length === 0 || suites.length % 2 !== 0) return MALFORMED;
-  if (compression === undefined || compression.length === 0) return MALFORMED;
+  if (session === undefined || session.left > 32) return MALFORMED;
+  if (suites === undefined || suites.left === 0 || suites.left % 2 !== 0) return MALFORMED;
+  if (compression === undefined || compression.left === 0) return MALFORMED;
   // Up to TLS 1.2 the extensions may be absent altogether.
   if (reader.left === 0) return { state: "complete", serverName: "" };
-  const list = reader.vector(2);
-  if (list === undefined || reader.left > 0) return MALFORMED;
-  const extensions = new Reader(list);
+  const extensions = reader.vector(2);
+  if (extensions === undefined || reader.left > 0) return MALFORMED;
   let serverName: string | undefined;
   while (extensions.left > 0) {
-    const type = extensions.take(2);
+    const type = extensions.uint(2);
     const value = extensions.vector(2);
-    if (type === undefined || value === undefined) return MALFORMED;
-    if (type.readUInt16BE(0) !== SERVER_NAME) continue;
+    if (value === undefined) return MALFORMED;
+    if (type !== SERVER_NAME) continue;
     // Forbidden (RFC 8446 4.2); the two names could reach two different listeners.
     if (serverName !== undefined) return invalid("the ClientHello names its server twice");
     serverName = parseServerName(value);
@@ -81,43 +87,55 @@ function parseBody(body: Buffer): ClientHello {
 }
 
 /** One name of type host_name: a second one of the type is forbidden and there are no other types. */
-function parseServerName(value: Buffer): string | undefined {
-  const outer = new Reader(value);
-  const list = outer.vector(2);
-  if (list === undefined || outer.left > 0) return undefined;
-  const entry = new Reader(list);
-  const type = entry.take(1);
-  const name = entry.vector(2)?.toString("latin1");
-  if (type === undefined || type[0] !== 0 || name === undefined || entry.left > 0) return undefined;
+function parseServerName(value: Reader): string | undefined {
+  const entry = value.vector(2);
+  if (entry === undefined || value.left > 0) return undefined;
+  const type = entry.uint(1);
+  const name = entry.vector(2)?.text();
+  if (type !== 0 || name === undefined || entry.left > 0) return undefined;
   return name.length <= 255 && /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/.test(name) ? name.toLowerCase() : undefined;
 }
 
-/** Takes pieces from the front; undefined when there are not enough bytes. */
+/** Takes pieces from the front of `bytes[at, end)`. It makes no Buffer of any, which costs 0.2 µs each, and a ClientHello has thirty. */
 class Reader {
   readonly #bytes: Buffer;
-  #at = 0;
+  #at: number;
+  readonly #end: number;
 
-  constructor(bytes: Buffer) {
+  constructor(bytes: Buffer, at: number, end: number) {
     this.#bytes = bytes;
+    this.#at = at;
+    this.#end = end;
   }
 
   get left(): number {
-    return this.#bytes.length - this.#at;
+    return this.#end - this.#at;
   }
 
-  take(length: number): Buffer | undefined {
-    if (this.left < length) {
-      this.#at = this.#bytes.length;
-      return undefined;
-    }
-    this.#at += length;
-    return this.#bytes.subarray(this.#at - length, this.#at);
+  /** False when there are not so many bytes; then nothing is left. */
+  skip(length: number): boolean {
+    const enough = length <= this.left;
+    this.#at = enough ? this.#at + length : this.#end;
+    return enough;
   }
 
-  /** A length of `size` bytes and as many bytes as it says. */
-  vector(size: 1 | 2): Buffer | undefined {
-    const length = this.take(size);
-    return length === undefined ? undefined : this.take(length.readUIntBE(0, size));
+  /** A number of `size` bytes; undefined when there are not so many. */
+  uint(size: 1 | 2): number | undefined {
+    const [bytes, at] = [this.#bytes, this.#at];
+    if (!this.skip(size)) return undefined;
+    return size === 1 ? bytes[at] : bytes.readUInt16BE(at);
+  }
+
+  /** A length of `size` bytes and as many bytes as it says; undefined when there are not enough. */
+  vector(size: 1 | 2): Reader | undefined {
+    const length = this.uint(size);
+    const at = this.#at;
+    return length !== undefined && this.skip(length) ? new Reader(this.#bytes, at, at + length) : undefined;
+  }
+
+  /** All that is left. */
+  text(): string {
+    return latin1Slice(this.#bytes, this.#at, this.#end);
   }
 }
 

@@ -172,6 +172,8 @@ export class TlsTerminator {
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
     sockets.setTickets(server, tickets);
+    // The stage that waits for the handshake has one.
+    sockets.noDeadline(server);
     if (identity.ocspStaple !== undefined) staple(server, identity.ocspStaple, identity.cert);
     server.on("secureConnection", (socket) => this.#secured(socket, carrierOf(socket)));
     server.on("tlsClientError", (error, socket) => this.#fail(carrierOf(socket), describe(error)));
