@@ -126,7 +126,11 @@ export function quoteIfNeeded(value: string): string {
 
 /** A JSON string literal without characters that could forge log lines or control a terminal; for both formats. */
 export function quote(value: string): string {
-  if (LITERAL.test(value)) return `"${value}"`;
+  return LITERAL.test(value) ? `"${value}"` : safeJson(value);
+}
+
+/** JSON without characters that could forge log lines or control a terminal. `value` has a form in JSON. */
+export function safeJson(value: unknown): string {
   return JSON.stringify(value).replace(UNSAFE, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 

@@ -38,6 +38,8 @@ export interface ServerStream extends BodySink {
  * connection and stream are one object; in HTTP/2 many streams refer to one connection.
  */
 export interface ClientConnection extends Addresses {
+  /** `<ip>:<port>` of the client. */
+  readonly name: string;
   readonly protocol: "http" | "https";
   /** Set when the client's TLS ends at the gateway. */
   readonly tls: TlsSession | undefined;

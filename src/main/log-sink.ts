@@ -45,15 +45,14 @@ export class LogSink {
     });
   }
 
-  /** Whole lines with their line breaks; bytes are UTF-8. */
+  /** Whole lines with their line breaks; bytes are UTF-8 and need be valid during the call only. */
   write(lines: string | Uint8Array): void {
-    const bytes =
-      typeof lines === "string" ? Buffer.from(lines) : Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength);
-    if (this.#stream === undefined) this.#writeToFile(bytes);
-    else this.#writeToStream(this.#stream, bytes);
+    if (this.#stream !== undefined) this.#writeToStream(this.#stream, lines);
+    else if (typeof lines === "string") this.#writeToFile(Buffer.from(lines));
+    else this.#writeToFile(Buffer.from(lines.buffer, lines.byteOffset, lines.byteLength));
   }
 
-  /** Counts lines that a worker dropped because its `LogWindow` was full. */
+  /** Counts lines that a worker dropped because its `LogRing` was full. */
   addDropped(lines: number): void {
     this.#lose("queue_full", lines);
   }
@@ -80,7 +79,9 @@ export class LogSink {
     clearTimeout(timer);
   }
 
-  #writeToStream(stream: NodeJS.WriteStream, bytes: Buffer): void {
+  #writeToStream(stream: NodeJS.WriteStream, lines: string | Uint8Array): void {
+    // A copy, because they wait for the reader.
+    const bytes = Buffer.from(lines);
     if (stream.writableLength > 0 && stream.writableLength + bytes.length > MAX_WAITING) this.#full = true;
     if (this.#full) {
       this.#lose("queue_full", linesIn(bytes));

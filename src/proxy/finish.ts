@@ -3,9 +3,8 @@
  * could not be read are accounted for here too.
  */
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
-import { formatHostPort } from "../base/listen-address.ts";
-import type { Addresses } from "../net/addresses.ts";
-import type { AccessRecord } from "../telemetry/access-log.ts";
+import type { ClientConnection } from "../http/stream.ts";
+import type { AccessRecord } from "../telemetry/access-record.ts";
 import { redactSearch } from "../trace/redaction.ts";
 import { severityOf } from "../trace/tracer.ts";
 import type { CompiledBind } from "./compiled.ts";
@@ -69,7 +68,7 @@ function factsOf(exchange: Exchange): AccessRecord {
     routeRule: selected.route?.rule,
     route: selected.route?.label,
     endpoint: call?.endpointName,
-    source: formatHostPort(downstream.connection.remoteAddress, downstream.connection.remotePort),
+    source: downstream.connection.name,
     method: request.method,
     host: selected.host,
     path: redactedTarget(exchange),
@@ -114,15 +113,14 @@ interface Refusal {
 
 /** Accounts for a request that never became an exchange: metrics, access log, and the trace of a waiting watcher. */
 export function recordRefused(
-  from: Addresses,
+  from: ClientConnection,
   { code, detail, received }: Refusal,
   { series }: Pick<CompiledBind, "series">,
   { metrics, accessLog, watchers }: Pick<Services, "metrics" | "accessLog" | "watchers">,
 ): void {
   const { status, message } = ERRORS[code];
   metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
-  const source = formatHostPort(from.remoteAddress, from.remotePort);
-  accessLog.info("refused", { "src.addr": source, "http.status": status, error: detail });
+  accessLog.info("refused", { "src.addr": from.name, "http.status": status, error: detail });
   const tracer = received && watchers.claimRefused(received, performance.now());
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;

@@ -1,4 +1,3 @@
-import { formatHostPort } from "../base/listen-address.ts";
 import { SensitiveNames } from "../base/sensitive-names.ts";
 import { type CelValue, toJson } from "../cel/index.ts";
 import { MessageCounter } from "../http/grpc-frames.ts";
@@ -69,7 +68,7 @@ export class RequestTrace extends PolicyEvents {
     // What a watcher has asked to be revealed is not for the log.
     if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange, true);
     // Without request ids, the client's address and port identify the request in the log.
-    const id = requestId ?? formatHostPort(downstream.connection.remoteAddress, downstream.connection.remotePort);
+    const id = requestId ?? downstream.connection.name;
     const log = traceLog.begin(id, startedAt);
     return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange, tracer !== undefined);
   }

@@ -1,6 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import type { SocketBudget } from "../net/acceptor.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
+import type { AccessLog } from "../telemetry/access-log.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../telemetry/metrics.ts";
 import type { EntrySink } from "../telemetry/otlp/messages.ts";
@@ -26,7 +27,7 @@ export interface Services {
   /** Of the data plane itself. */
   readonly log: Logger;
   /** Target `request`: one line for each request. */
-  readonly accessLog: Logger;
+  readonly accessLog: AccessLog;
   /** What goes to collectors. */
   readonly exports: EntrySink;
   /** Header names (lower-case) whose values traces hide. */

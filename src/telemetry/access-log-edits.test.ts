@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
+import { mostBytes, writeAccessLine } from "./access-line.ts";
 import { AccessLogEdits } from "./access-log-edits.ts";
 
 const RECORD = {
@@ -28,7 +29,12 @@ const VARIABLES = {
 
 test("without fields to change the line is the usual one", () => {
   const edits = new AccessLogEdits({ filter: "true" }, STANDARD_ENVIRONMENT);
-  assert.match(edits.format(RECORD, "text", VARIABLES), /^1970\S+\tinfo\trequest http\.method=GET http\.path="\/a b" /);
+  assert.equal(edits.changesFields, false);
+  for (const format of ["text", "json"] as const) {
+    const bytes = Buffer.alloc(mostBytes(RECORD));
+    const usual = bytes.toString("utf8", 0, writeAccessLine(RECORD, format, bytes, 0));
+    assert.equal(edits.format(RECORD, format, VARIABLES), usual);
+  }
 });
 
 test("fields are added, replaced and removed; one that fails is left out", () => {
@@ -45,9 +51,9 @@ test("fields are added, replaced and removed; one that fails is left out", () =>
     STANDARD_ENVIRONMENT,
   );
   const kept = new AccessLogEdits({ remove: ["error"] }, STANDARD_ENVIRONMENT).format(RECORD, "text", VARIABLES);
-  assert.match(kept, / protocol=http bytes\.received=3 bytes\.sent=4 duration=\d+ms$/);
+  assert.match(kept, / protocol=http bytes\.received=3 bytes\.sent=4 duration=\d+ms\n$/);
   const text =
-    '\tinfo\trequest http.path="/a b" protocol=http error="gone" bytes.received=3 bytes.sent=4 duration=long user="zoe smith" code=404';
+    '\tinfo\trequest http.path="/a b" protocol=http error="gone" bytes.received=3 bytes.sent=4 duration=long user="zoe smith" code=404\n';
   assert.equal(edits.format(RECORD, "text", VARIABLES).slice("1970-01-01T00:00:00.000Z".length), text);
   const json = JSON.parse(edits.format(RECORD, "json", VARIABLES)) as Record<string, unknown>;
   assert.deepEqual([json.user, json.code, json.duration, "http.method" in json], ["zoe smith", 404, "long", false]);
@@ -60,4 +66,13 @@ test("a filter decides; one that fails is false", () => {
     new AccessLogEdits({ filter: 'request.headers.none == ""' }, STANDARD_ENVIRONMENT).wants(VARIABLES),
     false,
   );
+});
+
+test("what clients send cannot drive a terminal from a line with changed fields", () => {
+  const edits = new AccessLogEdits({ remove: ["http.method"] }, STANDARD_ENVIRONMENT);
+  for (const format of ["text", "json"] as const) {
+    const line = edits.format({ ...RECORD, path: "a\u009b2Jb\u2028\n" }, format, VARIABLES);
+    assert.match(line, /a\\u009b2Jb\\u2028\\n/);
+    assert.doesNotMatch(line.slice(0, -1).replaceAll("\t", ""), /[\p{Cc}\u2028]/u);
+  }
 });

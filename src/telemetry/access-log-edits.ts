@@ -1,6 +1,8 @@
-import { quote, quoteIfNeeded } from "../base/log.ts";
+import { formatTimestamp } from "../base/dates.ts";
+import { type LogFormat, quote, quoteIfNeeded, safeJson } from "../base/log.ts";
 import { type Activation, type CelEnvironment, type Condition, type Expression, toJson } from "../cel/index.ts";
-import { type AccessLogFormat, type AccessRecord, durationText, formatAccessLog } from "./access-log.ts";
+import { durationText } from "./access-line.ts";
+import { type AccessRecord, recordFields } from "./access-record.ts";
 import type { LogFields } from "./settings.ts";
 
 /**
@@ -28,13 +30,18 @@ export class AccessLogEdits {
     return this.#filter === undefined || this.#filter.matches(variables, keep);
   }
 
-  /** The line without its newline. */
-  format(record: AccessRecord, format: AccessLogFormat, variables: Activation): string {
-    if (this.#add.length + this.#remove.length === 0) return formatAccessLog(record, format);
-    const fields = JSON.parse(formatAccessLog(record, "json")) as Record<string, unknown>;
-    if (format === "text") fields.duration = durationText(record);
+  /** Whether lines differ from those of `AccessLog`. */
+  get changesFields(): boolean {
+    return this.#add.length + this.#remove.length > 0;
+  }
+
+  /** The line of a record with its fields changed, and with its line break. */
+  format(record: AccessRecord, format: LogFormat, variables: Activation): string {
+    const fields: Record<string, unknown> = { level: "info", time: formatTimestamp(record.time), scope: "request" };
+    for (const [name, value] of Object.entries(recordFields(record))) if (value !== undefined) fields[name] = value;
+    if (format === "text") fields.duration = durationText(record.durationMs);
     this.edit(fields, variables);
-    return format === "json" ? JSON.stringify(fields) : textOf(fields);
+    return `${format === "json" ? safeJson(fields) : textOf(fields)}\n`;
   }
 
   /** Removes and adds fields, in place. */

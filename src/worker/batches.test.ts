@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ChunkBatches, LogBatch, LogWindow } from "./batches.ts";
+import { ChunkBatches, LogBatch } from "./batches.ts";
 
 test("lines wait for others, for a short time, and go together", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -39,23 +39,22 @@ test("lines of any length and script stay whole and in order", () => {
   assert.equal(Buffer.concat(sent).toString(), lines.join(""));
 });
 
-const LINE = Buffer.from(`${"x".repeat(64 * 1024 - 1)}\n`);
-
-test("lines over the limit are dropped and counted once; received lines make room again", () => {
-  const main = new LogWindow();
-  const worker = new LogWindow(main.memory);
-  let sent = 0;
-  while (sent < 1000 && worker.admit(LINE)) sent++;
-  assert.equal(sent, 64);
-  assert.equal(worker.admit(Buffer.from("a\nb\n")), false);
-  assert.equal(main.received(LINE), 3);
-  assert.equal(main.received(LINE), 0);
-  assert.equal(worker.admit(LINE), true);
-});
-
-test("a single batch is always sent, whatever its size", () => {
-  const window = new LogWindow();
-  assert.equal(window.admit(Buffer.alloc(8 * 1024 * 1024)), true);
+test("lines that are written in place stay between those that come as text, however long they may get", () => {
+  const sent: string[] = [];
+  const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
+  const write = (line: string, most: number): void => {
+    const bytes = batch.room(most);
+    batch.commit(batch.at + bytes.write(line, batch.at));
+  };
+  const rest = `${"y".repeat(250_000)}\n`;
+  batch.add("a\n");
+  write("b\n", 1000);
+  batch.add(rest);
+  write("c\n", 20_000);
+  write("d\n", 1_000_000);
+  batch.add("e\n");
+  batch.flush();
+  assert.equal(sent.join(""), `a\nb\n${rest}c\nd\ne\n`);
 });
 
 test("entries of one exporter wait for others, for a short time, and go together", (t) => {

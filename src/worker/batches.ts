@@ -1,8 +1,9 @@
 /**
  * Bulk data from a worker to the main thread: log lines, and spans and log records for exporters. A message per line would wake
  * both threads for every request, so entries are collected by time and size and sent together. A worker makes one `LogBatch`
- * and one `ChunkBatches`; the main thread holds the other side of each worker's `LogWindow`.
+ * and one `ChunkBatches`.
  */
+import type { LineBuffer } from "../telemetry/access-log.ts";
 import { type Chunk, type EntrySink, encodeChunk } from "../telemetry/otlp/messages.ts";
 
 /** Milliseconds that a line waits for others: short enough for someone who follows the log. */
@@ -16,29 +17,43 @@ const LOG_FLUSH_BYTES = 256 * 1024;
 const MAX_UTF8_BYTES_PER_CODE_UNIT = 3;
 
 /**
- * Collects log lines, so that a line costs a copy of its bytes and not a message between threads. It collects bytes, not
- * strings: V8 would flatten a long concatenated string once more before cloning it.
+ * Collects log lines, so that a line costs no message between threads. Lines of the access log are written into it byte by byte;
+ * others come as text.
  */
-export class LogBatch {
-  readonly #send: (lines: Uint8Array<ArrayBuffer>) => void;
-  readonly #bytes = Buffer.allocUnsafeSlow(LOG_FLUSH_BYTES);
-  #used = 0;
+export class LogBatch implements LineBuffer {
+  readonly #send: (lines: Uint8Array) => void;
+  readonly #lines = Buffer.allocUnsafeSlow(LOG_FLUSH_BYTES);
+  /** Of a line that may not fit into a batch. */
+  #long: Buffer | undefined;
   #timer: NodeJS.Timeout | undefined;
+  at = 0;
 
-  /** `send` gets a copy, whose buffer it may transfer. */
-  constructor(send: (lines: Uint8Array<ArrayBuffer>) => void) {
+  /** `send` gets whole lines, in bytes that are valid during the call only. */
+  constructor(send: (lines: Uint8Array) => void) {
     this.#send = send;
   }
 
-  /** Adds a line, which ends with its line break. A line that may not fit is sent by itself. */
+  /** Adds a line, which ends with its line break. */
   add(line: string): void {
-    const mostBytes = line.length * MAX_UTF8_BYTES_PER_CODE_UNIT;
-    if (this.#used + mostBytes > LOG_FLUSH_BYTES) this.flush();
-    if (mostBytes > LOG_FLUSH_BYTES) {
-      this.#send(new TextEncoder().encode(line));
+    const bytes = this.room(line.length * MAX_UTF8_BYTES_PER_CODE_UNIT);
+    this.commit(this.at + bytes.write(line, this.at));
+  }
+
+  room(most: number): Buffer {
+    if (this.at + most > LOG_FLUSH_BYTES) this.flush();
+    if (most <= LOG_FLUSH_BYTES) return this.#lines;
+    this.#long = Buffer.allocUnsafeSlow(most);
+    return this.#long;
+  }
+
+  commit(end: number): void {
+    if (this.#long !== undefined) {
+      const line = this.#long.subarray(0, end);
+      this.#long = undefined;
+      this.#send(line);
       return;
     }
-    this.#used += this.#bytes.write(line, this.#used);
+    this.at = end;
     this.#timer ??= setTimeout(() => this.flush(), LOG_FLUSH_MS);
   }
 
@@ -46,57 +61,10 @@ export class LogBatch {
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#used === 0) return;
-    const lines = new Uint8Array(this.#bytes.subarray(0, this.#used));
-    this.#used = 0;
+    if (this.at === 0) return;
+    const lines = this.#lines.subarray(0, this.at);
+    this.at = 0;
     this.#send(lines);
-  }
-}
-
-/** Bytes of log lines of one worker that may be in flight to the main thread. */
-const MAX_IN_FLIGHT = 4 * 1024 * 1024;
-
-const LINE_FEED = 0x0a;
-
-/** Cells of the shared memory: bytes in flight, and lines dropped since the main thread last read the number. */
-const IN_FLIGHT = 0;
-const DROPPED = 1;
-
-/**
- * Bounds the log lines of one worker that the main thread has not received yet. Message queues between threads have no limit
- * of their own: while the main thread is blocked, for example on a slow disk, they would grow until the process is killed.
- * Lines beyond the limit are dropped and counted. Both threads make a window over the same memory.
- */
-export class LogWindow {
-  readonly memory: SharedArrayBuffer;
-  readonly #cells: Int32Array;
-
-  constructor(memory = new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT)) {
-    this.memory = memory;
-    this.#cells = new Int32Array(memory);
-  }
-
-  // ── the worker's side ──
-
-  /** Whether `lines` may be sent; they count as in flight then, otherwise as dropped. One batch always may, whatever its size. */
-  admit(lines: Uint8Array): boolean {
-    const inFlight = Atomics.load(this.#cells, IN_FLIGHT);
-    if (inFlight === 0 || inFlight + lines.length <= MAX_IN_FLIGHT) {
-      Atomics.add(this.#cells, IN_FLIGHT, lines.length);
-      return true;
-    }
-    let count = 0;
-    for (const byte of lines) if (byte === LINE_FEED) count++;
-    Atomics.add(this.#cells, DROPPED, count);
-    return false;
-  }
-
-  // ── the main thread's side ──
-
-  /** Takes received `lines` out of the count. Returns how many lines were dropped since the last call. */
-  received(lines: Uint8Array): number {
-    Atomics.sub(this.#cells, IN_FLIGHT, lines.length);
-    return Atomics.exchange(this.#cells, DROPPED, 0);
   }
 }
 

@@ -4,11 +4,11 @@
  * agree on at request speed (armed watches, token buckets) is in shared memory instead, because a message waits until the
  * receiving thread's event loop is free.
  */
+import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { DrainStep } from "../proxy/ingress/drain.ts";
 import type { OverloadLimits } from "../proxy/overload/overload.ts";
-import type { AccessLogFormat } from "../telemetry/access-log.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
@@ -19,6 +19,7 @@ import type { BackendCalls, EndpointStats } from "../upstream/endpoints.ts";
 import type { Locality } from "../upstream/locality.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
+import type { RingPart } from "./log-ring.ts";
 import type { CpuProfile, HeapProfile } from "./profiles.ts";
 
 /** The first message to a worker: what is fixed for its life. It is not `workerData`, so a thread can start before it is known. */
@@ -27,8 +28,8 @@ export interface WorkerOptions {
   readonly index: number;
   /** Shared memory of the `TraceGate`. */
   readonly gate: SharedArrayBuffer;
-  /** Shared memory of the worker's own `LogWindow`. */
-  readonly logWindow: SharedArrayBuffer;
+  /** Shared memory of the worker's own `LogRing`. */
+  readonly logRing: SharedArrayBuffer;
   /** Shared memory of the `TokenBuckets`. */
   readonly buckets: SharedArrayBuffer;
   /** Shared memory of the `TicketSecrets`. */
@@ -49,7 +50,7 @@ export interface WorkerOptions {
   /** Where this gateway runs, for the choice of near endpoints. */
   readonly locality: Locality;
   readonly logFilter: string;
-  readonly logFormat: AccessLogFormat;
+  readonly logFormat: LogFormat;
   readonly reusePort: boolean;
   /** `config.metrics.fields.add`: label to CEL. */
   readonly metricLabels: Readonly<Record<string, string>>;
@@ -120,7 +121,7 @@ export type Notice =
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
   /** An active health check of this worker has changed the state of an endpoint. */
   | { readonly type: "health"; readonly notice: HealthNotice }
-  /** Log lines as UTF-8, each with its line break. */
-  | { readonly type: "log"; readonly lines: Uint8Array }
+  /** Log lines are in this part of the worker's `LogRing`. */
+  | { readonly type: "log"; readonly part: RingPart }
   /** Spans or log records for one exporter. */
   | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

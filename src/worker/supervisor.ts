@@ -41,7 +41,7 @@ const RESTART_PAUSE_MS = 1000;
 const REPORT_TIMEOUT_MS = 2000;
 
 /** Options that differ from worker to worker, or that the supervisor makes. */
-type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "adminPorts" | "logWindow";
+type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "adminPorts" | "logRing";
 
 /** What is fixed for the life of the process. */
 export interface SupervisorSettings {

@@ -2,7 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoint.ts";
-import { LogWindow } from "./batches.ts";
+import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 
 /** A command failed in the worker, or the worker ended before it replied. */
@@ -29,7 +29,10 @@ export interface WorkerEvents {
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   /** An active health check of the worker has changed the state of an endpoint. */
   onHealth(handle: WorkerHandle, notice: HealthNotice): void;
-  /** Log lines as UTF-8, each with its line break. `dropped`: lines that the `LogWindow` had no room for since the last call. */
+  /**
+   * Log lines as UTF-8, each with its line break, valid during the call only. `dropped`: lines that the `LogRing` had no room for
+   * since the last call.
+   */
   onLog(lines: Uint8Array, dropped: number): void;
   /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
@@ -47,7 +50,7 @@ export class WorkerHandle {
   /** The thread's counters, in shared memory that outlives it. */
   readonly counters = new CounterMemory();
   readonly #worker: Worker;
-  readonly #logWindow = new LogWindow();
+  readonly #logRing = new LogRing();
   readonly #pending = new Map<number, PendingCall>();
   #calls = 0;
   #stopped = false;
@@ -57,11 +60,11 @@ export class WorkerHandle {
   #ended: Error | undefined;
 
   /** `thread` is a new thread; it starts work with the options, its first message. */
-  constructor(thread: Worker, options: Omit<WorkerOptions, "logWindow">, events: WorkerEvents) {
+  constructor(thread: Worker, options: Omit<WorkerOptions, "logRing">, events: WorkerEvents) {
     this.index = options.index;
     this.name = `worker-${options.index}`;
     this.#worker = thread;
-    thread.postMessage({ ...options, logWindow: this.#logWindow.memory } satisfies WorkerOptions);
+    thread.postMessage({ ...options, logRing: this.#logRing.memory } satisfies WorkerOptions);
     this.#worker.on("message", (notice: Notice) => this.#receive(notice, events));
     this.#worker.on("error", (error) => {
       this.#failure = error;
@@ -132,7 +135,8 @@ export class WorkerHandle {
         events.onHealth(this, notice.notice);
         return;
       case "log":
-        events.onLog(notice.lines, this.#logWindow.received(notice.lines));
+        events.onLog(this.#logRing.read(notice.part), this.#logRing.takeDropped());
+        this.#logRing.free(notice.part);
         return;
       case "export":
         events.onExport(notice.exporter, notice.chunk);

@@ -20,6 +20,7 @@ import { Overload, type OverloadSystem, SAMPLE_MS } from "../proxy/overload/over
 import type { Services } from "../proxy/services.ts";
 import { TraceLog } from "../proxy/trace-log.ts";
 import { Watchers } from "../proxy/watchers.ts";
+import { AccessLog } from "../telemetry/access-log.ts";
 import { CustomLabels } from "../telemetry/custom-labels.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
@@ -33,7 +34,8 @@ import { Endpoints } from "../upstream/endpoints.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
-import { ChunkBatches, LogBatch, LogWindow } from "./batches.ts";
+import { ChunkBatches, LogBatch } from "./batches.ts";
+import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
@@ -66,10 +68,10 @@ Object.defineProperty(globalThis, "performance", { value: performance, writable:
 function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): void {
   // ── what the data plane sends to the main thread ──
   const notify = (notice: Notice): void => port.postMessage(notice);
-  const window = new LogWindow(options.logWindow);
+  const ring = new LogRing(options.logRing);
   const batch = new LogBatch((lines) => {
-    // The buffer is transferred, not copied.
-    if (window.admit(lines)) port.postMessage({ type: "log", lines } satisfies Notice, [lines.buffer]);
+    const part = ring.put(lines);
+    if (part !== undefined) notify({ type: "log", part });
   });
   const output = new LogOutput(parseLogFilter(options.logFilter), options.logFormat, (line) => batch.add(line));
   const chunks = new ChunkBatches((exporter, chunk) => notify({ type: "export", exporter, chunk }));
@@ -120,7 +122,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     watchers,
     traceLog: new TraceLog(output),
     log,
-    accessLog: output.logger("request"),
+    accessLog: new AccessLog(output, batch),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {

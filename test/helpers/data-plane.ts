@@ -14,6 +14,7 @@ import { Overload, type OverloadLimits, type OverloadSystem } from "../../src/pr
 import type { Services } from "../../src/proxy/services.ts";
 import { TraceLog } from "../../src/proxy/trace-log.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
+import { AccessLog } from "../../src/telemetry/access-log.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { TicketSecrets } from "../../src/tls/ticket-keys.ts";
 import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
@@ -30,6 +31,7 @@ import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
 import type { Target } from "../../src/upstream/target.ts";
+import { LineList } from "./line-list.ts";
 
 /** The limits of a bind as the configuration fills them in. */
 const FRONTEND: Frontend = {
@@ -128,7 +130,7 @@ export class TestPlane {
       watchers: this.#watchers,
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
-      accessLog: output.logger("request"),
+      accessLog: new AccessLog(output, new LineList(this.lines)),
       exports: { add: (_exporter, entry) => this.exported.push(entry) },
       sensitive: sensitiveHeaders([]),
       policies: {

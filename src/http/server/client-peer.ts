@@ -1,3 +1,4 @@
+import { formatHostPort } from "../../base/listen-address.ts";
 import type { Rostered } from "../../base/roster.ts";
 import { Peer } from "../../net/addresses.ts";
 import type { TlsSession, Transport } from "../../net/transport.ts";
@@ -12,6 +13,7 @@ export class ClientPeer extends Peer implements ClientConnection, Rostered {
   readonly metadata: NetworkMetadata | undefined;
   madeFields: MadeFields | undefined;
   readonly #transport: Transport;
+  #name: string | undefined;
 
   /** `metadata`: what the network authorization has returned about the connection. */
   constructor(transport: Transport, metadata: NetworkMetadata | undefined) {
@@ -20,6 +22,11 @@ export class ClientPeer extends Peer implements ClientConnection, Rostered {
     this.protocol = transport.tls === undefined ? "http" : "https";
     this.tls = transport.tls;
     this.metadata = metadata;
+  }
+
+  get name(): string {
+    this.#name ??= formatHostPort(this.remoteAddress, this.remotePort);
+    return this.#name;
   }
 
   get bytesReceived(): number {

@@ -2,7 +2,6 @@ import { isIP } from "node:net";
 import { Duplex } from "node:stream";
 import { httpDate } from "../../base/dates.ts";
 import { ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
-import { formatHostPort } from "../../base/listen-address.ts";
 import type { Activation } from "../../cel/index.ts";
 import { type HttpRequest, hostOf } from "../../http/message.ts";
 import { type Downstream, type ServerStream, TUNNEL } from "../../http/stream.ts";
@@ -159,7 +158,7 @@ export class Tunnel implements ServerStream {
     logAccess(
       {
         time: Date.now(),
-        source: formatHostPort(this.#downstream.connection.remoteAddress, this.#downstream.connection.remotePort),
+        source: this.#downstream.connection.name,
         method: this.#request.method,
         host: this.#request.authority,
         version: this.#request.version,

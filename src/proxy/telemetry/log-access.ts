@@ -1,7 +1,7 @@
-import type { Logger } from "../../base/log.ts";
 import type { Activation } from "../../cel/index.ts";
-import { type AccessRecord, formatAccessLog } from "../../telemetry/access-log.ts";
+import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
+import type { AccessRecord } from "../../telemetry/access-record.ts";
 import type { LogExport } from "./log-export.ts";
 
 /** What a configuration says about its access log. */
@@ -19,22 +19,18 @@ interface Subject {
 }
 
 /** Whether anybody wants to know what a request or a connection was: a record costs something. */
-export function isLogged({ logExport }: AccessLogRules, log: Logger): boolean {
+export function isLogged({ logExport }: AccessLogRules, log: AccessLog): boolean {
   return logExport !== undefined || log.enabled("info");
 }
 
 /** Writes the line of a request or a connection that is over, and the record for the collector. */
-export function logAccess(record: AccessRecord, rules: AccessLogRules, log: Logger, subject: Subject): void {
+export function logAccess(record: AccessRecord, rules: AccessLogRules, log: AccessLog, subject: Subject): void {
   if (log.enabled("info")) writeLine(record, rules.accessLog, log, subject);
   rules.logExport?.add(record, subject.variables);
 }
 
-function writeLine(
-  record: AccessRecord,
-  edits: AccessLogEdits | undefined,
-  { output }: Logger,
-  subject: Subject,
-): void {
-  if (edits === undefined) output.write(`${formatAccessLog(record, output.format)}\n`);
-  else if (edits.wants(subject.variables)) output.write(`${edits.format(record, output.format, subject.variables)}\n`);
+function writeLine(record: AccessRecord, edits: AccessLogEdits | undefined, log: AccessLog, subject: Subject): void {
+  if (edits !== undefined && !edits.wants(subject.variables)) return;
+  if (edits?.changesFields) log.output.write(edits.format(record, log.output.format, subject.variables));
+  else log.write(record);
 }

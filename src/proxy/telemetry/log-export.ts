@@ -1,7 +1,7 @@
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import type { AccessLog } from "../../ir/ir.ts";
-import { type AccessRecord, recordFields } from "../../telemetry/access-log.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
+import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
 import { encodeLogRecord } from "../../telemetry/otlp/entries.ts";
 import { type EntrySink, exporterKey } from "../../telemetry/otlp/messages.ts";
 

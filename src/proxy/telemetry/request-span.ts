@@ -4,8 +4,8 @@ import { latin1 } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message.ts";
 import type { PathMatch } from "../../ir/ir.ts";
 import type { OutboundScope, OutboundTrace } from "../../policies/types.ts";
-import { type AccessRecord, recordFields } from "../../telemetry/access-log.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
+import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
 import { type Attributes, encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
 
