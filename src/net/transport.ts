@@ -277,6 +277,14 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     if (!this.#outlivesFailure || !this.outlivesWriteFailure(error)) this.#socket.destroy(error);
   }
 
+  /** Calls `then` when the system has taken all that is written, which it has not yet; not if the connection ends before. */
+  whenTaken(then: () => void): void {
+    const socket = this.#socket;
+    socket.write(NOTHING, () => {
+      if (!socket.destroyed) then();
+    });
+  }
+
   /** Bytes that were written but that the system has not taken yet. */
   get backlog(): number {
     return this.#socket.writableLength + (this.#writer?.pending ?? 0);
@@ -360,11 +368,10 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
 
   #awaitDrain(): void {
     if (this.#drainAwaited) return;
-    const socket = this.#socket;
     this.#drainAwaited = true;
-    socket.write(NOTHING, () => {
+    this.whenTaken(() => {
       this.#drainAwaited = false;
-      if (!socket.destroyed) this.#call((handler) => handler.onDrain());
+      this.#call((handler) => handler.onDrain());
     });
   }
 

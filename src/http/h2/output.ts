@@ -24,7 +24,7 @@ function flushAll(): void {
   scheduled = false;
   const outputs = gathered;
   gathered = [];
-  for (const output of outputs) output.flush();
+  for (const output of outputs) output.endTurn();
 }
 
 /**
@@ -37,6 +37,8 @@ export class FrameOutput {
   #chunk: Chunk | undefined;
   #at = 0;
   #listed = false;
+  /** What is gathered leaves when the system has taken what was written before. */
+  #waits = false;
   /** Where the last frame begins that can still take END_STREAM, and its stream; 0 = none. */
   #lastFrame = 0;
   #lastStream = 0;
@@ -93,9 +95,25 @@ export class FrameOutput {
     return true;
   }
 
+  /**
+   * Writes what was gathered, unless what was written before still waits: then it would only wait behind that, a buffer for each
+   * turn. A peer that reads nothing and makes us send a few bytes again and again would fill the memory with buffers
+   * that are almost empty.
+   */
+  endTurn(): void {
+    this.#listed = false;
+    if (this.#at === 0 || this.#transport.backlog === 0) this.flush();
+    else if (!this.#waits) {
+      this.#waits = true;
+      this.#transport.whenTaken(() => {
+        this.#waits = false;
+        this.flush();
+      });
+    }
+  }
+
   /** Writes what was gathered. */
   flush(): void {
-    this.#listed = false;
     const chunk = this.#chunk;
     if (chunk === undefined) return;
     const length = this.#at;
