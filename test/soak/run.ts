@@ -16,11 +16,13 @@ import { TestCa } from "../helpers/certificates.ts";
 import { TestGateway } from "../helpers/gateway.ts";
 import { type Backends, startBackends } from "./backends.ts";
 import { grpc, http1, http2, type Ports, type Soak, slowReader, slowSender, tcp, webSocket } from "./clients.ts";
-import { Tally } from "./tally.ts";
+import { type Failure, Tally } from "./tally.ts";
 
 const WORKERS = 2;
 const RELOAD_MS = 5000;
 const SAMPLE_MS = 1000;
+/** Lines of the log, those of requests too: of the last half minute, as long as any attempt may take. */
+const LINES_KEPT = 30_000;
 /** Share of the time after which the process is replaced again and again. Until then its memory is measured. */
 const REPLACING_FROM = 0.8;
 
@@ -48,7 +50,9 @@ let generation = 0;
 let ports = await choosePorts();
 let gateway = await TestGateway.start(configuration(ports), launch);
 
-const tally = new Tally();
+/** The process that the current one has replaced. */
+let replaced: TestGateway | undefined;
+const tally = new Tally(explain);
 let over = false;
 const soak: Soak = { ports: () => ports, tally, over: () => over };
 const memory: { readonly minute: number; readonly mib: number }[] = [];
@@ -96,6 +100,7 @@ async function disturb(): Promise<void> {
     } else {
       if ((await gateway.reconfigure(configuration(ports))) !== "applied") throw new Error("a reload was refused");
       events.reloads++;
+      tally.event(`reload ${events.reloads} has been applied`);
     }
   }
 }
@@ -131,12 +136,28 @@ async function choosePorts(): Promise<AllPorts> {
 /** Starts another process, to which clients turn as a load balancer would, and ends the first. */
 async function replace(): Promise<void> {
   const old = gateway;
+  replaced = old;
   const next = await choosePorts();
   gateway = await TestGateway.start(configuration(next), launch);
   ports = next;
+  tally.event("clients turn to another process, and the first gets SIGTERM");
   const code = await stop(old);
   if (code !== 0) throw new Error(`the gateway ended with ${code}: ${old.stderr}`);
   events.replacements++;
+  tally.event("the first process has ended");
+}
+
+/** The request's own lines, and whatever went wrong meanwhile. */
+function explain({ id, from, to }: Failure): string[] {
+  const lines = [...(replaced?.lines ?? []), ...gateway.lines];
+  return lines
+    .filter((line) => {
+      const time = Date.parse(String(line.time));
+      const wrong = line.level === "warn" || line.level === "error" || line.error !== undefined;
+      return Object.values(line).includes(id) || (wrong && time >= from && time <= to);
+    })
+    .slice(-20)
+    .map((line) => JSON.stringify(line));
 }
 
 async function stop(process: TestGateway): Promise<number | null> {
@@ -150,8 +171,8 @@ async function sample(): Promise<void> {
   let minute = 0;
   while (elapsed() < totalMs) {
     await delay(SAMPLE_MS);
-    // Log lines are not needed any more.
-    gateway.lines.splice(0, Math.max(0, gateway.lines.length - 1000));
+    // Older log lines explain no failure any more.
+    gateway.lines.splice(0, Math.max(0, gateway.lines.length - LINES_KEPT));
     if (elapsed() < totalMs * REPLACING_FROM)
       memory.push({ minute: elapsed() / 60_000, mib: residentMiB(gateway.process.pid ?? 0) });
     if (elapsed() < (minute + 1) * 60_000) continue;
@@ -171,7 +192,7 @@ function configuration({ http, https, tcp, extra }: AllPorts): object {
   const routes = routesTo(backends);
   const more = { port: extra, listeners: [{ protocol: "HTTP", routes }] };
   return {
-    config: { workerThreads: WORKERS, logging: { level: "info,request=off" } },
+    config: { workerThreads: WORKERS, logging: { level: "info" } },
     binds: [
       { port: http, listeners: [{ protocol: "HTTP", routes }] },
       { port: https, listeners: [{ protocol: "HTTPS", tls: { cert, key }, routes }] },
