@@ -2,12 +2,15 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { createServer, Socket, type SocketConstructorOpts } from "node:net";
+import { PassThrough } from "node:stream";
 import { suite, test } from "node:test";
 import { createServer as createTlsServer } from "node:tls";
+import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { appRoot } from "../base/app-root.ts";
 import { Acceptor, SocketBudget } from "./acceptor.ts";
 import {
+  bodyEncoder,
   DOCUMENTED,
   describeMissing,
   latin1Slice,
@@ -48,6 +51,27 @@ suite("the self-check", () => {
     const none = probe(bare, class {} as typeof Socket);
     assert.equal(describeMissing(none).length, 6);
   });
+});
+
+test("encoders that lack what is needed, or fail, leave bodies to documented functions", () => {
+  const end = { flush: constants.Z_FINISH, reset: true };
+  assert.equal(bodyEncoder(new PassThrough(), end, 100), undefined);
+  for (const [stream, options, decode] of [
+    [createGzip(), end, gunzipSync],
+    [createZstdCompress(), { flush: constants.ZSTD_e_end, reset: false }, zstdDecompressSync],
+  ] as const) {
+    const encode = bodyEncoder(stream, options, 100);
+    assert.equal(encode?.(Buffer.alloc(101)), undefined);
+    for (const text of ["hello", "hello again"]) assert.equal(String(decode(encode?.(Buffer.from(text)) ?? "")), text);
+    stream.destroy();
+    assert.equal(encode?.(Buffer.from("hello")), undefined);
+  }
+  // Without a reset it has ended.
+  const once = bodyEncoder(createGzip(), { flush: constants.Z_FINISH, reset: false }, 100);
+  assert.deepEqual(
+    ["a", "b", "c"].map((text) => once?.(Buffer.from(text)) === undefined),
+    [false, true, true],
+  );
 });
 
 test("text and bytes are the same with documented API", () => {
