@@ -1,9 +1,7 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { BusyBackend } from "../../helpers/busy-backend.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
@@ -29,25 +27,14 @@ interface Tally {
 }
 
 suite("HTTP/2 under load", () => {
-  let backend: Server;
-  let address: string;
+  let backend: BusyBackend;
 
   before(async () => {
-    backend = createServer((incoming, answer) => {
-      incoming.resume();
-      // Some answers take a while, so that requests are under way at any moment.
-      setTimeout(() => answer.end("complete"), Math.random() * 10);
-    });
-    backend.keepAliveTimeout = 0;
-    await once(backend.listen(0, "127.0.0.1"), "listening");
-    address = `127.0.0.1:${(backend.address() as AddressInfo).port}`;
+    backend = await BusyBackend.start();
   });
-  after(() => {
-    backend.closeAllConnections();
-    backend.close();
-  });
+  after(() => backend[Symbol.dispose]());
 
-  const routes = () => [{ backends: [{ host: address, policies: { http: { version: "HTTP/1.1" } } }] }];
+  const routes = () => [{ backends: [{ host: backend.address, policies: { http: { version: "HTTP/1.1" } } }] }];
   const settings = { config: { workerThreads: 2 } };
 
   test("a shutdown loses no request", async () => {

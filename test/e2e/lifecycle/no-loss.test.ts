@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { Agent, createServer, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { Agent, request } from "node:http";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { BusyBackend } from "../../helpers/busy-backend.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
 import { admin } from "../trace/support.ts";
 
@@ -25,23 +24,12 @@ interface Tally {
 }
 
 suite("a shutdown under load, with the default settings", () => {
-  let backend: Server;
-  let address: string;
+  let backend: BusyBackend;
 
   before(async () => {
-    backend = createServer((incoming, answer) => {
-      incoming.resume();
-      // Some answers take a while, so that requests are under way at any moment.
-      setTimeout(() => answer.end("complete"), Math.random() * 10);
-    });
-    backend.keepAliveTimeout = 0;
-    await once(backend.listen(0, "127.0.0.1"), "listening");
-    address = `127.0.0.1:${(backend.address() as AddressInfo).port}`;
+    backend = await BusyBackend.start();
   });
-  after(() => {
-    backend.closeAllConnections();
-    backend.close();
-  });
+  after(() => backend[Symbol.dispose]());
 
   for (const [name, rounds, begin] of [
     ["SIGTERM", 4, async (gateway: TestGateway) => void gateway.process.kill("SIGTERM")],
@@ -49,7 +37,7 @@ suite("a shutdown under load, with the default settings", () => {
   ] as const)
     for (let round = 1; round <= rounds; round++)
       test(`${name} loses no request, round ${round}`, async () => {
-        await using gateway = await TestGateway.start({ ...proxyTo(address), config: { workerThreads: 2 } });
+        await using gateway = await TestGateway.start({ ...proxyTo(backend.address), config: { workerThreads: 2 } });
         const port = gateway.port();
         const tally: Tally = { answered: 0, refused: 0, lost: [] };
         const clients: Promise<void>[] = [];
