@@ -5,7 +5,7 @@ import type { BrotliCompress, Gzip, ZstdCompress } from "node:zlib";
 import { GatewayError } from "../../base/errors.ts";
 import { nodeZlib } from "../../base/lazy-node.ts";
 import type { HeaderList } from "../../http/message.ts";
-import { bodyEncoder } from "../../net/node-internals.ts";
+import { bodyEncoder } from "../../net/node-internals-zlib.ts";
 import type { BodySink, BodyStage } from "../types.ts";
 import type { ContentCoding } from "./schema.ts";
 
