@@ -39,9 +39,12 @@ interface Count {
   usedAt: number;
 }
 
+const FLOODS = Object.keys(BUDGETS) as readonly Flood[];
+
 /** Counts one connection's frames against the budgets. */
 export class FloodGuard {
-  readonly #counts = new Map<Flood, Count>();
+  /** Absent while nothing is counted, as on an idle connection. */
+  #counts: { [kind in Flood]?: Count | undefined } | undefined;
   #sweptAt: number;
 
   /** `now`, here and below: `performance.now()` ms. */
@@ -55,11 +58,9 @@ export class FloodGuard {
    */
   count(kind: Flood, used: number): string | undefined {
     const budget: Budget = BUDGETS[kind];
-    let count = this.#counts.get(kind);
-    if (count === undefined) {
-      count = { frames: 0, usedAt: used };
-      this.#counts.set(kind, count);
-    }
+    this.#counts ??= {};
+    this.#counts[kind] ??= { frames: 0, usedAt: used };
+    const count = this.#counts[kind];
     if (++count.frames <= budget.burst) return undefined;
     count.frames = Math.max(0, count.frames - (used - count.usedAt) * budget.perUse);
     count.usedAt = used;
@@ -70,9 +71,16 @@ export class FloodGuard {
   sweep(now: number): void {
     const seconds = (now - this.#sweptAt) / 1000;
     this.#sweptAt = now;
-    for (const [kind, count] of this.#counts) {
+    const counts = this.#counts;
+    if (counts === undefined) return;
+    let open = false;
+    for (const kind of FLOODS) {
+      const count = counts[kind];
+      if (count === undefined) continue;
       count.frames -= BUDGETS[kind].perSecond * seconds;
-      if (count.frames <= 0) this.#counts.delete(kind);
+      if (count.frames > 0) open = true;
+      else counts[kind] = undefined;
     }
+    if (!open) this.#counts = undefined;
   }
 }
