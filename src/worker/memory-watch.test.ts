@@ -41,10 +41,10 @@ test("pressure begins when the share is in use, and ends below 95 % of it", () =
 
 test("memory that was freed but stays resident is no pressure", () => {
   const process = new TestProcess();
-  assert.equal(process.sample(950, [180, 179]), false);
-  assert.equal(process.sample(950, [180, 180]), true);
-  assert.equal(process.sample(950, [180, 90]), true);
-  assert.equal(process.sample(950, [180, 89]), false);
+  assert.equal(process.sample(950, [90, 89]), false);
+  assert.equal(process.sample(950, [90, 90]), true);
+  assert.equal(process.sample(950, [90, 45]), true);
+  assert.equal(process.sample(950, [90, 44]), false);
 });
 
 test("where the process at rest takes most of the limit, little of the workers' own counts as much; and the log says it", () => {
@@ -61,7 +61,7 @@ test("near the limit, workers are frugal, unless it is freed memory that makes i
   assert.equal(process.pressure.near, false);
   process.sample(810, [300, 300]);
   assert.equal(process.pressure.near, true);
-  process.sample(810, [130, 130]);
+  process.sample(810, [60, 60]);
   assert.equal(process.pressure.near, false);
 });
 

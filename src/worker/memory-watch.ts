@@ -16,10 +16,11 @@ const RELIEVED = 0.95;
 /**
  * Pressure begins only while workers hold this share of what they can: the limit without what the process needs otherwise. It ends
  * when they hold less. Memory that was freed may stay resident, where the allocator keeps it for the next use: turning work
- * away would not bring it back, and would never end.
+ * away would not bring it back, and would never end. Of what slow clients inside TLS take, a third is seen as held: the rest is
+ * OpenSSL's and libuv's.
  */
-const HELD = 0.4;
-const RELEASED = 0.3;
+const HELD = 0.2;
+const RELEASED = 0.15;
 
 /** All in bytes. */
 export interface MemoryLimit {
