@@ -1,4 +1,5 @@
 import { truncateSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { median, pairedRatio } from "../lib/stats.ts";
 import { number } from "../lib/table.ts";
@@ -14,7 +15,8 @@ export const log: Row = {
   async run(bench) {
     const origin = await startOrigin(bench);
     const options = { ...onOneCore(bench), routes: oneRoute(origin.port) };
-    const logFile = join(bench.folder, "access.log");
+    // Not beside the configuration: each write would wake the gateway, which watches that folder.
+    const logFile = join(await mkdtemp(join(bench.folder, "log-")), "access.log");
     const logging = await startTracegate(bench, { ...options, accessLog: true, logFile });
     const silent = await startTracegate(bench, options);
     // Emptied before each round, so that the disk does not fill up; the file is open for appending.

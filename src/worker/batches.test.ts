@@ -20,14 +20,14 @@ test("many lines go at once, and what a flush has sent is not sent again", (t) =
   const sent: string[] = [];
   const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
   const line = `${"x".repeat(1023)}\n`;
-  for (let i = 0; i < 257; i++) batch.add(line);
+  for (let i = 0; i < 1025; i++) batch.add(line);
   assert.equal(sent.length, 1);
   batch.add("last\n");
   batch.flush();
   batch.flush();
   t.mock.timers.tick(1000);
   assert.equal(sent.length, 2);
-  assert.equal(sent.join(""), `${line.repeat(257)}last\n`);
+  assert.equal(sent.join(""), `${line.repeat(1025)}last\n`);
 });
 
 test("lines of any length and script stay whole and in order", () => {
