@@ -26,6 +26,8 @@ export class TestGateway {
   readonly process: ChildProcess;
   readonly lines: LogLine[] = [];
   stderr = "";
+  /** Lines of output that came first and are no longer in `lines`. */
+  #forgotten = 0;
   readonly #wakers = new Set<() => void>();
 
   private constructor(folder: string, file: string, child: ChildProcess) {
@@ -119,16 +121,21 @@ export class TestGateway {
     }
   }
 
+  /** Forgets all but the last `count` lines of output, for long runs. */
+  keepLines(count: number): void {
+    this.#forgotten += this.lines.splice(0, Math.max(0, this.lines.length - count)).length;
+  }
+
   /** Replaces the configuration file and waits until the gateway has taken or refused it. */
   async reconfigure(config: object | string): Promise<"applied" | "refused"> {
-    const before = this.lines.length;
+    const before = this.#forgotten + this.lines.length;
     // Replaced at once: the gateway must not see half of it.
     const written = `${this.file}.new`;
     await writeFile(written, typeof config === "string" ? config : stringify(withPorts(config)));
     await rename(written, this.file);
     const outcome = (): LogLine | undefined =>
       this.lines
-        .slice(before)
+        .slice(Math.max(0, before - this.#forgotten))
         .find(
           (line) => line.message === "configuration reloaded" || String(line.message).startsWith("Failed to reload"),
         );

@@ -172,7 +172,7 @@ async function sample(): Promise<void> {
   while (elapsed() < totalMs) {
     await delay(SAMPLE_MS);
     // Older log lines explain no failure any more.
-    gateway.lines.splice(0, Math.max(0, gateway.lines.length - LINES_KEPT));
+    gateway.keepLines(LINES_KEPT);
     if (elapsed() < totalMs * REPLACING_FROM)
       memory.push({ minute: elapsed() / 60_000, mib: residentMiB(gateway.process.pid ?? 0) });
     if (elapsed() < (minute + 1) * 60_000) continue;
