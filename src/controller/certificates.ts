@@ -23,7 +23,7 @@ export interface CertificatesOptions {
 
 /**
  * A sink of Secrets. A certificate that does not match its key, cannot be read or has expired does not replace one that could be
- * used, as with files. A Secret that is deleted ends the use of both: whoever deletes it may want that.
+ * used, as with files. Deleting the Secret ends the use of both: that may be its purpose.
  */
 export class Certificates implements Sink {
   readonly #options: CertificatesOptions;

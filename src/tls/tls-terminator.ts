@@ -195,7 +195,7 @@ export class TlsTerminator {
     return this.#pending.items().find((each) => identify(each.carrier) === key)?.carrier;
   }
 
-  /** Ends the wait for the handshake of `carrier`; undefined when there is none. */
+  /** Ends the wait for the handshake of `carrier`; undefined: nothing waits. */
   #take(carrier: Carrier | undefined): Pending | undefined {
     const pending = carrier?.[HANDSHAKE];
     if (carrier === undefined || pending === undefined) return undefined;

@@ -1,7 +1,7 @@
 /** Fields whose values the next hop must not put into a table either (RFC 7541 6.2.3, 7.1.3). */
 import type { HeaderList } from "../../message.ts";
 
-/** Never indexed, whoever sends them: the size of later blocks would confirm a guess of the value. */
+/** Never indexed in any direction: the size of later blocks would confirm a guess of the value. */
 export const SECRET_NAMES: ReadonlySet<string> = new Set([
   "authorization",
   "cookie2",
