@@ -31,22 +31,14 @@ import type { PoolSettings } from "../../src/upstream/pool.ts";
 import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
 import type { Target } from "../../src/upstream/target.ts";
+import { FRONTEND } from "./frontend.ts";
 import { LineList } from "./line-list.ts";
 
 /** The limits of a bind as the configuration fills them in. */
-const FRONTEND: Frontend = {
+const FILLED_IN: Frontend = {
+  ...FRONTEND,
   maxBufferSize: 2 * 1024 * 1024,
-  maxHeadSize: 60 * 1024,
-  maxHeaders: 100,
-  maxTargetSize: 8192,
-  maxRequestBodySize: 0,
-  idleTimeout: 600_000,
-  headerReadTimeout: 60_000,
-  streamIdleTimeout: 300_000,
-  minBodyRate: 240,
   maxConnections: 50_000,
-  maxConnectionDuration: 0,
-  headerCase: "lowercase",
   keepalives: { enabled: true, time: 180_000 },
   // Off, unlike the default, so that tests compare whole heads with what they have sent.
   forwarded: { mode: "off", trustedProxies: [] },
@@ -228,7 +220,7 @@ export class TestPlane {
       protocol: "http",
       tunnelProtocol: "direct",
       mode: "standard",
-      frontend: { ...FRONTEND, ...this.#options.frontend },
+      frontend: { ...FILLED_IN, ...this.#options.frontend },
       listeners: [
         {
           key: LISTENER,

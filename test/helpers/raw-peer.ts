@@ -189,9 +189,9 @@ export class RawUpstream {
   }
 
   /** Answers every request with what `answer` gives: a whole response as text. */
-  static answering(answer: (request: RawMessage) => string, path?: string): Promise<RawUpstream> {
+  static answering(answer: (request: RawMessage) => string | Promise<string>, path?: string): Promise<RawUpstream> {
     return RawUpstream.listen(async (peer) => {
-      for (;;) peer.send(answer(await peer.message()));
+      for (;;) peer.send(await answer(await peer.message()));
     }, path);
   }
 

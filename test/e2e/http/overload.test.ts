@@ -20,12 +20,9 @@ const limits = { maxLag: 0, heapShare: 0.8 };
 
 test("a full heap: requests get 503 with Retry-After, connections are closed, work in progress goes on", async () => {
   const finish = Promise.withResolvers<void>();
-  await using upstream = await RawUpstream.listen(async (peer) => {
-    for (;;) {
-      const { start } = await peer.message();
-      if (start.includes("/long")) await finish.promise;
-      peer.send(reply("answered"));
-    }
+  await using upstream = await RawUpstream.answering(async ({ start }) => {
+    if (start.includes("/long")) await finish.promise;
+    return reply("answered");
   });
   const thread = new Heap();
   await using plane = await TestPlane.start(upstream.port, { overload: { limits, thread } });

@@ -80,12 +80,9 @@ test("a backend that hangs under load does not cost the worker its heap: it surv
 
 test("with a late event loop, a share of the requests is turned away until it is in time again; others are finished", async () => {
   const finish = Promise.withResolvers<void>();
-  await using upstream = await RawUpstream.listen(async (peer) => {
-    for (;;) {
-      const { start } = await peer.message();
-      if (start.includes("/long")) await finish.promise;
-      peer.send(reply("answered"));
-    }
+  await using upstream = await RawUpstream.answering(async ({ start }) => {
+    if (start.includes("/long")) await finish.promise;
+    return reply("answered");
   });
   const settings = { workerThreads: 1, overload: { maxEventLoopLag: "10ms" } };
   const helper = pathToFileURL(`${appRoot}test/helpers/blocked-worker.ts`).href;
