@@ -83,6 +83,7 @@ export class StreamTable {
   ignores(id: number): boolean {
     return this.isLate(id) || this.#resets?.has(id) === true;
   }
+
   /**
    * The peer never heard of the streams whose heads were written at `writes` of the writer, as they have not left: they can be
    * opened elsewhere. Returns whether there are any.
