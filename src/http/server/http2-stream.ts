@@ -81,8 +81,8 @@ export class RequestStream extends Http2Stream implements Downstream {
   #left = UNKNOWN_LENGTH;
   /** The client takes no more for now. */
   #full = false;
-  /** `performance.now()` ms at which nothing has moved for too long; 0 = not set. */
-  #deadline = 0;
+  /** `performance.now()` ms of the sweep that last saw something move; 0 = others see to the wait. */
+  #waitsSince = 0;
   #progressed = false;
   requestLength = 0;
   upgrade = "";
@@ -314,8 +314,8 @@ export class RequestStream extends Http2Stream implements Downstream {
       this.#refuse({ code: "TG_CLIENT_TIMEOUT", detail: "the request body arrives too slowly" }, undefined);
     } else if (this.#progressed) {
       this.#progressed = false;
-      this.#deadline = now + streamIdleTimeout;
-    } else if (this.#deadline > 0 && now >= this.#deadline) {
+      this.#waitsSince = now;
+    } else if (this.#waitsSince > 0 && now - this.#waitsSince >= streamIdleTimeout) {
       if (!reading) this.#expire("TG_CLIENT_TIMEOUT", "nothing moved for too long");
       else if (this.#body?.paused) this.#expire("TG_UPSTREAM_TIMEOUT", "the request body was not taken");
       else this.#expire("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
@@ -328,7 +328,7 @@ export class RequestStream extends Http2Stream implements Downstream {
 
   /** The wait has an end that others see to, such as the timeouts of an upstream call. */
   #suspend(): void {
-    this.#deadline = 0;
+    this.#waitsSince = 0;
     this.#progressed = false;
   }
 
