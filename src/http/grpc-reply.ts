@@ -18,6 +18,7 @@ const GRPC_STATUS: Readonly<Record<number, number>> = {
 const OF_ERRORS: ReadonlyMap<ErrorCode, number> = new Map([
   ["TG_NO_BACKENDS", 14],
   ["TG_DEADLINE_EXCEEDED", 4],
+  ["TG_CLIENT_TIMEOUT", 4],
   ["TG_BODY_TOO_LARGE", 8],
   ["TG_HEAD_TOO_LARGE", 8],
 ]);

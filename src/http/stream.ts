@@ -29,6 +29,11 @@ export interface ServerStream extends BodySink {
    * if no response was open. Nothing can be sent any more. `message` is for the log.
    */
   onClientGone(code: ErrorCode, message: string): void;
+  /**
+   * The client broke a limit while its response was open, and takes what is sent. True: the response has ended with this error;
+   * else the engine breaks it off, and `onClientGone` follows. Only from engines of HTTP/2. `detail` is for the log.
+   */
+  onClientFault?(code: ErrorCode, detail: string): boolean;
   /** The client takes bytes again after `sendBody` returned false. */
   onClientDrain(): void;
 }

@@ -57,6 +57,8 @@ export interface Lifecycle {
   attemptFailed(exchange: Exchange, error: GatewayError, why: string): void;
   /** Answers the client at once; aborts a response whose head has been sent. */
   exit(exchange: Exchange, answer: GatewayError | LocalReply): void;
+  /** Ends a gRPC response that has begun with the status of an error; false where the client would not see it. */
+  endGrpc(exchange: Exchange, code: ErrorCode): boolean;
   /** `exit` with what was thrown; anything but a GatewayError is a defect and becomes TG_INTERNAL. */
   fail(exchange: Exchange, error: unknown): void;
   /** Goes straight to the last phase: there is nothing to answer any more. */
@@ -328,6 +330,13 @@ export class Exchange implements ServerStream, PolicyContext {
     }
     this.call?.abandon({ countFailure: false });
     this.#lifecycle.end(this);
+  }
+
+  onClientFault(code: ErrorCode, detail: string): boolean {
+    if (this.closed) return false;
+    this.call?.abandon({ countFailure: false });
+    this.blame(code, `${ERRORS[code].message}: ${detail}`);
+    return this.#lifecycle.endGrpc(this, code);
   }
 
   /** To calls of gRPC that is a status (http2-stream.ts). */

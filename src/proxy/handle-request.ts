@@ -58,6 +58,7 @@ const LIFECYCLE: Lifecycle = {
   attemptAnswered,
   attemptFailed,
   exit,
+  endGrpc,
   fail,
   end,
 };

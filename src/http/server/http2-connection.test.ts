@@ -499,6 +499,9 @@ test("a body that trickles in or stops is 408, one that is not taken 504; others
   time.pass(server, 30_000);
   assert.equal(H2Client.status(await client.response(3)), 408);
   assert.equal(H2Client.status(await client.response(5)), 504);
+  await client.until(() => [1, 3, 5].every((id) => client.stream(id).reset === "NO_ERROR"), "three resets");
+  const { body, ended } = client.stream(3);
+  assert.deepEqual([body, ended], ["request timeout", true]);
   assert.deepEqual(
     server.exchanges.map(({ events }) => events[0]?.split(" ")[0]),
     ["TG_CLIENT_TIMEOUT", "TG_CLIENT_TIMEOUT", "TG_UPSTREAM_TIMEOUT"],

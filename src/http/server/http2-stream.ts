@@ -335,12 +335,16 @@ export class RequestStream extends Http2Stream implements Downstream {
   // ── ending ──
 
   /**
-   * Ends a request that cannot be served: by RST_STREAM where it is malformed or its response has begun, else by a response.
+   * Ends a request that cannot be served: by a response, or by RST_STREAM where it is malformed or its response has begun. A gRPC
+   * call whose response has begun ends with a status all the same.
    * `received`: what there is of a head that could not be read.
    */
   #refuse(error: RequestError, received: Buffer | undefined): void {
     const { code, detail } = error;
     const { peer, acceptor } = this.#connection;
+    // What waits for the client to read would hold its end back.
+    const mayEnd = this.#started && error.malformed !== true && !this.hasKept;
+    if (mayEnd && this.#stream?.onClientFault?.(code, detail) === true) return;
     const stream = this.#leave();
     if (error.malformed === true) this.reset(PROTOCOL_ERROR);
     else if (this.#started) this.reset(CANCEL);
