@@ -576,6 +576,18 @@ for (const [name, act, code] of STREAM_ERRORS)
     assert.deepEqual(client.goAways, []);
   });
 
+test("a table of HPACK that one SETTINGS frame empties and enlarges again is empty", async () => {
+  using server = await TestServer.start((side) => {
+    side.accept = answerAll;
+  });
+  using client = new RawClient(server.port);
+  // The peer has dropped its entries, so the next block has to say that they are not used (RFC 7541 4.2): updates to 0 and to 4096.
+  client.frame(4, 0, 0, [0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0x10, 0]);
+  client.open(1, GET);
+  await until(() => client.frames(1, 0).length > 0, "the response");
+  assert.equal(client.frames(1, 0)[0]?.value, 0x20_3f_e1_1f);
+});
+
 test("a client of HTTP/1.1, or one without a preface, is answered by GOAWAY", async () => {
   using server = await TestServer.start(() => {});
   const socket = netConnect(server.port, "127.0.0.1");

@@ -435,13 +435,14 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     }
     if (!this.#count("settings", 0)) return;
     const { peer } = this;
-    const { initialWindow, headerTableSize } = peer;
+    const { initialWindow } = peer;
     const invalid = peer.read(buffer, from, to, this.#role === "server");
     if (invalid !== undefined) {
       this.fail(invalid.code, invalid.message);
       return;
     }
-    if (peer.headerTableSize !== headerTableSize) this.#writer.setTableSize(peer.headerTableSize);
+    this.#writer.setTableSize(peer.smallestTableSize);
+    this.#writer.setTableSize(peer.headerTableSize);
     if (!this.#changeWindows(peer.initialWindow - initialWindow)) return;
     this.#writer.settingsAck();
     this.#owner.onSettings();

@@ -33,11 +33,14 @@ export class PeerSettings {
   /** What a stream of ours may send at first. */
   initialWindow = DEFAULT_WINDOW;
   headerTableSize = 4096;
+  /** The smallest that the last frame has set it to: entries above it are gone, even if the table is larger again (RFC 7541 4.2). */
+  smallestTableSize = 4096;
   /** Takes extended CONNECT (RFC 8441). */
   connectProtocol = false;
 
   /** Reads the payload of a frame. `mayPush`: the peer is a client, which may say that it takes pushes. */
   read(buffer: Buffer, from: number, to: number, mayPush: boolean): InvalidSetting | undefined {
+    this.smallestTableSize = this.headerTableSize;
     for (let at = from; at < to; at += 6) {
       const invalid = this.#set(buffer.readUInt16BE(at), readUint32(buffer, at + 2), mayPush);
       if (invalid !== undefined) return invalid;
@@ -50,6 +53,7 @@ export class PeerSettings {
     switch (setting) {
       case HEADER_TABLE_SIZE:
         this.headerTableSize = value;
+        if (value < this.smallestTableSize) this.smallestTableSize = value;
         return undefined;
       case ENABLE_PUSH:
         return value > (mayPush ? 1 : 0) ? invalid("ENABLE_PUSH", value) : undefined;
