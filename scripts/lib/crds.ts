@@ -16,7 +16,8 @@ import {
   trafficPhase,
 } from "../../src/controller/crd/policy.ts";
 import { backendRef, TLS_FILES } from "../../src/controller/crd/references.ts";
-import { RESOURCES, TRACEGATE_GROUP } from "../../src/kube/objects.ts";
+import { TRACEGATE_GROUP } from "../../src/kube/objects.ts";
+import { RESOURCES } from "../../src/kube/resources.ts";
 import type { PolicyKind } from "../../src/policies/policy-set.ts";
 import { POLICY_SCHEMAS } from "../../src/policies/schemas.ts";
 import type { JsonSchema } from "./config-schema.ts";

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { parse } from "yaml";
 import { OWNED_KINDS } from "../../src/controller/deploy/manifest.ts";
 import { WATCHED } from "../../src/controller/watched.ts";
-import { type Kind, RESOURCES } from "../../src/kube/objects.ts";
+import type { Kind } from "../../src/kube/objects.ts";
+import { RESOURCES } from "../../src/kube/resources.ts";
 import { controllerRules } from "../../test/helpers/kube/permissions.ts";
 import { readText } from "./files.ts";
 
@@ -27,6 +28,7 @@ const WITH_STATUS = [
   "TracegateBackend",
   "TracegatePolicy",
   "UDPRoute",
+  "XBackendTrafficPolicy",
 ] as const satisfies readonly Kind[];
 
 test("the controller may do what it does, and nothing else", () => {

@@ -40,6 +40,7 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   UDPRoute: {},
   ReferenceGrant: {},
   BackendTLSPolicy: {},
+  XBackendTrafficPolicy: {},
   TracegatePolicy: {},
   TracegateBackend: {},
   TracegateParameters: {},

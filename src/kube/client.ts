@@ -1,4 +1,4 @@
-import type { ResourceName } from "./objects.ts";
+import type { ResourceName } from "./resources.ts";
 
 /** The API server, as an authenticated user. Paths are those of the Kubernetes API, such as `/api/v1/namespaces`. */
 export interface KubeClient {

@@ -495,6 +495,17 @@ export interface BackendTlsPolicy extends KubeObject {
   readonly status?: { readonly ancestors?: readonly PolicyAncestorStatus[] };
 }
 
+/** gateway.networking.x-k8s.io/v1alpha1 (GEP-1619, GEP-3388); has a policy's fields of sessions. */
+export interface XBackendTrafficPolicy extends KubeObject {
+  readonly kind: "XBackendTrafficPolicy";
+  readonly spec: {
+    readonly targetRefs: readonly Omit<PolicyTargetReference, "sectionName">[];
+    readonly sessionPersistence?: unknown;
+    readonly retryConstraint?: unknown;
+  };
+  readonly status?: { readonly ancestors?: readonly PolicyAncestorStatus[] };
+}
+
 // tracegate.dev/v1alpha1; the spec is parsed by the schema of its kind.
 
 export interface TracegatePolicy extends KubeObject {
@@ -538,6 +549,7 @@ export interface Objects {
   readonly UDPRoute: UdpRoute;
   readonly ReferenceGrant: ReferenceGrant;
   readonly BackendTLSPolicy: BackendTlsPolicy;
+  readonly XBackendTrafficPolicy: XBackendTrafficPolicy;
   readonly TracegatePolicy: TracegatePolicy;
   readonly TracegateBackend: TracegateBackend;
   readonly TracegateParameters: TracegateParameters;
@@ -545,50 +557,10 @@ export interface Objects {
 
 export type Kind = keyof Objects;
 
-/** How the API server names the resources of a kind. */
-export interface ResourceName {
-  /** Empty for the core group. */
-  readonly group: string;
-  readonly version: string;
-  readonly plural: string;
-  readonly namespaced: boolean;
-}
-
 export const GATEWAY_GROUP = "gateway.networking.k8s.io";
+/** Of the kinds of the Gateway API that are experiments, whose names begin with X. */
+export const EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io";
 export const TRACEGATE_GROUP = "tracegate.dev";
-
-export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
-  Namespace: { group: "", version: "v1", plural: "namespaces", namespaced: false },
-  Service: { group: "", version: "v1", plural: "services", namespaced: true },
-  EndpointSlice: { group: "discovery.k8s.io", version: "v1", plural: "endpointslices", namespaced: true },
-  Secret: { group: "", version: "v1", plural: "secrets", namespaced: true },
-  ConfigMap: { group: "", version: "v1", plural: "configmaps", namespaced: true },
-  Pod: { group: "", version: "v1", plural: "pods", namespaced: true },
-  Node: { group: "", version: "v1", plural: "nodes", namespaced: false },
-  Deployment: { group: "apps", version: "v1", plural: "deployments", namespaced: true },
-  DaemonSet: { group: "apps", version: "v1", plural: "daemonsets", namespaced: true },
-  ServiceAccount: { group: "", version: "v1", plural: "serviceaccounts", namespaced: true },
-  PodDisruptionBudget: { group: "policy", version: "v1", plural: "poddisruptionbudgets", namespaced: true },
-  HorizontalPodAutoscaler: {
-    group: "autoscaling",
-    version: "v2",
-    plural: "horizontalpodautoscalers",
-    namespaced: true,
-  },
-  GatewayClass: { group: GATEWAY_GROUP, version: "v1", plural: "gatewayclasses", namespaced: false },
-  Gateway: { group: GATEWAY_GROUP, version: "v1", plural: "gateways", namespaced: true },
-  ListenerSet: { group: GATEWAY_GROUP, version: "v1", plural: "listenersets", namespaced: true },
-  HTTPRoute: { group: GATEWAY_GROUP, version: "v1", plural: "httproutes", namespaced: true },
-  GRPCRoute: { group: GATEWAY_GROUP, version: "v1", plural: "grpcroutes", namespaced: true },
-  TLSRoute: { group: GATEWAY_GROUP, version: "v1", plural: "tlsroutes", namespaced: true },
-  TCPRoute: { group: GATEWAY_GROUP, version: "v1", plural: "tcproutes", namespaced: true },
-  UDPRoute: { group: GATEWAY_GROUP, version: "v1", plural: "udproutes", namespaced: true },
-  ReferenceGrant: { group: GATEWAY_GROUP, version: "v1", plural: "referencegrants", namespaced: true },
-  BackendTLSPolicy: { group: GATEWAY_GROUP, version: "v1", plural: "backendtlspolicies", namespaced: true },
-  TracegatePolicy: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatepolicies", namespaced: true },
-  TracegateBackend: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegatebackends", namespaced: true },
-  TracegateParameters: { group: TRACEGATE_GROUP, version: "v1alpha1", plural: "tracegateparameters", namespaced: true },
-};
 
 /** `<namespace>/<name>`, or `<name>` without a namespace: how objects are referred to everywhere in the controller. */
 export function objectKey({ namespace, name }: { readonly namespace?: string; readonly name: string }): string {

@@ -8,7 +8,7 @@ import { type RawData, WebSocket } from "ws";
 import { messageOf } from "../base/errors.ts";
 import { KubeError, kubeError, resourcePath } from "./client.ts";
 import type { ClusterAccess } from "./credentials.ts";
-import { RESOURCES } from "./objects.ts";
+import { RESOURCES } from "./resources.ts";
 
 const PROTOCOL = "v4.channel.k8s.io";
 const CHANNEL = { data: 0, error: 1 } as const;

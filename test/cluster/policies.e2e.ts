@@ -117,6 +117,42 @@ spec:
   await kubectl("-n", NS, "delete", "tracegatepolicy", "b-older", "a-younger");
 });
 
+test("an XBackendTrafficPolicy keeps a session at one pod of its Service, and says which field has no effect", async () => {
+  await apply(
+    echoYaml(NS, "many", 3) +
+      routeYaml(NS, "many", "web", HOST, "/many", "many") +
+      `
+---
+apiVersion: gateway.networking.x-k8s.io/v1alpha1
+kind: XBackendTrafficPolicy
+metadata: {name: many, namespace: ${NS}}
+spec:
+  targetRefs: [{group: "", kind: Service, name: many}]
+  sessionPersistence: {sessionName: many}
+  retryConstraint: {}
+`,
+  );
+  const podOf = async (cookie = ""): Promise<{ readonly pod: string; readonly cookie: string }> => {
+    const { status, headers, body } = await get({ address, host: HOST, path: "/many", headers: { cookie } });
+    assert.equal(status, 200, body);
+    return {
+      pod: (JSON.parse(body) as { pod: string }).pod,
+      cookie: headers["set-cookie"]?.[0]?.split(";", 1)[0] ?? "",
+    };
+  };
+  const pods = new Set<string>();
+  await eventually("three pods", async () => pods.add((await podOf()).pod).size === 3);
+  const { pod, cookie } = await eventually("a session", async () => {
+    const found = await podOf();
+    return found.cookie.startsWith("many=") && found;
+  });
+  for (let i = 0; i < 20; i++) assert.equal((await podOf(cookie)).pod, pod);
+  const { message } = await condition("xbackendtrafficpolicy", "many", "Accepted", "True");
+  assert.match(message, /retryConstraint is not supported/);
+  await kubectl("-n", NS, "delete", "xbackendtrafficpolicy", "many");
+  await eventually("no more sessions", async () => (await podOf()).cookie === "");
+});
+
 test("a route can send to a host outside of the cluster by a TracegateBackend", async () => {
   await apply(
     `

@@ -34,6 +34,7 @@ const KINDS: readonly DesiredStatus["kind"][] = [
   "ListenerSet",
   ...ROUTE_KINDS,
   "BackendTLSPolicy",
+  "XBackendTrafficPolicy",
   "TracegatePolicy",
   "TracegateBackend",
 ];

@@ -1,5 +1,6 @@
 import { resourcePath } from "../../kube/client.ts";
-import { type Gateway, RESOURCES } from "../../kube/objects.ts";
+import type { Gateway } from "../../kube/objects.ts";
+import { RESOURCES } from "../../kube/resources.ts";
 import type { Context } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { Cluster } from "./cluster.ts";

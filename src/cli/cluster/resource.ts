@@ -4,7 +4,8 @@
  */
 import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";
-import { type Gateway, type LabelSelector, type Pod, RESOURCES, type ResourceName } from "../../kube/objects.ts";
+import type { Gateway, LabelSelector, Pod } from "../../kube/objects.ts";
+import { RESOURCES, type ResourceName } from "../../kube/resources.ts";
 import { CliError } from "../errors.ts";
 import { isNotFound, kubeFailure } from "./errors.ts";
 import { gatewayNamed, gatewaySuggestion, whyNoPods } from "./suggestions.ts";

@@ -1,7 +1,8 @@
 /** What a user may have meant: hints of errors that take another look at the cluster. They never fail; without access they say less. */
 import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";
-import { type Gateway, RESOURCES } from "../../kube/objects.ts";
+import type { Gateway } from "../../kube/objects.ts";
+import { RESOURCES } from "../../kube/resources.ts";
 
 /** Enough to choose from; more would hide the message. */
 const SHOWN = 5;

@@ -1,7 +1,8 @@
 import { asError } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
-import { type GatewayClass, RESOURCES } from "../../kube/objects.ts";
+import type { GatewayClass } from "../../kube/objects.ts";
+import { RESOURCES } from "../../kube/resources.ts";
 import type { ControllerSettings } from "../settings.ts";
 import { WorkQueue } from "../work-queue.ts";
 import { MANAGED_BY, MANAGER } from "./manifest.ts";

@@ -1,6 +1,7 @@
 /** What the deployer writes to the cluster for a Gateway. */
 import { createHash } from "node:crypto";
-import { type Kind, type OwnerReference, RESOURCES } from "../../kube/objects.ts";
+import type { Kind, OwnerReference } from "../../kube/objects.ts";
+import { RESOURCES } from "../../kube/resources.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type JsonObject = { readonly [key: string]: Json };

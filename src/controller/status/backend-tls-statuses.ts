@@ -3,10 +3,10 @@ import { keyOfObject, objectKey } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { conflictsOf, isService, translatedBackendTls } from "../translate/backend-tls.ts";
 import { isFalse } from "../translate/conditions.ts";
-import { controllerName } from "../translate/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 import { gatewaysOfService } from "../translate/service-routes.ts";
-import { type DesiredStatus, gatewayReferences } from "./desired.ts";
+import { ancestorStatus } from "./ancestors.ts";
+import type { DesiredStatus } from "./desired.ts";
 
 export function backendTlsStatuses(read: Read): readonly DesiredStatus[] {
   return read
@@ -23,12 +23,7 @@ const backendTlsStatus = defineQuery<DesiredStatus | undefined>("backendTlsStatu
   const gateways = policy.spec.targetRefs.flatMap((target) =>
     isService(target) ? read.query(gatewaysOfService, objectKey({ namespace, name: target.name })) : [],
   );
-  const conditions = conditionsOf(read, key);
-  const ancestors = gatewayReferences(gateways).map((ancestorRef) => ({ ancestorRef, conditions }));
-  const ours = controllerName(read);
-  const written = policy.status?.ancestors ?? [];
-  if (ancestors.length === 0 && !written.some((ancestor) => ancestor.controllerName === ours)) return undefined;
-  return { kind: "BackendTLSPolicy", key, generation: policy.metadata.generation ?? 0, status: { ancestors } };
+  return ancestorStatus(read, policy, gateways, conditionsOf(read, key));
 });
 
 /** Of the policy itself, unless older ones have all of its targets. */

@@ -1,5 +1,6 @@
 import { defineQuery, type Read } from "../graph.ts";
 import { backendTlsStatuses } from "./backend-tls-statuses.ts";
+import { backendTrafficStatuses } from "./backend-traffic-statuses.ts";
 import type { DesiredStatus } from "./desired.ts";
 import { gatewayClassStatuses, gatewayStatuses, listenerSetStatuses } from "./gateway-statuses.ts";
 import { backendStatuses, policyStatuses } from "./policy-statuses.ts";
@@ -12,6 +13,7 @@ const STATUSES: readonly ((read: Read) => readonly DesiredStatus[])[] = [
   listenerSetStatuses,
   routeStatuses,
   backendTlsStatuses,
+  backendTrafficStatuses,
   policyStatuses,
   backendStatuses,
 ];

@@ -37,15 +37,18 @@ export const attachedPolicies = defineQuery<AttachedPolicies>("attachedPolicies"
 
 /**
  * The policies of a phase that result from several targets, the widest first: of each kind the narrowest applies, unless a wider one
- * has the inheritance `Override`. `own`: what is written at the object itself, as filters of a route, which is narrower than all.
+ * has the inheritance `Override`. A set among the targets is a level that other objects decide. `own`: what is written at the object
+ * itself, as filters of a route, which is narrower than all.
  */
 export function mergeAttached(
   read: Read,
   phase: Phase,
-  targets: readonly string[],
+  targets: readonly (string | PolicySet)[],
   own: PolicySet = NO_POLICY_SET,
 ): PolicySet {
-  const levels = targets.map((target) => read.query(attachedPolicies, target));
+  const levels = targets.map((target) =>
+    typeof target === "string" ? read.query(attachedPolicies, target) : { ...NOTHING, [phase]: target },
+  );
   const overrides = levels.map(({ override }) => override[phase]).reverse();
   return mergePolicies(...levels.map((level) => level[phase]), own, ...overrides);
 }

@@ -13,6 +13,7 @@ import { defineQuery, type Read } from "../graph.ts";
 import { type Attaching, attach } from "./attach.ts";
 import type { Referrer } from "./backend-refs.ts";
 import { resolveBackend } from "./backend-refs.ts";
+import { sessionOfBackends } from "./backend-traffic.ts";
 import { redirectAt } from "./filters.ts";
 import { Findings, routeConditions } from "./findings.ts";
 import { gatewayModel } from "./gateways.ts";
@@ -179,7 +180,9 @@ function httpRouteAt(place: Place): Route {
     requestRedirect === undefined
       ? rule.policies
       : { ...others, requestRedirect: redirectAt(requestRedirect, listener) };
-  const policies = mergeAttached(read, "route", targetsOf(place), own);
+  // What backends want applies to any route, so the route itself decides otherwise (GEP-1619, API attachment points).
+  const levels = [...listenerTargets(listener), sessionOfBackends(read, rule.backends), ...routeTargets(place)];
+  const policies = mergeAttached(read, "route", levels, own);
   return {
     ...common,
     matches: rule.matches,
@@ -197,11 +200,10 @@ function connectionRouteAt(place: Place): TcpRoute {
   return { ...place.common, backends };
 }
 
-/** What policies attach to around a backend, the outermost first. */
-function targetsOf({ kind, route, rule, listener }: Place): readonly string[] {
+/** The route and its rule, as policies mean them. */
+function routeTargets({ kind, route, rule }: Place): readonly string[] {
   const { namespace, name } = route.metadata;
   return [
-    ...listenerTargets(listener),
     policyTarget(kind, namespace, name),
     ...(rule.name === undefined ? [] : [policyTarget(kind, namespace, name, rule.name)]),
   ];
@@ -213,7 +215,8 @@ function backendAt(
   index: number,
 ): RouteBackend {
   const { read, kind, listener } = place;
-  const merged = mergeAttached(read, "backend", [...targetsOf(place), ...targets], mergePolicies(policies, filters));
+  const around = [...listenerTargets(listener), ...routeTargets(place), ...targets];
+  const merged = mergeAttached(read, "backend", around, mergePolicies(policies, filters));
   const settled = settle(merged, kind, listener, read);
   return {
     key: `/${backend ?? `${place.common.key}/backend${index}`}`,

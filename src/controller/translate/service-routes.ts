@@ -57,7 +57,7 @@ export const gatewaysOfService = defineQuery<readonly string[]>("gatewaysOfServi
 });
 
 /** Keys (`<kind>/<namespace>/<name>`) of the routes that refer to a Service. */
-const routesOfService = defineQuery<readonly string[]>("routesOfService", (read, service) =>
+export const routesOfService = defineQuery<readonly string[]>("routesOfService", (read, service) =>
   ROUTE_KINDS.flatMap((kind) => {
     const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SERVICE[kind] as Index<RouteKind>, service);
     return routes.map((route) => `${kind}/${keyOfObject(route)}`);

@@ -10,7 +10,7 @@ import { XdsPeer } from "../../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import { resourcePath } from "../../kube/client.ts";
-import { RESOURCES } from "../../kube/objects.ts";
+import { RESOURCES } from "../../kube/resources.ts";
 import { CERTIFICATE_SECRET, XdsCertificates } from "./certificates.ts";
 
 const log = new LogOutput(parseLogFilter("off"), "text", () => {}).logger("xds");

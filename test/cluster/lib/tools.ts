@@ -17,7 +17,7 @@ export async function run(
   args: readonly string[],
   { input, ...options }: SpawnOptions & { readonly input?: string } = {},
 ): Promise<Output> {
-  const child = spawn(command, args, { ...options, stdio: ["pipe", "pipe", "pipe"] });
+  const child = spawn(command, args, { ...options, stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"] });
   let stdout = "";
   let stderr = "";
   child.stdout?.setEncoding("utf8").on("data", (text: string) => {
@@ -26,7 +26,8 @@ export async function run(
   child.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
   });
-  child.stdin?.end(input ?? "");
+  // A command that ends before it has read its input says why by itself.
+  child.stdin?.on("error", () => {}).end(input);
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", resolve);

@@ -72,6 +72,35 @@ describe("HTTPRoutes", () => {
     for (let i = 0; i < 20; i++) assert.equal((await proxy.get("/", { "x-session": session })).body, body);
   });
 
+  test("requests of a session go to one endpoint of a Service whose policy asks for it, by any route until the policy goes", async () => {
+    const rules = `
+    - matches: [{ path: { value: /a } }]
+      backendRefs: [{ name: shop, port: 80 }, { name: other, port: 80 }]
+    - matches: [{ path: { value: /b } }]
+      backendRefs: [{ name: shop, port: 80 }]`;
+    const policy = (spec: string) =>
+      `---\nkind: XBackendTrafficPolicy\nmetadata: { name: shop }\nspec: { targetRefs: [{ group: "", kind: Service, name: shop }], ${spec} }\n`;
+    await using proxy = await OneProxy.start(
+      service("shop", one) +
+        service("other", two) +
+        route("shop", EARLY, rules) +
+        policy("sessionPersistence: { sessionName: s }"),
+    );
+    const cookieOf = async (path: string, cookie?: string): Promise<string | undefined> => {
+      const { headers } = await proxy.send("GET", path, cookie === undefined ? {} : { cookie });
+      return headers["set-cookie"]?.[0];
+    };
+    const set = await cookieOf("/a");
+    assert.match(set ?? "", /^s=[^;]+; Path=\/a; HttpOnly/);
+    const cookie = set?.split(";", 1)[0] ?? "";
+    const { body } = await proxy.get("/a", { cookie });
+    for (let i = 0; i < 20; i++) assert.equal((await proxy.get("/a", { cookie })).body, body);
+    assert.equal(await cookieOf("/a", cookie), undefined, "the client has its session");
+    assert.match((await cookieOf("/b", cookie)) ?? "", /^s=/, "rules do not share sessions");
+    await proxy.apply(policy("retryConstraint: {}"));
+    assert.equal(await cookieOf("/a"), undefined);
+  });
+
   test("a backend that cannot be called answers for its share", async () => {
     const rules = "[{ backendRefs: [{ name: one, port: 80, weight: 1 }, { name: missing, port: 80, weight: 1 }] }]";
     await using proxy = await OneProxy.start(service("one", one) + route("half", EARLY, rules));

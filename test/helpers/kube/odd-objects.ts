@@ -402,6 +402,25 @@ const SPECS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
       "hostname",
     ),
   }),
+  XBackendTrafficPolicy: some(
+    {
+      targetRefs: few(
+        fc.record({
+          group: fc.constantFrom("", "tracegate.dev", "x"),
+          kind: fc.constantFrom("Service", "TracegateBackend", "Other"),
+          name,
+        }),
+      ),
+      sessionPersistence: optional({
+        type: fc.constantFrom("Cookie", "Header"),
+        sessionName: text,
+        absoluteTimeout: fc.constantFrom("1h", "0s", "x"),
+        cookieConfig: optional({ lifetimeType: fc.constantFrom("Session", "Permanent") }),
+      }),
+      retryConstraint: junk,
+    },
+    "targetRefs",
+  ),
   TracegatePolicy: policy,
   TracegateBackend: tracegateBackend,
   TracegateParameters: junk,

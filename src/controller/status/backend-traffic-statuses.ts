@@ -1,0 +1,114 @@
+/** Statuses of XBackendTrafficPolicies: what the Gateways whose routes send to their targets make of them. */
+import { isDeepStrictEqual } from "node:util";
+import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";
+import { defineQuery, type Read } from "../graph.ts";
+import {
+  backendTarget,
+  trafficPolicyOf,
+  trafficSession,
+  UNSUPPORTED_RETRY_CONSTRAINT,
+} from "../translate/backend-traffic.ts";
+import { isFalse, isTrue, joined } from "../translate/conditions.ts";
+import { keyOfService } from "../translate/discovery.ts";
+import type { ConditionDraft } from "../translate/model.ts";
+import { placeOf } from "../translate/policy/targets.ts";
+import { routeModel } from "../translate/routes.ts";
+import { gatewaysOfRoute, routesOfService } from "../translate/service-routes.ts";
+import { ancestorStatus } from "./ancestors.ts";
+import type { DesiredStatus } from "./desired.ts";
+
+export function backendTrafficStatuses(read: Read): readonly DesiredStatus[] {
+  return read
+    .list("XBackendTrafficPolicy")
+    .map((policy) => read.query(backendTrafficStatus, keyOfObject(policy)))
+    .filter((status) => status !== undefined);
+}
+
+/** undefined: no HTTP route of a Gateway of ours sends to its targets, and none did. */
+const backendTrafficStatus = defineQuery<DesiredStatus | undefined>("backendTrafficStatus", (read, key) => {
+  const policy = read.get("XBackendTrafficPolicy", key);
+  if (policy === undefined) return undefined;
+  const targets = targetsOf(policy);
+  const gateways = targets
+    .flatMap((target) => routesOf(read, target))
+    .flatMap((route) => read.query(gatewaysOfRoute, route));
+  return ancestorStatus(read, policy, gateways, conditionsOf(read, policy, key));
+});
+
+function targetsOf({ metadata, spec }: XBackendTrafficPolicy): readonly string[] {
+  return spec.targetRefs.flatMap((ref) => backendTarget(metadata.namespace, ref) ?? []);
+}
+
+/** Keys (`<kind>/<namespace>/<name>`) of the routes with HTTP that refer to a `policyTarget`. */
+function routesOf(read: Read, target: string): readonly string[] {
+  const { kind, namespace, name } = placeOf(target);
+  const routes = read.query(routesOfService, kind === "Service" ? `${namespace}/${name}` : target);
+  return routes.filter((route) => route.startsWith("HTTPRoute/") || route.startsWith("GRPCRoute/"));
+}
+
+function conditionsOf(read: Read, policy: XBackendTrafficPolicy, key: string): readonly ConditionDraft[] {
+  const { targetRefs, retryConstraint } = policy.spec;
+  const found = read.query(trafficSession, key);
+  if ("problem" in found) return [isFalse("Accepted", "Invalid", found.problem)];
+  const problems = targetRefs.flatMap((ref) => targetProblem(read, policy, ref) ?? []);
+  const [first] = problems;
+  const all = joined(problems.map(({ message }) => message));
+  if (first !== undefined && problems.length === targetRefs.length) return [isFalse("Accepted", first.reason, all)];
+  const exceptions = first === undefined ? [] : [all];
+  const ignored = retryConstraint === undefined ? [] : [UNSUPPORTED_RETRY_CONSTRAINT];
+  const accepted = isTrue("Accepted", "Accepted", joined(["Policy is accepted", ...exceptions, ...ignored]));
+  const others = targetsOf(policy)
+    .filter((target) => read.query(trafficPolicyOf, target) === key)
+    .flatMap((target) =>
+      routesOf(read, target).filter((route) => read.query(hasOtherSessions, `${key} ${target} ${route}`)),
+    );
+  if (others.length === 0) return [accepted];
+  const routes = others.map((route) => route.replace("/", " "));
+  const why = `Other sessions take precedence, of the route, of a TracegatePolicy, or of an older policy for another of its backends: ${joined(routes)}`;
+  return [accepted, isTrue("Overridden", "Overridden", why)];
+}
+
+/** Why a policy does not apply to one of its targets. */
+function targetProblem(
+  read: Read,
+  policy: XBackendTrafficPolicy,
+  ref: XBackendTrafficPolicy["spec"]["targetRefs"][number],
+): { readonly reason: "Invalid" | "TargetNotFound" | "Conflicted"; readonly message: string } | undefined {
+  const { namespace } = policy.metadata;
+  const target = backendTarget(namespace, ref);
+  if (target === undefined)
+    return {
+      reason: "Invalid",
+      message: `targetRefs: ${ref.kind} of group "${ref.group}" is not supported; use a Service or a TracegateBackend (${TRACEGATE_GROUP})`,
+    };
+  const object = `${ref.kind} ${namespace}/${ref.name}`;
+  if (read.get(placeOf(target).kind, `${namespace}/${ref.name}`) === undefined)
+    return { reason: "TargetNotFound", message: `${object} does not exist` };
+  const owner = read.query(trafficPolicyOf, target);
+  return owner === keyOfObject(policy)
+    ? undefined
+    : { reason: "Conflicted", message: `${object} has an older policy, ${owner}` };
+}
+
+/**
+ * Whether a route sends to the target of a policy in a rule whose sessions are not those of the policy. Key:
+ * `<policy> <target> <route>`.
+ */
+const hasOtherSessions = defineQuery<boolean>("hasOtherSessions", (read, text) => {
+  const [key = "", target = "", routeKey = ""] = text.split(" ");
+  const found = read.query(trafficSession, key);
+  if (!("session" in found)) return false;
+  const { kind, namespace, name } = placeOf(target);
+  const service = keyOfService(namespace, name);
+  const { parents } = read.query(routeModel, routeKey);
+  return parents
+    .flatMap(({ attachments }) => attachments.flatMap(({ routes }) => routes))
+    .filter(({ route }) =>
+      route.backends.some((backend) =>
+        kind === "Service"
+          ? backend.target.type === "service" && backend.target.key === service
+          : backend.key === `/${namespace}/${name}`,
+      ),
+    )
+    .some(({ route }) => !isDeepStrictEqual(route.policies.sessionPersistence, found.session));
+});
