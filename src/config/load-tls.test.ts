@@ -138,7 +138,7 @@ binds:
     t.mock.timers.enable({ apis: ["Date"], now: expired });
     const result = load(`gateways: {web: {port: 1, tls: {mode: dynamicCa, cert: ${ca.certFile}, key: ${ca.keyFile}}}}`);
     assert.ok(!result.ok);
-    const message = `the CA's certificate expired at ${expired.toISOString()}; replace cert and key`;
+    const message = `${ca.certFile}: the CA's certificate expired at ${expired.toISOString()}; replace cert and key`;
     assert.deepEqual(
       result.diagnostics.map(({ path, column, message }) => ({ path, column, message })),
       [{ path: "gateways.web.tls.cert", column: 56, message }],

@@ -150,11 +150,11 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
   if (others.some((other) => other.cert === "" || other.key === "")) return tls;
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
-  if (problem !== undefined) context.report([...path, ...locate(problem)], { message: problem.message });
+  if (problem !== undefined) context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
   else
     for (const { certificate, ...expiry } of findExpired(tls, Date.now()))
       context.report([...path, ...locate(expiry)], {
-        message: expiry.message,
+        message: withFile(expiry, input),
         warning: true,
         ...(certificate !== undefined && { expiredCertificate: certificate }),
       });
@@ -176,6 +176,15 @@ function locate({ field, suite, other }: TlsProblem): Path {
     ...(field === undefined ? [] : TLS_FIELDS[field]),
   ];
   return suite === undefined ? path : [...path, suite];
+}
+
+/** The log has no excerpt of the configuration: who renews certificates looks for the file. */
+function withFile({ field, other, message }: TlsProblem, input: TlsInput): string {
+  const files = other === undefined ? input : input.otherCertificates?.[other];
+  let file: string | undefined;
+  if (field === "clientCa") file = input.root;
+  else if (field === "cert" || field === "key" || field === "ocspStaple") file = files?.[field];
+  return file === undefined ? message : `${file}: ${message}`;
 }
 
 function translateListener(

@@ -116,9 +116,9 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     );
     assert.equal(await gateway.exited(), 1);
     for (const problem of [
-      "0].tls.cert: the certificate is not that of a CA",
-      "1].tls.key: the private key does not belong to the certificate of cert",
-      "2].tls.key: a CA with this kind of key cannot be used",
+      `0].tls.cert: ${host.certFile}: the certificate is not that of a CA`,
+      `1].tls.key: ${other.keyFile}: the private key does not belong to the certificate of cert`,
+      `2].tls.key: ${odd.keyFile}: a CA with this kind of key cannot be used`,
       "3].tls.root: cannot be set with mode: dynamicCa",
       "4].tls.cipherSuites: none of these fits",
     ])

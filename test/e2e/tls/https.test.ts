@@ -223,7 +223,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     next.peer.socket.destroy();
   });
 
-  test("a reload with a key that does not fit is refused and names the place", async () => {
+  test("a reload with a key that does not fit is refused and names the place and the file", async () => {
     await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
     const mixed = listener("one", "one.host.example", { ...one, keyFile: wild.keyFile });
     assert.equal(await gateway.reconfigure(bind(mixed)), "refused");
@@ -231,7 +231,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     const text = JSON.stringify(gateway.lines) + gateway.stderr;
     assert.match(
       text,
-      /gateway\.yaml:\d+:\d+: error: binds\[0\]\.listeners\[0\]\.tls\.key: the private key does not belong/,
+      /gateway\.yaml:\d+:\d+: error: binds\[0\]\.listeners\[0\]\.tls\.key: \S+\.key: the private key does not belong/,
     );
   });
 
@@ -239,14 +239,14 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     const [served, another] = [ca.issueExpired("one.host.example"), ca.issueExpired("one.host.example")];
     // A start has nothing better.
     await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", served)));
-    assert.match(JSON.stringify(gateway.lines) + gateway.stderr, /warn.*tls\.cert: the certificate expired at/);
+    assert.match(JSON.stringify(gateway.lines) + gateway.stderr, /warn.*tls\.cert: \S+: the certificate expired at/);
     assert.equal(
       await gateway.reconfigure(bind(listener("one", "one.host.example", served, { body: "two" }))),
       "applied",
     );
     assert.equal(await gateway.reconfigure(bind(listener("one", "one.host.example", another))), "refused");
     const refused =
-      /error: binds\[0\]\.listeners\[0\]\.tls\.cert: the certificate expired at 20[^,]*, clients will reject/;
+      /error: binds\[0\]\.listeners\[0\]\.tls\.cert: \S+: the certificate expired at 20[^,]*, clients will reject/;
     assert.match(JSON.stringify(gateway.lines) + gateway.stderr, refused);
     assert.equal((await get(gateway.port(), "one.host.example", { rejectUnauthorized: false })).body, "two");
   });
