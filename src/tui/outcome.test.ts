@@ -119,3 +119,18 @@ test("the engine's refusal has no route and no request; its reason stands alone"
   const line = outcomeLine(outcomeOf(rowsOf([done(431, "request head too large")])));
   assert.equal(line, "→ 431 in 3 µs · request head too large");
 });
+
+test("a connection without requests is closed, and what outlives its trace goes on", () => {
+  const source = { address: "10.0.0.1", port: 5000 };
+  const connection = [
+    event("info", { type: "requestStarted", protocol: "tcp" }),
+    event("info", { type: "requestSnapshot", stage: "initial request", requestState: { source } }),
+    WON,
+  ];
+  const line = (...end: Fields[]) => outcomeLine(outcomeOf(rowsOf([...connection, ...end])));
+  assert.match(line(done(null)), /^tcp connection from 10\.0\.0\.1:5000 → closed in 3 µs · route api/);
+  assert.match(line(done(null, "backend refused")), /→ closed in 3 µs · route api · backend refused$/);
+  const ended = event("info", { type: "traceEnded", reason: "the duration that was asked for has passed" });
+  assert.match(line(ended), /→ goes on after 3 µs/);
+  assert.match(outcome(WON, ended), /^GET http:\/\/a\/x → goes on after 3 µs · route api$/);
+});

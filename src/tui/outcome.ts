@@ -5,10 +5,15 @@ import { duration, harmless, milliseconds } from "./text.ts";
 
 /** The outcome of a trace: the request, how it ended, and what decided that. */
 
+const GOES_ON = "goes on";
+
 export interface TraceOutcome {
-  /** `GET http://shop.example/api`; empty until the request's head is known. */
+  /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
-  /** The final status; empty while the request runs, or when there was no response. */
+  /**
+   * The final status, or `closed` of a connection without requests, or `goes on` if the trace has ended first; empty while the
+   * request runs, or when there was no response.
+   */
   readonly status: string;
   /** From the start of the trace to its last event: `7.558 ms`. */
   readonly duration: string;
@@ -23,13 +28,12 @@ export interface TraceOutcome {
 export function outcomeOf(rows: readonly Row[]): TraceOutcome {
   const own = rows.filter((row) => row.event.scope === undefined);
   const last = (type: string) => own.findLast((row) => row.message.type === type);
-  const request = fields(firstState(own).request);
   const finished = last("requestFinished");
   const route = last("routeSelection");
   const end = (finished ?? own.findLast((row) => row.end !== undefined))?.end;
   return {
-    request: harmless([request.method, request.uri].map(textOf).filter(Boolean).join(" ")),
-    status: textOf(finished?.message.status),
+    request: harmless(requestOf(own)),
+    status: finished === undefined && last("traceEnded") !== undefined ? GOES_ON : statusOf(own, finished),
     duration: end === undefined ? "" : duration(end),
     route: harmless(route === undefined ? "" : selectedName(route.message)),
     why: harmless(finished === undefined ? "" : why(own, finished, route)),
@@ -39,9 +43,29 @@ export function outcomeOf(rows: readonly Row[]): TraceOutcome {
 
 /** The outcome on one line. */
 export function outcomeLine({ request, status, duration: took, route, why: reason }: TraceOutcome): string {
-  const end = [status === "" ? "no response" : status, took === "" ? "" : `in ${took}`].filter(Boolean).join(" ");
+  const time = took === "" ? "" : `${status === GOES_ON ? "after" : "in"} ${took}`;
+  const end = [status === "" ? "no response" : status, time].filter(Boolean).join(" ");
   const parts = [`${request} → ${end}`.trim(), route === "" ? "" : `route ${route}`, reason];
   return parts.filter(Boolean).join(" · ");
+}
+
+function requestOf(rows: readonly Row[]): string {
+  const { request, source } = firstState(rows);
+  const { method, uri } = fields(request);
+  const { address, port } = fields(source);
+  const protocol = connectionOf(rows);
+  if (protocol !== "") return `${protocol} connection from ${textOf(address)}:${textOf(port)}`;
+  return [method, uri].map(textOf).filter(Boolean).join(" ");
+}
+
+function statusOf(rows: readonly Row[], finished: Row | undefined): string {
+  const status = textOf(finished?.message.status);
+  return status === "" && finished !== undefined && connectionOf(rows) !== "" ? "closed" : status;
+}
+
+/** `tcp` or `tls` of a connection without requests. */
+function connectionOf(rows: readonly Row[]): string {
+  return textOf(rows.find((row) => row.message.type === "requestStarted")?.message.protocol);
 }
 
 function firstState(rows: readonly Row[]): Fields {
