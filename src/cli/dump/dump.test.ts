@@ -65,6 +65,8 @@ test("config backends lists the endpoints that got requests, --all every one", a
     namespace: "shop",
     endpoint: "other/cart-2",
     health: "1.00",
+    rejected: false,
+    reason: "",
     requests: 0,
     latencyMs: 0,
   });
@@ -85,6 +87,22 @@ test("backends that stand in routes: routes show where they send to, the list of
   assert.match(table, /^t .* 127\.0\.0\.1:9000 *$/m);
   const backends = (await invoke(["proxy", "config", "backends", "-f", "-"], dump)).stdout;
   assert.match(backends, /^Backend +shop\/backend0 +default +127\.0\.0\.1:9000 +1\.00 +3 +2\.00ms$/m);
+});
+
+test("endpoints that are not used are shown without requests too, with the reason", async () => {
+  const unhealthy = {
+    info: { health: 1, totalRequests: 0, activeHealth: { state: "unhealthy", reason: "status 500" } },
+  };
+  const evicted = { info: { totalRequests: 0, evictedUntil: "3.3s" } };
+  const dump = {
+    services: [{ name: "a", endpoints: [{ active: { x: {} }, rejected: { y: unhealthy, z: evicted } }] }],
+  };
+  const { stdout } = await invoke(["proxy", "config", "backends", "-f", "-"], JSON.stringify(dump));
+  const lines = stdout.split("\n");
+  assert.match(lines[0] ?? "", / LATENCY +REASON$/);
+  assert.match(lines[1] ?? "", /^Service +a +y +unhealthy +0 +status 500$/);
+  assert.match(lines[2] ?? "", /^Service +a +z +Evict \(3\.3s\) +0 *$/);
+  assert.equal(lines.length, 4);
 });
 
 test("config backends says when it hides everything", async () => {

@@ -8,6 +8,10 @@ export interface EndpointRow {
   readonly endpoint: string;
   /** `0.00` to `1.00`, or why the endpoint is not used: `Evict (3.3s)`, `evicted`, `unhealthy`. */
   readonly health: string;
+  /** Gets no requests for now, unless all others do not either. */
+  readonly rejected: boolean;
+  /** Why the active health checks fail; empty where they do not. */
+  readonly reason: string;
   readonly requests: number;
   /** Moving average in milliseconds; 0 before the first request. */
   readonly latencyMs: number;
@@ -68,6 +72,8 @@ function rowsOf(type: EndpointRow["type"], owner: Loose, holder: Loose): Endpoin
       name,
       namespace,
       endpoint: endpointName(key, namespace),
+      rejected,
+      reason: failing(info) ? text(record(info.activeHealth).reason) : "",
       health: rejected ? evicted(info) : (number(info.health) ?? 1).toFixed(2),
       requests: number(info.totalRequests) ?? number(info.total_requests) ?? 0,
       latencyMs: Math.round(seconds * 1e5) / 100,
@@ -91,10 +97,14 @@ function endpointName(key: string, namespace: string): string {
 }
 
 function evicted(info: Loose): string {
-  if (record(info.activeHealth).state === "unhealthy") return "unhealthy";
+  if (failing(info)) return "unhealthy";
   const until = text(info.evictedUntil) || text(info.evicted_until);
   const seconds = Number.parseFloat(until);
   return Number.isNaN(seconds) ? "evicted" : `Evict (${seconds.toFixed(1)}s)`;
+}
+
+function failing(info: Loose): boolean {
+  return record(info.activeHealth).state === "unhealthy";
 }
 
 function compare(a: string, b: string): number {

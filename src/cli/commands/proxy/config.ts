@@ -85,14 +85,14 @@ export const configBackends = defineCommand({
   aliases: ["b", "be"],
   summary: "List backends with the health, requests and latency of their endpoints",
   description: [
-    "HEALTH is 1.00 for an endpoint whose requests all succeeded, Evict (3.3s) for one that is evicted for that long, unhealthy for one whose active health checks fail. LATENCY is a moving average.",
+    "HEALTH is 1.00 for an endpoint whose requests all succeeded, Evict (3.3s) for one that is evicted for that long, unhealthy for one whose active health checks fail, for the REASON in the last column. LATENCY is a moving average.",
   ],
   argument: RESOURCE,
   options: {
     ...TARGET_OPTIONS,
     file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
     output: OUTPUT_OPTION,
-    all: { type: "switch", summary: "Also show endpoints without requests" },
+    all: { type: "switch", summary: "Also show endpoints that are used but had no requests" },
   },
   examples: [
     { does: "Which endpoints get requests, and are they healthy?", run: "proxy config backends" },
@@ -101,7 +101,7 @@ export const configBackends = defineCommand({
   async run(invocation, context) {
     const { output, all } = invocation.options;
     const rows = endpointRows(await loadDump(invocation, context));
-    const shown = all ? rows : rows.filter((row) => row.requests > 0);
+    const shown = all ? rows : rows.filter((row) => row.requests > 0 || row.rejected);
     await print(shown, output, context, () => endpointTable(shown, rows.length - shown.length));
   },
 });
@@ -109,8 +109,9 @@ export const configBackends = defineCommand({
 const HEADER = ["TYPE", "NAME", "NAMESPACE", "ENDPOINT", "HEALTH", "REQUESTS", "LATENCY"];
 
 function endpointTable(rows: readonly EndpointRow[], hidden: number): string {
+  const reasons = rows.some((row) => row.reason !== "");
   const lines = table(
-    HEADER,
+    reasons ? [...HEADER, "REASON"] : HEADER,
     rows.map((row) => [
       row.type,
       row.name,
@@ -119,6 +120,7 @@ function endpointTable(rows: readonly EndpointRow[], hidden: number): string {
       row.health,
       String(row.requests),
       row.requests === 0 ? "" : `${row.latencyMs.toFixed(2)}ms`,
+      ...(reasons ? [row.reason] : []),
     ]),
   );
   if (rows.length > 0 || hidden === 0) return lines;
