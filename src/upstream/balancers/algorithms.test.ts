@@ -127,8 +127,13 @@ test("an affinity key is text or bytes; what fails or is empty gives none", () =
   assert.equal(read("1"), undefined);
 });
 
-test("a single endpoint is used even when it is evicted", () => {
+test("a single endpoint is used even when it is evicted, but no session keeps to it", () => {
   const endpoint = testEndpoint("a");
-  evict(endpoint);
-  assert.equal(new SingleEndpoint(endpoint).choose(), endpoint);
+  const balancer = new SingleEndpoint(endpoint);
+  const { name } = endpoint.pool;
+  assert.equal(balancer.find(name), endpoint);
+  assert.equal(balancer.find("b:80"), undefined);
+  endpoint.evict({ key: endpoint.key, ms: 1e9, timesEjected: 1, restoreHealth: undefined }, performance.now());
+  assert.equal(balancer.choose(), endpoint);
+  assert.equal(balancer.find(name), undefined);
 });

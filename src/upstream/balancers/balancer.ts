@@ -13,7 +13,10 @@ export interface Balancer {
   find(name: string): Endpoint | undefined;
 }
 
-/** The one endpoint of a static backend. Its evictions are ignored, because there is no alternative. */
+/**
+ * The one endpoint of a static backend. It is chosen although it is evicted, because there is no alternative; but no request that
+ * belongs to it keeps others of a split from being chosen then.
+ */
 export class SingleEndpoint implements Balancer {
   readonly endpoints: readonly Endpoint[];
   readonly #endpoint: Endpoint;
@@ -28,8 +31,18 @@ export class SingleEndpoint implements Balancer {
   }
 
   find(name: string): Endpoint | undefined {
-    return this.#endpoint.pool.name === name ? this.#endpoint : undefined;
+    const endpoint = this.#endpoint;
+    return endpoint.pool.name === name && isActive(endpoint, () => performance.now()) ? endpoint : undefined;
   }
+}
+
+function isActive(endpoint: Endpoint, now: () => number): boolean {
+  return endpoint.pending < endpoint.maxRequests && !isEvicted(endpoint, now);
+}
+
+/** The clock is read for endpoints that were evicted only. */
+function isEvicted(endpoint: Endpoint, now: () => number): boolean {
+  return endpoint.evictedUntil !== 0 && endpoint.isEvicted(now());
 }
 
 /** Picks an endpoint of one bucket. An evicted pick makes the caller pick again, among the active endpoints of the bucket. */
@@ -63,24 +76,16 @@ export class BucketBalancer implements Balancer {
       const picked = this.#pick(bucket, key);
       fallback ??= picked;
       // The usual case reads the endpoints that the algorithm has looked at, not the whole bucket.
-      if (this.#isActive(picked)) return picked;
-      const active = bucket.endpoints.filter((endpoint) => this.#isActive(endpoint));
+      if (isActive(picked, this.#now)) return picked;
+      const active = bucket.endpoints.filter((endpoint) => isActive(endpoint, this.#now));
       if (active.length > 0) return this.#pick(new Bucket(active), key);
-      full ??= bucket.endpoints.find((endpoint) => !this.#isEvicted(endpoint));
+      full ??= bucket.endpoints.find((endpoint) => !isEvicted(endpoint, this.#now));
     }
     return full ?? fallback;
   }
 
   find(name: string): Endpoint | undefined {
-    return this.endpoints.find((endpoint) => endpoint.pool.name === name && this.#isActive(endpoint));
-  }
-
-  #isActive(endpoint: Endpoint): boolean {
-    return endpoint.pending < endpoint.maxRequests && !this.#isEvicted(endpoint);
-  }
-
-  #isEvicted(endpoint: Endpoint): boolean {
-    return endpoint.evictedUntil !== 0 && endpoint.isEvicted(this.#now());
+    return this.endpoints.find((endpoint) => endpoint.pool.name === name && isActive(endpoint, this.#now));
   }
 }
 
