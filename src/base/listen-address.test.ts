@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatListenAddress, parseListenAddress } from "./listen-address.ts";
+import { formatListenAddress, listenAt, parseListenAddress } from "./listen-address.ts";
 
 test("each form of the grammar is read and written back", () => {
   assert.deepEqual(parseListenAddress("off"), { type: "off" });
@@ -29,4 +29,12 @@ test("a wrong address is refused with what is wrong and what was expected", () =
     assert.throws(() => parseListenAddress(text), message);
     assert.throws(() => parseListenAddress(text), /expected off, unix:/);
   }
+});
+
+test("any address is any of IPv4 where there is no IPv6, and no other address or error is replaced", async () => {
+  const failing = (code: string) => (host: string) =>
+    host === "0.0.0.0" ? Promise.resolve(host) : Promise.reject(new Error(`listen ${code}: ${host}`));
+  assert.equal(await listenAt("::", failing("EAFNOSUPPORT")), "0.0.0.0");
+  await assert.rejects(listenAt("::", failing("EADDRINUSE")), /EADDRINUSE/);
+  await assert.rejects(listenAt("::1", failing("EAFNOSUPPORT")), /EAFNOSUPPORT/);
 });

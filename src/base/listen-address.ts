@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { messageOf } from "./errors.ts";
 
 /** Where one of the gateway's own servers listens (`adminAddr`, `statsAddr`, `readinessAddr`; reference 1.3). */
 export type ListenAddress =
@@ -67,4 +68,19 @@ function parsePort(text: string, digits: string): number {
 
 function invalid(text: string, what: string): Error {
   return new Error(`address "${text}" ${what}; ${GRAMMAR}`);
+}
+
+/** Whether listening at an address of IPv6 has failed because the system has no IPv6. */
+export function isWithoutIpv6(error: unknown): boolean {
+  return /\b(EAFNOSUPPORT|EADDRNOTAVAIL|EINVAL)\b/.test(messageOf(error));
+}
+
+/** Listens at `host` by calling `listen`. `::` stands for any address: on a system without IPv6, that is `0.0.0.0`. */
+export async function listenAt<T>(host: string, listen: (host: string) => Promise<T>): Promise<T> {
+  try {
+    return await listen(host);
+  } catch (error) {
+    if (host === "::" && isWithoutIpv6(error)) return listen("0.0.0.0");
+    throw error;
+  }
 }

@@ -4,7 +4,7 @@
  */
 import type { RunningServer } from "../admin/server/http-server.ts";
 import { messageOf } from "../base/errors.ts";
-import type { ListenAddress } from "../base/listen-address.ts";
+import { formatHostPort, type ListenAddress, listenAt } from "../base/listen-address.ts";
 import { type Logger, type LogOutput, LogThrottle } from "../base/log.ts";
 import { HttpKubeClient } from "../kube/connect.ts";
 import type { ClusterAccess } from "../kube/credentials.ts";
@@ -200,7 +200,8 @@ export class Controller {
     this.#servers.push(await startHealthServer(problem, any(ports.health), this.#log));
     this.#servers.push(await startMetricsServer(() => this.#render(), any(ports.metrics), this.#log));
     this.#servers.push(await startControllerAdmin(plane, { type: "localhost", port: ports.admin }, this.#log));
-    this.#port = await this.#stream.listen(`[::]:${ports.xds}`).catch((error: unknown) => {
+    const listening = listenAt("::", (host) => this.#stream.listen(formatHostPort(host, ports.xds)));
+    this.#port = await listening.catch((error: unknown) => {
       throw new Error(`the configuration stream cannot listen on port ${ports.xds}: ${messageOf(error)}`);
     });
     this.#log.info("listening", this.ports);

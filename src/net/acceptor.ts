@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
+import { listenAt } from "../base/listen-address.ts";
 import { socketAddresses } from "./addresses.ts";
 import { sockets } from "./node-internals.ts";
 import { SocketReader } from "./read-buffer.ts";
@@ -42,6 +43,10 @@ export class Acceptor {
 
   /** Rejects with the system's error (`EADDRINUSE`, `EACCES`, …). */
   static listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
+    return listenAt(options.host, (host) => Acceptor.#listen({ ...options, host }, onConnection));
+  }
+
+  static #listen(options: ListenOptions, onConnection: OnConnection): Promise<Acceptor> {
     const server = createServer({
       // Nothing is read before the socket has its reader.
       pauseOnConnect: true,

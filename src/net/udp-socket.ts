@@ -1,6 +1,7 @@
 import type { RemoteInfo, Socket, SocketOptions } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { nodeDgram } from "../base/lazy-node.ts";
+import { listenAt } from "../base/listen-address.ts";
 
 /**
  * Bytes of datagrams that a socket may hold because the system takes no more; further ones are dropped. The system usually takes
@@ -15,6 +16,14 @@ export interface DatagramSource {
   readonly port: number;
 }
 
+interface UdpAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly reusePort: boolean;
+}
+
+type OnDatagram = (bytes: Buffer, from: DatagramSource) => void;
+
 /** The socket of a UDP port, which receives the datagrams of all clients. */
 export class UdpPort {
   readonly #socket: Socket;
@@ -27,10 +36,11 @@ export class UdpPort {
    * `host`: `::` for both families. `reusePort`: several threads have the same port; the system assigns clients to them by
    * address and port, so all datagrams of one reach the same thread. Rejects with the system's error (`EADDRINUSE`, …).
    */
-  static open(
-    { host, port, reusePort }: { readonly host: string; readonly port: number; readonly reusePort: boolean },
-    onDatagram: (bytes: Buffer, from: DatagramSource) => void,
-  ): Promise<UdpPort> {
+  static open(address: UdpAddress, onDatagram: OnDatagram): Promise<UdpPort> {
+    return listenAt(address.host, (host) => UdpPort.#open({ ...address, host }, onDatagram));
+  }
+
+  static #open({ host, port, reusePort }: UdpAddress, onDatagram: OnDatagram): Promise<UdpPort> {
     const socket = createSocket(host, { reusePort });
     const opened = new UdpPort(socket);
     return new Promise((resolve, reject) => {

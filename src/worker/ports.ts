@@ -3,6 +3,7 @@
  * before any worker listens. Called by the supervisor.
  */
 import { createServer } from "node:net";
+import { listenAt } from "../base/listen-address.ts";
 import type { Bind } from "../ir/ir.ts";
 import { UdpPort } from "../net/udp-socket.ts";
 import type { Ports } from "../proxy/data-plane.ts";
@@ -65,10 +66,12 @@ async function listen(bind: Bind, reusePort: boolean): Promise<ProbedPort> {
   if (bind.protocol === "udp") return UdpPort.open({ host, port, reusePort }, () => {});
   // A reserved port is not announced yet; a stray connection is closed.
   const server = createServer((socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port, exclusive: true, reusePort }, resolve);
-  });
+  const listening = (at: string): Promise<void> =>
+    new Promise((resolve, reject) => {
+      server.once("error", reject);
+      server.listen({ host: at, port, exclusive: true, reusePort }, resolve);
+    });
+  await listenAt(host, listening);
   const address = server.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,

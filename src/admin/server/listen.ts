@@ -2,7 +2,7 @@ import { chmod, lstat, unlink } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect, type ListenOptions } from "node:net";
 import { messageOf } from "../../base/errors.ts";
-import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
+import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
 
 /** A server to start; `create` makes one instance per socket address. */
 export interface ListenTarget {
@@ -19,7 +19,6 @@ export interface Listening {
   readonly addresses: readonly string[];
 }
 
-const NO_IPV6 = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EINVAL"]);
 const PORT_TRIES = 10;
 
 /** @throws Error that names the server, the address, the reason and what to do */
@@ -38,14 +37,13 @@ export async function listen(address: ListenAddress, target: ListenTarget): Prom
 
 async function listenSocket(host: string, port: number, target: ListenTarget): Promise<Listening> {
   const server = target.create();
-  try {
-    await bind(server, { host, port });
-  } catch (error) {
-    // `::` stands for any address; without IPv6, all IPv4 addresses remain.
-    if (host === "::" && NO_IPV6.has(codeOf(error))) return listenSocket("0.0.0.0", port, target);
+  const at = await listenAt(host, async (each) => {
+    await bind(server, { host: each, port });
+    return each;
+  }).catch((error: unknown) => {
     throw refused(target, formatHostPort(host, port), error);
-  }
-  return { servers: [server], addresses: [formatHostPort(host, portOf(server))] };
+  });
+  return { servers: [server], addresses: [formatHostPort(at, portOf(server))] };
 }
 
 /** Both loopback addresses on one port. */
@@ -58,7 +56,7 @@ async function listenLocalhost(port: number, target: ListenTarget, tries = PORT_
   try {
     await bind(server, { host: "::1", port: chosen });
   } catch (error) {
-    if (NO_IPV6.has(codeOf(error))) return first;
+    if (isWithoutIpv6(error)) return first;
     await closed(v4);
     // The system chose a port that is free on 127.0.0.1 only: try another.
     if (port === 0 && tries > 1) return listenLocalhost(port, target, tries - 1);
