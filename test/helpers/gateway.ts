@@ -17,6 +17,8 @@ interface LaunchOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Limit of open files of the process. */
   readonly openFiles?: number;
+  /** Folder of the control group that the process joins. */
+  readonly controlGroup?: string;
 }
 
 /** A real gateway process on a configuration file of its own; every port is chosen by the system. */
@@ -65,10 +67,13 @@ export class TestGateway {
     const file = join(folder, "gateway.yaml");
     await writeFile(file, typeof config === "string" ? config : stringify(withPorts(config)));
     const program = [join(ROOT, "bin/tracegate"), "-f", file];
-    const limited = options.openFiles !== undefined;
-    const [command = "", ...rest] = limited
-      ? ["sh", "-c", `ulimit -n ${options.openFiles}; exec "$@"`, "sh", ...program]
-      : program;
+    const { openFiles, controlGroup } = options;
+    const limits = [
+      ...(openFiles !== undefined ? [`ulimit -n ${openFiles}`] : []),
+      ...(controlGroup !== undefined ? [`echo $$ >${controlGroup}/cgroup.procs`] : []),
+    ];
+    const [command = "", ...rest] =
+      limits.length > 0 ? ["sh", "-c", `${limits.join("; ")}; exec "$@"`, "sh", ...program] : program;
     const child = spawn(command, rest, {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, LOG_FORMAT: "json", ...options.env },
