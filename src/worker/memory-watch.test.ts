@@ -5,7 +5,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { MemoryWatch } from "./memory-watch.ts";
 
-/** A process with a limit of 1000 bytes, of which 900 may be used; at rest it needs 100 beside what its workers hold. */
+/** A process with a limit of 1000 bytes, of which 900 may be used; at rest it needs 200, of which its workers hold 100. */
 class TestProcess {
   time = 0;
   used = 0;
@@ -13,12 +13,12 @@ class TestProcess {
   readonly lines: string[] = [];
   readonly #watch: MemoryWatch;
 
-  constructor(atRest = 200) {
+  constructor(atRest = 200, held: readonly number[] = [50, 50]) {
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(JSON.parse(line).message));
     const limit = { limit: 1000, share: 0.9, used: () => this.used };
     this.#watch = new MemoryWatch(this.pressure, limit, output.logger("gateway"), () => this.time);
     this.#watch.close();
-    this.sample(atRest, [50, 50]);
+    this.sample(atRest, held);
   }
 
   sample(used: number, held: readonly number[], after = 100): boolean {
@@ -41,16 +41,23 @@ test("pressure begins when the share is in use, and ends below 95 % of it", () =
 
 test("memory that was freed but stays resident is no pressure", () => {
   const process = new TestProcess();
-  assert.equal(process.sample(950, [90, 89]), false);
-  assert.equal(process.sample(950, [90, 90]), true);
-  assert.equal(process.sample(950, [90, 45]), true);
-  assert.equal(process.sample(950, [90, 44]), false);
+  assert.equal(process.sample(950, [130, 129]), false);
+  assert.equal(process.sample(950, [130, 130]), true);
+  assert.equal(process.sample(950, [130, 90]), true);
+  assert.equal(process.sample(950, [130, 89]), false);
+});
+
+test("what workers hold at rest keeps up no pressure, however many they are", () => {
+  const process = new TestProcess(600, [200, 200]);
+  assert.equal(process.sample(950, [210, 210]), false);
+  assert.equal(process.sample(950, [300, 300]), true);
+  assert.equal(process.sample(950, [200, 200]), false);
 });
 
 test("where the process at rest takes most of the limit, little of the workers' own counts as much; and the log says it", () => {
   const process = new TestProcess(850);
-  assert.equal(process.sample(890, [60, 60]), false);
-  assert.equal(process.sample(900, [60, 60]), true);
+  assert.equal(process.sample(890, [65, 65]), false);
+  assert.equal(process.sample(900, [65, 65]), true);
   assert.match(process.lines[0] ?? "", /leaves little for requests/);
   assert.deepEqual(new TestProcess(809).lines, []);
 });

@@ -14,10 +14,10 @@ const COLLECT_EVERY_MAX_MS = 60_000;
 /** Memory has to fall to this share of the threshold before the pressure ends. */
 const RELIEVED = 0.95;
 /**
- * Pressure begins only while workers hold this share of what they can: the limit without what the process needs otherwise. It ends
- * when they hold less. Memory that was freed may stay resident, where the allocator keeps it for the next use: turning work
- * away would not bring it back, and would never end. Of what slow clients inside TLS take, a third is seen as held: the rest is
- * OpenSSL's and libuv's.
+ * Pressure begins only while workers hold this share of what they can beside what they hold at rest: the limit without what the
+ * process needs at rest. It ends when they hold less. Memory that was freed may stay resident, where the allocator keeps it for the
+ * next use: turning work away would not bring it back, and would never end. Of what slow clients inside TLS take, a third is seen as
+ * held: the rest is OpenSSL's and libuv's.
  */
 const HELD = 0.2;
 const RELEASED = 0.15;
@@ -41,8 +41,8 @@ export class MemoryWatch {
   /** Milliseconds. */
   readonly #now: () => number;
   readonly #timer: NodeJS.Timeout;
-  /** What was in use at rest beside what workers held: code, the main thread, the heaps' own needs. Known when all have reported. */
-  #others: number | undefined;
+  /** What was in use at rest, and what workers held of it: each has 25 MiB of code and data. Known when all have reported. */
+  #atRest: { readonly used: number; readonly held: number } | undefined;
   #collectAt = 0;
   #collectEvery = COLLECT_EVERY_MS;
   #since = 0;
@@ -95,19 +95,19 @@ export class MemoryWatch {
     } else this.#log.info("memory is available again", { ...fields, lasted: `${Math.round(now - this.#since)}ms` });
   }
 
-  /** What workers hold of what they can. */
+  /** What workers hold of what they can, both without what they hold at rest. */
   #shareHeld(used: number, held: number): number {
-    if (this.#others === undefined) {
+    if (this.#atRest === undefined) {
       if (!this.#pressure.allReported) return 0;
-      this.#others = Math.max(0, used - held);
+      this.#atRest = { used, held };
       if (used >= this.#threshold * NEAR)
         this.#log.warn("the limit of memory leaves little for requests: the gateway needs much of it at rest", {
           used: mebibytes(used),
           limit: mebibytes(this.#limit),
         });
     }
-    const room = this.#limit - this.#others;
-    return room > 0 ? held / room : 1;
+    const room = this.#limit - this.#atRest.used;
+    return room > 0 ? (held - this.#atRest.held) / room : 1;
   }
 }
 
