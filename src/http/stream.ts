@@ -87,6 +87,8 @@ export interface Downstream {
   sendEnd(trailers: HeaderList): void;
   /** Sends what was gathered. False = wait for `onClientDrain`. */
   flush(): boolean;
+  /** After `sendEnd` of a tunnel: what the client still sends is not taken. No event follows. */
+  endTunnel(): void;
   /** Breaks the connection so that the client cannot take the response for complete. */
   abort(): void;
 }

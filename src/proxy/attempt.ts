@@ -320,6 +320,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     responseSide.end(trailers);
   }
 
+  onTunnelClosed(): void {
+    this.#exchange.responseSide.closeTunnel();
+  }
+
   onUpstreamDrain(): void {
     this.#exchange.requestSide.onDrain();
   }

@@ -59,7 +59,10 @@ export class ResponseSide implements BodySide, BodyDestination {
   #translation: ResponseTranslation | undefined;
   /** The last stage of the body, which translates it. */
   #translator: BodyStage | undefined;
+  /** Of a tunnel: the upstream's end has been sent. */
   #upstreamEnded = false;
+  /** Of a tunnel: the upstream takes no more. */
+  #upstreamStopped = false;
 
   constructor(exchange: Owner) {
     this.#exchange = exchange;
@@ -202,6 +205,17 @@ export class ResponseSide implements BodySide, BodyDestination {
     return true;
   }
 
+  /** The upstream has ended a tunnel in both directions. */
+  closeTunnel(): void {
+    this.#upstreamStopped = true;
+    if (this.#upstreamEnded) this.#endTunnel();
+  }
+
+  #endTunnel(): void {
+    this.#exchange.downstream.endTunnel();
+    this.#exchange.responseComplete();
+  }
+
   /** The client has ended its direction of a tunnel. */
   onTunnelEnd(): void {
     if (this.#upstreamEnded) this.#exchange.responseComplete();
@@ -228,8 +242,12 @@ export class ResponseSide implements BodySide, BodyDestination {
     // A translation may have moved them into the body.
     if (this.#translator === undefined) this.trailers = trailers;
     exchange.downstream.sendEnd(trailers);
-    if (this.tunnel && !exchange.requestSide.complete) this.#upstreamEnded = true;
-    else exchange.responseComplete();
+    if (!this.tunnel || exchange.requestSide.complete) {
+      exchange.responseComplete();
+      return;
+    }
+    this.#upstreamEnded = true;
+    if (this.#upstreamStopped) this.#endTunnel();
   }
 
   flush(): boolean {

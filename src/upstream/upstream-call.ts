@@ -337,6 +337,12 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.#caller.onResponseEnd(trailers);
   }
 
+  onTunnelClosed(): void {
+    if (this.#endpoint === undefined) return;
+    this.settle();
+    this.#caller.onTunnelClosed?.();
+  }
+
   onUpstreamDrain(): void {
     this.#caller.onUpstreamDrain();
   }

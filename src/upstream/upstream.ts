@@ -22,7 +22,7 @@ export interface Upstream {
   destroy(): void;
 }
 
-/** The caller of one upstream exchange. After `onResponseEnd` or `onUpstreamFailure` nothing more follows. */
+/** The caller of one upstream exchange. After `onResponseEnd` or `onUpstreamFailure` nothing more follows, except for a tunnel. */
 export interface UpstreamEvents {
   onInformational(head: ResponseHead): void;
   /** `length`: bytes, UNKNOWN_LENGTH, or TUNNEL after a 101. `head` is valid during the call only; its header list stays. */
@@ -33,6 +33,8 @@ export interface UpstreamEvents {
   onResponseEnd(trailers: HeaderList): void;
   /** `answered`: some bytes of a response had arrived. */
   onUpstreamFailure(message: string, answered: boolean): void;
+  /** Of a tunnel, after `onResponseEnd`: the upstream takes no more, which is no error. */
+  onTunnelClosed?(): void;
   onUpstreamDrain(): void;
   /** One of the calls above has thrown, which is a defect of the gateway; the exchange is gone. */
   onUpstreamFault(error: unknown): void;

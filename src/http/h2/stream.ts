@@ -74,6 +74,8 @@ export abstract class Http2Stream implements Sender {
   #resetAfterEnd = false;
   #resetCode = 0;
   #silent = false;
+  /** `onStopped` follows, or has followed. */
+  #stopped = false;
   #delivering = false;
 
   // ── events, for the role ──
@@ -91,6 +93,8 @@ export abstract class Http2Stream implements Sender {
   abstract onBatch(): void;
   /** The stream ended before both halves had. No event follows. `code`: of RST_STREAM or GOAWAY. */
   abstract onReset(code: number, message: string): void;
+  /** After `onEnd`: the peer, which has ended its own half, takes no more of ours. No event follows. */
+  onStopped(): void {}
   /** After `sendData` returned false: there is room again. */
   abstract onWritable(): void;
   /** An event has thrown, which is a defect of the gateway; the stream was reset. No event follows. */
@@ -270,6 +274,8 @@ export abstract class Http2Stream implements Sender {
       this.#dropKept();
       this.over = true;
       this.#link?.leave(this);
+      this.#stopped = true;
+      if (!this.#endHeld) this.#tellStopped();
       return;
     }
     this.#finish();
@@ -349,7 +355,16 @@ export abstract class Http2Stream implements Sender {
       if (this.#endHeld) {
         this.#endHeld = false;
         this.onEnd();
+        if (this.#stopped) this.#tellStopped();
       } else if (!this.over) this.onBatch();
+    } catch (error) {
+      this.#link?.onStreamFault(this, error);
+    }
+  }
+
+  #tellStopped(): void {
+    try {
+      this.onStopped();
     } catch (error) {
       this.#link?.onStreamFault(this, error);
     }

@@ -261,6 +261,10 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     return this.#state === "closed" || this.#writer.flush();
   }
 
+  endTunnel(): void {
+    if (this.#state !== "closed") this.#finish();
+  }
+
   abort(): void {
     if (this.#state === "closed") return;
     this.#stream = undefined;

@@ -299,9 +299,16 @@ export class RequestStream extends Http2Stream implements Downstream {
     return !this.#full;
   }
 
+  endTunnel(): void {
+    this.#leave();
+    this.#dropRest();
+  }
+
   abort(): void {
     this.#leave();
-    this.reset(this.#tunnel ? CONNECT_ERROR : INTERNAL_ERROR);
+    if (!this.#tunnel) this.reset(INTERNAL_ERROR);
+    // What a TCP connection says by RST: RFC 8441 5 for WebSockets, RFC 9113 8.5 for CONNECT.
+    else this.reset(this.upgrade === "" ? CONNECT_ERROR : CANCEL);
   }
 
   // ── deadlines ──

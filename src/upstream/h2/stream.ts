@@ -133,7 +133,24 @@ export class UpstreamStream extends Http2Stream implements Upstream {
       this.#complete();
       return;
     }
+    if (resetByPeer === NO_ERROR && this.#state === "tunnel") {
+      this.#events.onResponseEnd(NO_HEADERS);
+      this.onStopped();
+      return;
+    }
     this.#fail(resetByPeer === undefined ? message : `the upstream reset the stream: ${errorName(resetByPeer)}`);
+  }
+
+  /** Servers that end a tunnel do not wait for the client's end, and reset the stream without an error (RFC 9113 8.1). */
+  override onStopped(): void {
+    if (this.#state !== "tunnel") return;
+    const { resetByPeer } = this;
+    if (resetByPeer !== undefined && resetByPeer !== NO_ERROR) {
+      this.#fail(`the upstream reset the stream: ${errorName(resetByPeer)}`);
+      return;
+    }
+    this.#state = "done";
+    this.#events.onTunnelClosed?.();
   }
 
   onWritable(): void {

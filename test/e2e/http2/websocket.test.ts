@@ -116,8 +116,8 @@ test("a reset on either side ends the other", async () => {
     } else {
       peer.reset();
       await closed;
-      // CONNECT_ERROR.
-      assert.equal(stream.rstCode, 10);
+      // CANCEL (RFC 8441 5).
+      assert.equal(stream.rstCode, 8);
     }
   }
 });

@@ -11,8 +11,8 @@ import { eventually, gatewayTo, H2Server } from "./support.ts";
 
 const PATIENCE_MS = 10_000;
 const ABNORMAL = 1006;
+const NO_ERROR = 0;
 const CANCEL = 8;
-const CONNECT_ERROR = 10;
 const OPEN = { ":method": "CONNECT", ":protocol": "websocket", "sec-websocket-version": "13" };
 
 /** A part of `ws` that its types leave out: a WebSocket over a stream that is open already, as after an extended CONNECT. */
@@ -180,7 +180,7 @@ test("a stream that either side resets breaks its WebSocket on the other, and no
   const clientLost = next(two.client, "close");
   two.serverStream.destroy(new Error("the server is broken"));
   assert.equal((await clientLost)[0], ABNORMAL);
-  assert.equal(two.clientStream.rstCode, CONNECT_ERROR);
+  assert.equal(two.clientStream.rstCode, CANCEL);
   // An end without a closing handshake.
   const three = await setup.open();
   const ended = next(three.client, "close");
@@ -188,6 +188,26 @@ test("a stream that either side resets breaks its WebSocket on the other, and no
   assert.equal((await ended)[0], ABNORMAL);
   await exchange(other.server, other.client, "still here");
   assert.equal(setup.backend.sessions.length, 1);
+});
+
+test("a server that ends a tunnel and takes no more has closed it, without an error", async () => {
+  await using setup = await setUp();
+  const { clientStream, serverStream } = await setup.tunnel();
+  // More than the client's windows take while it does not read.
+  const large = randomBytes(200_000);
+  serverStream.end(large);
+  serverStream.close(NO_ERROR);
+  await once(serverStream, "close");
+  const pieces: Buffer[] = [];
+  clientStream.on("data", (bytes: Buffer) => pieces.push(bytes));
+  await once(clientStream, "end", { signal: AbortSignal.timeout(PATIENCE_MS) });
+  assert.ok(Buffer.concat(pieces).equals(large));
+  // The client, which could go on sending, learns it.
+  await eventually(() => clientStream.closed, "the end of the stream");
+  assert.equal(clientStream.rstCode, NO_ERROR);
+  await eventually(() => setup.plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
+  const { error } = await setup.plane.logged("/chat/1");
+  assert.deepEqual([error, setup.plane.endpoints.stats()[0]?.consecutiveFailures], [undefined, 0]);
 });
 
 test("a connection that is lost breaks its WebSockets on the other side; new ones open", async () => {

@@ -3,11 +3,28 @@ import { once } from "node:events";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { test } from "node:test";
 import { WebSocket } from "ws";
+import { ms } from "../../../src/base/durations.ts";
 import { webSocketAccept } from "../../../src/http/websocket.ts";
+import { PROCESS, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawPeer, RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
-import { END_STREAM, type Frame, HEADERS, RawFrames, SETTINGS } from "./frames.ts";
+import { DATA, END_STREAM, type Frame, HEADERS, PING, RawFrames, SETTINGS } from "./frames.ts";
 import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
 
+const NO_ERROR = 0;
+const INTERNAL_ERROR = 2;
+/** A setting (RFC 8441 3). */
+const ENABLE_CONNECT_PROTOCOL = Buffer.of(0, 8, 0, 0, 0, 1);
+/** Options of `extProc` that skip everything. */
+const SKIPPED = {
+  requestHeaderMode: "skip",
+  responseHeaderMode: "skip",
+  requestBodyMode: "none",
+  responseBodyMode: "none",
+  requestTrailerMode: "skip",
+  responseTrailerMode: "skip",
+  allowModeOverride: false,
+} as const;
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 const OPENING = head(
   "GET /chat?room=1 HTTP/1.1",
@@ -111,6 +128,85 @@ test("a server that refuses the tunnel answers as for any request", async () => 
   client.socket.destroy();
 });
 
+for (const [end, code, error] of [
+  [true, NO_ERROR, undefined],
+  [false, NO_ERROR, undefined],
+  [true, INTERNAL_ERROR, /^upstream call failed: the upstream reset the stream: INTERNAL_ERROR/],
+  [false, INTERNAL_ERROR, /^upstream call failed: the upstream reset the stream: INTERNAL_ERROR/],
+] as const)
+  test(`a tunnel that its server resets by ${code}, ${end ? "after its end" : "before"}`, async () => {
+    await using server = await RawUpstream.listen(async (peer) => {
+      const frames = new RawFrames(peer);
+      await frames.begin();
+      frames.send(SETTINGS, 0, 0, ENABLE_CONNECT_PROTOCOL);
+      const { stream } = await frames.next(HEADERS);
+      frames.respond(stream);
+      frames.send(DATA, 0, stream, Buffer.from("bye"));
+      await frames.next(DATA);
+      if (end) frames.send(DATA, END_STREAM, stream, Buffer.alloc(0));
+      frames.reset(stream, code);
+      await peer.closed();
+    });
+    await using plane = await gatewayTo(server.port);
+    const client = await send(plane, OPENING);
+    await client.take("bye");
+    client.send("go");
+    await client.closed();
+    const line = await plane.logged("/chat");
+    if (error === undefined) {
+      assert.equal(line.error, undefined);
+      const [{ connections: [left] = [] } = {}] = plane.plane.tasks() as [{ connections: { state: string }[] }];
+      assert.equal(left?.state, "linger");
+    } else assert.match(String(line.error), error);
+    assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, error === undefined ? 0 : 1);
+  });
+
+test("a tunnel that has ended before a policy lets its head pass arrives all the same", async () => {
+  const asked = Promise.withResolvers<void>();
+  const reset = Promise.withResolvers<void>();
+  await using processor = await GrpcServer.start({
+    [PROCESS]: {
+      stream(call) {
+        call.on("error", () => {}).on("end", () => call.end());
+        call.on("data", async () => {
+          asked.resolve();
+          await reset.promise;
+          call.write(ProcessingResponse.encode({ response_headers: {} }));
+        });
+      },
+    },
+  });
+  await using server = await RawUpstream.listen(async (peer) => {
+    const frames = new RawFrames(peer);
+    await frames.begin();
+    frames.send(SETTINGS, 0, 0, ENABLE_CONNECT_PROTOCOL);
+    const { stream } = await frames.next(HEADERS);
+    frames.respond(stream);
+    await asked.promise;
+    frames.send(DATA, END_STREAM, stream, Buffer.from("bye"));
+    frames.reset(stream, NO_ERROR);
+    // The answer says that everything before it has been read.
+    frames.send(PING, 0, 0, Buffer.alloc(8));
+    await frames.next(PING);
+    reset.resolve();
+    await peer.closed();
+  });
+  const extProc = {
+    target: { type: "static", host: "127.0.0.1", port: processor.port },
+    failureMode: "failClosed",
+    metadataContext: {},
+    requestAttributes: {},
+    responseAttributes: {},
+    timeout: ms(5000),
+    processingOptions: { ...SKIPPED, responseHeaderMode: "send" },
+  } as const;
+  await using plane = await gatewayTo(server.port, { policies: { extProc } });
+  const client = await send(plane, OPENING);
+  assert.match(await client.take("bye"), /^HTTP\/1\.1 101 /);
+  await client.closed();
+  assert.equal((await plane.logged("/chat")).error, undefined);
+});
+
 test("what the server takes is not known before its SETTINGS: the request waits for them", async () => {
   const connected = Promise.withResolvers<RawPeer>();
   const request = Promise.withResolvers<Frame>();
@@ -121,8 +217,7 @@ test("what the server takes is not known before its SETTINGS: the request waits 
     await peer.until(() => peer.received !== "", "the client's SETTINGS");
     connected.resolve(peer);
     await known.promise;
-    // ENABLE_CONNECT_PROTOCOL (RFC 8441 3).
-    frames.send(SETTINGS, 0, 0, Buffer.of(0, 8, 0, 0, 0, 1));
+    frames.send(SETTINGS, 0, 0, ENABLE_CONNECT_PROTOCOL);
     request.resolve(await frames.next(HEADERS));
     await peer.closed();
   });
