@@ -23,6 +23,8 @@ export interface DirectWriter {
   writeText(text: string): void;
   /** `release` is called once `bytes` need not stay as they are: at once where the system takes them. */
   writeBytes(bytes: Buffer, release?: () => void): void;
+  /** The same for `pieces`, one after the other, `length` bytes in all: the system is called once. */
+  writePieces(pieces: readonly Buffer[], length: number, release: () => void): void;
 }
 
 /** What the handle that was called last says, by index, and the class of what stands for one write. */
@@ -37,6 +39,8 @@ export interface WritableHandle {
   /** Both return 0 or an error number. */
   writeLatin1String(request: object, text: string): number;
   writeBuffer(request: object, bytes: Buffer): number;
+  /** `allBuffers`: no piece is text. */
+  writev(request: object, pieces: readonly Buffer[], allBuffers: true): number;
 }
 
 /** A write as the handle knows it. */
@@ -44,7 +48,7 @@ interface WriteRequest {
   oncomplete: (this: WriteRequest, status: number) => void;
   writer: HandleWriter | undefined;
   /** Keeps the bytes in memory while they are being written. */
-  bytes: Buffer | undefined;
+  bytes: Buffer | readonly Buffer[] | undefined;
 }
 
 /**
@@ -76,11 +80,17 @@ export class HandleWriter implements DirectWriter {
     this.#dispatched(request, status, bytes.length, bytes, release);
   }
 
+  writePieces(pieces: readonly Buffer[], length: number, release: () => void): void {
+    const request = spareRequest ?? newRequest(this.#stream);
+    const status = this.#handle.writev(request, pieces, true);
+    this.#dispatched(request, status, length, pieces, release);
+  }
+
   #dispatched(
     request: WriteRequest,
     status: number,
     length: number,
-    bytes: Buffer | undefined,
+    bytes: Buffer | readonly Buffer[] | undefined,
     release: (() => void) | undefined,
   ): void {
     const { streamBaseState, kLastWriteWasAsync } = this.#stream;

@@ -7,6 +7,7 @@ import { suite, test } from "node:test";
 import { createServer as createTlsServer } from "node:tls";
 import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
+import { until } from "../../test/helpers/until.ts";
 import { appRoot } from "../base/app-root.ts";
 import { Acceptor, SocketBudget } from "./acceptor.ts";
 import {
@@ -19,6 +20,7 @@ import {
   sockets,
 } from "./node-internals.ts";
 import { bodyEncoder } from "./node-internals-zlib.ts";
+import { pooledCopy, READ_SIZE } from "./read-buffer.ts";
 import { connect, type Transport, type TransportHandler } from "./transport.ts";
 
 const SAMPLE = Buffer.from([0x41, 0xe9, 0xff]);
@@ -189,17 +191,26 @@ async function writeToSlowReader(): Promise<{ readonly sent: string; readonly re
   let sent = "";
   for (let round = 0, more = true; more; round++) {
     const line = `${round} `.repeat(20_000);
-    const kind = round % 3;
+    const kind = round % 4;
     if (kind === 0) more = transport.writeText(line);
     else if (kind === 1) more = transport.write(Buffer.from(line), 0, line.length);
-    else more = transport.send(Buffer.from(line), line.length, () => {});
+    else if (kind === 2) more = transport.send(Buffer.from(line), line.length, () => {});
+    else {
+      transport.gatherText(line.slice(0, 3));
+      transport.gather(Buffer.from(line), 3, 100);
+      transport.gather(Buffer.from(line), 100, line.length);
+      more = transport.flush();
+    }
     sent += line;
   }
   // Behind what waits, and in its order.
   transport.writeText("text ");
   transport.write(Buffer.from("bytes "), 0, 6);
+  transport.gatherText("gathered ");
+  transport.gather(Buffer.from("pieces "), 0, 7);
+  transport.flush();
   transport.writeText("end");
-  sent += "text bytes end";
+  sent += "text bytes gathered pieces end";
   assert.equal(transport.bytesWritten, sent.length);
   const { backlog } = transport;
   assert.ok(backlog > 64 * 1024 && backlog < sent.length, `${backlog} of ${sent.length}`);
@@ -238,6 +249,17 @@ suite("writes", () => {
     client.socket.resume();
     await client.until(() => client.received.length === large.length, "everything");
     assert.equal(await client.closed(), "end");
+  });
+
+  test("that were gathered but never made give their buffers back with the connection", async () => {
+    await using pair = await acceptOne();
+    const piece = Buffer.alloc(READ_SIZE);
+    // More than a thread has buffers.
+    for (let i = 0; i < 300; i++) pair.transport.gather(piece, 0, piece.length);
+    assert.equal(pooledCopy(piece), undefined);
+    pair.transport.destroy();
+    await pair.client.closed();
+    await until(() => pooledCopy(piece) !== undefined, "a buffer");
   });
 
   test("that fail end the connection with the system's error", async (t) => {

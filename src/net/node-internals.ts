@@ -250,7 +250,7 @@ function documentedDirectWrites(): undefined {
 }
 
 function isWritableHandle(handle: object | null): handle is WritableHandle {
-  return handle !== null && "writeLatin1String" in handle && "writeBuffer" in handle;
+  return handle !== null && "writeLatin1String" in handle && "writeBuffer" in handle && "writev" in handle;
 }
 
 /** The binding of Node's own streams; undefined where this Node has none, or gives none away. */
@@ -444,12 +444,13 @@ function readsInto(socketClass: SocketClass): boolean {
 }
 
 /**
- * Gives a socket a handle that answers by the state of the binding, and sees whether the socket writes by requests of its class,
- * knows from it that a write waits, and how much was read.
+ * Gives a socket a handle that answers by the state of the binding, and sees whether the socket writes by requests of its class, also
+ * several pieces at once, knows from it that a write waits, and how much was read.
  */
 function sharesState(socketClass: SocketClass, { streamBaseState, ...binding }: StreamBinding): boolean {
   const before = streamBaseState.slice();
   let request: unknown;
+  let gathers = false;
   let length = 0;
   const handle: Handle = {
     reading: true,
@@ -460,6 +461,11 @@ function sharesState(socketClass: SocketClass, { streamBaseState, ...binding }: 
       streamBaseState[binding.kLastWriteWasAsync] = text === "A\xff" ? 1 : 0;
       return 0;
     },
+    writev: (given: object, pieces: readonly unknown[], allBuffers: boolean) => {
+      gathers = given instanceof binding.WriteWrap && pieces[1] === onread.buffer && allBuffers;
+      streamBaseState[binding.kLastWriteWasAsync] = 0;
+      return 0;
+    },
   };
   const callback = (bytes: number): boolean => {
     length = bytes;
@@ -467,6 +473,10 @@ function sharesState(socketClass: SocketClass, { streamBaseState, ...binding }: 
   };
   const onread = { buffer: Buffer.alloc(8), callback };
   const socket = new socketClass({ handle, onread } as object as SocketConstructorOpts);
+  socket.cork();
+  socket.write(onread.buffer);
+  socket.write(onread.buffer);
+  socket.uncork();
   socket.write("A\xff", "latin1");
   const waits = socket.writableLength === 2;
   streamBaseState[binding.kReadBytesOrError] = 7;
@@ -474,7 +484,7 @@ function sharesState(socketClass: SocketClass, { streamBaseState, ...binding }: 
   streamBaseState.set(before);
   (socket as HandleOwner)._handle = null;
   socket.destroy();
-  return request instanceof binding.WriteWrap && waits && length === 7;
+  return request instanceof binding.WriteWrap && gathers && waits && length === 7;
 }
 
 function works(check: () => boolean): boolean {

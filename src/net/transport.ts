@@ -10,7 +10,7 @@ import { ByteQueue } from "./byte-queue.ts";
 import type { DirectWriter, DirectWriteSink } from "./direct-writer.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, waitsNoMore } from "./frugality.ts";
 import { latin1Slice, onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
-import { lendDelivered, pooledCopy, type ReadSink, SocketReader } from "./read-buffer.ts";
+import { lendDelivered, pooledCopy, READ_SIZE, type ReadSink, SocketReader } from "./read-buffer.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
 export interface TransportHandler {
@@ -59,6 +59,24 @@ export interface ByteStream extends Duplex {
   resetAndDestroy(): unknown;
 }
 
+/** Pieces that one write will take, and the buffers that stay as they are until then. */
+class Gathered {
+  readonly pieces: Buffer[] = [];
+  readonly #releases: (() => void)[] = [];
+  /** Bytes. */
+  length = 0;
+
+  add(bytes: Buffer, release?: () => void): void {
+    this.pieces.push(bytes);
+    this.length += bytes.length;
+    if (release !== undefined) this.#releases.push(release);
+  }
+
+  readonly release = (): void => {
+    for (const release of this.#releases) release();
+  };
+}
+
 export class Transport extends Peer implements ReadSink, WriteGuard, DirectWriteSink {
   readonly tls: TlsSession | undefined;
   readonly #socket: ByteStream;
@@ -69,7 +87,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   readonly #writer: DirectWriter | undefined;
   /** The same while it may be used: until the writing has ended or failed. */
   #direct: DirectWriter | undefined;
-  #corked = false;
+  #gathered: Gathered | undefined;
   /** A direct write has returned false: `onDrain` is due when it has ended. */
   #drainDue = false;
   #handler: TransportHandler | undefined;
@@ -134,6 +152,8 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     });
     socket.on("close", () => {
       this.#reader.close();
+      this.#gathered?.release();
+      this.#gathered = undefined;
       this.#waitNoMore();
       this.#call((current) => current.onClose(failure));
       // Node's sockets of TLS survive some collections after their close: what has handled them need not.
@@ -205,16 +225,63 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   }
 
   /**
-   * Writes `buffer[from, to)`, which may change after the call: a part of an own buffer of the transport that is delivering
-   * is kept from being read into, everything else is copied. False = wait for `onDrain` before writing much more.
+   * Adds `buffer[from, to)`, which may change after the call, to what `flush` writes: a part of an own buffer of the transport that
+   * is delivering is kept from being read into, everything else is copied.
    */
-  write(buffer: Buffer, from: number, to: number): boolean {
+  gather(buffer: Buffer, from: number, to: number): void {
     const bytes = buffer.subarray(from, to);
-    this.bytesWritten += bytes.length;
+    this.#gathered ??= new Gathered();
     const release = lendDelivered(buffer);
-    if (release !== undefined) return this.#writeKept(bytes, release);
+    if (release !== undefined) {
+      this.#gathered.add(bytes, release);
+      return;
+    }
     const copy = pooledCopy(bytes);
-    return copy === undefined ? this.#writeKept(Buffer.from(bytes)) : this.#writeKept(copy.bytes, copy.release);
+    if (copy === undefined) this.#gathered.add(Buffer.from(bytes));
+    else this.#gathered.add(copy.bytes, copy.release);
+  }
+
+  /** The same for latin1 text. */
+  gatherText(text: string): void {
+    this.#gathered ??= new Gathered();
+    this.#gathered.add(Buffer.from(text, "latin1"));
+  }
+
+  /** Bytes that `flush` writes. */
+  get gathered(): number {
+    return this.#gathered?.length ?? 0;
+  }
+
+  /** Writes what was gathered, in one call of the system. False = wait for `onDrain` before writing much more. */
+  flush(): boolean {
+    const gathered = this.#gathered;
+    if (gathered === undefined) return true;
+    this.#gathered = undefined;
+    this.bytesWritten += gathered.length;
+    const [first] = gathered.pieces;
+    if (first !== undefined && gathered.pieces.length === 1) return this.#writeKept(first, gathered.release);
+    return this.#writePieces(gathered);
+  }
+
+  /** Writes `buffer[from, to)`, which may change after the call. False = wait for `onDrain` before writing much more. */
+  write(buffer: Buffer, from: number, to: number): boolean {
+    this.gather(buffer, from, to);
+    return this.flush();
+  }
+
+  #writePieces({ pieces, length, release }: Gathered): boolean {
+    const direct = this.#directNow();
+    if (direct !== undefined) {
+      direct.writePieces(pieces, length, release);
+      return direct.pending === 0 || this.#directHasRoom(direct);
+    }
+    const socket = this.#socket;
+    const last = pieces.length - 1;
+    socket.cork();
+    // Writes end in order.
+    for (const [index, piece] of pieces.entries()) socket.write(piece, index === last ? release : undefined);
+    socket.uncork();
+    return this.#hasRoom(!socket.writableNeedDrain);
   }
 
   #writeKept(bytes: Buffer, release?: () => void): boolean {
@@ -251,7 +318,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   /** What can be written past the stream now: nothing may overtake what was written before. */
   #directNow(): DirectWriter | undefined {
     const direct = this.#direct;
-    if (direct === undefined || direct.pending > 0 || this.#corked || this.#socket.writableLength > 0) return undefined;
+    if (direct === undefined || direct.pending > 0 || this.#socket.writableLength > 0) return undefined;
     return direct;
   }
 
@@ -267,7 +334,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     this.#drainDue = false;
     if (this.#socket.writableLength === 0) this.#call((handler) => handler.onDrain());
     // What the stream got meanwhile has to go first; the stream says so itself if it has asked for a pause.
-    else if (!this.#socket.writableNeedDrain) this.#awaitDrain();
+    else if (!this.#socket.writableNeedDrain) this.awaitDrain();
   }
 
   onWriteFailure(error: NodeJS.ErrnoException): void {
@@ -288,18 +355,6 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   /** Bytes that were written but that the system has not taken yet. */
   get backlog(): number {
     return this.#socket.writableLength + (this.#writer?.pending ?? 0);
-  }
-
-  cork(): void {
-    this.#corked = true;
-    this.#socket.cork();
-  }
-
-  /** False = wait for `onDrain` before writing much more. */
-  uncork(): boolean {
-    this.#corked = false;
-    this.#socket.uncork();
-    return this.#hasRoom(!this.#socket.writableNeedDrain);
   }
 
   pause(): void {
@@ -362,11 +417,12 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     if (!more) return socket.writableLength === 0;
     if (!frugal || socket.writableLength < FRUGAL_BYTES) return true;
     // Below the mark the stream does not say when it has drained.
-    this.#awaitDrain();
+    this.awaitDrain();
     return false;
   }
 
-  #awaitDrain(): void {
+  /** `onDrain` follows when the system has taken all that is written, whatever the writes returned. */
+  awaitDrain(): void {
     if (this.#drainAwaited) return;
     this.#drainAwaited = true;
     this.whenTaken(() => {
@@ -472,14 +528,17 @@ export function connect(
   return () => socket.destroy();
 }
 
-/** Body bytes up to this are gathered with what is around them; more are written as they are, without a copy if possible. */
+/** Body bytes up to this are gathered as text with what is around them; more are written as they are, without a copy if possible. */
 const INLINE_BYTES = 8192;
 /** Gathered text that goes out without waiting for `flush`. */
-const GATHER_LIMIT = 32 * 1024;
+const TEXT_LIMIT = 32 * 1024;
+/** The same for pieces: what one read brings goes out in one write. */
+const GATHER_LIMIT = READ_SIZE;
 
-/** Gathers heads, framing and small body pieces of one turn into one write. */
+/** Gathers heads, framing and pieces of body of one turn into one write. */
 export class Output {
   readonly #transport: Transport;
+  /** Comes after what the transport has gathered. */
   #pending = "";
 
   constructor(transport: Transport) {
@@ -495,21 +554,30 @@ export class Output {
   bytes(buffer: Buffer, from: number, to: number): boolean {
     if (to - from <= INLINE_BYTES) {
       this.#pending += latin1Slice(buffer, from, to);
-      return this.#pending.length < GATHER_LIMIT || this.flush();
+      return this.#pending.length < TEXT_LIMIT || this.flush();
     }
     const transport = this.#transport;
-    if (this.#pending === "") return transport.write(buffer, from, to);
-    transport.cork();
-    this.flush();
-    transport.write(buffer, from, to);
-    return transport.uncork();
+    this.#gatherText();
+    transport.gather(buffer, from, to);
+    return transport.gathered < GATHER_LIMIT || transport.flush();
   }
 
   /** Writes what was gathered. False = wait for the transport's drain. */
   flush(): boolean {
-    if (this.#pending === "") return true;
+    const transport = this.#transport;
+    if (transport.gathered > 0) {
+      this.#gatherText();
+      return transport.flush();
+    }
     const text = this.#pending;
+    if (text === "") return true;
     this.#pending = "";
-    return this.#transport.writeText(text);
+    return transport.writeText(text);
+  }
+
+  #gatherText(): void {
+    if (this.#pending === "") return;
+    this.#transport.gatherText(this.#pending);
+    this.#pending = "";
   }
 }

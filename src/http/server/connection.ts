@@ -281,7 +281,12 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       const before = at;
       const state = this.#state;
       if (state === "head") {
-        if (this.#overfull || !this.#turns.begin()) break;
+        if (this.#overfull) {
+          // Much may wait although every write was taken: in parts, or from before the limit was lowered.
+          this.#transport.awaitDrain();
+          break;
+        }
+        if (!this.#turns.begin()) break;
         at = this.#readHead(buffer, at, to);
       } else if (state === "body" && this.#body.open && !this.#body.paused) at = this.#readBodyBytes(buffer, at, to);
       else if (state === "tunnel" && this.#body.open) at = this.#readTunnel(buffer, at, to);
