@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
@@ -21,6 +21,14 @@ suite("the configuration of a start that names none", () => {
       defaultConfigPath({ HOME: "/users/me", XDG_CONFIG_HOME: "relative" }, absent),
       "/users/me/.config/tracegate/config.yaml",
     );
+  });
+
+  test("a mounted configuration needs no folder that can be written", () => {
+    const mounted = mkdtempSync(join(folder, "mounted-"));
+    writeFileSync(join(mounted, "config.yaml"), "binds: []");
+    chmodSync(mounted, 0o555);
+    assert.equal(defaultConfigPath({ TRACEGATE_ENV: "container" }, mounted), join(mounted, "config.yaml"));
+    chmodSync(mounted, 0o755);
   });
 
   test("no default where it would hide a forgotten configuration", () => {

@@ -20,7 +20,7 @@ export class NoConfigError extends CliError {
 /**
  * The configuration file of a start without `-f` and `-c` (reference 1.1): `LOCAL_XDS_PATH`; else `config.yaml` in `volume`
  * if that is a folder, else in the user's own configuration folder. Throws NoConfigError where a default would hide that
- * the configuration was forgotten: in Kubernetes, in a container without the volume, with a volume that cannot be written.
+ * the configuration was forgotten: in Kubernetes, in a container without the volume, with an empty volume that cannot be written.
  */
 export function defaultConfigPath(env: Env, volume = CONFIG_VOLUME): string {
   if (isSet(env.LOCAL_XDS_PATH)) return env.LOCAL_XDS_PATH;
@@ -29,9 +29,9 @@ export function defaultConfigPath(env: Env, volume = CONFIG_VOLUME): string {
       "configuration is required when running in Kubernetes; pass --config, --file, or set LOCAL_XDS_PATH",
     );
   if (isFolder(volume)) {
-    if (!isWritable(volume))
-      throw new NoConfigError(`${volume} cannot be written; make it writable, or pass -f ${volume}/config.yaml`);
-    return join(volume, "config.yaml");
+    const file = join(volume, "config.yaml");
+    if (existsSync(file) || isWritable(volume)) return file;
+    throw new NoConfigError(`${file} does not exist and ${volume} cannot be written; mount a configuration there`);
   }
   if (env.TRACEGATE_ENV === "container")
     throw new NoConfigError(`${volume} is not mounted; mount a folder there, or pass -f FILE or -c CONFIG`);
