@@ -8,6 +8,9 @@ export interface BuildState {
   readonly synchronized: boolean;
 }
 
+/** Seconds since 1970. Computed once: alerts count its changes as restarts, and the two clocks drift apart. */
+const STARTED_AT = Math.round(Date.now() - process.uptime() * 1000) / 1000;
+
 /** Build information, configuration state, and the process metrics under their customary Prometheus names. */
 export async function processMetrics({ tag, synchronized }: BuildState): Promise<ExtraMetric[]> {
   const { user, system } = process.cpuUsage();
@@ -23,7 +26,7 @@ export async function processMetrics({ tag, synchronized }: BuildState): Promise
       type: "counter" as const,
     },
     gauge("process_resident_memory_bytes", "Resident memory.", process.memoryUsage.rss()),
-    gauge("process_start_time_seconds", "Start of the process since the epoch.", Date.now() / 1000 - process.uptime()),
+    gauge("process_start_time_seconds", "Start of the process since the epoch.", STARTED_AT),
   ];
   const files = await openFiles();
   if (files !== undefined) metrics.push(gauge("process_open_fds", "Open file descriptors.", files));

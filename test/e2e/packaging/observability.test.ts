@@ -14,7 +14,7 @@ import { closedPort } from "../../helpers/raw-peer.ts";
 const FOLDER = `${appRoot}install/observability/`;
 const CERTS = `${appRoot}examples/recipes/certs/`;
 /** Labels that Prometheus adds to what it scrapes. */
-const SCRAPED = ["job", "instance"];
+const SCRAPED = ["job", "instance", "namespace"];
 
 interface Panel {
   readonly title: string;
