@@ -96,11 +96,18 @@ export function setHeader(headers: HeaderList, name: string, value: FieldText): 
   headers.push(name, value);
 }
 
+/** Of the last call of `hostOf`: requests that follow each other often have one authority. */
+let lastAuthority = "";
+let lastHost = "";
+
 /** The host part of an authority (`example.com:80` → `example.com`, `[::1]:80` → `[::1]`), lower-case. */
 export function hostOf(authority: string): string {
+  if (authority === lastAuthority) return lastHost;
   const colon = authority.lastIndexOf(":");
   const host = colon > authority.lastIndexOf("]") ? authority.slice(0, colon) : authority;
-  return host.toLowerCase();
+  lastHost = host.toLowerCase();
+  lastAuthority = authority;
+  return lastHost;
 }
 
 /** Adds the field of `from` whose name stands at `at`: what is in a list was checked. */

@@ -17,6 +17,8 @@ export interface DirectWriteSink {
  * gets afterwards follows these bytes.
  */
 export interface DirectWriter {
+  /** While `pending`, the stream may not write either: the handle takes one write at a time. */
+  readonly exclusive: boolean;
   /** Bytes of the last write that the system has not taken; another write has to wait until it has, or to use the stream. */
   readonly pending: number;
   /** One byte for each character. */
@@ -59,10 +61,12 @@ export class HandleWriter implements DirectWriter {
   readonly #handle: WritableHandle;
   readonly #sink: DirectWriteSink;
   readonly #stream: StreamBinding;
+  readonly exclusive: boolean;
   #release: (() => void) | undefined;
   pending = 0;
 
-  constructor(handle: WritableHandle, sink: DirectWriteSink, binding: StreamBinding) {
+  constructor(handle: WritableHandle, exclusive: boolean, sink: DirectWriteSink, binding: StreamBinding) {
+    this.exclusive = exclusive;
     this.#handle = handle;
     this.#sink = sink;
     this.#stream = binding;

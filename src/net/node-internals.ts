@@ -236,13 +236,13 @@ function documentedGuardWrites(): void {}
 // ── writes without the stream ──
 
 /**
- * Writes to the handle of a TCP or Unix socket that is connected; undefined where the stream has to be used. That of TLS takes one
- * write at a time, and takes none at once.
+ * Writes to the handle of a TCP or Unix socket that is connected, or of the TLS around it; undefined where the stream has to be
+ * used. TLS takes nothing at once, and the thread ends when it gets a second write before the first has ended.
  */
 function internalDirectWrites(stream: Duplex, sink: DirectWriteSink): DirectWriter | undefined {
-  if (streamBinding === undefined || !(stream instanceof Socket) || "encrypted" in stream) return undefined;
+  if (streamBinding === undefined || !(stream instanceof Socket)) return undefined;
   const handle = handleOf(stream);
-  return isWritableHandle(handle) ? new HandleWriter(handle, sink, streamBinding) : undefined;
+  return isWritableHandle(handle) ? new HandleWriter(handle, "encrypted" in stream, sink, streamBinding) : undefined;
 }
 
 function documentedDirectWrites(): undefined {

@@ -9,8 +9,8 @@ import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import type { DirectWriter, DirectWriteSink } from "./direct-writer.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, waitsNoMore } from "./frugality.ts";
-import { latin1Slice, onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
-import { lendDelivered, pooledCopy, READ_SIZE, type ReadSink, SocketReader } from "./read-buffer.ts";
+import { onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
+import { lendDelivered, pooledCopy, type ReadSink, SocketReader } from "./read-buffer.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
 export interface TransportHandler {
@@ -88,6 +88,10 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   /** The same while it may be used: until the writing has ended or failed. */
   #direct: DirectWriter | undefined;
   #gathered: Gathered | undefined;
+  /** The stream is corked until the direct write has ended that is under way. */
+  #streamHeld = false;
+  /** Then the writing ends. */
+  #endDue = false;
   /** A direct write has returned false: `onDrain` is due when it has ended. */
   #drainDue = false;
   #handler: TransportHandler | undefined;
@@ -318,8 +322,25 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   /** What can be written past the stream now: nothing may overtake what was written before. */
   #directNow(): DirectWriter | undefined {
     const direct = this.#direct;
-    if (direct === undefined || direct.pending > 0 || this.#socket.writableLength > 0) return undefined;
-    return direct;
+    if (direct === undefined || this.#socket.writableLength > 0) return undefined;
+    if (direct.pending === 0) return direct;
+    this.#holdStream();
+    return undefined;
+  }
+
+  /** Called before the stream gets something to write: it keeps that while the handle can take nothing else. */
+  #holdStream(): void {
+    const writer = this.#writer;
+    if (this.#streamHeld || writer === undefined || !writer.exclusive || writer.pending === 0) return;
+    this.#streamHeld = true;
+    this.#socket.cork();
+  }
+
+  #letStreamGo(): void {
+    if (!this.#streamHeld) return;
+    this.#streamHeld = false;
+    if (this.#endDue) this.#socket.end();
+    else this.#socket.uncork();
   }
 
   /** Whether more may be written before a direct write has ended. */
@@ -330,6 +351,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   }
 
   onWritten(): void {
+    this.#letStreamGo();
     if (!this.#drainDue) return;
     this.#drainDue = false;
     if (this.#socket.writableLength === 0) this.#call((handler) => handler.onDrain());
@@ -341,12 +363,14 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     // The stream fails as well if it has anything to write; nothing is written past it any more.
     this.#direct = undefined;
     if (this.#socket.destroyed) return;
-    if (!this.#outlivesFailure || !this.outlivesWriteFailure(error)) this.#socket.destroy(error);
+    if (this.#outlivesFailure && this.outlivesWriteFailure(error)) this.#letStreamGo();
+    else this.#socket.destroy(error);
   }
 
   /** Calls `then` when the system has taken all that is written, which it has not yet; not if the connection ends before. */
   whenTaken(then: () => void): void {
     const socket = this.#socket;
+    this.#holdStream();
     socket.write(NOTHING, () => {
       if (!socket.destroyed) then();
     });
@@ -383,7 +407,9 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   /** Sends FIN after what is written. */
   end(): void {
     this.#direct = undefined;
-    this.#socket.end();
+    this.#holdStream();
+    if (this.#streamHeld) this.#endDue = true;
+    else this.#socket.end();
   }
 
   destroy(): void {
@@ -401,6 +427,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   release(read: Buffer): ByteStream {
     this.#handler = undefined;
     this.#direct = undefined;
+    this.#holdStream();
     this.#waitNoMore();
     const held = this.#held?.view();
     this.#held = undefined;
@@ -526,58 +553,4 @@ export function connect(
     transport.attach(handler.onConnect(transport, undefined));
   });
   return () => socket.destroy();
-}
-
-/** Body bytes up to this are gathered as text with what is around them; more are written as they are, without a copy if possible. */
-const INLINE_BYTES = 8192;
-/** Gathered text that goes out without waiting for `flush`. */
-const TEXT_LIMIT = 32 * 1024;
-/** The same for pieces: what one read brings goes out in one write. */
-const GATHER_LIMIT = READ_SIZE;
-
-/** Gathers heads, framing and pieces of body of one turn into one write. */
-export class Output {
-  readonly #transport: Transport;
-  /** Comes after what the transport has gathered. */
-  #pending = "";
-
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
-  /** Adds latin1 text. It goes out with the next large piece of body or with `flush`. */
-  text(text: string): void {
-    this.#pending += text;
-  }
-
-  /** Adds `buffer[from, to)`, which need not stay as it is after the call. False = wait for the transport's drain. */
-  bytes(buffer: Buffer, from: number, to: number): boolean {
-    if (to - from <= INLINE_BYTES) {
-      this.#pending += latin1Slice(buffer, from, to);
-      return this.#pending.length < TEXT_LIMIT || this.flush();
-    }
-    const transport = this.#transport;
-    this.#gatherText();
-    transport.gather(buffer, from, to);
-    return transport.gathered < GATHER_LIMIT || transport.flush();
-  }
-
-  /** Writes what was gathered. False = wait for the transport's drain. */
-  flush(): boolean {
-    const transport = this.#transport;
-    if (transport.gathered > 0) {
-      this.#gatherText();
-      return transport.flush();
-    }
-    const text = this.#pending;
-    if (text === "") return true;
-    this.#pending = "";
-    return transport.writeText(text);
-  }
-
-  #gatherText(): void {
-    if (this.#pending === "") return;
-    this.#transport.gatherText(this.#pending);
-    this.#pending = "";
-  }
 }

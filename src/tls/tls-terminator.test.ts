@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { suite, test } from "node:test";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
+import { until } from "../../test/helpers/until.ts";
 import { Acceptor, SocketBudget } from "../net/acceptor.ts";
 import { DOCUMENTED, sockets } from "../net/node-internals.ts";
 import type { Transport, TransportHandler } from "../net/transport.ts";
@@ -21,6 +22,7 @@ interface Served {
 /** A port that ends TLS; what its clients are to each other is up to the test. */
 class TlsPort implements AsyncDisposable {
   readonly served: Served[] = [];
+  onDrain = (_transport: Transport): void => {};
   readonly #acceptor: Acceptor;
   readonly #clients: TLSSocket[] = [];
 
@@ -70,7 +72,7 @@ class TlsPort implements AsyncDisposable {
         events.push("end");
         transport.end();
       },
-      onDrain: () => {},
+      onDrain: () => this.onDrain(transport),
       onClose: () => {},
       onFault: (error) => assert.fail(String(error)),
     };
@@ -81,6 +83,13 @@ class TlsPort implements AsyncDisposable {
     for (const { transport } of this.served) transport.destroy();
     this.#acceptor.close();
   }
+}
+
+/** What a client gets until the end. */
+async function receivedAll(client: TLSSocket): Promise<string> {
+  let text = "";
+  for await (const bytes of client) text += String(bytes);
+  return text;
 }
 
 /** The next bytes that a client gets, as text. */
@@ -163,6 +172,83 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
     transport.resume();
     await ended;
     assert.equal(events.at(-1), "end");
+  });
+});
+
+suite("writes inside TLS", { skip: noOpenssl }, () => {
+  const ca = new TestCa();
+  const { cert, key } = ca.issue("a.example");
+  const listen = (onData: (transport: Transport) => void): Promise<TlsPort> =>
+    TlsPort.listen(new TlsTerminator("listener", { cert, key }, [], new TicketSecrets(), () => {}), onData);
+  const part = (name: string, length: number): string => name.repeat(length);
+
+  /** Everything that a transport can do to write, in one turn; `taken` gets what `whenTaken` and `send` say. */
+  function writeAll(transport: Transport, taken: string[]): string {
+    const piece = (name: string): string => part(name, 20_000);
+    const [a, b, c, d, e, f] = [piece("a"), piece("b"), piece("c"), piece("d"), piece("e"), piece("f")];
+    transport.writeText(a);
+    transport.whenTaken(() => taken.push("a"));
+    transport.write(Buffer.from(b), 0, b.length);
+    transport.send(Buffer.from(c), c.length, () => taken.push("c"));
+    transport.gatherText(d);
+    transport.gather(Buffer.from(e), 0, e.length);
+    transport.flush();
+    transport.writeText(f);
+    return a + b + c + d + e + f;
+  }
+
+  for (const way of ["past the stream", "through the stream"] as const)
+    test(`keep their order, and the end comes behind them (${way})`, async (t) => {
+      if (way === "through the stream") t.mock.method(sockets, "directWrites", DOCUMENTED.directWrites);
+      const taken: string[] = [];
+      let sent = "";
+      await using port = await listen((transport) => {
+        sent = writeAll(transport, taken);
+        transport.end();
+      });
+      const client = await port.connect({ ca: ca.cert });
+      client.write("go");
+      assert.ok((await receivedAll(client)) === `go${sent}`);
+      assert.deepEqual(taken, ["a", "c"]);
+    });
+
+  test("wait for a client that reads slowly, and say once when they have gone", async () => {
+    let drained = 0;
+    const [large, small] = [part("x", 16 * 1024 * 1024), part("y", 70_000)];
+    await using port = await listen((transport) => {
+      assert.equal(transport.writeText(large), false);
+      assert.equal(transport.writeText(small), false);
+    });
+    port.onDrain = (transport) => {
+      assert.equal(transport.backlog, 0);
+      drained++;
+      transport.writeText("end");
+      transport.end();
+    };
+    const client = await port.connect({ ca: ca.cert });
+    client.write("go");
+    client.pause();
+    await until(() => port.served.length > 0 && port.served[0]?.events.length === 1);
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+    const { transport } = port.served[0] ?? assert.fail();
+    assert.ok(transport.backlog > small.length);
+    assert.ok((await receivedAll(client)) === `go${large}${small}end`);
+    assert.equal(drained, 1);
+  });
+
+  test("that are under way end with the connection", async () => {
+    await using port = await listen((transport) => {
+      transport.writeText("one");
+      transport.writeText("two");
+      transport.destroy();
+    });
+    const client = await port.connect({ ca: ca.cert });
+    client.on("error", () => {});
+    client.resume();
+    client.write("go");
+    await once(client, "close");
+    // A second write would have ended the process.
+    assert.equal(port.served.length, 1);
   });
 });
 

@@ -6,8 +6,8 @@ import { type HeaderList, removeHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ByteQueue } from "../net/byte-queue.ts";
 import { latin1Slice } from "../net/node-internals.ts";
+import { Output } from "../net/output.ts";
 import type { Transport, TransportHandler } from "../net/transport.ts";
-import { Output } from "../net/transport.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 

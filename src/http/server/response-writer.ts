@@ -1,5 +1,6 @@
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
-import { Output, type Transport } from "../../net/transport.ts";
+import { Output } from "../../net/output.ts";
+import type { Transport } from "../../net/transport.ts";
 import { chunkHeader, LAST_CHUNK, responseHeadText, trailerText } from "../h1/serialize.ts";
 import type { HeaderList, HttpResponse } from "../message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";

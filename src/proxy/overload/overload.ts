@@ -46,12 +46,18 @@ export interface OverloadLimits {
   readonly heapShare: number;
 }
 
+/** Bytes; `external`: of buffers, outside the heap. */
+interface HeapUse {
+  readonly used: number;
+  readonly limit: number;
+  readonly external: number;
+}
+
 /** The thread; replaced in tests. */
 export interface OverloadSystem {
   /** Milliseconds. */
   now(): number;
-  /** Bytes. */
-  heap(): { readonly used: number; readonly limit: number; readonly external: number };
+  heap(): HeapUse;
   /** Collects all garbage, while the thread waits. */
   collect(): void;
   /** Uniform in [0, 1). */
@@ -169,7 +175,7 @@ export class Overload {
       // Differences of decimal fractions do not always come out as 0.
       if (this.#shed < SHED_LESS / 2) this.#shed = 0;
     }
-    this.#note("lag", this.#shed > 0, { lag: `${Math.round(lag)}ms` });
+    this.#note("lag", this.#shed > 0, () => ({ lag: `${Math.round(lag)}ms` }));
   }
 
   #measureMemory(): void {
@@ -178,31 +184,27 @@ export class Overload {
       this.#collections = collections;
       this.#collect();
     }
-    this.#heapFull = this.#isHeapFull();
-    const { used, limit, external } = this.#system.heap();
+    const { used, limit, external } = this.#measureHeap();
     this.#requestsLeft = used < limit * FILLING ? REQUESTS_PER_MEASUREMENT : REQUESTS_WHEN_FILLING;
     this.#pressure.hold(this.#worker, used + external);
     setMemoryShort(this.#heapFull || this.#pressure.near || this.#pressure.active);
-    this.#note("heap", this.#heapFull, { used: mebibytes(used), limit: mebibytes(limit) });
-    this.#note("memory", this.#pressure.active, {});
+    this.#note("heap", this.#heapFull, () => ({ used: mebibytes(used), limit: mebibytes(limit) }));
+    this.#note("memory", this.#pressure.active);
   }
 
   /** Garbage does not count, and V8 leaves it for long: before a state begins, and while it lasts, it is collected. */
-  #isHeapFull(): boolean {
+  #measureHeap(): HeapUse {
     const { heapShare } = this.#limits;
-    if (heapShare === 0) return false;
+    const heap = this.#system.heap();
     const lasts = this.#states.heap.since !== undefined;
-    const share = lasts ? heapShare * RELIEVED : heapShare;
-    if (!this.#exceeds(share)) return false;
+    const share = heapShare === 0 ? Infinity : lasts ? heapShare * RELIEVED : heapShare;
+    this.#heapFull = heap.used >= heap.limit * share;
     // A heap that is full again shortly after a collection fills too fast to find out more.
-    if (this.#system.now() < this.#collectAt) return true;
+    if (!this.#heapFull || this.#system.now() < this.#collectAt) return heap;
     this.#collect();
-    return this.#exceeds(share);
-  }
-
-  #exceeds(share: number): boolean {
-    const { used, limit } = this.#system.heap();
-    return used >= limit * share;
+    const left = this.#system.heap();
+    this.#heapFull = left.used >= left.limit * share;
+    return left;
   }
 
   #collect(): void {
@@ -214,10 +216,11 @@ export class Overload {
     this.#sampledAt += now - startedAt;
   }
 
-  #note(reason: OverloadReason, active: boolean, fields: Readonly<Record<string, string>>): void {
+  #note(reason: OverloadReason, active: boolean, describe: () => Readonly<Record<string, string>> = () => ({})): void {
     const state = this.#states[reason];
     if (active === (state.since !== undefined)) return;
     const now = this.#system.now();
+    const fields = describe();
     state.active.count = active ? 1 : 0;
     if (active) {
       state.since = now;

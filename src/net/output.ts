@@ -1,0 +1,57 @@
+import { latin1Slice } from "./node-internals.ts";
+import { READ_SIZE } from "./read-buffer.ts";
+import type { Transport } from "./transport.ts";
+
+/** Body bytes up to this are gathered as text with what is around them; more are written as they are, without a copy if possible. */
+const INLINE_BYTES = 8192;
+/** Gathered text that goes out without waiting for `flush`. */
+const TEXT_LIMIT = 32 * 1024;
+/** The same for pieces: what one read brings goes out in one write. */
+const GATHER_LIMIT = READ_SIZE;
+
+/** Gathers heads, framing and pieces of body of one turn into one write. */
+export class Output {
+  readonly #transport: Transport;
+  /** Comes after what the transport has gathered. */
+  #pending = "";
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Adds latin1 text. It goes out with the next large piece of body or with `flush`. */
+  text(text: string): void {
+    this.#pending += text;
+  }
+
+  /** Adds `buffer[from, to)`, which need not stay as it is after the call. False = wait for the transport's drain. */
+  bytes(buffer: Buffer, from: number, to: number): boolean {
+    if (to - from <= INLINE_BYTES) {
+      this.#pending += latin1Slice(buffer, from, to);
+      return this.#pending.length < TEXT_LIMIT || this.flush();
+    }
+    const transport = this.#transport;
+    this.#gatherText();
+    transport.gather(buffer, from, to);
+    return transport.gathered < GATHER_LIMIT || transport.flush();
+  }
+
+  /** Writes what was gathered. False = wait for the transport's drain. */
+  flush(): boolean {
+    const transport = this.#transport;
+    if (transport.gathered > 0) {
+      this.#gatherText();
+      return transport.flush();
+    }
+    const text = this.#pending;
+    if (text === "") return true;
+    this.#pending = "";
+    return transport.writeText(text);
+  }
+
+  #gatherText(): void {
+    if (this.#pending === "") return;
+    this.#transport.gatherText(this.#pending);
+    this.#pending = "";
+  }
+}
