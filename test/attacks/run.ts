@@ -1,6 +1,6 @@
 /**
  * npm run attacks [-- <name>…] [--seconds 2]
- * Attacks a gateway process by HTTP/2, one attack after the other: what each costs in memory and in the latency of another client,
+ * Attacks a gateway process, most often by HTTP/2, one attack after the other: what each costs in memory and in the latency of another client,
  * and the error code with which the attacker's connections end. Ends with status 1 when a code is wrong or the other client
  * was not served.
  */
@@ -75,8 +75,10 @@ function latencyText({ latencies }: Measured): string {
   return `${quantile(sorted, 0.5)} / ${quantile(sorted, 0.99)}`;
 }
 
-const { worker: backend, message: backendPort } = await inThread<number>({ role: "backend" });
-const routes = [{ backends: [{ host: `127.0.0.1:${backendPort}` }] }];
+const backends = [await inThread<number>({ role: "backend" }), await inThread<number>({ role: "backend" })] as const;
+// What fills thousands of sockets at once answers no one else meanwhile.
+const [other, large] = backends.map(({ message }) => [{ host: `127.0.0.1:${message}` }]);
+const routes = [{ matches: [{ path: { exact: "/large" } }], backends: large }, { backends: other }];
 await using gateway = await TestGateway.start({
   config: { logging: { level: "info,request=off" } },
   binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }],
@@ -125,7 +127,7 @@ for (const attack of chosen) {
   for (const failure of new Set(during.failures)) console.log(`  the other client: ${failure}`);
   if (!asExpected || during.failures.length > 0) wrong++;
 }
-await backend.terminate();
+for (const { worker } of backends) await worker.terminate();
 if (wrong > 0) {
   console.log(`${wrong} of ${chosen.length} attacks went wrong`);
   process.exitCode = 1;
