@@ -6,6 +6,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import type { Gateway, GatewayClass, Secret } from "../kube/objects.ts";
 import { Certificates } from "./certificates.ts";
 import { Graph } from "./graph.ts";
+import { keptCertificates } from "./kept-certificates.ts";
 import { ReconcileMetrics } from "./metrics.ts";
 import { objectSnapshot } from "./snapshots.ts";
 import { Syncer } from "./syncer.ts";
@@ -31,7 +32,7 @@ const GATEWAY: Gateway = {
 function secretOf({ cert, key }: Pick<Identity, "cert" | "key">, labels: Record<string, string> = {}): Secret {
   const encoded = (text: string): string => Buffer.from(text).toString("base64");
   const data = { "tls.crt": encoded(cert), "tls.key": encoded(key) };
-  return { apiVersion: "v1", kind: "Secret", metadata: { namespace: "apps", name: "web", labels }, data };
+  return { apiVersion: "v1", kind: "Secret", metadata: { namespace: "apps", name: "web", uid: "1", labels }, data };
 }
 
 suite("certificates of Secrets", { skip: noOpenssl }, () => {
@@ -50,12 +51,16 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     expired = ca.issueExpired("a.example");
   });
   after(() => ca[Symbol.dispose]());
-  beforeEach(() => {
+  beforeEach(() => restart([]));
+
+  /** A controller that lists these Secrets first. */
+  function restart(secrets: readonly Secret[]): void {
     graph = new Graph();
     graph.set(CLASS);
     graph.set(GATEWAY);
     certificates = follow();
-  });
+    certificates.replace("Secret", secrets);
+  }
 
   function follow(): Certificates {
     lines = [];
@@ -102,6 +107,38 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     assert.equal(served().cert, one.cert);
     certificates.replace("Secret", [secretOf(two)]);
     assert.deepEqual(served(), { cert: two.cert, message: "All references are resolved" });
+  });
+
+  test("are known to a controller that starts while the Secret cannot be used, by a copy that ends with the need for it", () => {
+    certificates.set(secretOf(one));
+    assert.deepEqual(graph.query(keptCertificates, ""), { missing: [], superfluous: [] });
+    certificates.set(secretOf(expired));
+    const [copy, ...others] = graph.query(keptCertificates, "").missing;
+    assert.ok(copy !== undefined && others.length === 0);
+    certificates.set(copy);
+    assert.deepEqual(graph.query(keptCertificates, ""), { missing: [], superfluous: [] });
+
+    restart([secretOf(expired), copy]);
+    assert.equal(served().cert, one.cert);
+    assert.match(served().message ?? "", /expired at .*; the former certificate stays in use$/);
+    assert.deepEqual(graph.query(keptCertificates, ""), { missing: [], superfluous: [] });
+    certificates.set(secretOf(two));
+    assert.equal(served().cert, two.cert);
+    assert.deepEqual(graph.query(keptCertificates, "").superfluous, [`apps/${copy.metadata.name}`]);
+
+    // Another Secret of that name, or one that can be used, has no use for it.
+    restart([{ ...secretOf(expired), metadata: { ...secretOf(expired).metadata, uid: "2" } }, copy]);
+    assert.equal(served().cert, expired.cert);
+    restart([secretOf(two), copy]);
+    assert.equal(served().cert, two.cert);
+    assert.deepEqual(graph.query(keptCertificates, "").superfluous, [`apps/${copy.metadata.name}`]);
+  });
+
+  test("that no Gateway uses are not copied", () => {
+    graph.delete("Gateway", "apps/web");
+    certificates.set(secretOf(one));
+    certificates.set(secretOf(expired));
+    assert.deepEqual(graph.query(keptCertificates, "").missing, []);
   });
 
   test("are not shown by the admin server", () => {

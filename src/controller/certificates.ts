@@ -9,6 +9,7 @@ import { findExpired } from "../tls/tls-check.ts";
 import type { CertificateAndKey } from "../tls/tls-settings.ts";
 import type { Graph } from "./graph.ts";
 import { clock, formerCertificate } from "./inputs.ts";
+import { keptFor } from "./kept-certificates.ts";
 import type { Syncer } from "./syncer.ts";
 import { type Loaded, readTlsSecret } from "./translate/secrets.ts";
 
@@ -23,7 +24,8 @@ export interface CertificatesOptions {
 
 /**
  * A sink of Secrets. A certificate that does not match its key, cannot be read or has expired does not replace one that could be
- * used, as with files. Deleting the Secret ends the use of both: that may be its purpose.
+ * used, as with files. A Secret that was bad already when the controller started may have a copy of what it held before, see
+ * kept-certificates.ts. Deleting the Secret ends the use of both: that may be its purpose.
  */
 export class Certificates implements Sink {
   readonly #options: CertificatesOptions;
@@ -48,11 +50,13 @@ export class Certificates implements Sink {
     }
     for (const object of objects) this.#compare(object);
     syncer.replace(kind, objects);
+    for (const object of objects) this.#restore(object);
   }
 
   set(object: Objects[Kind]): void {
     this.#compare(object);
     this.#options.syncer.set(object);
+    this.#restore(object);
   }
 
   delete(kind: Kind, key: string): void {
@@ -66,7 +70,7 @@ export class Certificates implements Sink {
 
   #compare(object: Objects[Kind]): void {
     if (object.kind !== "Secret") return;
-    const { graph, syncer, log } = this.#options;
+    const { graph, syncer } = this.#options;
     const secret = object as Secret;
     const key = keyOfObject(secret);
     const before = graph.get("Secret", key);
@@ -81,6 +85,25 @@ export class Certificates implements Sink {
       syncer.delete("FormerCertificate", key);
       return;
     }
+    this.#keep(secret, inUse, problem);
+  }
+
+  /** Of a copy: takes it for the Secret that it belongs to, unless that has something better. */
+  #restore(object: Objects[Kind]): void {
+    if (object.kind !== "Secret") return;
+    const { graph } = this.#options;
+    const owner = keptFor(object as Secret);
+    if (owner === undefined || graph.get("FormerCertificate", owner.key) !== undefined) return;
+    const secret = graph.get("Secret", owner.key);
+    const now = Date.now();
+    const kept = usable(readTlsSecret(object as Secret, now));
+    if (secret === undefined || secret.metadata.uid !== owner.uid || kept === undefined) return;
+    const problem = replacementProblem(readTlsSecret(secret, now), kept, now);
+    if (problem !== undefined) this.#keep(secret, kept, problem);
+  }
+
+  #keep(secret: Secret, inUse: CertificateAndKey, problem: string): void {
+    const { syncer, log } = this.#options;
     syncer.set(formerCertificate(secret, inUse));
     log.warn(`${problem}; the former certificate stays in use`);
   }

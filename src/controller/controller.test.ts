@@ -92,6 +92,41 @@ test("objects become states, statuses and deployments", async () => {
   );
 });
 
+test("a certificate that cannot be used replaces none, also after a restart of the controller", async () => {
+  await using server = await TestApiServer.start();
+  server.set({ apiVersion: "v1", kind: "Namespace", metadata: { name: "apps" } });
+  const tls = { certificateRefs: [{ name: "web" }] };
+  server.set({
+    ...gateway,
+    spec: { ...gateway.spec, listeners: [{ name: "https", port: 8443, protocol: "HTTPS", tls }] },
+  } as never);
+  const file = (name: string): string => readFileSync(`${appRoot}examples/recipes/certs/${name}`, "base64");
+  const good = { "tls.crt": file("server.pem"), "tls.key": file("server.key") };
+  const metadata = { namespace: "apps", name: "web" };
+  const set = (data: object) => server.set({ apiVersion: "v1", kind: "Secret", metadata, data } as never);
+  set(good);
+  const secrets = (): readonly string[] => server.store.list("v1/secrets").map(([key]) => key);
+  const resolved = (): string | undefined =>
+    server.get("Gateway", "apps/web")?.status?.listeners?.[0]?.conditions.find(({ type }) => type === "ResolvedRefs")
+      ?.message;
+  {
+    await using _first = await run(server);
+    await until(() => resolved() === "All references are resolved", "the certificate");
+    set({ ...good, "tls.crt": "aGVsbG8=" });
+    await until(() => secrets().some((key) => key.startsWith("apps/web-former-")), "the copy");
+  }
+  await using second = await run(server, "two");
+  await until(
+    () => second.lines.some((line) => line.includes("the former certificate stays in use")),
+    "the copy to be read",
+  );
+  const stays = /tls.crt is not a certificate in PEM; the former certificate stays in use/;
+  await until(() => stays.test(resolved() ?? ""), "the status");
+  set(good);
+  await until(() => resolved() === "All references are resolved", "the new certificate");
+  await until(() => !secrets().some((key) => key.startsWith("apps/web-former-")), "the end of the copy");
+});
+
 test("probes, metrics and the admin server", async () => {
   await using server = await TestApiServer.start();
   const held = Promise.withResolvers<void>();

@@ -6,6 +6,7 @@ import { Deployer } from "./deploy/deployer.ts";
 import { deploymentsQuery, type GatewayDeployment } from "./deploy/deployments.ts";
 import type { Graph, Query, Read } from "./graph.ts";
 import { deploymentReport } from "./inputs.ts";
+import { CertificateKeeper, keptCertificates } from "./kept-certificates.ts";
 import type { ControllerName, ReconcileMetrics } from "./metrics.ts";
 import type { ControllerSettings } from "./settings.ts";
 import { desiredStatuses } from "./status/statuses.ts";
@@ -29,6 +30,7 @@ export class ClusterWriters {
   readonly #deployments: Query<readonly GatewayDeployment[]>;
   readonly #deployer: Deployer;
   readonly #classes: ClassKeeper;
+  readonly #certificates: CertificateKeeper;
   readonly #closing = new AbortController();
   readonly #deploying: Promise<void>;
 
@@ -47,6 +49,7 @@ export class ClusterWriters {
     });
     this.#deploying = this.#deployer.run(this.#closing.signal);
     this.#classes = new ClassKeeper(client, settings, log);
+    this.#certificates = new CertificateKeeper(client, log);
     this.#statuses = new StatusWriter({
       client,
       controllerName: settings.controllerName,
@@ -68,6 +71,7 @@ export class ClusterWriters {
         errors.push(error);
       }
     };
+    attempt("deployer", () => this.#certificates.update(graph.query(keptCertificates, "")));
     attempt("deployer", () => this.#deployer.update(graph.query(this.#deployments, "")));
     attempt("status", () => this.#statuses.update(graph.query(desiredStatuses, "")));
     if (errors.length > 0) throw errors[0];
@@ -99,7 +103,7 @@ export class ClusterWriters {
   /** Resolves when nothing is written any more. */
   async close(): Promise<void> {
     this.#closing.abort();
-    await Promise.all([this.#statuses.close(), this.#classes.close(), this.#deploying]);
+    await Promise.all([this.#statuses.close(), this.#classes.close(), this.#certificates.close(), this.#deploying]);
   }
 
   #report(gateway: string, error: string | undefined): void {

@@ -1,6 +1,10 @@
 /** What breaks in a cluster must not reach clients: rolling updates, dying pods, a lost controller, a lost API server. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
+import { connect } from "node:tls";
+import { appRoot } from "../../src/base/app-root.ts";
 import { get, Load } from "./lib/http.ts";
 import { echoYaml, gatewayYaml, namespaceYaml, routeYaml } from "./lib/objects.ts";
 import { killApiServer } from "./lib/setup.ts";
@@ -115,6 +119,48 @@ test("without a controller a proxy keeps its configuration, and catches up later
       120,
     );
   });
+});
+
+test("a certificate that cannot be used replaces none, also when the controller is replaced", {
+  timeout: 300_000,
+}, async () => {
+  const file = (name: string): string => readFileSync(`${appRoot}examples/recipes/certs/${name}`, "base64");
+  const secret = (key: string) => `
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: tls, namespace: ${NS}}
+type: kubernetes.io/tls
+data: {tls.crt: ${file("server.pem")}, tls.key: ${key}}
+`;
+  await apply(`
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: secure, namespace: ${NS}}
+spec:
+  gatewayClassName: tracegate
+  listeners: [{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: tls}]}}]
+${secret(file("server.key"))}`);
+  const secure = await gatewayAddress(NS, "secure");
+  const presented = async (): Promise<boolean> => {
+    const socket = connect({ host: secure, port: 443, servername: "localhost", rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    socket.destroy();
+    return true;
+  };
+  await eventually("a handshake", presented);
+  const copies = async (): Promise<string> =>
+    kubectl("-n", NS, "get", "secrets", "-l", "tracegate.dev/former-certificate", "-o", "name");
+  await apply(secret("aGVsbG8="));
+  await eventually("the copy of the former certificate", async () => (await copies()) !== "");
+  await kubectl("-n", CONTROLLER_NAMESPACE, "rollout", "restart", "deployment/tracegate");
+  await kubectl("-n", CONTROLLER_NAMESPACE, "rollout", "status", "deployment/tracegate", "--timeout=120s");
+  // A new proxy has only what the new controller sends.
+  await kubectl("-n", NS, "rollout", "restart", "deployment/secure");
+  await kubectl("-n", NS, "rollout", "status", "deployment/secure", "--timeout=120s");
+  await eventually("a handshake with the new proxy", presented);
+  await kubectl("-n", NS, "delete", "secret", "tls");
+  await eventually("the copy to go with its Secret", async () => (await copies()) === "");
 });
 
 test(

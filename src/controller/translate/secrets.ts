@@ -93,6 +93,13 @@ export function readTlsSecret({ metadata, data = {} }: Secret, now: number): Loa
   return { ok: true, value, problem: `${name}: ${field}: ${problem.message}` };
 }
 
+/** The data of a Secret from which `readTlsSecret` reads this certificate. */
+export function tlsSecretData({ cert, key, ocspStaple }: CertificateAndKey): NonNullable<Secret["data"]> {
+  const encoded = (text: string): string => Buffer.from(text).toString("base64");
+  const pair = { "tls.crt": encoded(cert), "tls.key": encoded(key) };
+  return ocspStaple === undefined ? pair : { ...pair, [OCSP_STAPLE]: ocspStaple };
+}
+
 /** Names of the data of a Secret; Istio and kgateway have the same one for OCSP responses (DER). */
 const OCSP_STAPLE = "tls.ocsp-staple";
 
