@@ -39,7 +39,7 @@ const metricLabels = z
 /** The `config` section: read once, at startup (reference 1.3). */
 export const settings = z
   .strictObject({
-    enableIpv6: z.boolean().default(true).describe("Listens on IPv6 addresses too."),
+    enableIpv6: z.boolean().default(true).describe("Listens on IPv6 addresses too, if the system has any."),
     dns: z
       .strictObject({
         lookupFamily: z
