@@ -88,9 +88,9 @@ function openFilesLimit(): number | undefined {
 export function memoryLimit({ overload }: Settings): MemoryLimit | undefined {
   const { memoryShare: share, memoryLimit } = overload;
   if (share === 0) return undefined;
-  if (memoryLimit !== undefined) return { limit: memoryLimit, share, used: residentBytes };
+  if (memoryLimit !== undefined) return { limit: memoryLimit, share, used: residentBytes, resident: residentBytes };
   // Without a limit of the container, Node.js reports 0 or more than the machine has.
   const limit = process.constrainedMemory();
-  if (limit > 0 && limit < totalmem()) return { limit, share, used: containerBytes() };
-  return { limit: totalmem(), share, used: residentBytes };
+  if (limit > 0 && limit < totalmem()) return { limit, share, used: containerBytes(), resident: residentBytes };
+  return { limit: totalmem(), share, used: residentBytes, resident: residentBytes };
 }

@@ -9,13 +9,16 @@ import { MemoryWatch } from "./memory-watch.ts";
 class TestProcess {
   time = 0;
   used = 0;
+  /** What of it the system has, for sockets. */
+  ofSystem = 0;
   readonly pressure = new MemoryPressure(2);
   readonly lines: string[] = [];
   readonly #watch: MemoryWatch;
 
   constructor(atRest = 200, held: readonly number[] = [50, 50]) {
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(JSON.parse(line).message));
-    const limit = { limit: 1000, share: 0.9, used: () => this.used };
+    const resident = (): number => this.used - this.ofSystem;
+    const limit = { limit: 1000, share: 0.9, used: () => this.used, resident };
     this.#watch = new MemoryWatch(this.pressure, limit, output.logger("gateway"), () => this.time);
     this.#watch.close();
     this.sample(atRest, held);
@@ -60,6 +63,16 @@ test("where the process at rest takes most of the limit, little of the workers' 
   assert.equal(process.sample(900, [65, 65]), true);
   assert.match(process.lines[0] ?? "", /leaves little for requests/);
   assert.deepEqual(new TestProcess(809).lines, []);
+});
+
+test("what the system has for sockets is held, whatever workers hold", () => {
+  const process = new TestProcess();
+  process.ofSystem = 159;
+  assert.equal(process.sample(900, [50, 50]), false);
+  process.ofSystem = 160;
+  assert.equal(process.sample(900, [50, 50]), true);
+  process.ofSystem = 0;
+  assert.equal(process.sample(900, [50, 50]), false);
 });
 
 test("near the limit, workers are frugal, unless it is freed memory that makes it near", () => {

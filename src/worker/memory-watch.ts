@@ -14,10 +14,10 @@ const COLLECT_EVERY_MAX_MS = 60_000;
 /** Memory has to fall to this share of the threshold before the pressure ends. */
 const RELIEVED = 0.95;
 /**
- * Pressure begins only while workers hold this share of what they can beside what they hold at rest: the limit without what the
- * process needs at rest. It ends when they hold less. Memory that was freed may stay resident, where the allocator keeps it for the
- * next use: turning work away would not bring it back, and would never end. Of what slow clients inside TLS take, a third is seen as
- * held: the rest is OpenSSL's and libuv's.
+ * Pressure begins only while workers, and the system for their sockets, hold this share of what they can beside what they hold at
+ * rest: the limit without what the process needs at rest. It ends when they hold less. Memory that was freed may stay resident,
+ * where the allocator keeps it for the next use: turning work away would not bring it back, and would never end. Of what slow
+ * clients inside TLS take, a third is seen as held: the rest is OpenSSL's and libuv's.
  */
 const HELD = 0.2;
 const RELEASED = 0.15;
@@ -29,6 +29,8 @@ export interface MemoryLimit {
   readonly share: number;
   /** What counts against the limit; see memory-in-use.ts. */
   used(): number;
+  /** What of it the process itself has. The rest is the system's, such as what waits in the buffers of sockets. */
+  resident(): number;
 }
 
 /** Watches the memory of the process in the main thread, and puts all workers under pressure when little is left. */
@@ -37,11 +39,12 @@ export class MemoryWatch {
   readonly #limit: number;
   readonly #threshold: number;
   readonly #used: () => number;
+  readonly #resident: () => number;
   readonly #log: Logger;
   /** Milliseconds. */
   readonly #now: () => number;
   readonly #timer: NodeJS.Timeout;
-  /** What was in use at rest, and what workers held of it: each has 25 MiB of code and data. Known when all have reported. */
+  /** What was in use at rest, and how much of it was held: each worker has 25 MiB of code and data. Known when all have reported. */
   #atRest: { readonly used: number; readonly held: number } | undefined;
   #collectAt = 0;
   #collectEvery = COLLECT_EVERY_MS;
@@ -50,7 +53,7 @@ export class MemoryWatch {
   /** `now` in milliseconds. */
   constructor(
     pressure: MemoryPressure,
-    { limit, share, used }: MemoryLimit,
+    { limit, share, used, resident }: MemoryLimit,
     log: Logger,
     now: () => number = () => performance.now(),
   ) {
@@ -58,6 +61,7 @@ export class MemoryWatch {
     this.#limit = limit;
     this.#threshold = limit * share;
     this.#used = used;
+    this.#resident = resident;
     this.#log = log;
     this.#now = now;
     this.#timer = setInterval(() => this.sample(), SAMPLE_MS);
@@ -81,7 +85,7 @@ export class MemoryWatch {
       this.#collectAt = now + this.#collectEvery;
       this.#collectEvery = Math.min(COLLECT_EVERY_MAX_MS, this.#collectEvery * 2);
     }
-    const share = this.#shareHeld(used, held);
+    const share = near || active || this.#atRest === undefined ? this.#shareHeld(used, held) : 0;
     const short = active
       ? used >= this.#threshold * RELIEVED && share >= RELEASED
       : used >= this.#threshold && share >= HELD;
@@ -95,8 +99,9 @@ export class MemoryWatch {
     } else this.#log.info("memory is available again", { ...fields, lasted: `${Math.round(now - this.#since)}ms` });
   }
 
-  /** What workers hold of what they can, both without what they hold at rest. */
-  #shareHeld(used: number, held: number): number {
+  /** What workers and the system hold of what they can, both without what they hold at rest. */
+  #shareHeld(used: number, byWorkers: number): number {
+    const held = byWorkers + Math.max(0, used - this.#resident());
     if (this.#atRest === undefined) {
       if (!this.#pressure.allReported) return 0;
       this.#atRest = { used, held };
