@@ -341,6 +341,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
     const exchange = this.#exchange;
+    if (code === "TG_HEAD_TOO_LARGE") {
+      // It would be as large in another attempt.
+      exchange.exit(new GatewayError(code, message));
+      return;
+    }
     if (!timedOut) {
       exchange.attemptFailed(new GatewayError(code, message), message);
       return;

@@ -17,7 +17,7 @@ import type { UpstreamConnection } from "./connection.ts";
 import { isLoop, LOOP_DETECTED } from "./dynamic.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { BackendCalls } from "./endpoints.ts";
-import type { UpstreamSession } from "./h2/session.ts";
+import { HeadTooLarge, type UpstreamSession } from "./h2/session.ts";
 import type { UpstreamWaiter } from "./h2/session-pool.ts";
 import type { UpstreamStream } from "./h2/stream.ts";
 import { type CallOutcome, NO_RESPONSE, type OutcomeContext, type OutlierDetector, SUCCEEDED } from "./outlier.ts";
@@ -285,7 +285,13 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
       this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, session.times);
       return;
     }
-    caller.onSession(session, this);
+    try {
+      caller.onSession(session, this);
+    } catch (error) {
+      if (!(error instanceof HeadTooLarge)) throw error;
+      this.abandon({ countFailure: false });
+      caller.onCallFailure({ code: "TG_HEAD_TOO_LARGE", message: error.message, sent: false, timedOut: false });
+    }
   }
 
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {

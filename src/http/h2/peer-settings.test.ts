@@ -47,3 +47,16 @@ test("values beyond the limits of RFC 9113 6.5.2 are errors, those at the limits
   ] as const)
     assert.equal(read(new PeerSettings(), list, mayPush), code, list.join(" = "));
 });
+
+test("a field section counts by its names, its values and 32 bytes for each field", () => {
+  const settings = new PeerSettings();
+  const [pseudo, fields] = [
+    [":method", "GET"],
+    ["a", "x".repeat(100)],
+  ];
+  assert.equal(settings.takes(pseudo, fields), true);
+  read(settings, [6, 32 + 10 + 32 + 101]);
+  assert.equal(settings.takes(pseudo, fields), true);
+  read(settings, [6, 32 + 10 + 32 + 100]);
+  assert.equal(settings.takes(pseudo, fields), false);
+});

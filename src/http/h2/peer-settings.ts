@@ -49,6 +49,12 @@ export class PeerSettings {
     return undefined;
   }
 
+  /** Whether it takes a field section of this size. A peer that does not may end the connection (RFC 9113 10.5.1). */
+  takes(pseudo: readonly string[], fields: readonly string[]): boolean {
+    const limit = this.maxHeaderListSize;
+    return limit === Number.POSITIVE_INFINITY || listSize(pseudo) + listSize(fields) <= limit;
+  }
+
   #set(setting: number, value: number, mayPush: boolean): InvalidSetting | undefined {
     switch (setting) {
       case HEADER_TABLE_SIZE:
@@ -83,4 +89,11 @@ export class PeerSettings {
 
 function invalid(name: string, value: number, code = PROTOCOL_ERROR): InvalidSetting {
   return { code, message: `SETTINGS_${name} cannot be ${value}` };
+}
+
+/** Bytes of a flat list of fields (RFC 9113 6.5.2). */
+function listSize(fields: readonly string[]): number {
+  let size = (fields.length >> 1) * 32;
+  for (const text of fields) size += text.length;
+  return size;
 }

@@ -28,6 +28,9 @@ const SETTINGS: Http2Settings = {
  */
 const SILENCE_MS = 301_000;
 
+/** The head of a request is larger than the server takes. Nothing was sent. */
+export class HeadTooLarge extends Error {}
+
 /** The pool of a session. */
 export interface SessionOwner {
   /** The server has said what its limits are, which is the first that it says. */
@@ -111,7 +114,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
 
   /**
    * Starts an exchange; there has to be room. `start` has the pseudo-header fields, `length` is that of the request's body: bytes,
-   * UNKNOWN_LENGTH, or TUNNEL.
+   * UNKNOWN_LENGTH, or TUNNEL. Throws HeadTooLarge.
    */
   send(
     start: readonly string[],
@@ -120,6 +123,10 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     length: number,
     events: UpstreamEvents,
   ): UpstreamStream {
+    // Servers of Go and Java end the connection for it, and with it the requests of other clients.
+    const { peer } = this.#connection;
+    if (!peer.takes(start, headers))
+      throw new HeadTooLarge(`the upstream takes ${peer.maxHeaderListSize} bytes of header fields at most`);
     const stream = new UpstreamStream(this, method, length === 0, events);
     if (!this.#connection.open(stream, start, headers, length === 0))
       throw new TypeError("a session without room cannot send a request");

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
@@ -400,4 +401,30 @@ test("no connection: 503, and every request that waits for it hears of it", asyn
     assert.equal(response.body, "upstream call failed");
     client.socket.destroy();
   }
+});
+
+test("a head that is larger than the server takes is answered by 431, and disturbs no other request", async () => {
+  const held: ServerHttp2Stream[] = [];
+  using server = await H2Server.start(
+    (stream, { ":path": path }) => {
+      if (path === "/held") held.push(stream);
+      else answer(stream, "hello");
+    },
+    { settings: { maxHeaderListSize: 1000 } },
+  );
+  await using plane = await gatewayTo(server.port);
+  const neighbour = await send(plane, head("GET /held HTTP/1.1"));
+  await eventually(() => held.length === 1, "the other request");
+  const fields = (bytes: number): string => `X-Large: ${"x".repeat(bytes)}`;
+  const client = await send(plane, head("GET / HTTP/1.1", fields(2000)));
+  const refused = await client.message();
+  assert.equal(statusOf(refused), 431);
+  client.send(head("GET / HTTP/1.1", fields(300)));
+  assert.equal((await client.message()).body, "hello");
+  assert.equal(server.sessions.length, 1);
+  assert.match(String((await plane.logged('"http.status":431')).error), /takes 1000 bytes of header fields at most/);
+  for (const stream of held) answer(stream, "held");
+  assert.equal((await neighbour.message()).body, "held");
+  assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 0);
+  for (const { socket } of [client, neighbour]) socket.destroy();
 });
