@@ -124,9 +124,10 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     events: UpstreamEvents,
   ): UpstreamStream {
     // Servers of Go and Java end the connection for it, and with it the requests of other clients.
-    const { peer } = this.#connection;
-    if (!peer.takes(start, headers))
-      throw new HeadTooLarge(`the upstream takes ${peer.maxHeaderListSize} bytes of header fields at most`);
+    if (!this.takes(start, headers)) {
+      const limit = this.#connection.peer.maxHeaderListSize;
+      throw new HeadTooLarge(`the upstream takes ${limit} bytes of header fields at most`);
+    }
     const stream = new UpstreamStream(this, method, length === 0, events);
     if (!this.#connection.open(stream, start, headers, length === 0))
       throw new TypeError("a session without room cannot send a request");
@@ -167,6 +168,10 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   }
 
   // ── from the streams ──
+
+  takes(pseudo: readonly string[], fields: readonly string[]): boolean {
+    return this.#connection.peer.takes(pseudo, fields);
+  }
 
   /** A request is given up: if nothing has come since it was sent, the next ones must not wait for a dead server as well. */
   distrust(heardBefore: number): void {

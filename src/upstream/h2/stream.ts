@@ -22,6 +22,8 @@ export interface StreamSession {
   heard: number;
   /** A request is given up before its response was complete; `heardBefore`: `heard` when it was sent. */
   distrust(heardBefore: number): void;
+  /** Whether the server takes a field section of this size. */
+  takes(pseudo: readonly string[], fields: readonly string[]): boolean;
 }
 
 /**
@@ -65,9 +67,10 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     return !this.#blocked;
   }
 
+  /** Trailers may be dropped (RFC 9110 6.5.1), and are if the server does not take them: it may end the connection for them. */
   override sendEnd(trailers: readonly string[]): void {
     this.#requestDone = true;
-    super.sendEnd(trailers);
+    super.sendEnd(this.#session.takes(NO_HEADERS, trailers) ? trailers : NO_HEADERS);
   }
 
   /** The connection gathers what is written in one turn. */

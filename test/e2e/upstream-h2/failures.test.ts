@@ -405,8 +405,10 @@ test("no connection: 503, and every request that waits for it hears of it", asyn
 
 test("a head that is larger than the server takes is answered by 431, and disturbs no other request", async () => {
   const held: ServerHttp2Stream[] = [];
+  const trailers: unknown[] = [];
   using server = await H2Server.start(
     (stream, { ":path": path }) => {
+      stream.on("trailers", (fields) => trailers.push(fields));
       if (path === "/held") held.push(stream);
       else answer(stream, "hello");
     },
@@ -421,6 +423,9 @@ test("a head that is larger than the server takes is answered by 431, and distur
   assert.equal(statusOf(refused), 431);
   client.send(head("GET / HTTP/1.1", fields(300)));
   assert.equal((await client.message()).body, "hello");
+  client.send(`${head("POST / HTTP/1.1", "Transfer-Encoding: chunked")}2\r\nhi\r\n0\r\n${fields(2000)}\r\n\r\n`);
+  assert.equal((await client.message()).body, "hello");
+  assert.deepEqual(trailers, [], "trailers that are too large are left out");
   assert.equal(server.sessions.length, 1);
   assert.match(String((await plane.logged('"http.status":431')).error), /takes 1000 bytes of header fields at most/);
   for (const stream of held) answer(stream, "held");
