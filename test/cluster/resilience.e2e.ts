@@ -108,7 +108,9 @@ test("without a controller a proxy keeps its configuration, and catches up later
     await kubectl("-n", CONTROLLER_NAMESPACE, "scale", "deployment/tracegate", "--replicas=0");
     await eventually(
       "no controller",
-      async () => (await readyPods(CONTROLLER_NAMESPACE, "tracegate=tracegate")).length === 0,
+      // Not even one that is about to stop, which would apply the route below.
+      async () =>
+        (await getJson<Pods>("-n", CONTROLLER_NAMESPACE, "pods", "-l", "tracegate=tracegate")).items.length === 0,
     );
     await apply(routeYaml(NS, "third", "web", "third.example.com", "/", "echo"));
     assert.equal((await get({ address, host: "third.example.com" })).status, 404);
