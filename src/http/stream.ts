@@ -133,9 +133,9 @@ export interface ConnectionLimits {
 
 /** Limits that only HTTP/2 has; the others hold for it too. */
 export interface Http2Limits {
-  /** Bytes of a stream that may come before they are taken. Absent: 262144. */
+  /** Bytes of a stream that may come before they are taken. Absent: 262144, which grows while they are taken fast. */
   readonly windowSize?: number | undefined;
-  /** The same for all streams of a connection together. Absent: 1048576. */
+  /** The same for all streams of a connection together. Absent: 1048576, which grows with those of streams. */
   readonly connectionWindowSize?: number | undefined;
   /** Bytes of a frame's payload. Absent: 16384. */
   readonly frameSize?: number | undefined;

@@ -9,27 +9,40 @@
 export const FRUGAL_BYTES = 8 * 1024;
 /** Sources that may wait with what a large read brings: 16 MiB. */
 const MAX_WAITING = 256;
+/** Bytes that streams of HTTP/2 may hold together: their windows let much more come than a read. */
+const MAX_HELD = 32 * 1024 * 1024;
 
 let waiting = 0;
+let held = 0;
 let short = false;
 
 /** Whether this thread is frugal now. */
 export let frugal = false;
 
+function decide(): void {
+  frugal = short || waiting > MAX_WAITING || held > MAX_HELD;
+}
+
 /** One more source is paused, because what it brings is not taken. */
 export function beginsToWait(): void {
   waiting++;
-  frugal = short || waiting > MAX_WAITING;
+  decide();
 }
 
 /** It is read again, or gone. */
 export function waitsNoMore(): void {
   waiting--;
-  frugal = short || waiting > MAX_WAITING;
+  decide();
+}
+
+/** So many bytes more, or less, have come on streams of HTTP/2 and were not taken yet. */
+export function holdsMore(bytes: number): void {
+  held += bytes;
+  decide();
 }
 
 /** Memory is short, however many wait. */
 export function setMemoryShort(isShort: boolean): void {
   short = isShort;
-  frugal = short || waiting > MAX_WAITING;
+  decide();
 }

@@ -95,12 +95,16 @@ export const frontendHttp = z.strictObject({
     .optional()
     .describe(
       "Bytes that a client may send on one HTTP/2 stream before they are passed on; as many may be held in memory. Default: " +
-        "262144 (256 KiB).",
+        "262144 (256 KiB), up to 4 MiB while they are passed on fast, at most 32 MiB more for each worker; 64 KiB for " +
+        "connections that are opened while much is held.",
     ),
   http2ConnectionWindowSize: window
     .min(65_535)
     .optional()
-    .describe("The same for all streams of an HTTP/2 connection together. Default: 1048576 (1 MiB)."),
+    .describe(
+      "The same for all streams of an HTTP/2 connection together; windows of streams do not grow then. Default: 1048576 (1 MiB), " +
+        "and what those of its streams have grown by; 256 KiB for connections that are opened while much is held.",
+    ),
   http2FrameSize: z
     .int()
     .min(16_384)

@@ -566,6 +566,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   leave(stream: Http2Stream): void {
     if (!this.#streams.delete(stream)) return;
     this.#sending.forget(stream);
+    this.#receiving.forget(stream);
     if (stream.localEnded && stream.peerEnded) this.#streamsEnded++;
     this.#owner.onStreamGone(stream);
   }
@@ -591,5 +592,6 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     else this.#writer.flush();
     for (const stream of this.#streams.all()) stream.fail(code, message, this.#role === "client");
     this.#sending.close();
+    this.#receiving.close();
   }
 }

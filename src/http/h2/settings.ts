@@ -20,10 +20,15 @@ export const CLOSED: Readonly<Record<Role, string>> = {
   server: "the client closed the connection",
 };
 
+/** What the window of a stream grows to at most: 4 MiB, which a way of 100 ms fills at 40 MiB/s. */
+export const LARGEST_WINDOW = 4 * 1024 * 1024;
+
 /** What we announce, and the limits that follow. Sizes are bytes. */
 export interface Http2Settings {
   /** SETTINGS_INITIAL_WINDOW_SIZE: what may come on a stream before it is taken, and so what is held of it at most. */
   readonly streamWindow: number;
+  /** What the window of a stream may grow to while its bytes are taken fast; `streamWindow` = it does not grow. */
+  readonly largestWindow: number;
   /** The same for all streams of the connection together; at least 65535. */
   readonly connectionWindow: number;
   /** SETTINGS_MAX_FRAME_SIZE, 16384 to 16777215. */

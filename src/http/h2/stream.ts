@@ -55,6 +55,10 @@ export abstract class Http2Stream implements Sender {
   sendWindow = 0;
   /** What the peer may send. */
   receiveWindow = 0;
+  /** What `receiveWindow` is when all that came was taken; grows (receive-flow.ts). */
+  windowSize = 0;
+  /** `performance.now()` ms of the last WINDOW_UPDATE of the stream, while its window may grow. */
+  creditedAt = 0;
   /** Taken since the last WINDOW_UPDATE of the stream. */
   consumed = 0;
   /** Received, and not taken yet. */
@@ -185,6 +189,7 @@ export abstract class Http2Stream implements Sender {
     this.id = id;
     this.sendWindow = sendWindow;
     this.receiveWindow = receiveWindow;
+    this.windowSize = receiveWindow;
   }
 
   /** Data waits to be sent. */

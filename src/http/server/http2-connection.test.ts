@@ -4,6 +4,7 @@ import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import { H2Client } from "../../../test/helpers/h2-client.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
+import { setMemoryShort } from "../../net/frugality.ts";
 import { HEADERS, PRIORITY_UPDATE } from "../h2/frames.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
 import { type Downstream, type HttpHost, type ServerStream, TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
@@ -671,6 +672,15 @@ test("the settings of the configuration are announced", async () => {
     [4, 5, 6].map((id) => client.settings.get(id)),
     [70_000, 20_000, 5000],
   );
+});
+
+test("connections that are opened while the thread is frugal begin with smaller windows", async (t) => {
+  await using server = await serve(() => {});
+  t.after(() => setMemoryShort(false));
+  setMemoryShort(true);
+  assert.equal((await server.client()).settings.get(4), 64 * 1024);
+  setMemoryShort(false);
+  assert.equal((await server.client()).settings.get(4), 256 * 1024);
 });
 
 test("urgent responses go first, by their field or by PRIORITY_UPDATE", async () => {

@@ -3,19 +3,21 @@
  * adds what a server decides: which limits it announces, how long it waits for what, and how clients are asked to leave without
  * losing a request. Each stream is a request of its own (http2-stream.ts). serve-http.ts makes one for each connection.
  */
+import { frugal } from "../../net/frugality.ts";
 import type { Transport } from "../../net/transport.ts";
 import { Http2Connection } from "../h2/connection.ts";
 import { ENHANCE_YOUR_CALM, errorName } from "../h2/frames.ts";
-import type { Http2Owner, Http2Settings } from "../h2/settings.ts";
+import { type Http2Owner, type Http2Settings, LARGEST_WINDOW } from "../h2/settings.ts";
 import type { Http2Stream } from "../h2/stream.ts";
 import type { ConnectionLimits, HttpConnection, HttpHost, NetworkMetadata, StreamAcceptor } from "../stream.ts";
 import { ClientPeer } from "./client-peer.ts";
 import { type RequestConnection, RequestStream } from "./http2-stream.ts";
 import { Deadline } from "./pace.ts";
 
-/** Bytes of a stream and of a connection that may come before they are taken, and that are held then. */
+/** Bytes of a stream that may come before they are taken, and that are held then; of a connection four times as many. */
 const WINDOW = 256 * 1024;
-const CONNECTION_WINDOW = 1024 * 1024;
+/** The same for connections that are opened while the thread is frugal. */
+const FRUGAL_WINDOW = 64 * 1024;
 /** What every peer takes (RFC 9113 6.5.2). */
 const FRAME_SIZE = 16 * 1024;
 const CONCURRENT_STREAMS = 100;
@@ -27,9 +29,14 @@ const FURTHER_FIELDS = 256;
 
 /** What is announced to clients. */
 function settingsOf({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits): Http2Settings {
+  const { windowSize, connectionWindowSize } = http2;
+  const window = frugal ? FRUGAL_WINDOW : WINDOW;
+  const streamWindow = windowSize ?? window;
   return {
-    streamWindow: http2.windowSize ?? WINDOW,
-    connectionWindow: http2.connectionWindowSize ?? CONNECTION_WINDOW,
+    streamWindow,
+    // What is configured is a limit.
+    largestWindow: windowSize === undefined && connectionWindowSize === undefined ? LARGEST_WINDOW : streamWindow,
+    connectionWindow: connectionWindowSize ?? 4 * window,
     maxFrameSize: http2.frameSize ?? FRAME_SIZE,
     maxHeaderListSize: http2.maxHeaderSize ?? maxHeadSize,
     maxFields: maxHeaders + FURTHER_FIELDS,

@@ -1,6 +1,7 @@
 import { Http2Connection } from "../../http/h2/connection.ts";
 import { errorName, HTTP_1_1_REQUIRED, MAX_STREAM_ID, NO_ERROR } from "../../http/h2/frames.ts";
-import type { Http2Owner, Http2Settings } from "../../http/h2/settings.ts";
+import { type Http2Owner, type Http2Settings, LARGEST_WINDOW } from "../../http/h2/settings.ts";
+import { frugal } from "../../net/frugality.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ConnectTimes } from "../connect-attempt.ts";
 import { describe } from "../connection.ts";
@@ -11,17 +12,24 @@ import { type StreamSession, UpstreamStream } from "./stream.ts";
 const MAX_STREAMS = 100;
 /** Bytes that the server may send on a stream before they are taken: what a client that is slow makes the gateway hold. */
 const STREAM_WINDOW = 256 * 1024;
-const SETTINGS: Http2Settings = {
-  streamWindow: STREAM_WINDOW,
-  // The streams of slow clients together must not keep the others from receiving.
-  connectionWindow: MAX_STREAMS * STREAM_WINDOW,
+/** The same for connections that are opened while the thread is frugal. */
+const FRUGAL_WINDOW = 64 * 1024;
+const SETTINGS = {
+  largestWindow: LARGEST_WINDOW,
   maxFrameSize: 16 * 1024,
   // Limits on the head of a response: those of HTTP/1.1.
   maxHeaderListSize: 64 * 1024,
   maxFields: 200,
   maxStreams: 0,
   connectProtocol: false,
-};
+} as const;
+
+function settings(): Http2Settings {
+  const streamWindow = frugal ? FRUGAL_WINDOW : STREAM_WINDOW;
+  // The streams of slow clients together must not keep the others from receiving.
+  return { ...SETTINGS, streamWindow, connectionWindow: MAX_STREAMS * streamWindow };
+}
+
 /**
  * Milliseconds without a sign of the server, while it has streams, after which it is asked for one. Servers of gRPC end
  * connections that ask more often than every five minutes (gRFC A8).
@@ -84,7 +92,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.target = `${transport.remoteAddress}:${transport.remotePort}`;
     this.#owner = owner;
     transport.outliveFailedWrites();
-    this.#connection = new Http2Connection("client", transport, SETTINGS, this);
+    this.#connection = new Http2Connection("client", transport, settings(), this);
   }
 
   /** Gets the events of the transport. */

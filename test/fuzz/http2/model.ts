@@ -26,6 +26,7 @@ import {
   writeFrameHeader,
   writeUint32,
 } from "../../../src/http/h2/frames.ts";
+import type { Http2Settings } from "../../../src/http/h2/settings.ts";
 
 /** The body of each stream: byte p of stream id is PATTERN[p + id], which repeats after 256 bytes. */
 const PATTERN = Buffer.from(Array.from({ length: 256 * 1024 }, (_, i) => (i * 7) & 0xff));
@@ -61,8 +62,9 @@ export class ModelPeer {
   /** Of the connection. */
   sendWindow = DEFAULT_WINDOW;
   receiveWindow = DEFAULT_WINDOW;
-  /** The windows that the engine gives at the beginning, which it may never exceed. */
+  /** The windows that the engine gives at the beginning. It may never exceed them, except by what those of streams may grow by. */
   readonly engineStreamWindow: number;
+  readonly engineLargestWindow: number;
   readonly engineConnectionWindow: number;
   /** SETTINGS_INITIAL_WINDOW_SIZE of the peer, as announced last. */
   #announcedWindow = DEFAULT_WINDOW;
@@ -82,10 +84,11 @@ export class ModelPeer {
 
   constructor(
     engine: "server" | "client",
-    windows: { readonly streamWindow: number; readonly connectionWindow: number },
+    windows: Pick<Http2Settings, "streamWindow" | "largestWindow" | "connectionWindow">,
   ) {
     this.#engine = engine;
     this.engineStreamWindow = windows.streamWindow;
+    this.engineLargestWindow = windows.largestWindow;
     this.engineConnectionWindow = windows.connectionWindow;
     if (engine === "server") this.#outbox.push(PREFACE);
     this.send(SETTINGS, 0, 0, Buffer.alloc(0));
@@ -251,15 +254,16 @@ export class ModelPeer {
     this.#check(increment > 0, "WINDOW_UPDATE of 0");
     if (id === 0) {
       this.sendWindow += increment;
+      const growth = this.streams.size * (this.engineLargestWindow - this.engineStreamWindow);
       this.#check(
-        this.sendWindow <= this.engineConnectionWindow,
+        this.sendWindow <= this.engineConnectionWindow + growth,
         `${this.sendWindow} bytes of credit for the connection`,
       );
       return;
     }
     const stream = this.#known(id, "WINDOW_UPDATE");
     stream.sendWindow += increment;
-    this.#check(stream.sendWindow <= this.engineStreamWindow, `${stream.sendWindow} bytes of credit for stream ${id}`);
+    this.#check(stream.sendWindow <= this.engineLargestWindow, `${stream.sendWindow} bytes of credit for stream ${id}`);
   }
 
   #headers(id: number, flags: number): void {
