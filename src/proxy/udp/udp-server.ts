@@ -32,7 +32,10 @@ const REFUSALS_LOGGED_MS = 1000;
 export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   readonly #services: Services;
   readonly #onEmpty: () => void;
-  /** By address and port of the client. Those at the front were looked at for eviction least recently. */
+  /**
+   * By address and port of the client. Those at the front were looked at for eviction least recently. What base/roster.ts says of a
+   * Map does not matter here: sessions live for seconds, and are old before they end.
+   */
   readonly #sessions = new Map<string, UdpSession>();
   readonly #active: Count;
   readonly #dropped = new Map<DropReason, Count>();

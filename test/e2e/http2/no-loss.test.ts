@@ -5,6 +5,8 @@ import { BusyBackend } from "../../helpers/busy-backend.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
+import { LateLink } from "../../helpers/late-link.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer } from "../../helpers/raw-peer.ts";
 import { tlsConnect } from "../tls/support.ts";
 
@@ -17,11 +19,17 @@ const MAX_PAUSE_MS = 100;
 /** Clients that open a connection for every request. */
 const FRESH_CLIENTS = 4;
 
+/** An idle timeout, and how late clients that are far away learn what the gateway says. */
+const IDLE_MS = 60;
+const LATE_MS = 30;
+
 /** What became of the requests of all clients. */
 interface Tally {
   answered: number;
   /** Clients that have ended because the port is closed. */
   refused: number;
+  /** Requests that were sent before their client was asked to leave, and answered after that. */
+  crossed: number;
   readonly lost: string[];
   stopped: boolean;
 }
@@ -52,6 +60,22 @@ suite("HTTP/2 under load", () => {
     assert.equal(tally.refused, clients.length);
     assert.equal(await gateway.exited(), 0);
     assert.ok(!gateway.lines.some(({ level }) => level === "warn"), "nothing was cut");
+  });
+
+  test("an idle timeout loses no request, although clients learn late that they should leave", async () => {
+    await using gateway = await LocalGateway.start({
+      frontendPolicies: { http: { http1IdleTimeout: `${IDLE_MS}ms` } },
+      binds: [{ port: 0, listeners: [{ routes: routes() }] }],
+    });
+    await using link = await LateLink.start(gateway.port(), LATE_MS);
+    const tally = newTally();
+    const clients: Promise<void>[] = [];
+    for (let i = 0; i < PAUSING_CLIENTS; i++)
+      clients.push(new Client(() => RawPeer.connect(link.port), tally).run(1, 2 * IDLE_MS, false));
+    while (tally.crossed < 10 && tally.lost.length === 0) await delay(5);
+    tally.stopped = true;
+    await Promise.all(clients);
+    assert.deepEqual(tally.lost, []);
   });
 
   suite("inside TLS", { skip: noOpenssl }, () => {
@@ -104,7 +128,7 @@ suite("HTTP/2 under load", () => {
 });
 
 function newTally(): Tally {
-  return { answered: 0, refused: 0, lost: [], stopped: false };
+  return { answered: 0, refused: 0, crossed: 0, lost: [], stopped: false };
 }
 
 /** Opens a connection. */
@@ -149,8 +173,10 @@ class Client {
       client.request(id);
       const record = client.stream(id);
       await client.received(() => record.ended || record.reset !== undefined);
-      if (record.ended && record.body === "complete") this.#tally.answered++;
-      else this.#tally.lost.push(`${id}: ${JSON.stringify(record)} after GOAWAY ${client.goAways.join("; ")}`);
+      if (record.ended && record.body === "complete") {
+        this.#tally.answered++;
+        if (client.goAways.length > 0) this.#tally.crossed++;
+      } else this.#tally.lost.push(`${id}: ${JSON.stringify(record)} after GOAWAY ${client.goAways.join("; ")}`);
       client.streams.delete(id);
       if (fresh) {
         client.peer.socket.destroy();
