@@ -136,8 +136,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#http1Until > 0 && performance.now() < this.#http1Until;
   }
 
-  onHttp1(): void {
-    if (this.http2 === "asked") this.#http1Until = performance.now() + HTTP1_MEMORY_MS;
+  onHttp1(): boolean {
+    const takesBoth = this.http2 === "asked";
+    if (takesBoth) this.#http1Until = performance.now() + HTTP1_MEMORY_MS;
+    return takesBoth;
   }
 
   /** Requests wait for connections of HTTP/1.1. */

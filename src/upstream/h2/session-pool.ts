@@ -28,8 +28,8 @@ export interface SessionOpener {
   readonly crowded: boolean;
   /** Closes a connection of HTTP/1.1 that is unused, so that another one may be opened. */
   makeRoom(): void;
-  /** The server has answered in HTTP/1.1. */
-  onHttp1(): void;
+  /** The server has answered in HTTP/1.1. Returns whether requests may go out as that. */
+  onHttp1(): boolean;
   /** A defect of the gateway has ended a session. */
   onFault(error: unknown): void;
 }
@@ -165,13 +165,14 @@ export class SessionPool implements SessionOwner {
     else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "", session.times);
   }
 
-  onHttp1({ settled }: UpstreamSession): void {
-    this.#opener.onHttp1();
-    if (settled) return;
+  onHttp1({ settled }: UpstreamSession): boolean {
+    if (!this.#opener.onHttp1()) return false;
+    if (settled) return true;
     this.#coming--;
     this.#perConnection = 1;
     this.#http1Wanted = this.#waiting.size;
     this.grow();
+    return true;
   }
 
   onFault(error: unknown): void {

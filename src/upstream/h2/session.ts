@@ -50,8 +50,11 @@ export interface SessionOwner {
   onRetired(session: UpstreamSession): void;
   /** The connection is gone; the last call. */
   onGone(session: UpstreamSession): void;
-  /** The server has answered in HTTP/1.1, so it did nothing with what was sent; its streams fail next. */
-  onHttp1?(session: UpstreamSession): void;
+  /**
+   * The server has answered in HTTP/1.1, so it did nothing with what was sent; its streams fail next. Returns whether they are to be
+   * made again as HTTP/1.1.
+   */
+  onHttp1?(session: UpstreamSession): boolean;
   /** A defect of the gateway has ended the connection. */
   onFault(error: unknown): void;
 }
@@ -67,7 +70,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   limit = 1;
   /** The server has said what its limits are. */
   settled = false;
-  /** The server has answered in HTTP/1.1. */
+  /** The server has answered in HTTP/1.1, and its requests are made again as that. */
   speaksHttp1 = false;
   /** Exchanges that are over. */
   served = 0;
@@ -216,8 +219,8 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.#failure ??= message;
     this.#retire();
     if (code !== HTTP_1_1_REQUIRED) return;
-    this.speaksHttp1 = true;
-    this.#owner.onHttp1?.(this);
+    // The streams look at it only afterwards.
+    this.speaksHttp1 = this.#owner.onHttp1?.(this) === true;
   }
 
   onClosed(error: Error | undefined): void {

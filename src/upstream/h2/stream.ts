@@ -16,7 +16,7 @@ const HEAD = new ResponseHead();
 /** The connection of a stream. */
 export interface StreamSession {
   readonly served: number;
-  /** The server has answered in HTTP/1.1: it has processed nothing. */
+  /** The server has answered in HTTP/1.1: it has processed nothing, and the request is made again as that. */
   readonly speaksHttp1: boolean;
   /** Counts what has come from the server, on all streams. */
   heard: number;

@@ -379,14 +379,18 @@ test("a deadline of the attempt gives the stream up", async () => {
   client.socket.destroy();
 });
 
-test("a server that speaks HTTP/1.1 only, or nothing, is 503", async () => {
+test("a server that speaks HTTP/1.1 only is 503 for all that wait, and asked once", async () => {
   await using server = await RawUpstream.answering(() => "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
   await using plane = await gatewayTo(server.port);
-  const client = await send(plane, head("GET / HTTP/1.1"));
-  const response = await client.message();
-  assert.equal(statusOf(response), 503);
-  assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
-  client.socket.destroy();
+  const clients = await Promise.all(Array.from({ length: 4 }, () => send(plane, head("GET / HTTP/1.1"))));
+  for (const client of clients) {
+    const response = await client.message();
+    assert.equal(statusOf(response), 503);
+    assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
+    client.socket.destroy();
+  }
+  assert.match(String((await plane.logged("HTTP_1_1_REQUIRED")).error), /the peer speaks HTTP\/1\.1/);
+  assert.ok(plane.lines.every((line) => !line.includes("retry.attempt")));
 });
 
 test("no connection: 503, and every request that waits for it hears of it", async () => {
