@@ -389,7 +389,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
       this.fail(PROTOCOL_ERROR, "PRIORITY_UPDATE for a stream that no client opens");
       return;
     }
-    // One that comes before its stream is left out: the stream's own field says the same (RFC 9218 7.1 lets us).
+    // RFC 9218 7.1 would have one kept that comes before its stream, but clients say the same in the stream's own Priority field.
     const stream = this.#streams.get(id);
     if (stream === undefined) return;
     const { urgency, incremental } = parsePriority(latin1Slice(buffer, from, to));
