@@ -120,7 +120,7 @@ test("the engine's refusal has no route and no request; its reason stands alone"
   assert.equal(line, "→ 431 in 3 µs · request head too large");
 });
 
-test("a connection without requests is closed, and what outlives its trace goes on", () => {
+test("a connection without requests is closed, and what outlives its trace is still running", () => {
   const source = { address: "10.0.0.1", port: 5000 };
   const connection = [
     event("info", { type: "requestStarted", protocol: "tcp" }),
@@ -131,6 +131,6 @@ test("a connection without requests is closed, and what outlives its trace goes 
   assert.match(line(done(null)), /^tcp connection from 10\.0\.0\.1:5000 → closed in 3 µs · route api/);
   assert.match(line(done(null, "backend refused")), /→ closed in 3 µs · route api · backend refused$/);
   const ended = event("info", { type: "traceEnded", reason: "the duration that was asked for has passed" });
-  assert.match(line(ended), /→ goes on after 3 µs/);
-  assert.match(outcome(WON, ended), /^GET http:\/\/a\/x → goes on after 3 µs · route api$/);
+  assert.match(line(ended), /→ still running after 3 µs/);
+  assert.match(outcome(WON, ended), /^GET http:\/\/a\/x → still running after 3 µs · route api$/);
 });

@@ -5,13 +5,13 @@ import { duration, harmless, milliseconds } from "./text.ts";
 
 /** The outcome of a trace: the request, how it ended, and what decided that. */
 
-const GOES_ON = "goes on";
+const RUNNING = "still running";
 
 export interface TraceOutcome {
   /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
   /**
-   * The final status, or `closed` of a connection without requests, or `goes on` if the trace has ended first; empty while the
+   * The final status, or `closed` of a connection without requests, or `still running` if the trace has ended first; empty while the
    * request runs, or when there was no response.
    */
   readonly status: string;
@@ -33,7 +33,7 @@ export function outcomeOf(rows: readonly Row[]): TraceOutcome {
   const end = (finished ?? own.findLast((row) => row.end !== undefined))?.end;
   return {
     request: harmless(requestOf(own)),
-    status: finished === undefined && last("traceEnded") !== undefined ? GOES_ON : statusOf(own, finished),
+    status: finished === undefined && last("traceEnded") !== undefined ? RUNNING : statusOf(own, finished),
     duration: end === undefined ? "" : duration(end),
     route: harmless(route === undefined ? "" : selectedName(route.message)),
     why: harmless(finished === undefined ? "" : why(own, finished, route)),
@@ -43,7 +43,7 @@ export function outcomeOf(rows: readonly Row[]): TraceOutcome {
 
 /** The outcome on one line. */
 export function outcomeLine({ request, status, duration: took, route, why: reason }: TraceOutcome): string {
-  const time = took === "" ? "" : `${status === GOES_ON ? "after" : "in"} ${took}`;
+  const time = took === "" ? "" : `${status === RUNNING ? "after" : "in"} ${took}`;
   const end = [status === "" ? "no response" : status, time].filter(Boolean).join(" ");
   const parts = [`${request} → ${end}`.trim(), route === "" ? "" : `route ${route}`, reason];
   return parts.filter(Boolean).join(" · ");
