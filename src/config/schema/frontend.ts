@@ -138,7 +138,10 @@ export const frontendHttp = z.strictObject({
   streamIdleTimeout: duration.prefault("5m").describe("Time without progress after which a body is aborted."),
   minBodyRate: size
     .default(240)
-    .describe("Bytes per second that a request body must average after its first 10 s. 0: off."),
+    .describe(
+      "Bytes per second that a request body must average after its first 10 s; over HTTP/2 only until its response begins, and " +
+        "not for gRPC, whose clients may keep a stream open without a message. 0: off.",
+    ),
   maxConnections: z
     .int()
     .min(1)

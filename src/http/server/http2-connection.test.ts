@@ -511,6 +511,24 @@ test("a body that trickles in or stops is 408, one that is not taken 504; others
   await client.until(() => server.exchanges.length === 4, "another request");
 });
 
+test("a stream of gRPC may be quiet, and so may one whose response has begun", async (t) => {
+  const time = clock(t);
+  await using server = await serve((exchange) => exchange.downstream.readBody(), { streamIdleTimeout: 30_000 });
+  const client = await server.client();
+  client.request(1, "POST", ["content-type", "application/grpc+proto"]);
+  client.request(3, "POST");
+  client.request(5, "POST");
+  for (const id of [1, 3, 5]) client.data(id, "x", false);
+  await client.until(() => server.exchanges[2]?.body === "x", "the bodies");
+  server.exchanges[1]?.downstream.sendHead({ status: 200, headers: [] }, UNKNOWN_LENGTH, null);
+  time.pass(server, 5000);
+  time.pass(server, 15_000);
+  assert.equal(H2Client.status(await client.response(5)), 408);
+  for (const id of [1, 3]) client.data(id, "y", true);
+  await client.until(() => server.exchanges.slice(0, 2).every(({ body }) => body === "xy"), "more of the bodies");
+  assert.equal(client.stream(1).sections.length, 0);
+});
+
 test("a request that waits for its upstream has no deadline here; a response that is not taken has", async (t) => {
   const time = clock(t);
   await using server = await serve(read, { streamIdleTimeout: 30_000 });

@@ -317,7 +317,8 @@ export class RequestStream extends Http2Stream implements Downstream {
   sweep(now: number): void {
     const { streamIdleTimeout, minBodyRate } = this.#connection.frontend;
     const reading = this.#body !== undefined && !this.#requestDone && !this.#tunnel;
-    if (reading && this.#body?.tooSlow(now, minBodyRate) === true) {
+    // A client of gRPC may keep its stream open without a message, and so may others while they are being answered.
+    if (reading && !this.#started && this.#body?.tooSlow(now, minBodyRate) === true && !isGrpc(this.#received)) {
       this.#refuse({ code: "TG_CLIENT_TIMEOUT", detail: "the request body arrives too slowly" }, undefined);
     } else if (this.#progressed) {
       this.#progressed = false;
