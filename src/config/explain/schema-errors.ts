@@ -58,7 +58,10 @@ function unknownField(path: readonly PropertyKey[], key: string, known: KnownFie
   const fields = known(path);
   const suggestion = suggest(key, fields);
   if (suggestion !== undefined) return { message: "unknown field", suggestion };
-  return { message: "unknown field", ...(fields.length > 0 && { expected: `one of ${fields.join(", ")}` }) };
+  return {
+    message: "unknown field",
+    expected: fields.length > 0 ? `one of ${fields.join(", ")}` : "{}, without fields",
+  };
 }
 
 /** Quotes decide in YAML whether `8080` is a number or text. */
