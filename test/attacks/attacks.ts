@@ -248,7 +248,7 @@ export const ATTACKS: readonly Attack[] = [
     name: "slow-readers-http1",
     cve: "CWE-400",
     summary: "large responses of HTTP/1.1 of which nothing is read, each on a connection",
-    connections: 500,
+    connections: 200,
     http1: true,
     opening: Buffer.from("GET /large HTTP/1.1\r\nHost: a.example\r\n\r\n"),
     deaf: true,
