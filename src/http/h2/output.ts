@@ -1,9 +1,8 @@
-import { READ_SIZE } from "../../net/read-buffer.ts";
 import type { Transport } from "../../net/transport.ts";
-import { DEFAULT_FRAME_SIZE, END_STREAM, FRAME_HEADER } from "./frames.ts";
+import { END_STREAM } from "./frames.ts";
 
-/** Bytes of a buffer: what one read brings, in frames of the usual size, or the answers of many streams. */
-export const OUTPUT_SIZE = Math.ceil(READ_SIZE / DEFAULT_FRAME_SIZE) * (FRAME_HEADER + DEFAULT_FRAME_SIZE);
+/** Bytes of a buffer: a few frames of the usual size, or the answers of many streams. */
+export const OUTPUT_SIZE = 64 * 1024;
 /** Unused buffers that a thread keeps. */
 const MAX_SPARE = 64;
 
