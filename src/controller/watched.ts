@@ -53,10 +53,13 @@ function withMetadataOnly<T extends Objects["Namespace" | "Node"]>({ apiVersion,
 }
 
 function trimPod({ apiVersion, kind, metadata, spec = {}, status = {} }: Objects["Pod"]): Objects["Pod"] {
-  const { annotations: _annotations, ...kept } = metadata;
-  const { nodeName, serviceAccountName } = spec;
+  const { annotations: _annotations, ...keptMetadata } = metadata;
+  const { nodeName, serviceAccountName, readinessGates } = spec;
   const { phase, podIP, podIPs, conditions, containerStatuses } = status;
-  const ready = conditions?.filter(({ type }) => type === "Ready").map(({ type, status }) => ({ type, status }));
+  const isReady = conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true;
+  // Only of a pod that is not ready, and not where gates may be the reason: see `isCutOff` of translate/discovery.ts.
+  const kept = isReady || readinessGates !== undefined ? ["Ready"] : ["Ready", "ContainersReady"];
+  const ready = conditions?.filter(({ type }) => kept.includes(type)).map(({ type, status }) => ({ type, status }));
   // Why a proxy does not start; other pods are backends, many, and only their readiness counts.
   const isProxy = metadata.labels?.[GATEWAY_NAME] !== undefined;
   const unscheduled = isProxy
@@ -65,7 +68,7 @@ function trimPod({ apiVersion, kind, metadata, spec = {}, status = {} }: Objects
   return {
     apiVersion,
     kind,
-    metadata: kept,
+    metadata: keptMetadata,
     spec: {
       ...(nodeName !== undefined && { nodeName }),
       ...(serviceAccountName !== undefined && { serviceAccountName }),

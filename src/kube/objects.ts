@@ -117,7 +117,11 @@ export interface ConfigMap extends KubeObject {
 
 export interface Pod extends KubeObject {
   readonly kind: "Pod";
-  readonly spec?: { readonly nodeName?: string; readonly serviceAccountName?: string };
+  readonly spec?: {
+    readonly nodeName?: string;
+    readonly serviceAccountName?: string;
+    readonly readinessGates?: readonly unknown[];
+  };
   readonly status?: {
     readonly phase?: string;
     readonly podIP?: string;

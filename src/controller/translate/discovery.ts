@@ -156,7 +156,7 @@ type KubeEndpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
 /**
  * Ready endpoints; without any, those that still serve while they terminate, as in kube-proxy, so that a rollout of a
- * single replica loses no requests.
+ * single replica loses no requests; without any of these, those that are cut off.
  */
 function workloadsOf(
   read: Read,
@@ -167,13 +167,19 @@ function workloadsOf(
 ): readonly Workload[] {
   const all = slices.flatMap((slice) => (slice.endpoints ?? []).map((endpoint) => ({ slice, endpoint })));
   // Absent conditions mean yes (EndpointConditions).
-  const ready = all.filter(({ endpoint }) => endpoint.conditions?.ready ?? true);
-  const used =
-    ready.length > 0
-      ? ready
-      : all.filter(
-          ({ endpoint: { conditions } }) => (conditions?.serving ?? false) && conditions?.terminating === true,
-        );
+  const tiers: readonly ((endpoint: KubeEndpoint) => boolean)[] = [
+    ({ conditions }) => conditions?.ready ?? true,
+    ({ conditions }) => (conditions?.serving ?? false) && conditions?.terminating === true,
+    ({ conditions, targetRef }) =>
+      conditions?.terminating !== true &&
+      targetRef?.kind === "Pod" &&
+      read.query(isCutOff, `${targetRef.namespace ?? metadata.namespace}/${targetRef.name}`),
+  ];
+  let used: typeof all = [];
+  for (const isIn of tiers) {
+    used = all.filter(({ endpoint }) => isIn(endpoint));
+    if (used.length > 0) break;
+  }
   const workloads = used.map(({ slice, endpoint }) => {
     const ports: Record<string, number> = {};
     for (const port of servicePorts) {
@@ -215,6 +221,17 @@ function translateEndpoint(
     ...(pod.serviceAccount !== undefined && { serviceAccount: pod.serviceAccount }),
   };
 }
+
+/**
+ * Whether a pod is not ready although its containers are: the cluster has not heard of its node for a while. After an outage of the
+ * API server that holds for all nodes at once, until they report again, while the pods serve as before. Key: `<namespace>/<name>`.
+ */
+const isCutOff = defineQuery<boolean>("isCutOff", (read, key) => {
+  const conditions = read.get("Pod", key)?.status?.conditions ?? [];
+  const isTrue = (wanted: string): boolean =>
+    conditions.some(({ type, status }) => type === wanted && status === "True");
+  return isTrue("ContainersReady") && !isTrue("Ready");
+});
 
 interface PodFacts {
   readonly node?: string;
