@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { rename, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { answersOk } from "../lib/http.ts";
 import { freePorts, waitFor, waitForPort } from "../lib/ports.ts";
@@ -75,7 +75,9 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
   };
   await rewrite(options.routes);
   const { program, main = MAIN } = options;
-  const command = program === undefined ? [NODE, ...nodeFlags(), main] : [program];
+  // As bin/launch.sh does it, but with the Node of the bench.
+  const preloaded = join(dirname(main), "base/compile-cache.ts");
+  const command = program === undefined ? [NODE, ...nodeFlags(), "--require", preloaded, main] : [program];
   const child = new Child("tracegate", [...command, "-f", file], {
     env: NODE_FIRST,
     ...(options.cpus === undefined ? {} : { cpus: options.cpus }),

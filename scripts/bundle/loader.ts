@@ -7,6 +7,7 @@
  */
 import { readFileSync } from "node:fs";
 import { constants, Script } from "node:vm";
+import { inlineMore } from "../../src/base/inlining.ts";
 
 /** What a bundle is wrapped in. */
 type Wrapper = (
@@ -20,6 +21,8 @@ type Wrapper = (
 interface Loaded {
   exports: object;
 }
+
+inlineMore();
 
 const modules = new Map<string, Loaded>();
 

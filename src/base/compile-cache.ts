@@ -1,11 +1,12 @@
 /**
  * Preloaded by the launchers of a checkout (`node --require`): keeps compiled code between starts, which halves the time of a
  * start. Only if this user may write to `node_modules`. The variable `NODE_COMPILE_CACHE` takes
- * precedence. The published package brings its own code cache, see scripts/bundle/loader.ts.
+ * precedence. The published package brings its own code cache, see scripts/bundle/loader.ts, which sets the flags of V8 too.
  */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { appRoot } from "./app-root.ts";
+import { inlineMore } from "./inlining.ts";
 
 /** The folder of the cache, or undefined where it cannot be written. */
 export function compileCacheFolder(root: string): string | undefined {
@@ -32,6 +33,7 @@ function makeFolder(path: string): void {
   }
 }
 
+inlineMore();
 if (process.env.NODE_COMPILE_CACHE === undefined) {
   const folder = compileCacheFolder(appRoot);
   if (folder !== undefined) enableCompileCache(folder);

@@ -1,4 +1,3 @@
-import { setFlagsFromString } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 
@@ -11,13 +10,6 @@ import { moduleUrl } from "../base/app-root.ts";
 const YOUNG_GENERATION_MB = 16;
 
 /**
- * Bytes of bytecode that V8 may put into one optimized function in place of calls, and of one function that it may put there: instead of
- * 920 and 460. A request passes through hundreds of small functions of many files, so most of what is hot lies behind calls. Takes
- * 4 to 5 % off the CPU per request over HTTP/2.
- */
-const INLINING = ["--max-inlined-bytecode-size-cumulative=5000", "--max-inlined-bytecode-size=2000"];
-
-/**
  * The threads of workers. A thread gets its options as its first message, so it can start before they are known: the program
  * starts its threads first and loads everything else meanwhile, which shortens its start by a quarter.
  */
@@ -26,7 +18,6 @@ export class WorkerThreads {
 
   /** Starts threads for the workers with the indexes 0 to `count` - 1. */
   constructor(count: number) {
-    for (const flag of INLINING) setFlagsFromString(flag);
     for (let index = 0; index < count; index++) this.#spare.set(index, start(index));
   }
 

@@ -11,6 +11,7 @@ import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { Script } from "node:vm";
 import { appRoot } from "../../src/base/app-root.ts";
+import { inlineMore } from "../../src/base/inlining.ts";
 import { GrpcServer } from "../helpers/grpc-server.ts";
 
 const execute = promisify(execFile);
@@ -53,6 +54,7 @@ test("the package carries what it runs on, with licenses, and nothing of the che
 });
 
 test("V8 accepts the code that came with the bundles, so a start compiles nothing", async () => {
+  inlineMore();
   const folder = join(installed, "dist/code");
   const cached = (await readdir(folder)).filter((name) => name.endsWith(".cache"));
   for (const name of ["main.cjs", "worker-worker.cjs", "config-load-worker.cjs", "cli-main.cjs"])
