@@ -31,7 +31,7 @@ const files = (named.length > 0 ? named : PATTERNS).flatMap((pattern) => {
 });
 
 // Test processes and the gateways that they start spend more time on compiling than on anything else. The variable reaches
-// all of them, worker threads included.
+// all of them, worker threads included. They share the code that is kept if they have the same flags of V8.
 const cache = `${appRoot}node_modules/.cache/compile`;
 mkdirSync(cache, { recursive: true });
 process.env.NODE_COMPILE_CACHE ??= cache;
@@ -39,7 +39,8 @@ process.env.NODE_COMPILE_CACHE ??= cache;
 const limit = new AbortController();
 const running = new Map<string, NodeJS.Timeout>();
 const deniedSkips: string[] = [];
-const tests = run({ files, cwd: appRoot, concurrency: 2, timeout: TEST_LIMIT, signal: limit.signal });
+const execArgv = ["--require", `${appRoot}src/base/compile-cache.ts`];
+const tests = run({ files, cwd: appRoot, concurrency: 2, timeout: TEST_LIMIT, signal: limit.signal, execArgv });
 tests.on("test:dequeue", ({ name, file }) => {
   // A file is reported as a test that has the file's name.
   if (file?.endsWith(name)) running.set(file, setTimeout(exceeded, FILE_LIMIT, name));
