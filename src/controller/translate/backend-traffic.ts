@@ -33,7 +33,7 @@ export const trafficPolicyOf = defineQuery<string | undefined>("trafficPolicyOf"
   return first && keyOfObject(first);
 });
 
-/** What a policy says about sessions: settings, or why there are none. Key: `<namespace>/<name>`. */
+/** The session settings of a policy, or the problem that makes them unusable. Key: `<namespace>/<name>`. */
 export const trafficSession = defineQuery<{ readonly session: SessionPersistence } | { readonly problem: string }>(
   "trafficSession",
   (read, key) => {

@@ -46,11 +46,11 @@ export function connectStart(
   return requestStart({ ...request, method: "CONNECT" }, scheme, false).concat(":protocol", protocol);
 }
 
-/** Bits of the lengths of `OF_CONNECTIONS`: a cheap answer for most names. */
-const LENGTHS = [...OF_CONNECTIONS].reduce((bits, { length }) => bits | (1 << length), 0);
+/** A bit for each length of a name in `OF_CONNECTIONS`: rules most names out without a look-up. */
+const LENGTHS_OF_CONNECTIONS = [...OF_CONNECTIONS].reduce((bits, { length }) => bits | (1 << length), 0);
 
 function isOfConnection(name: string): boolean {
-  return ((LENGTHS >> name.length) & 1) === 1 && OF_CONNECTIONS.has(name);
+  return ((LENGTHS_OF_CONNECTIONS >> name.length) & 1) === 1 && OF_CONNECTIONS.has(name);
 }
 
 /** `headers` without those that HTTP/2 must not carry; the list itself where it has none of them, as is usual. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import {
   type Answer,
+  NOTHING,
   PROCESS,
   ProcessingRequest,
   ProcessingResponse,
@@ -22,15 +23,6 @@ const { create } = extProc;
 const calls = new TestCallouts();
 after(() => calls[Symbol.dispose]());
 
-const NOTHING: ExtProcOptions = {
-  requestHeaderMode: "skip",
-  responseHeaderMode: "skip",
-  requestBodyMode: "none",
-  responseBodyMode: "none",
-  requestTrailerMode: "skip",
-  responseTrailerMode: "skip",
-  allowModeOverride: false,
-};
 const HEADERS = { requestHeaderMode: "send" } as const;
 
 interface More extends Partial<Omit<ExtProc, "processingOptions">> {

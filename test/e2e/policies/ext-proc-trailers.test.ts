@@ -6,6 +6,7 @@ import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import {
   type Answer,
+  NOTHING,
   PROCESS,
   ProcessingRequest,
   ProcessingResponse,
@@ -14,15 +15,6 @@ import {
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 
-const NOTHING: ExtProcOptions = {
-  requestHeaderMode: "skip",
-  responseHeaderMode: "skip",
-  requestBodyMode: "none",
-  responseBodyMode: "none",
-  requestTrailerMode: "skip",
-  responseTrailerMode: "skip",
-  allowModeOverride: false,
-};
 const MODES: readonly ExtProcBodyMode[] = ["none", "buffered", "bufferedPartial", "fullDuplexStreamed"];
 
 function policy(port: number, options: Partial<ExtProcOptions>, more: Partial<ExtProc> = {}): PolicySet {

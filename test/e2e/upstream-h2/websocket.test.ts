@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { WebSocket } from "ws";
 import { ms } from "../../../src/base/durations.ts";
 import { webSocketAccept } from "../../../src/http/websocket.ts";
-import { PROCESS, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
+import { NOTHING, PROCESS, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawPeer, RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { DATA, END_STREAM, type Frame, HEADERS, PING, RawFrames, SETTINGS } from "./frames.ts";
@@ -15,16 +15,6 @@ const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
 /** A setting (RFC 8441 3). */
 const ENABLE_CONNECT_PROTOCOL = Buffer.of(0, 8, 0, 0, 0, 1);
-/** Options of `extProc` that skip everything. */
-const SKIPPED = {
-  requestHeaderMode: "skip",
-  responseHeaderMode: "skip",
-  requestBodyMode: "none",
-  responseBodyMode: "none",
-  requestTrailerMode: "skip",
-  responseTrailerMode: "skip",
-  allowModeOverride: false,
-} as const;
 const KEY = "dGhlIHNhbXBsZSBub25jZQ==";
 const OPENING = head(
   "GET /chat?room=1 HTTP/1.1",
@@ -128,6 +118,16 @@ test("a server that refuses the tunnel answers as for any request", async () => 
   client.socket.destroy();
 });
 
+/** The server of a connection: takes the request for a tunnel, its first stream. */
+async function openTunnel(peer: RawPeer): Promise<{ readonly frames: RawFrames; readonly stream: number }> {
+  const frames = new RawFrames(peer);
+  await frames.begin();
+  frames.send(SETTINGS, 0, 0, ENABLE_CONNECT_PROTOCOL);
+  const { stream } = await frames.next(HEADERS);
+  frames.respond(stream);
+  return { frames, stream };
+}
+
 for (const [end, code, error] of [
   [true, NO_ERROR, undefined],
   [false, NO_ERROR, undefined],
@@ -136,11 +136,7 @@ for (const [end, code, error] of [
 ] as const)
   test(`a tunnel that its server resets by ${code}, ${end ? "after its end" : "before"}`, async () => {
     await using server = await RawUpstream.listen(async (peer) => {
-      const frames = new RawFrames(peer);
-      await frames.begin();
-      frames.send(SETTINGS, 0, 0, ENABLE_CONNECT_PROTOCOL);
-      const { stream } = await frames.next(HEADERS);
-      frames.respond(stream);
+      const { frames, stream } = await openTunnel(peer);
       frames.send(DATA, 0, stream, Buffer.from("bye"));
       await frames.next(DATA);
       if (end) frames.send(DATA, END_STREAM, stream, Buffer.alloc(0));
@@ -177,11 +173,7 @@ test("a tunnel that has ended before a policy lets its head pass arrives all the
     },
   });
   await using server = await RawUpstream.listen(async (peer) => {
-    const frames = new RawFrames(peer);
-    await frames.begin();
-    frames.send(SETTINGS, 0, 0, ENABLE_CONNECT_PROTOCOL);
-    const { stream } = await frames.next(HEADERS);
-    frames.respond(stream);
+    const { frames, stream } = await openTunnel(peer);
     await asked.promise;
     frames.send(DATA, END_STREAM, stream, Buffer.from("bye"));
     frames.reset(stream, NO_ERROR);
@@ -198,7 +190,7 @@ test("a tunnel that has ended before a policy lets its head pass arrives all the
     requestAttributes: {},
     responseAttributes: {},
     timeout: ms(5000),
-    processingOptions: { ...SKIPPED, responseHeaderMode: "send" },
+    processingOptions: { ...NOTHING, responseHeaderMode: "send" },
   } as const;
   await using plane = await gatewayTo(server.port, { policies: { extProc } });
   const client = await send(plane, OPENING);

@@ -1,8 +1,20 @@
 /** envoy.service.ext_proc.v3: the protocol of processing services. */
+import type { ExtProcOptions } from "../../../src/policies/ext-proc/schema.ts";
 import { Duration, HeaderValue, HeaderValueOption, HttpStatus, Metadata } from "./common.ts";
 import { type Message, MessageType } from "./wire.ts";
 
 export const PROCESS = "/envoy.service.ext_proc.v3.ExternalProcessor/Process";
+
+/** Options of `extProc` with which the service gets nothing. */
+export const NOTHING: ExtProcOptions = {
+  requestHeaderMode: "skip",
+  responseHeaderMode: "skip",
+  requestBodyMode: "none",
+  responseBodyMode: "none",
+  requestTrailerMode: "skip",
+  responseTrailerMode: "skip",
+  allowModeOverride: false,
+};
 
 /** `ProcessingMode.BodySendMode` */
 export const BODY_MODES = { none: 0, streamed: 1, buffered: 2, bufferedPartial: 3, fullDuplexStreamed: 4 } as const;
