@@ -27,10 +27,10 @@ export const LARGEST_WINDOW = 4 * 1024 * 1024;
 export interface Http2Settings {
   /** SETTINGS_INITIAL_WINDOW_SIZE: what may come on a stream before it is taken, and so what is held of it at most. */
   readonly streamWindow: number;
-  /** What the window of a stream may grow to while its bytes are taken fast; `streamWindow` = it does not grow. */
-  readonly largestWindow: number;
   /** The same for all streams of the connection together; at least 65535. */
   readonly connectionWindow: number;
+  /** What the window of a stream may grow to while its bytes are taken fast; `streamWindow` = it does not grow. */
+  readonly largestWindow: number;
   /** SETTINGS_MAX_FRAME_SIZE, 16384 to 16777215. */
   readonly maxFrameSize: number;
   /** SETTINGS_MAX_HEADER_LIST_SIZE. Compressed field blocks are bounded by it as well. */
