@@ -1,4 +1,4 @@
-/** The two halves of an exchange as the proxy sees them, whatever the protocol version on either side. */
+/** The client's half of an exchange as the proxy sees it, independent of the version of HTTP. */
 import type { ErrorCode } from "../base/errors.ts";
 import type { Rostered } from "../base/roster.ts";
 import type { Sweepable } from "../base/sweeper.ts";
@@ -22,25 +22,25 @@ export interface BodySink {
 export interface ServerStream extends BodySink {
   /** What it is doing, for the task dump. */
   readonly activity: object;
-  /** What one read brought has been handed over: a good moment to send what was gathered. Not after `onBodyEnd`. */
+  /** All bytes of one read have been handed over: a good moment to send what was gathered. Not after `onBodyEnd`. */
   onBodyBatch(): void;
   /**
-   * The client is gone (`TG_CLIENT_GONE`) or broke the protocol or a limit, and the engine has answered it with this error
-   * if no response was open. Nothing can be sent any more. `message` is for the log.
+   * The client is gone (`TG_CLIENT_GONE`), or it broke the protocol or a limit; in that case the engine has sent this error unless
+   * a response was open. Nothing more can be sent. `message` is for the log.
    */
   onClientGone(code: ErrorCode, message: string): void;
   /**
-   * The client broke a limit while its response was open, and takes what is sent. True: the response has ended with this error;
-   * else the engine breaks it off, and `onClientGone` follows. Only from engines of HTTP/2. `detail` is for the log.
+   * The client broke a limit while its response was open, and still reads. True: the response has ended with this error; otherwise the
+   * engine breaks it off, and `onClientGone` follows. Only the engine of HTTP/2 calls this. `detail` is for the log.
    */
   onClientFault?(code: ErrorCode, detail: string): boolean;
-  /** The client takes bytes again after `sendBody` returned false. */
+  /** The client accepts bytes again after `sendBody` returned false. */
   onClientDrain(): void;
 }
 
 /**
- * A client's connection, as far as the requests on it share something. In HTTP/1.1 it carries one request after the other, and
- * connection and stream are one object; in HTTP/2 many streams refer to one connection.
+ * What the requests on a client's connection share. In HTTP/1.1, a connection carries one request after the other, and connection and
+ * stream are one object; in HTTP/2, many streams refer to one connection.
  */
 export interface ClientConnection extends Addresses {
   /** `<ip>:<port>` of the client. */
@@ -59,9 +59,9 @@ export type NetworkMetadata = Readonly<Record<string, unknown>>;
 /** The client's side of one request; implemented by each protocol version. */
 export interface Downstream {
   readonly connection: ClientConnection;
-  /** Of the request: 0 = none, UNKNOWN_LENGTH = chunked, else its bytes. */
+  /** Length of the request's body: 0 = no body, UNKNOWN_LENGTH, otherwise bytes. */
   readonly requestLength: number;
-  /** Of the request's body, or of the tunnel that it has become: what has arrived so far. */
+  /** Bytes that have arrived so far of the request's body, or of the tunnel. */
   readonly bodyBytes: number;
   /** Original-case field names, one for each header, when the bind preserves them. */
   readonly rawNames: readonly string[] | null;
@@ -74,7 +74,7 @@ export interface Downstream {
   readonly hasUnderscore: boolean;
   /** Token of the watcher that the request belongs to, `` for none; see trace/token.ts. */
   readonly traceToken: string;
-  /** Lets the request body flow into the stream, `onBodyBatch` always following; before that it is held, bounded. */
+  /** Starts to pass the request body to the stream; `onBodyBatch` follows even without bytes. Before that, a bounded part is held. */
   readBody(): void;
   pauseBody(): void;
   resumeBody(): void;
@@ -89,7 +89,7 @@ export interface Downstream {
   flush(): boolean;
   /** After `sendEnd` of a tunnel: what the client still sends is not taken. No event follows. */
   endTunnel(): void;
-  /** Breaks the connection so that the client cannot take the response for complete. */
+  /** Breaks off the stream or connection, so that the client does not take the response for complete. */
   abort(): void;
 }
 
@@ -98,8 +98,8 @@ export interface StreamAcceptor {
   /** Makes the stream of a request; `start` is called once the engine is ready to be called back. */
   open(downstream: Downstream, request: HttpRequest): ServerStream & { start(): void };
   /**
-   * A request that the engine could not read and has answered with this error. `received`: what has arrived of it; undefined when
-   * it is not the request but the rest of a body that broke off.
+   * The engine could not read a request and has responded with this error. `received`: what has arrived of it; undefined if the error
+   * was not in a request's head.
    */
   refused(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void;
 }
@@ -131,11 +131,11 @@ export interface ConnectionLimits {
   readonly http2?: Http2Limits;
 }
 
-/** Limits that only HTTP/2 has; the others hold for it too. */
+/** Limits that only HTTP/2 has; the others apply to it too. */
 export interface Http2Limits {
-  /** Bytes of a stream that may come before they are taken. Absent: 262144, which grows while they are taken fast. */
+  /** Window of a stream, bytes: what a client may send before any of it is taken. Absent: 262144, which grows while bytes are taken fast. */
   readonly windowSize?: number | undefined;
-  /** The same for all streams of a connection together. Absent: 1048576, which grows with those of streams. */
+  /** Window of a connection, for all its streams together. Absent: 1048576, which grows with those of the streams. */
   readonly connectionWindowSize?: number | undefined;
   /** Bytes of a frame's payload. Absent: 16384. */
   readonly frameSize?: number | undefined;
@@ -143,7 +143,7 @@ export interface Http2Limits {
   readonly maxHeaderSize?: number | undefined;
   /** A client that has sent nothing for this long is sent a PING. Absent: never. */
   readonly keepaliveInterval?: number | undefined;
-  /** From the PING to its answer; a client that is later loses its connection. Absent: 20000. */
+  /** Time to acknowledge that PING before the connection ends. Absent: 20000. */
   readonly keepaliveTimeout?: number | undefined;
   /** Requests that a connection carries at a time. Absent: 100. */
   readonly maxConcurrentStreams?: number | undefined;
@@ -156,7 +156,7 @@ export interface HttpHost {
   readonly draining: boolean;
   /** A connection closes as soon as it carries no stream. */
   readonly closesIdle: boolean;
-  /** The client has begun HTTP/2 on a connection without TLS: `to` takes the place of `from`, which does nothing any more. */
+  /** The client has begun HTTP/2 on a connection without TLS: `to` replaces `from`, which does nothing from now on. */
   onVersionChange(from: HttpConnection, to: HttpConnection): void;
   /** The transport has closed. Every stream has ended before. */
   onConnectionClose(connection: HttpConnection): void;
@@ -165,11 +165,11 @@ export interface HttpHost {
 }
 
 /**
- * A client's connection as its bind sees it, whatever the version of HTTP: limits, drain and accounting need no more. It knows its
- * streams; no other list of them exists.
+ * A client's connection as its bind sees it, in every version of HTTP: all that limits, drain and accounting need. Only the connection
+ * has a list of its streams.
  */
 export interface HttpConnection extends ClientConnection, TransportHandler, Rostered, Sweepable {
-  /** Inside TLS where it ends here. */
+  /** Bytes of the plaintext if TLS ends at the gateway. */
   readonly bytesReceived: number;
   readonly bytesSent: number;
   /** What it is doing, with what its streams are doing, for the task dump. */

@@ -1,11 +1,11 @@
 /**
- * One connection that speaks HTTP/2 (RFC 9113), with a client or with an upstream: the role says which side opens streams, and
- * everything else is the same. Bytes come from the transport and become frames (frame-reader.ts); frames are events of streams
- * (stream.ts), which the roles extend: server/http2-connection.ts for clients, upstream/h2/session.ts for upstreams. What they
- * send is gathered and leaves once per turn of the event loop (output.ts).
+ * One HTTP/2 connection (RFC 9113), to a client or to an upstream. The role says which side opens streams; everything else is the
+ * same. Bytes from the transport become frames (frame-reader.ts), and frames become events of streams (stream.ts). An owner adds
+ * what its role decides: server/http2-connection.ts for clients, upstream/h2/session.ts for upstreams. Frames to send are gathered
+ * and written once per turn of the event loop (output.ts).
  *
- * What a peer does wrong ends as little as possible: its stream where RFC 9113 lets it, else its connection, and nothing else. What it
- * does too often is counted (flood-guard.ts). What it does not take is bounded by its windows, by ours, and by the socket.
+ * A peer's error ends as little as possible: its stream where RFC 9113 allows that, otherwise the connection. Legal but costly frames
+ * are counted (flood-guard.ts). What is buffered for a peer that stops reading is bounded by its windows, by ours, and by the socket.
  */
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
@@ -41,16 +41,16 @@ import { announcement, CLOSED, type Http2Owner, type Http2Settings, type Role } 
 import type { Http2Stream, StreamLink } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
 
-/** Milliseconds that a connection which has failed still reads, so that its GOAWAY is not lost in a reset. */
+/** Milliseconds that a failed connection keeps reading, so that its GOAWAY is not lost in a reset. */
 const LINGER_MS = 2000;
 /** Streams that are begun in one turn of the event loop. */
 const STREAMS_PER_TURN = 64;
-/** Bytes that a peer may leave unread before it is not read either: answers to its own frames, which no window bounds. */
+/** Unsent bytes at which reading from the peer stops: acknowledgements of its own frames, which no window bounds. */
 const BACKLOG_LIMIT = 1024 * 1024;
 
 export class Http2Connection implements TransportHandler, FrameSink, StreamLink {
   readonly peer = new PeerSettings();
-  /** Reads from the peer that brought something. */
+  /** Counts the reads from the peer that brought bytes. */
   heard = 0;
   readonly #role: Role;
   readonly #transport: Transport;
@@ -68,19 +68,19 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     (error) => this.onFault(error),
     STREAMS_PER_TURN,
   );
-  /** Bytes of a frame that is not whole, or that may not be read now. */
+  /** Bytes of an incomplete frame, or of frames that may not be read yet. */
   readonly #held = new ByteQueue();
   /** Bytes of the client's preface that are still to come. */
   #prefaceLeft: number;
   readonly #receiving: ReceiveFlow;
-  /** Of the DATA frame that is being read; undefined when its stream takes nothing. */
+  /** The stream of the DATA frame that is being read; undefined if its bytes are dropped. */
   #dataStream: Http2Stream | undefined;
   #touched: Http2Stream[] = [];
-  /** Heads that were sent, and streams that ended well: what a peer at work makes us do. */
+  /** Heads sent and streams that ended normally: useful work, which raises the budgets of the flood guard. */
   #headsSent = 0;
   #streamsEnded = 0;
   readonly #acks = new Acknowledgements();
-  /** Nothing is read any more; `performance.now()` ms at which the transport is destroyed. */
+  /** `performance.now()` ms at which the transport of a failed connection is destroyed, 0 = it has not failed. */
   #lingerUntil = 0;
   #closed = false;
 
@@ -128,14 +128,14 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     return this.#reader.partialSince;
   }
 
-  /** Nothing more comes or goes: the connection has ended, or does so with what is written. */
+  /** The connection has ended, or ends as soon as what is written has left. */
   get ended(): boolean {
     return this.#closed || this.#lingerUntil > 0;
   }
 
   // ── calls of the role ──
 
-  /** Opens `stream` with the head of a request. Nothing is checked: the caller knows `peer.maxStreams`. False = no ids are left. */
+  /** Opens `stream` with the head of a request. The caller respects `peer.maxStreams`. False = no stream ids are left. */
   open(stream: Http2Stream, pseudo: readonly string[], fields: readonly string[], endStream: boolean): boolean {
     const id = this.ended ? undefined : this.#streams.nextId();
     if (id === undefined) return false;
@@ -146,14 +146,14 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     return true;
   }
 
-  /** `onAck` follows when the peer has answered. One that does not in `timeoutMs` (default 10 s, 0 = ever) loses the connection. */
+  /** Calls `onAck` when the peer acknowledges. Without an acknowledgement within `timeoutMs` (default 10 s, 0 = no limit) the connection ends. */
   ping(onAck: () => void, timeoutMs?: number): void {
     if (!this.ended) this.#writer.ping(this.#acks.addPing(onAck, timeoutMs));
   }
 
   /**
-   * Asks the peer to open no more streams (RFC 9113 6.8). First with the highest id there is, as those on their way are still
-   * served; `final`, a round trip later, with the last one that was taken.
+   * Asks the peer to open no more streams (RFC 9113 6.8). The first GOAWAY names the highest possible id, because streams that are
+   * already on their way are still served. The `final` one, a round trip later, names the last stream that was accepted.
    */
   goAway(final: boolean): void {
     if (this.ended) return;
@@ -168,7 +168,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     this.#close(code, message, `${errorName(code)}: ${message}`);
   }
 
-  /** Ends the connection when what was sent has gone out; there have to be no streams. */
+  /** Ends the connection once everything sent has left. Only for a connection without streams. */
   end(): void {
     this.#close(NO_ERROR, "", "the connection is closed");
   }
@@ -189,7 +189,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     this.#transport.destroy();
   }
 
-  /** Called once a second: what the peer has to do in time. */
+  /** Called once a second: enforces what the peer has to do in time. */
   sweep(now: number): void {
     this.#floods.sweep(now);
     if (this.#lingerUntil > 0) {
@@ -253,11 +253,11 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   #readHeld(): void {
     const held = this.#held;
     const at = this.#reader.read(held.bytes, held.start, held.end);
-    // The end of the connection has cleared it.
+    // Empty if reading has ended the connection.
     if (held.length > 0) held.consume(at);
   }
 
-  /** In the turn after one in which the peer has begun too many streams. */
+  /** Called in the turn after one in which the peer has begun too many streams. */
   #goOn(): void {
     if (this.ended) return;
     this.#readHeld();
@@ -285,7 +285,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   onFieldBlock(id: number, buffer: Buffer, from: number, to: number, endStream: boolean, dependency: number): void {
     let stream = this.#streams.get(id);
     const section = stream?.holds === true ? new FieldSection() : this.#section;
-    // Also where the stream does not matter any more: the rest of the connection depends on the table.
+    // Decoded even if the stream is gone: later blocks depend on the dynamic table.
     const error = this.#decoder.decode(buffer, from, to, section);
     if (error !== undefined) {
       this.fail(COMPRESSION_ERROR, error);
@@ -303,16 +303,16 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
       return;
     }
     if (stream.holds && !endStream) {
-      // No windows limit what would have to be held.
+      // They would have to be held, and no window limits them.
       this.#resetByError(stream, PROTOCOL_ERROR, "trailers that do not end the stream");
       return;
     }
     stream.receiveHeaders(section, endStream);
-    // What is made of a head may wait for the body that the same read may bring. A server answers no heads before their end.
+    // A response's head may wait for body bytes of the same read, so the end of the read must follow. Servers ask for it by `batch`.
     if (this.#role === "client" && !endStream) stream.touch(this.#touched);
   }
 
-  /** A stream that the peer opens, or undefined where it may not or is refused. */
+  /** The stream that the peer opens, or undefined if it is refused or not allowed. */
   #accept(id: number): Http2Stream | undefined {
     if (id % 2 === 0) {
       this.fail(PROTOCOL_ERROR, `a client cannot open stream ${id}`);
@@ -333,7 +333,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     return stream;
   }
 
-  /** HEADERS or data for a stream that is not open. Nothing is wrong if we have reset it and the peer could not know. */
+  /** HEADERS for a stream that is not open: an error unless we have reset it and the peer may not know yet. */
   #unknown(id: number, what: string): undefined {
     if (this.#streams.isIdle(id)) this.fail(PROTOCOL_ERROR, `${what} on a stream that is not open`);
     else if (!this.#streams.ignores(id)) this.fail(STREAM_CLOSED, `${what} on a stream that has ended`);
@@ -389,7 +389,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
       this.fail(PROTOCOL_ERROR, "PRIORITY_UPDATE for a stream that no client opens");
       return;
     }
-    // RFC 9218 7.1 would have one kept that comes before its stream, but clients say the same in the stream's own Priority field.
+    // RFC 9218 7.1 suggests keeping one that arrives before its stream. Clients also send the Priority field with the stream itself.
     const stream = this.#streams.get(id);
     if (stream === undefined) return;
     const { urgency, incremental } = parsePriority(latin1Slice(buffer, from, to));
@@ -476,7 +476,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     const code = readUint32(buffer, from);
     const passedOver = this.#role === "client" ? this.#streams.all().filter(({ id }) => id > lastStream) : [];
     for (const stream of passedOver) stream.refused = true;
-    // The owner opens no more streams here when those are to be opened again.
+    // First, so that the owner does not replay the streams below on this connection.
     this.#owner.onGoAway(lastStream, code);
     for (const stream of passedOver) stream.fail(REFUSED_STREAM, "the upstream did not look at the stream", false);
   }
@@ -514,7 +514,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     this.fail(code, message);
   }
 
-  /** False: it is too much, and the connection has failed. */
+  /** False: the budget is exceeded, and the connection has failed. */
   #count(kind: Flood, used: number): boolean {
     const what = this.#floods.count(kind, used);
     if (what !== undefined) this.fail(ENHANCE_YOUR_CALM, `too many ${what}`);
@@ -540,7 +540,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   writeReset(stream: Http2Stream, code: number): void {
     this.#writeResetFrame(stream.id, code);
     this.#streams.remember(stream.id);
-    // The role finds out that a request is malformed; that is the peer's doing as well (CVE-2025-8671).
+    // The role has found a request malformed: a reset that the peer provoked (CVE-2025-8671).
     if (code === PROTOCOL_ERROR && this.#role === "server") this.#count("resets", this.#streamsEnded);
   }
 

@@ -1,9 +1,9 @@
-/** Between header sections of HTTP/2 (RFC 9113 8.2, 8.3), flat with their pseudo-header fields, and the message types. */
+/** Converts between the message types and field sections of HTTP/2 (RFC 9113 8.2, 8.3): flat lists with pseudo-header fields. */
 
 import { forbiddenInTrailers } from "../h1/fields.ts";
 import { type HeaderList, type HttpRequest, madeOf } from "../message.ts";
 
-/** Fields that HTTP/2 must not carry (RFC 9113 8.2.2); `te` only as `trailers`, which is added where it holds. */
+/** Fields that HTTP/2 must not carry (RFC 9113 8.2.2). `te` is allowed as `trailers` only; `requestStart` adds it. */
 const OF_CONNECTIONS = new Set([
   "connection",
   "host",
@@ -28,7 +28,7 @@ export function requestStart(
   trailersAccepted: boolean,
 ): string[] {
   const target = path + search;
-  // One literal for the call of gRPC: a list that grows is allocated twice.
+  // One literal for gRPC calls: a list that grows is allocated twice.
   if (trailersAccepted && authority !== "")
     return [":method", method, ":scheme", scheme, ":path", target, ":authority", authority, "te", "trailers"];
   const start = [":method", method, ":scheme", scheme, ":path", target];
@@ -53,7 +53,7 @@ function isOfConnection(name: string): boolean {
   return ((LENGTHS_OF_CONNECTIONS >> name.length) & 1) === 1 && OF_CONNECTIONS.has(name);
 }
 
-/** `headers` without those that HTTP/2 must not carry; the list itself where it has none of them, as is usual. */
+/** `headers` without the fields that HTTP/2 must not carry; the same list if it has none of them, as is usual. */
 export function endToEnd(headers: HeaderList): HeaderList {
   for (let i = 0; i < headers.length; i += 2)
     if (isOfConnection(headers[i] as string))
@@ -68,7 +68,7 @@ export function endToEnd(headers: HeaderList): HeaderList {
 export interface ResponseFields {
   readonly status: number;
   readonly headers: HeaderList;
-  /** Bytes, or -1 when it is not said. */
+  /** Bytes; -1 without Content-Length. */
   readonly contentLength: number;
 }
 
@@ -77,8 +77,8 @@ const LENGTH = /^\d{1,15}$/;
 const COLON = 0x3a;
 
 /**
- * Reads the fields of a response, whose names and values HPACK has checked; `fields` becomes the list of its headers. Returns
- * text that says what is wrong when they cannot be passed on as HTTP/1.1 without danger.
+ * Reads the fields of a response, whose names and values HPACK has checked; `fields` becomes the list of its headers. If they could
+ * not be passed on safely as HTTP/1.1, returns a text that says why.
  */
 export function readResponse(fields: string[]): ResponseFields | string {
   let at = 0;
@@ -114,8 +114,8 @@ function isPseudo(name: string): boolean {
 }
 
 /**
- * Keeps of `fields` the trailers that may be passed on, as those of HTTP/1.1 (RFC 9110 6.5.1). Returns text that says what is wrong
- * if they are not trailers.
+ * Removes from `fields` what must not be passed on in trailers, as for HTTP/1.1 (RFC 9110 6.5.1). If they are not valid trailers,
+ * returns a text that says why.
  */
 export function readTrailers(fields: string[]): HeaderList | string {
   let to = 0;

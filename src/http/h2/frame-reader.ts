@@ -23,19 +23,19 @@ import {
 } from "./frames.ts";
 
 /**
- * What a reader makes of the bytes. Buffers are valid during the call only. A sink that ends the connection calls `stop` of the
+ * Receives what a reader finds. Buffers are valid during the call only. A sink that ends the connection calls `stop` of the
  * reader, and nothing follows.
  */
 export interface FrameSink {
-  /** Whether a HEADERS frame of stream `id` may be read now; else reading stops before it. */
+  /** Whether a HEADERS frame of stream `id` may be read now; otherwise reading stops before it. */
   mayRead(id: number): boolean;
   /**
-   * A DATA frame begins. `length` is what counts for flow control, padding included. Its bytes follow by `onDataBytes`, as they
-   * come, then `onDataEnd`.
+   * A DATA frame begins. `length` is what counts for flow control, including padding. `onDataBytes` follows for its bytes as they
+   * arrive, then `onDataEnd`.
    */
   onDataFrame(id: number, length: number): void;
   onDataBytes(buffer: Buffer, from: number, to: number): void;
-  /** `padding`: bytes of the frame that were no data. */
+  /** `padding`: bytes of the frame that were not data. */
   onDataEnd(endStream: boolean, padding: number): void;
   /** A whole field block, of HEADERS and its CONTINUATION frames. `dependency`: the stream of the priority signal, -1 without one. */
   onFieldBlock(id: number, buffer: Buffer, from: number, to: number, endStream: boolean, dependency: number): void;
@@ -48,9 +48,9 @@ export interface FrameSink {
   onWindowUpdate(id: number, increment: number): void;
   /** `buffer[from, to)`: the field value (RFC 9218 7.1). */
   onPriorityUpdate(id: number, buffer: Buffer, from: number, to: number): void;
-  /** A frame that carries nothing, or of a type that RFC 9113 does not know: legal, but work without use. */
+  /** A DATA frame without data, or a frame of an unknown type: legal, but useless work. */
   onIdleFrame(): void;
-  /** A frame that only its stream has to end for (RFC 9113 5.4.2). */
+  /** An invalid frame that ends only its stream (RFC 9113 5.4.2). */
   onStreamFrameError(id: number, code: number, message: string): void;
   /** The peer broke the protocol: the connection has to end with this code (RFC 9113 5.4.1). */
   onFrameError(code: number, message: string): void;
@@ -58,20 +58,20 @@ export interface FrameSink {
 
 /** The first bytes of a server that answers in HTTP/1.1, "HTT", read as the length of a frame. */
 const HTTP1_START = 0x48_54_54;
-/** CONTINUATION frames of one field block. A block of the largest size takes far fewer (CVE-2024-27316). */
+/** Limit of CONTINUATION frames in one field block (CVE-2024-27316). A block of the largest allowed size needs far fewer. */
 const MAX_CONTINUATIONS = 64;
 
 /**
- * Cuts the bytes of a connection into frames (RFC 9113 4.1, 6) and checks what can be said of a frame without knowing its
- * stream: sizes, padding, stream ids, and that nothing stands between the frames of a field block. DATA is passed on as it
- * comes; every other frame once it is whole. Keeps no bytes except a field block that comes in several frames.
+ * Splits the bytes of a connection into frames (RFC 9113 4.1, 6) and checks what needs no knowledge of the stream: sizes, padding,
+ * stream ids, and that no other frame interrupts a field block. DATA is passed on as it arrives, every other frame once it is
+ * complete. Keeps no bytes, except those of a field block that spans several frames.
  */
 export class FrameReader {
   readonly #sink: FrameSink;
   readonly #maxFrameSize: number;
   readonly #maxBlock: number;
   #stopped = false;
-  /** Reading has stopped before HEADERS that the sink does not take now. */
+  /** Reading has stopped before HEADERS that the sink does not accept now. */
   #refused = false;
   /** `performance.now()` ms since when a frame or a field block has been incomplete; 0 = none is. */
   partialSince = 0;
@@ -83,7 +83,7 @@ export class FrameReader {
   #padding = 0;
   #inData = false;
   #dataEnds = false;
-  /** Of a field block whose end has not come: its stream, 0 = none. */
+  /** Of an unfinished field block: its stream, 0 = none. */
   #blockStream = 0;
   #blockEnds = false;
   #blockDependency = -1;
@@ -91,7 +91,7 @@ export class FrameReader {
   #blockSize = 0;
   #continuations = 0;
 
-  /** `maxFrameSize`: as announced. `maxBlock`: bytes of a field block as it comes, before decompression. */
+  /** `maxFrameSize`: as announced. `maxBlock`: bytes of a field block before decompression. */
   constructor(sink: FrameSink, maxFrameSize: number, maxBlock: number) {
     this.#sink = sink;
     this.#maxFrameSize = maxFrameSize;
@@ -105,8 +105,8 @@ export class FrameReader {
   }
 
   /**
-   * Reads `buffer[from, to)`. Returns where it stopped: before a frame that is not whole, before HEADERS that may not be read
-   * now, or at the end; the caller brings the rest again.
+   * Reads `buffer[from, to)`. Returns where it stopped: before an incomplete frame, before HEADERS that may not be read now, or at
+   * the end. The caller passes the rest again.
    */
   read(buffer: Buffer, from: number, to: number): number {
     const end = this.#readFrames(buffer, from, to);
@@ -149,7 +149,7 @@ export class FrameReader {
       }
       const start = at + FRAME_HEADER;
       if (type === DATA) {
-        // One byte of padding length has to be there.
+        // The padding length has not arrived.
         if ((flags & PADDED) !== 0 && length > 0 && start === to) return at;
         at = this.#beginData(buffer, start, length, flags, id);
         continue;
@@ -246,7 +246,7 @@ export class FrameReader {
         else sink.onPriorityUpdate(readUint31(buffer, from), buffer, from + 4, to);
         break;
       case PUSH_PROMISE:
-        // Clients must not send it, and we announce to servers that they may not (RFC 9113 8.4).
+        // Clients must not send it, and we announce to servers that we do not accept it (RFC 9113 8.4).
         this.#fail(PROTOCOL_ERROR, "PUSH_PROMISE");
         break;
       default:
@@ -312,7 +312,7 @@ export class FrameReader {
     this.#sink.onFieldBlock(id, block, 0, block.length, this.#blockEnds, this.#blockDependency);
   }
 
-  /** False when the block is too large: it cannot be left out, because the rest of the connection depends on its compression. */
+  /** False if the block is too large: the connection has failed, because later blocks depend on the compression state of this one. */
   #addToBlock(buffer: Buffer, from: number, to: number): boolean {
     this.#blockSize += to - from;
     if (this.#blockSize > this.#maxBlock) {
@@ -328,7 +328,7 @@ export class FrameReader {
     const length = to - from;
     if (id !== 0) this.#fail(PROTOCOL_ERROR, "SETTINGS on a stream");
     else if (ack && length > 0) this.#fail(FRAME_SIZE_ERROR, "an acknowledgement of SETTINGS with settings");
-    else if (length % 6 !== 0) this.#fail(FRAME_SIZE_ERROR, "SETTINGS of a length that is no multiple of 6");
+    else if (length % 6 !== 0) this.#fail(FRAME_SIZE_ERROR, "the length of SETTINGS is not a multiple of 6");
     else if (!this.#begun && ack) this.#fail(PROTOCOL_ERROR, "the first SETTINGS frame is an acknowledgement");
     else {
       this.#begun = true;

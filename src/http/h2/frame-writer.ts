@@ -20,10 +20,10 @@ import {
 import { HpackEncoder } from "./hpack/encoder.ts";
 import { FrameOutput, OUTPUT_SIZE } from "./output.ts";
 
-/** Bytes that a frame can carry to every peer; larger frames would gain nothing and hold other streams up. */
+/** Bytes that a frame can carry to every peer; larger frames would gain nothing and delay other streams. */
 export const SENT_FRAME_SIZE = DEFAULT_FRAME_SIZE;
 
-/** Writes the frames of one connection straight into the buffers that leave it. Knows no states and no windows. */
+/** Serializes the frames of one connection into its output buffers. Knows neither stream states nor windows. */
 export class FrameWriter {
   readonly #output: FrameOutput;
   readonly #encoder = new HpackEncoder();
@@ -37,7 +37,7 @@ export class FrameWriter {
     return this.#output.congested;
   }
 
-  /** Bytes that were written here and that the socket has not taken. */
+  /** Bytes written here that the socket has not taken. */
   get backlog(): number {
     return this.#output.backlog;
   }
@@ -46,7 +46,7 @@ export class FrameWriter {
     this.#output.congested = false;
   }
 
-  /** Sends now what would leave at the end of the turn. */
+  /** Sends at once what would leave at the end of the turn. */
   flush(): void {
     this.#output.flush();
   }
@@ -56,7 +56,7 @@ export class FrameWriter {
     this.#output.drop();
   }
 
-  /** Changes when frames leave: those that were written since have not left. */
+  /** Changes whenever frames leave: frames written at the current value have not left. */
   get writes(): number {
     return this.#output.writes;
   }
@@ -161,7 +161,7 @@ export class FrameWriter {
     this.#output.advance(this.#payload, 0);
   }
 
-  /** Where the payload of the frame begins that was begun last. */
+  /** Where the payload of the newest frame begins. */
   #payload = 0;
 
   /** Begins a frame in the returned buffer, its payload at `#payload`; `advance` of the output ends it. */

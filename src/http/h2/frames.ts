@@ -1,11 +1,11 @@
-/** The numbers of HTTP/2 on the wire (RFC 9113, RFC 8441, RFC 9218). Constants of their own, not an object: they are compared for each frame. */
+/** The numbers of HTTP/2 on the wire (RFC 9113, RFC 8441, RFC 9218). Single constants, not an object: they are compared for each frame. */
 
 /** What a client sends first (RFC 9113 3.4). */
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /** Length (24 bits), type (8), flags (8), reserved bit and stream id (31): RFC 9113 4.1. */
 export const FRAME_HEADER = 9;
-/** The size of a payload that every peer takes, and that we announce by default (RFC 9113 4.2). */
+/** The payload size that every peer accepts, and that we announce by default (RFC 9113 4.2). */
 export const DEFAULT_FRAME_SIZE = 16_384;
 export const MAX_FRAME_SIZE = 2 ** 24 - 1;
 /** Flow-control windows of streams and connections before anything else is announced (RFC 9113 6.9.2). */
@@ -76,7 +76,7 @@ const ERROR_NAMES = [
   "HTTP_1_1_REQUIRED",
 ];
 
-/** The name of an error code; its number where RFC 9113 has no name for it. */
+/** The name of an error code; its number if RFC 9113 has no name for it. */
 export function errorName(code: number): string {
   return ERROR_NAMES[code] ?? `error code ${code}`;
 }

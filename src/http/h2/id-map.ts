@@ -1,14 +1,14 @@
-/** Of the first table; a power of two, as all sizes are. */
+/** Slots of the first table. All sizes are powers of two. */
 const FIRST_SIZE = 8;
-/** A table grows when more than half of its slots are taken. */
+/** A table grows when more than this part of its slots is taken. */
 const MAX_LOAD = 0.5;
 
 /**
- * Values by the id of their stream: a hash table with linear probing, which keeps nothing of what was deleted.
+ * Values by their stream id: a hash table with linear probing that keeps no reference to deleted values.
  *
- * A `Map` would keep it alive. V8 gives a Map whose entries come and go a new table every few insertions, and the old table points
- * to the new one. Once such a table has reached the old generation, all later tables survive every scavenge with the streams in
- * them, until a full collection: a unary gRPC call cost 1.6 times the CPU.
+ * A `Map` does. V8 gives a Map whose entries come and go a new table every few insertions, and the old table points to the new
+ * one. Once such a table has reached the old generation, all later tables survive every scavenge with the streams in them, until
+ * a full collection: a unary gRPC call cost 1.6 times the CPU.
  */
 export class IdMap<Value extends { readonly id: number }> {
   #slots: (Value | undefined)[] = [];
@@ -28,7 +28,7 @@ export class IdMap<Value extends { readonly id: number }> {
     }
   }
 
-  /** `value` takes the place of one with the same id. */
+  /** Adds `value`, or replaces the one with the same id. */
   set(value: Value): void {
     if (this.#size + 1 > this.#slots.length * MAX_LOAD) this.#grow();
     if (place(this.#slots, value)) this.#size++;
@@ -44,7 +44,7 @@ export class IdMap<Value extends { readonly id: number }> {
       if (slots[hole] === undefined) return false;
       hole = (hole + 1) & mask;
     }
-    // Entries after the hole move into it unless they would stand before their home then.
+    // An entry after the hole moves into it, unless that would put it before its home slot.
     for (let at = (hole + 1) & mask; ; at = (at + 1) & mask) {
       const value = slots[at];
       if (value === undefined) break;
@@ -74,7 +74,7 @@ export class IdMap<Value extends { readonly id: number }> {
   }
 }
 
-/** The ids of one side have the same last bit. */
+/** The last bit is the same for all ids of one side, so it is left out. */
 function home(id: number, mask: number): number {
   return (id >>> 1) & mask;
 }

@@ -1,12 +1,12 @@
 import type { Transport } from "../../net/transport.ts";
 import { END_STREAM } from "./frames.ts";
 
-/** Bytes of a buffer: a few frames of the usual size, or the answers of many streams. */
+/** Bytes of a buffer: a few frames of the usual size, or the responses of many streams. */
 export const OUTPUT_SIZE = 64 * 1024;
 /** Unused buffers that a thread keeps. */
 const MAX_SPARE = 64;
 
-/** A buffer that goes from connection to connection: one has it while it gathers frames and until the system has taken them. */
+/** A pooled buffer: a connection owns it from its first gathered frame until the system has taken the bytes. */
 class Chunk {
   readonly bytes = Buffer.allocUnsafeSlow(OUTPUT_SIZE);
 
@@ -16,7 +16,7 @@ class Chunk {
 }
 
 const spare: Chunk[] = [];
-/** Outputs with frames that this turn has gathered. */
+/** Outputs that have gathered frames in this turn. */
 let gathered: FrameOutput[] = [];
 let scheduled = false;
 
@@ -28,35 +28,35 @@ function flushAll(): void {
 }
 
 /**
- * Gathers the frames that one connection sends, whichever streams they belong to. All connections that have sent something in a
- * turn of the event loop write once, at its end: the answers of many streams leave in one system call. (`nextTick` would run
- * after each socket's callback, so it would gather almost nothing.)
+ * Gathers the frames that one connection sends, of all its streams. Connections that have sent something in a turn of the event loop
+ * write once, at its end, so the responses of many streams leave in one system call. (`nextTick` would run after each socket's
+ * callback and gather almost nothing.)
  */
 export class FrameOutput {
   readonly #transport: Transport;
   #chunk: Chunk | undefined;
   #at = 0;
   #listed = false;
-  /** What is gathered leaves when the system has taken what was written before. */
+  /** What is gathered is written when the system has taken the write before it. */
   #waits = false;
-  /** Where the last frame begins that can still take END_STREAM, and its stream; 0 = none. */
+  /** Start of the last frame, and its stream if it can still carry END_STREAM; stream 0 = it cannot. */
   #lastFrame = 0;
   #lastStream = 0;
   /** The system does not take more: wait for the transport's drain. */
   congested = false;
-  /** Counts writes: bytes that were gathered since the last one have not left. */
+  /** Counts writes: bytes gathered since the last one have not left. */
   writes = 0;
 
   constructor(transport: Transport) {
     this.#transport = transport;
   }
 
-  /** Bytes that are gathered or that the system has not taken. */
+  /** Bytes that are gathered, or written and not yet taken by the system. */
   get backlog(): number {
     return this.#at + this.#transport.backlog;
   }
 
-  /** A buffer with room for `length` bytes at `at`, at most OUTPUT_SIZE. What is written there counts after `advance`. */
+  /** A buffer with room for `length` bytes at `at`, at most OUTPUT_SIZE. `advance` makes what is written there part of the output. */
   reserve(length: number): Buffer {
     if (this.#at + length > OUTPUT_SIZE) this.flush();
     let chunk = this.#chunk;
@@ -72,7 +72,7 @@ export class FrameOutput {
     return this.#at;
   }
 
-  /** What was written up to `to` goes out. `stream`: of a frame at `at` that could carry END_STREAM; 0 for other frames. */
+  /** Adds the bytes from `at` to `to`, one frame. `stream`: its stream if it can carry END_STREAM, otherwise 0. */
   advance(to: number, stream: number): void {
     this.#lastFrame = this.#at;
     this.#lastStream = stream;
@@ -85,7 +85,7 @@ export class FrameOutput {
     setImmediate(flushAll);
   }
 
-  /** Sets END_STREAM on the last frame. False when that is not one of this stream, or has been written already. */
+  /** Sets END_STREAM on the last frame. False if that is of another stream, cannot carry it, or has been written already. */
   endLast(stream: number): boolean {
     const chunk = this.#chunk;
     if (chunk === undefined || this.#lastStream !== stream || this.#at === 0) return false;
@@ -96,9 +96,8 @@ export class FrameOutput {
   }
 
   /**
-   * Writes what was gathered, unless what was written before still waits: then it would only wait behind that, a buffer for each
-   * turn. A peer that reads nothing and makes us send a few bytes again and again would fill the memory with buffers
-   * that are almost empty.
+   * Writes what was gathered, unless an earlier write is still waiting: this one would queue behind it, one buffer per turn. A peer that
+   * reads nothing and keeps making us send a few bytes would fill the memory with almost empty buffers.
    */
   endTurn(): void {
     this.#listed = false;

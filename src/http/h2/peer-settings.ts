@@ -16,13 +16,13 @@ import {
   SETTING_MAX_FRAME_SIZE,
 } from "./frames.ts";
 
-/** A value that RFC 9113 6.5.2 forbids: the connection has to end with this code. */
+/** A value that RFC 9113 6.5.2 forbids, and the error code that has to end the connection. */
 export interface InvalidSetting {
   readonly code: number;
   readonly message: string;
 }
 
-/** What the peer has announced; until then the defaults of RFC 9113 6.5.2. */
+/** What the peer has announced; before that, the defaults of RFC 9113 6.5.2. */
 export class PeerSettings {
   /** Its SETTINGS have come. */
   settled = false;
@@ -33,12 +33,12 @@ export class PeerSettings {
   /** What a stream of ours may send at first. */
   initialWindow = DEFAULT_WINDOW;
   headerTableSize = 4096;
-  /** The smallest that the last frame has set it to: entries above it are gone, even if the table is larger again (RFC 7541 4.2). */
+  /** The smallest size in the last frame: it evicts entries even if a later entry enlarges the table again (RFC 7541 4.2). */
   smallestTableSize = 4096;
-  /** Takes extended CONNECT (RFC 8441). */
+  /** Accepts extended CONNECT (RFC 8441). */
   connectProtocol = false;
 
-  /** Reads the payload of a frame. `mayPush`: the peer is a client, which may say that it takes pushes. */
+  /** Reads the payload of a frame. `mayPush`: the peer is a client, which may announce that it accepts pushes. */
   read(buffer: Buffer, from: number, to: number, mayPush: boolean): InvalidSetting | undefined {
     this.smallestTableSize = this.headerTableSize;
     for (let at = from; at < to; at += 6) {
@@ -49,7 +49,7 @@ export class PeerSettings {
     return undefined;
   }
 
-  /** Whether it takes a field section of this size. A peer that does not may end the connection (RFC 9113 10.5.1). */
+  /** Whether the peer accepts a field section of this size. It may end the connection over one that is too large (RFC 9113 10.5.1). */
   takes(pseudo: readonly string[], fields: readonly string[]): boolean {
     const limit = this.maxHeaderListSize;
     return limit === Number.POSITIVE_INFINITY || listSize(pseudo) + listSize(fields) <= limit;
@@ -71,7 +71,7 @@ export class PeerSettings {
         this.initialWindow = value;
         return undefined;
       case SETTING_MAX_FRAME_SIZE:
-        // Nothing else follows from it: no larger frames than those that all peers take are sent.
+        // Only checked: we send no frames above the size that all peers accept.
         return value < DEFAULT_FRAME_SIZE || value > MAX_FRAME_SIZE ? invalid("MAX_FRAME_SIZE", value) : undefined;
       case MAX_HEADER_LIST_SIZE:
         this.maxHeaderListSize = value;

@@ -1,14 +1,14 @@
-/** Pieces below this size are gathered in blocks of the next one. */
+/** Pieces below SMALL bytes share blocks of BLOCK_SIZE bytes. */
 const SMALL = 1024;
 const BLOCK_SIZE = 4096;
 
 /**
- * Bytes that wait, in pieces as they came. Small pieces share blocks of memory: a buffer of its own takes some hundred bytes,
- * so a peer that sends single bytes could fill a hundred times the memory that its window allows.
+ * Queued bytes, in the pieces in which they arrived. Small pieces share blocks of memory: a buffer for each would cost some hundred
+ * bytes, so a peer that sends single bytes could occupy a hundred times the memory that its window allows.
  */
 export class PieceQueue {
   readonly #pieces: Buffer[] = [];
-  /** Whose end the last piece is; undefined where the next piece needs a new one. */
+  /** The block that the last piece ends in; undefined if the next small piece needs a new one. */
   #block: Buffer | undefined;
   #filled = 0;
   /** Bytes. */
@@ -42,7 +42,7 @@ export class PieceQueue {
     return this.#pieces[0];
   }
 
-  /** Removes so many bytes of the first piece, at most all of it. */
+  /** Removes `length` bytes of the first piece, at most all of it. */
   consume(length: number): void {
     const [first] = this.#pieces;
     if (first === undefined) return;

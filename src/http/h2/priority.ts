@@ -9,7 +9,7 @@ export interface Priority {
 const URGENCY = /(?:^|,)\s*u=([0-7])\s*(?:$|[,;])/;
 const INCREMENTAL = /(?:^|,)\s*i(?:=\?1)?\s*(?:$|[,;])/;
 
-/** Reads the value of a priority field or frame. What it does not say, or says in another form, has its default: 3, not incremental. */
+/** Reads the value of a Priority field or frame. Missing or malformed parts have their defaults: urgency 3, not incremental. */
 export function parsePriority(value: string): Priority {
   return { urgency: Number(URGENCY.exec(value)?.[1] ?? 3), incremental: INCREMENTAL.test(value) };
 }

@@ -5,22 +5,22 @@ import type { Http2Settings } from "./settings.ts";
 import type { Http2Stream } from "./stream.ts";
 
 /**
- * Half of a window that was taken in less milliseconds would not last for a round trip of twice that time: the window would limit
- * the peer, so it grows. On short ways a larger window spares both sides wake-ups.
+ * A window grows if half of it is taken in fewer milliseconds than this: over a round trip of twice that time, it would limit the
+ * peer. Over short round trips, a larger window saves both sides wake-ups.
  */
 const FAST_MS = 50;
-/** Bytes that all windows of a thread together may have grown by: what peers may leave here on top of what was announced. */
+/** Bytes by which all windows of a thread together may grow: what peers may have here beyond what was announced. */
 const GROWTH_LIMIT = 32 * 1024 * 1024;
 
 /** Bytes that windows of this thread have grown by. */
 let grown = 0;
 
 /**
- * The receiving side of flow control (RFC 9113 5.2): what the peer may send, on all streams together and on each. Credit goes back
- * when half of a window has been taken, so that a WINDOW_UPDATE pays.
+ * The receiving side of flow control (RFC 9113 5.2): what the peer may send, on all streams together and on each. Credit is returned
+ * when half of a window has been taken, so that a WINDOW_UPDATE is worth its cost.
  *
- * The window of a stream whose bytes are taken fast doubles up to `largestWindow`, and that of the connection grows with it, so that a
- * stream that stands still then holds up the others no sooner. What it has grown by is taken back when the stream has ended.
+ * The window of a stream whose bytes are taken fast doubles, up to `largestWindow`. The connection's window grows by the same amount,
+ * so that this stream, if it stalls, leaves the others as much as before. The growth is taken back when the stream has ended.
  */
 export class ReceiveFlow {
   readonly #writer: FrameWriter;
@@ -30,7 +30,7 @@ export class ReceiveFlow {
   #size: number;
   #window: number;
   #consumed = 0;
-  /** Of streams that have ended: bytes by which the connection's window is to shrink, which only withheld credit can do. */
+  /** Growth of ended streams, in bytes: the connection's window has to shrink by it, which only withheld credit can do. */
   #surplus = 0;
 
   /** Announces the window of the connection; that of streams is part of SETTINGS. */
@@ -44,19 +44,19 @@ export class ReceiveFlow {
     if (more > 0) writer.windowUpdate(0, more);
   }
 
-  /** `bytes` have come. False: the connection's window does not allow them. */
+  /** `bytes` have arrived. False: the connection's window does not allow them. */
   receive(bytes: number): boolean {
     this.#window -= bytes;
     holdsMore(bytes);
     return this.#window >= 0;
   }
 
-  /** So many bytes of the connection's window were taken, or dropped, and may come anew. */
+  /** `bytes` of the connection's window were taken or dropped: the peer may send as many again. */
   credit(bytes: number): void {
     this.#consumed += bytes;
     holdsMore(-bytes);
     if (this.#surplus > 0) this.#shrink();
-    // Not half of what it has grown to: a stream that stands still may hold all that, and the others need the rest.
+    // Not half of its present size: a stalled stream may occupy all growth, and the others need credit for the rest.
     if (this.#consumed < this.#announced / 2) return;
     this.#grant(this.#consumed);
     this.#consumed = 0;
@@ -72,7 +72,7 @@ export class ReceiveFlow {
     stream.consumed = 0;
   }
 
-  /** Takes back what the window of a stream has grown by that is over. */
+  /** The stream is over: takes back what its window has grown by. */
   forget(stream: Http2Stream): void {
     this.#surplus += stream.windowSize - this.#settings.streamWindow;
     if (this.#surplus > 0) this.#shrink();

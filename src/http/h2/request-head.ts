@@ -1,6 +1,6 @@
 /**
- * Reads the field section of a request of HTTP/2 (RFC 9113 8.2, 8.3), as strictly as h1/parse-head.ts reads that of HTTP/1.1, into
- * the same message type: what is behind it does not see which version a client speaks.
+ * Reads the field section of an HTTP/2 request (RFC 9113 8.2, 8.3) as strictly as h1/parse-head.ts reads a head of HTTP/1.1, into the
+ * same message type: the code behind it does not depend on the client's version.
  */
 import { TRACE_TOKEN_HEADER } from "../../trace/token.ts";
 import { NAMES } from "../h1/field-names.ts";
@@ -10,14 +10,14 @@ import { parseAuthority, parseTarget } from "../h1/target.ts";
 import { decimal, type Fields, type HeaderList, type HttpRequest, hostOf, type Latin1, madeOf } from "../message.ts";
 import type { ConnectionLimits } from "../stream.ts";
 
-/** Why a request is rejected. One that is malformed (RFC 9113 8.1.1) gets no response: its stream is reset. */
+/** Why a request is rejected. A malformed request (RFC 9113 8.1.1) gets no response: its stream is reset. */
 export interface RequestError extends HeadError {
   readonly malformed?: true;
 }
 
-/** What a head says besides the message itself. */
+/** What the engine needs of a head besides the message. */
 export interface RequestHead {
-  /** Bytes of the body; -1 when it is not said. */
+  /** Bytes of the body; -1 without Content-Length. */
   readonly contentLength: number;
   /** `TE: trailers`. */
   readonly trailersAccepted: boolean;
@@ -32,7 +32,7 @@ export interface RequestHead {
 
 type Limits = Pick<ConnectionLimits, "maxHeaders" | "maxTargetSize" | "maxRequestBodySize" | "underscores">;
 
-/** What is done with a field besides passing it on. */
+/** How a field is treated. */
 const PASS = 0;
 const DROP = 1;
 const HOST = 2;
@@ -40,7 +40,7 @@ const CONTENT_LENGTH = 3;
 const OF_CONNECTION = 4;
 const TE = 5;
 const TRACE_TOKEN = 6;
-/** From here on: passed on as well. */
+/** From here on: read, and passed on as well. */
 const EXPECT = 7;
 const FORWARDED = 8;
 const COOKIE = 9;
@@ -96,12 +96,12 @@ const TARGET_TOO_LONG: RequestError = { code: "TG_URI_TOO_LONG", detail: "the re
 const BAD_EXPECTATION: RequestError = { code: "TG_EXPECTATION_FAILED", detail: "only 100-continue is understood" };
 const UNKNOWN_PROTOCOL: RequestError = { code: "TG_UNKNOWN_PROTOCOL", detail: "only websocket is supported" };
 
-/** A request that is malformed as RFC 9113 8.1.1 means it; made once at load. */
+/** The error of a request that is malformed in the sense of RFC 9113 8.1.1. Each is made once, at load. */
 export function malformed(detail: string): RequestError {
   return { code: "TG_INVALID_REQUEST", detail, malformed: true };
 }
 
-/** The reader of one thread: reading never yields, so what it finds besides the request stays in its fields until the next one. */
+/** The one reader of a thread: reading never yields, and its fields describe the last request until the next one is read. */
 export class RequestReader implements RequestHead {
   contentLength = -1;
   trailersAccepted = false;
@@ -117,8 +117,8 @@ export class RequestReader implements RequestHead {
   #host: string | undefined;
 
   /**
-   * The request of `fields`, flat and with names and values that hold no invalid character, or why it is rejected. `scheme` is
-   * that of the connection: how the request came counts, not what it says. `endStream`: no body follows.
+   * The request of `fields`, or why it is rejected. `fields` is a flat list whose names and values the decoder has checked for invalid
+   * characters. `scheme` is that of the connection, which counts instead of the client's `:scheme`. `endStream`: no body follows.
    */
   read(fields: Fields, endStream: boolean, scheme: HttpRequest["scheme"], limits: Limits): HttpRequest | RequestError {
     this.#reset();
@@ -261,7 +261,7 @@ export class RequestReader implements RequestHead {
     }
   }
 
-  /** Sets what the pseudo-header fields say of the target. */
+  /** Sets the target of `request` and checks what the fields say together. */
   #interpret(request: HttpRequest, endStream: boolean, limits: Limits): RequestError | undefined {
     if (this.#method === "") return NO_METHOD;
     if (endStream && this.contentLength > 0) return LENGTH_WITHOUT_BODY;
@@ -289,13 +289,13 @@ export class RequestReader implements RequestHead {
     if (this.protocol !== "") {
       if (this.protocol !== "websocket") return UNKNOWN_PROTOCOL;
       if (this.contentLength > 0) return CONNECT_WITH_BODY;
-      // RFC 8441 5: what an upgrade by GET is in HTTP/1.1.
+      // RFC 8441 5: the counterpart of an HTTP/1.1 upgrade, which is a GET.
       request.method = "GET";
     }
     return this.#otherHost(request.scheme) ?? parseTarget(request.method, path, authority, 1, request);
   }
 
-  /** RFC 9113 8.3.1: a Host that names something else than :authority could lead a later hop elsewhere. */
+  /** RFC 9113 8.3.1: a later hop could route by a Host that differs from :authority. */
   #otherHost(scheme: HttpRequest["scheme"]): RequestError | undefined {
     const host = this.#host;
     const authority = this.#authority;

@@ -4,31 +4,31 @@ import { IdMap } from "./id-map.ts";
 import { SendQueue } from "./send-queue.ts";
 import type { Http2Stream } from "./stream.ts";
 
-/** Bytes of one stream that go out before the next stream has its turn. */
+/** Bytes of one stream that are sent before the next stream has its turn. */
 const TURN_BYTES = 16 * 1024;
 
-/** Bytes below which a frame that a window has cut short is only work: credit byte by byte asks for such (CVE-2019-9511). */
+/** Frames below this size that a window has cut short are not useful work: tiny credits provoke them (CVE-2019-9511). Bytes. */
 const USEFUL_FRAME = 1024;
 
 /**
- * The sending side of flow control (RFC 9113 5.2): data goes out as far as the windows of its stream and of the connection allow
- * and the socket takes it. What cannot go is kept by its stream, and the streams take turns.
+ * The sending side of flow control (RFC 9113 5.2): sends data as far as the windows of its stream and of the connection allow and the
+ * socket accepts it. A stream keeps what cannot be sent yet, and streams take turns.
  */
 export class SendFlow {
   readonly #writer: FrameWriter;
   readonly #queue = new SendQueue<Http2Stream>();
   readonly #waitForRoom = new IdMap<Http2Stream>();
   #pumping = false;
-  /** What the peer takes of all streams together. */
+  /** Bytes that we may send on all streams together. */
   window = DEFAULT_WINDOW;
-  /** DATA frames that were sent, without small ones whose data the windows have cut to pieces. */
+  /** Counts the DATA frames sent, without tiny ones that a window has cut short. */
   frames = 0;
 
   constructor(writer: FrameWriter) {
     this.#writer = writer;
   }
 
-  /** Sends `buffer[from, to)` as far as possible; returns where it stopped. Streams that wait go first. */
+  /** Sends as much of `buffer[from, to)` as possible; returns where it stopped. Streams that wait go first. */
   write(stream: Http2Stream, buffer: Buffer, from: number, to: number): number {
     if (!this.#pumping && this.#queue.size > 0) return from;
     const writer = this.#writer;
@@ -45,7 +45,7 @@ export class SendFlow {
     return at;
   }
 
-  /** The stream keeps data, and has its turn when the connection can send; nothing while its own window is closed. */
+  /** The stream keeps data and gets a turn when the connection can send. Does nothing while the stream's own window is closed. */
   waitForTurn(stream: Http2Stream): void {
     if (stream.hasKept && stream.sendWindow > 0 && !stream.over) this.#queue.add(stream);
   }
@@ -59,7 +59,7 @@ export class SendFlow {
     this.#waitForRoom.delete(stream.id);
   }
 
-  /** A window has opened or the socket takes more: sends what is kept, stream by stream, then lets senders go on. */
+  /** A window has opened or the socket accepts more: sends what is kept, stream by stream, then lets senders continue. */
   pump(): void {
     if (this.#pumping) return;
     const writer = this.#writer;
@@ -74,7 +74,7 @@ export class SendFlow {
     if (this.#waitForRoom.size === 0) return;
     for (const stream of this.#waitForRoom.values()) {
       if (writer.congested) break;
-      // Before the call, in which its sender may begin to wait again.
+      // Deleted before the call, because the sender may begin to wait again in it.
       this.#waitForRoom.delete(stream.id);
       if (!stream.offerRoom()) this.#waitForRoom.set(stream);
     }

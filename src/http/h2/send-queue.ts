@@ -2,16 +2,15 @@
 export interface Sender {
   /** RFC 9218 4.1: 0 goes first, 7 last. */
   readonly urgency: number;
-  /** RFC 9218 4.2: shares turns with others of its urgency; the rest is sent one after the other. */
+  /** RFC 9218 4.2: incremental streams of one urgency share turns; others are sent one after the other. */
   readonly incremental: boolean;
   /** It is in the queue. */
   queued: boolean;
 }
 
 /**
- * The streams of one connection that have data and a window for it, while the connection's own window or the socket does not
- * take it all. More urgent streams go first; those of the same urgency take turns, except that a stream which is not incremental
- * keeps its turn.
+ * The streams of one connection that have data and a window for it, but have to wait for the connection's window or the socket. More
+ * urgent streams go first. Streams of the same urgency take turns, except that one that is not incremental keeps its turn.
  */
 export class SendQueue<S extends Sender> {
   /** By urgency; made with the first stream of that urgency. */
@@ -22,7 +21,7 @@ export class SendQueue<S extends Sender> {
     return this.#size;
   }
 
-  /** Nothing if it is in the queue. `again`: it has just had its turn. */
+  /** Does nothing if the stream is in the queue already. `again`: it has just had its turn. */
   add(stream: S, again = false): void {
     if (stream.queued) return;
     stream.queued = true;

@@ -14,22 +14,22 @@ import type { Http2Stream } from "./stream.ts";
 /** Which side of the connection this is: clients open streams. */
 export type Role = "server" | "client";
 
-/** Why a stream has ended whose connection the peer has closed, by our role. */
+/** Why streams end when the peer closes their connection, by our role. */
 export const CLOSED: Readonly<Record<Role, string>> = {
   client: "the upstream closed the connection",
   server: "the client closed the connection",
 };
 
-/** What the window of a stream grows to at most: 4 MiB, which a way of 100 ms fills at 40 MiB/s. */
+/** The largest size that a stream's window grows to: 4 MiB allow 40 MiB/s at a round trip of 100 ms. */
 export const LARGEST_WINDOW = 4 * 1024 * 1024;
 
-/** What we announce, and the limits that follow. Sizes are bytes. */
+/** What we announce to the peer, and our limits. Sizes are bytes. */
 export interface Http2Settings {
-  /** SETTINGS_INITIAL_WINDOW_SIZE: what may come on a stream before it is taken, and so what is held of it at most. */
+  /** SETTINGS_INITIAL_WINDOW_SIZE: what the peer may send on a stream before any of it is taken, so the most that is held of it. */
   readonly streamWindow: number;
   /** The same for all streams of the connection together; at least 65535. */
   readonly connectionWindow: number;
-  /** What the window of a stream may grow to while its bytes are taken fast; `streamWindow` = it does not grow. */
+  /** What a stream's window may grow to while its bytes are taken fast; equal to `streamWindow` = it does not grow. */
   readonly largestWindow: number;
   /** SETTINGS_MAX_FRAME_SIZE, 16384 to 16777215. */
   readonly maxFrameSize: number;
@@ -43,17 +43,17 @@ export interface Http2Settings {
   readonly connectProtocol: boolean;
 }
 
-/** What a role makes of the events of its connection. */
+/** Receives the events of a connection, for its role. */
 export interface Http2Owner {
   /** Server: a client opens a stream, whose `onHeaders` follows. undefined = refused. */
   onStream?(id: number): Http2Stream | undefined;
   /** The peer has announced settings, see `peer` of the connection. */
   onSettings(): void;
-  /** Of the peer. Our streams above `lastStream` are reset next, with `refused` set. */
+  /** The peer has sent GOAWAY. Our streams above `lastStream` are reset next, with `refused` set. */
   onGoAway(lastStream: number, code: number): void;
   /** A stream has left the connection. */
   onStreamGone(stream: Http2Stream): void;
-  /** The peer broke the protocol or a limit; it is sent GOAWAY with this code, and then all streams are reset. */
+  /** The peer broke the protocol or a limit: GOAWAY with this code is sent next, and all streams are reset. */
   onConnectionError(code: number, message: string): void;
   /** The transport has closed; every stream has ended before. The last call. */
   onClosed(error: Error | undefined): void;
@@ -61,7 +61,7 @@ export interface Http2Owner {
   onFault(error: unknown): void;
 }
 
-/** The SETTINGS frame that says it: what is the default of RFC 9113 6.5.2 is left out. */
+/** The entries of our SETTINGS frame, without those that equal the defaults of RFC 9113 6.5.2. */
 export function announcement(role: Role, settings: Http2Settings): (readonly [setting: number, value: number])[] {
   const announced: (readonly [number, number])[] = [];
   if (role === "client") announced.push([ENABLE_PUSH, 0]);

@@ -3,19 +3,19 @@ import { IdMap } from "./id-map.ts";
 import type { Role } from "./settings.ts";
 import type { Http2Stream } from "./stream.ts";
 
-/** Streams that we have reset and whose peer may not know it yet. */
+/** How many of the streams that we have reset are remembered, because the peer may not know yet. */
 const REMEMBERED_RESETS = 1000;
 
-/** The streams of one connection, and what their ids say of those that are not open (RFC 9113 5.1, 5.1.1). */
+/** The open streams of one connection, and the state of all others, which follows from their ids (RFC 9113 5.1, 5.1.1). */
 export class StreamTable {
   readonly #role: Role;
   readonly #open = new IdMap<Http2Stream>();
   #resets: Set<number> | undefined;
-  /** Of the next stream that we open. */
+  /** Id of the next stream that we open. */
   #next = 1;
   /** The newest stream that the peer has opened, 0 = none. */
   lastOfPeer = 0;
-  /** Streams of the peer above it are not taken any more, after the last GOAWAY. */
+  /** After the final GOAWAY: streams of the peer above this id are not accepted. */
   #acceptedUpTo = MAX_STREAM_ID;
 
   constructor(role: Role) {
@@ -30,7 +30,7 @@ export class StreamTable {
     return this.#open.get(id);
   }
 
-  /** Those that are open, also while they leave. */
+  /** A copy of the list of open streams, so they may leave while it is iterated. */
   all(): Http2Stream[] {
     return this.#open.values();
   }
@@ -43,7 +43,7 @@ export class StreamTable {
     return this.#open.delete(stream.id);
   }
 
-  /** The id of a new stream of ours; undefined when none is left. */
+  /** The id of a new stream of ours; undefined if no ids are left. */
   nextId(): number | undefined {
     const id = this.#next;
     if (id > MAX_STREAM_ID) return undefined;
@@ -51,12 +51,12 @@ export class StreamTable {
     return id;
   }
 
-  /** From now on, no more streams of the peer. */
+  /** Accepts no more streams of the peer from now on. */
   close(): void {
     this.#acceptedUpTo = this.lastOfPeer;
   }
 
-  /** The peer opened the stream after `close`, and may not have known of it: everything about it is ignored. */
+  /** The peer opened the stream after `close`, perhaps before it knew: everything that belongs to it is ignored. */
   isLate(id: number): boolean {
     return id > this.#acceptedUpTo;
   }
@@ -68,7 +68,7 @@ export class StreamTable {
     return id >= this.#next || id % 2 === 0;
   }
 
-  /** We have reset the stream. What still comes for it is no error. */
+  /** We have reset the stream. Frames that still arrive for it are not an error. */
   remember(id: number): void {
     this.#resets ??= new Set();
     this.#resets.add(id);
@@ -79,14 +79,14 @@ export class StreamTable {
     }
   }
 
-  /** What comes for the stream, which is not open, is ignored. */
+  /** Whether frames for this stream, which is not open, are ignored instead of being an error. */
   ignores(id: number): boolean {
     return this.isLate(id) || this.#resets?.has(id) === true;
   }
 
   /**
-   * The peer never heard of the streams whose heads were written at `writes` of the writer, as they have not left: they can be
-   * opened elsewhere. Returns whether there are any.
+   * Marks the streams whose heads were written at `writes` of the writer as refused: they have not left, so the peer never received
+   * them, and they can be opened elsewhere. Returns whether there are any.
    */
   refuseUnsent(writes: number): boolean {
     let any = false;

@@ -6,73 +6,74 @@ import type { Sender } from "./send-queue.ts";
 
 const NO_FIELDS: readonly string[] = [];
 
-/** The connection of a stream, as far as the stream uses it. */
+/** What a stream uses of its connection. */
 export interface StreamLink {
   /** The socket does not take more. */
   readonly congested: boolean;
   writeHeaders(stream: Http2Stream, pseudo: readonly string[], fields: readonly string[], endStream: boolean): void;
-  /** Sends `buffer[from, to)` as far as it may go now; returns where it stopped. */
+  /** Sends as much of `buffer[from, to)` as windows and socket allow now; returns where it stopped. */
   writeData(stream: Http2Stream, buffer: Buffer, from: number, to: number): number;
   writeEndStream(stream: Http2Stream): void;
   writeReset(stream: Http2Stream, code: number): void;
-  /** The stream keeps data: it is asked by `sendQueued` when its turn has come. */
+  /** The stream keeps data: `sendQueued` follows when it is its turn. */
   waitForTurn(stream: Http2Stream): void;
   /** The sender of the stream waits for `onWritable`. */
   waitForRoom(stream: Http2Stream): void;
-  /** So many of its bytes were taken, and may come anew. */
+  /** `bytes` of the stream were taken: the peer may send as many again. */
   credit(stream: Http2Stream, bytes: number): void;
   /** Both halves have ended, or it was reset. */
   leave(stream: Http2Stream): void;
   onStreamFault(stream: Http2Stream, error: unknown): void;
-  /** The role has reset a stream for what the peer sent. Called when the stream has left. */
+  /** The role has reset a stream because of what the peer sent. Called after the stream has left. */
   onPeerAtFault(): void;
 }
 
 /**
- * One stream, in either role: its states (RFC 9113 5.1), its part of flow control, and what is held while its reader or its peer
- * takes nothing. Roles extend it with what the events mean. An exception that an event throws resets this stream only.
+ * One stream, in either role: its states (RFC 9113 5.1), its part of flow control, and its two buffers. Bytes to send are *kept* while
+ * the peer takes none; bytes received are *held* while the reader takes none. Each role extends it and gives the events their meaning.
+ * An exception in an event resets this stream only.
  */
 export abstract class Http2Stream implements Sender {
   /** 0 until the stream is open. */
   id = 0;
-  /** After `onReset`: the peer did nothing with the stream (RFC 9113 8.7), or never heard of it. */
+  /** After `onReset`: the peer did not process the stream (RFC 9113 8.7), or never received it. */
   refused = false;
-  /** Of a stream that we have opened: `FrameWriter.writes` when its head was written. */
+  /** If we opened the stream: `FrameWriter.writes` when its head was written. */
   openedAt = -1;
-  /** After `onReset`: the code of the peer's RST_STREAM; undefined where something else has ended the stream. */
+  /** After `onReset`: the code of the peer's RST_STREAM; undefined if something else ended the stream. */
   resetByPeer: number | undefined;
   urgency = 3;
-  /** Without a signal, streams share turns. */
+  /** Without a priority signal, streams share turns. */
   incremental = true;
   queued = false;
-  /** Our half has ended; what is kept still goes out. */
+  /** Our half has ended; what is kept is still sent. */
   localEnded = false;
   /** The peer's half has ended. */
   peerEnded = false;
   /** Nothing can be sent or received any more. */
   over = false;
-  /** What the peer takes; below 0 after it has shrunk its windows (RFC 9113 6.9.2). */
+  /** Bytes that we may send; below 0 after the peer has shrunk its windows (RFC 9113 6.9.2). */
   sendWindow = 0;
-  /** What the peer may send. */
+  /** Bytes that the peer may send. */
   receiveWindow = 0;
-  /** What `receiveWindow` is when all that came was taken; grows (receive-flow.ts). */
+  /** The full size of `receiveWindow`, when everything received was taken; grows (receive-flow.ts). */
   windowSize = 0;
   /** `performance.now()` ms of the last WINDOW_UPDATE of the stream, while its window may grow. */
   creditedAt = 0;
-  /** Taken since the last WINDOW_UPDATE of the stream. */
+  /** Bytes taken since the last WINDOW_UPDATE of the stream. */
   consumed = 0;
-  /** Received, and not taken yet. */
+  /** Bytes received and not taken yet. */
   uncredited = 0;
   #touched = false;
   #link: StreamLink | undefined;
-  /** Made when data has to wait: most streams never need them. */
+  /** This queue and `#held` are created when data has to wait: most streams never need them. */
   #kept: PieceQueue | undefined;
   #endsAfterKept = false;
   #trailers: readonly string[] = NO_FIELDS;
   #waitsForRoom = false;
   #paused = false;
   #held: PieceQueue | undefined;
-  /** Behind the data that is held. */
+  /** Trailers that arrived behind data that is held. */
   #heldTrailers: FieldSection | undefined;
   #endHeld = false;
   #resetAfterEnd = false;
@@ -85,28 +86,27 @@ export abstract class Http2Stream implements Sender {
   // ── events, for the role ──
 
   /**
-   * A field section: a head, an interim head or trailers. What is malformed or too large about it is the role's to judge; its
-   * list of fields is the role's to keep.
+   * A field section: a head, an interim head or trailers. The role checks `malformed` and `tooLarge`, and may keep the list of fields.
    */
   abstract onHeaders(section: FieldSection, endStream: boolean): void;
   /** `buffer[from, to)` is valid during the call only. Not while paused. */
   abstract onData(buffer: Buffer, from: number, to: number): void;
-  /** The peer's half has ended, and all of its data was handed over. */
+  /** The peer's half has ended, and all of its data has been handed over. */
   abstract onEnd(): void;
-  /** What one read brought was handed over: a good moment to send what was gathered. Not after `onEnd`. */
+  /** All data of one read has been handed over: a good moment to send what was gathered. Not after `onEnd`. */
   abstract onBatch(): void;
-  /** The stream ended before both halves had. No event follows. `code`: of RST_STREAM or GOAWAY. */
+  /** The stream has ended before both halves were complete. No event follows. `code`: of RST_STREAM or GOAWAY. */
   abstract onReset(code: number, message: string): void;
-  /** After `onEnd`: the peer, which has ended its own half, takes no more of ours. No event follows. */
+  /** The peer has ended its own half and accepts no more of ours. Comes after `onEnd`. No event follows. */
   onStopped(): void {}
   /** After `sendData` returned false: there is room again. */
   abstract onWritable(): void;
-  /** An event has thrown, which is a defect of the gateway; the stream was reset. No event follows. */
+  /** An event has thrown, which is a defect of the gateway; the stream has been reset. No event follows. */
   abstract onFault(error: unknown): void;
 
   // ── calls of the role ──
 
-  /** Sends a field section. Nothing once the stream is over. */
+  /** Sends a field section. Does nothing once the stream is over. */
   sendHeaders(pseudo: readonly string[], fields: readonly string[], endStream: boolean): void {
     if (this.over || this.localEnded) return;
     this.#link?.writeHeaders(this, pseudo, fields, endStream);
@@ -129,7 +129,7 @@ export abstract class Http2Stream implements Sender {
     return false;
   }
 
-  /** Ends our half, after what is kept. */
+  /** Ends our half once everything kept has been sent. */
   sendEnd(trailers: readonly string[]): void {
     if (this.over || this.localEnded) return;
     if (!this.hasKept) {
@@ -153,7 +153,7 @@ export abstract class Http2Stream implements Sender {
     if (code === PROTOCOL_ERROR) link?.onPeerAtFault();
   }
 
-  /** Ends the stream by RST_STREAM once our half has ended and nothing of it is kept, if the peer's half has not ended by then. */
+  /** Once all of our half has been sent, ends the stream by RST_STREAM, unless the peer's half has ended by then. */
   resetAfterEnd(code: number): void {
     if (this.localEnded && !this.hasKept) {
       if (!this.over) this.reset(code);
@@ -163,7 +163,7 @@ export abstract class Http2Stream implements Sender {
     this.#resetCode = code;
   }
 
-  /** No more `onData` until `resume`: the peer may send as much as the stream's window lets it, which is held. */
+  /** No more `onData` until `resume`: what the peer sends meanwhile, at most the stream's window, is held. */
   pause(): void {
     this.#paused = true;
   }
@@ -202,7 +202,7 @@ export abstract class Http2Stream implements Sender {
     return this.#held !== undefined && this.#held.length > 0;
   }
 
-  /** `section` may be kept where `holds` says so, until then it is valid during the call. */
+  /** `section` is valid during the call only, unless `holds` is true: then the stream keeps it. */
   receiveHeaders(section: FieldSection, endStream: boolean): void {
     if (endStream) this.peerEnded = true;
     if (this.holds) this.#heldTrailers = section;
@@ -210,7 +210,7 @@ export abstract class Http2Stream implements Sender {
     if (endStream) this.#receivedEnd();
   }
 
-  /** Returns whether the role has got the data; else it is held. */
+  /** Returns whether the role received the data; otherwise it is held. */
   receiveData(buffer: Buffer, from: number, to: number): boolean {
     if (this.#paused || this.holds) {
       this.#held ??= new PieceQueue();
@@ -226,7 +226,7 @@ export abstract class Http2Stream implements Sender {
     this.#receivedEnd();
   }
 
-  /** The current read has brought something: `endBatch` is called for the streams in the list. */
+  /** The current read has brought data for the stream: adds it to `list`, whose streams get `endBatch` after the read. */
   touch(list: Http2Stream[]): void {
     if (!this.#touched) list.push(this);
     this.#touched = true;
@@ -254,7 +254,7 @@ export abstract class Http2Stream implements Sender {
     }
   }
 
-  /** Calls `onWritable` if the sender waits and there is room now. False: it waits on. */
+  /** Calls `onWritable` if the sender waits and there is room now. False: it keeps waiting. */
   offerRoom(): boolean {
     const link = this.#link;
     if (link === undefined || this.over || !this.#waitsForRoom) return true;
@@ -269,8 +269,8 @@ export abstract class Http2Stream implements Sender {
   }
 
   /**
-   * The peer has reset the stream, or the connection is gone. `keepsEnd`: a peer's half that has ended counts all the same, and
-   * what is held of it is still handed over.
+   * The peer has reset the stream, or the connection is gone. `keepsEnd`: if the peer's half is complete, it stays valid, and what is
+   * held of it is still handed over.
    */
   fail(code: number, message: string, keepsEnd: boolean): void {
     if (this.over) return;
@@ -293,7 +293,7 @@ export abstract class Http2Stream implements Sender {
 
   // ── inside ──
 
-  /** What a stream keeps because it cannot be sent yet is bounded: from there on its sender has to wait. */
+  /** Bounds what a stream keeps because it cannot be sent yet: without room, its sender has to wait. */
   #hasRoom(link: StreamLink): boolean {
     return (this.#kept === undefined || this.#kept.length < queueLimit()) && !link.congested;
   }
@@ -317,7 +317,7 @@ export abstract class Http2Stream implements Sender {
   }
 
   #receivedEnd(): void {
-    // A stream that is over because the role has answered inside of `onHeaders` hears of the end like any other.
+    // `over` does not count: a role that responded inside `onHeaders` gets `onEnd` like any other.
     if (this.#silent) return;
     this.#endHeld = true;
     if (!this.#paused && !this.holds) this.#deliver();
@@ -335,7 +335,7 @@ export abstract class Http2Stream implements Sender {
     }
   }
 
-  /** Hands over what is held, until the reader pauses again. A reader that resumes inside of an event is not called again. */
+  /** Hands over what is held, until the reader pauses again. A reader that resumes inside an event is not called recursively. */
   #deliver(): void {
     if (this.#delivering) return;
     this.#delivering = true;
@@ -396,7 +396,7 @@ export abstract class Http2Stream implements Sender {
     this.#endsAfterKept = false;
   }
 
-  /** No event follows. What is held will not be taken any more: the connection's window gets it back. */
+  /** No event follows. What is held is dropped, and the connection's window gets it back. */
   #drop(): void {
     this.#silent = true;
     this.#held = undefined;

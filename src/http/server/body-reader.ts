@@ -4,7 +4,7 @@ import type { HeaderList } from "../message.ts";
 import { UNKNOWN_LENGTH } from "../stream.ts";
 import { BodyRate } from "./pace.ts";
 
-/** Bytes of a request body that are read and discarded after an early response: cheaper than a new connection. */
+/** Up to this many bytes of a request body are read and discarded after an early response: cheaper than a new connection. */
 const DISCARD_BYTES = 64 * 1024;
 const NO_HEADERS: HeaderList = [];
 
@@ -27,7 +27,7 @@ export class BodyReader extends BodyRate {
     return this.#left;
   }
 
-  /** Hands `buffer[at, end)` to `sink` as far as it is body. Returns where it stopped, -1 when the framing is broken. */
+  /** Passes the body bytes of `buffer[at, end)` to `sink`. Returns where the body or the bytes end, -1 if the framing is broken. */
   read(buffer: Buffer, at: number, end: number, sink: { onBody(b: Buffer, from: number, to: number): void }): number {
     if (this.#chunked) return (this.#decoder as ChunkedDecoder).push(buffer, at, end, sink);
     const to = Math.min(end, at + this.#left);
@@ -51,7 +51,7 @@ export class BodyReader extends BodyRate {
 
   /** Whether the rest is small and sure to come, so that reading it is cheaper than another connection. */
   get discardable(): boolean {
-    // A chunked body may go on without end.
+    // The length of a chunked body is unknown.
     return !this.#chunked && this.#left <= DISCARD_BYTES;
   }
 }

@@ -5,7 +5,7 @@ import type { TlsSession, Transport } from "../../net/transport.ts";
 import type { MadeFields } from "../h1/serialize.ts";
 import type { ClientConnection, NetworkMetadata } from "../stream.ts";
 
-/** What the requests of a client's connection share, whatever the version of HTTP. Connections of each version extend it. */
+/** What the requests of a client's connection share, in every version of HTTP. The connection class of each version extends it. */
 export class ClientPeer extends Peer implements ClientConnection, Rostered {
   place = -1;
   readonly protocol: "http" | "https";

@@ -1,10 +1,10 @@
 /**
- * One client connection that speaks HTTP/1.1 (RFC 9112): reads a request at a time, holds what is pipelined behind it, writes the
- * responses in order, and ends the connection so that neither side mistakes what it got. Bytes come from the transport, requests
- * go to the acceptor, responses come from the stream that it made. serve-http.ts makes one for each connection.
+ * One client connection that speaks HTTP/1.1 (RFC 9112): reads one request at a time, holds what is pipelined behind it, writes the
+ * responses in order, and ends the connection so that no message can be mistaken for a complete one. Bytes come from the transport,
+ * requests go to the acceptor, responses come from the stream that it made. serve-http.ts makes one for each connection.
  *
- * Nothing of a client may cost without bound. So requests take turns with other connections, what cannot be used yet is
- * held up to a limit and then not read, a client that does not read is not read either, and every wait has a deadline.
+ * The cost of a client is bounded: requests take turns with other connections; bytes that cannot be used yet are held up to a limit,
+ * beyond which reading stops; it also stops for a client that does not read its responses; and every wait has a deadline.
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
@@ -35,9 +35,9 @@ export type Successor = (
   metadata: NetworkMetadata | undefined,
 ) => HttpConnection;
 
-/** How the preface of HTTP/2 begins, which reads like a head of HTTP/1.1 (RFC 9113 3.4). */
+/** The start of HTTP/2's preface, which looks like a head of HTTP/1.1 (RFC 9113 3.4). */
 const HTTP2_START = "PRI * HTTP/2.0\r\n\r\n";
-/** A first line in the form of a request line without a word of HTTP. */
+/** A first line with the form of a request line that does not mention HTTP. */
 const OTHER_PROTOCOL = /^(?!.*HTTP)[!-~]+ [!-~]+ [!-~]+\r\n/i;
 
 /**
@@ -66,9 +66,9 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   readonly #held = new ByteQueue();
   #stream: ServerStream | undefined;
   #state: ReadState = "head";
-  /** `#process` is running: whatever happens in it, it goes on reading by itself. */
+  /** `#process` is running, and continues to read by itself. */
   #processing = false;
-  /** Body bytes were handed over that the stream may have gathered. */
+  /** Body bytes were handed over; the stream may have gathered them until `onBodyBatch`. */
   #batchOpen = false;
   #requestDone = true;
   #responseDone = true;
@@ -166,7 +166,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     this.#paceReading();
   }
 
-  /** A client that has only closed its sending side looks like one that has left, and is treated as one. */
+  /** A client that has only closed its sending side looks like one that has left, and is treated the same way. */
   onEnd(): void {
     if (this.#state === "tunnel") {
       this.#requestDone = true;
@@ -231,11 +231,11 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       this.#state = "tunnel";
       this.#requestDone = false;
     } else if (this.#host.draining || this.#leaving || this.#heads.head.method === "CONNECT") {
-      // After a CONNECT that was refused, what follows may be meant for the tunnel and must not be read as requests.
+      // After a rejected CONNECT, what follows may be meant for the tunnel and must not be read as requests.
       this.#keepAlive = false;
     }
-    // A body that is not read would be taken for the next request. One that is small is read, unless its client still waits
-    // for 100 and may never send it (RFC 9110 10.1.1).
+    // An unread body would be taken for the next request. A small one is read and dropped, unless its client still waits for 100 and
+    // may never send it (RFC 9110 10.1.1).
     const discardable = this.#state === "body" && !this.#heads.head.expectContinue && this.#body.discardable;
     const keepAlive = this.#keepAlive && (this.#requestDone || discardable);
     this.#keepAlive = this.#writer.head(response, length, rawNames, this.#heads.head, keepAlive);
@@ -273,7 +273,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
 
   // ── reading ──
 
-  /** Uses `buffer[from, to)` as far as it can be used now; returns where it stopped. */
+  /** Consumes as much of `buffer[from, to)` as possible now; returns where it stopped. */
   #process(buffer: Buffer, from: number, to: number): number {
     let at = from;
     this.#processing = true;
@@ -282,7 +282,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       const state = this.#state;
       if (state === "head") {
         if (this.#overfull) {
-          // Much may wait although every write was taken: in parts, or from before the limit was lowered.
+          // No write may have asked to wait: many small ones add up, and the limit may have been lowered since.
           this.#transport.awaitDrain();
           break;
         }
@@ -304,11 +304,11 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   #processHeld(): void {
     const held = this.#held;
     const used = this.#process(held.bytes, held.start, held.end);
-    // Ending the connection has cleared it.
+    // Empty if processing has ended the connection.
     if (held.length > 0) held.consume(used);
   }
 
-  /** Goes on reading, first with held bytes, unless `#process` is running and will do so itself. */
+  /** Continues to read, held bytes first, unless `#process` is running and does so itself. */
   #resume(): void {
     if (this.#processing) return;
     if (this.#held.length > 0) this.#processHeld();
@@ -317,7 +317,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (this.#endWaits && !this.#mustWait) this.onEnd();
   }
 
-  /** Reads on unless much is held that cannot be used yet, or the body is paused. */
+  /** Keeps reading unless the body is paused or too many bytes are held that cannot be used yet. */
   #paceReading(): void {
     const state = this.#state;
     if (state === "linger" || state === "closed") return;
@@ -341,7 +341,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     }
     const { error } = heads;
     if (error === undefined) {
-      // From its first byte on: a head that trickles in ("slowloris") must not hold the connection.
+      // Counted from its first byte: a head that trickles in ("slowloris") must not occupy the connection.
       if (!begun) this.#deadline.after(this.#host.frontend.headerReadTimeout);
       return start;
     }
@@ -351,18 +351,18 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     return end;
   }
 
-  /** What a connection begins with need not be HTTP/1.1. */
+  /** A new connection has not begun with a valid head: it may speak HTTP/2, or something other than HTTP. */
   #refuseFirst({ code, detail }: HeadError, received: Buffer, successor: Successor): void {
     const text = latin1Slice(received, 0, received.length);
     if (text.startsWith(HTTP2_START)) this.#handOver(received, successor);
     else if (OTHER_PROTOCOL.test(text)) {
-      // A response of HTTP/1.1 would mean nothing to this client, such as one whose preface of HTTP/2 is wrong (RFC 9113 3.4).
+      // This client would not understand a response of HTTP/1.1, for example if its preface of HTTP/2 is wrong (RFC 9113 3.4).
       this.#destroy();
       this.#streams.refused(this, code, detail, received);
     } else this.#refuse(code, detail, received);
   }
 
-  /** The client speaks HTTP/2: another connection gets the transport and what has come, and takes the place of this one. */
+  /** The client speaks HTTP/2: another connection takes over the transport and the bytes received, and replaces this one. */
   #handOver(received: Buffer, successor: Successor): void {
     const connection = successor(this.#transport, this.#host, this.#streams, this.metadata);
     this.#state = "closed";
@@ -400,7 +400,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     return used;
   }
 
-  /** Body bytes without their framing; the chunked decoder hands them over through this. */
+  /** Receives body bytes without framing from the body reader. */
   onBody(buffer: Buffer, from: number, to: number): void {
     const limit = this.#host.frontend.maxRequestBodySize;
     this.#body.received += to - from;
@@ -421,7 +421,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     this.#requestDone = true;
     this.#batchOpen = false;
     this.#state = "wait";
-    // From here on the upstream has to move, and its deadlines count.
+    // From here on the upstream has to make progress, and its timeouts apply.
     if (!this.#writer.started) this.#deadline.suspend();
     this.#stream?.onBodyEnd(trailers);
     if (this.#responseDone && this.#keepAlive) this.#next();
@@ -448,7 +448,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     const { frontend, closesIdle } = this.#host;
     const state = this.#state;
     if (state === "head" && this.#stream === undefined) this.#heads.forget();
-    // A lingering client gets as long as it makes progress to take the response, and LINGER_MS more to stop sending.
+    // A lingering client may take the response as long as it makes progress, and then has LINGER_MS to stop sending.
     if (state !== "linger")
       this.#deadline.renew(now, state === "head" ? this.#idleTimeout : frontend.streamIdleTimeout, state === "head");
     else if (this.#transport.backlog === 0) this.#deadline.renew(now, LINGER_MS, false);
@@ -457,8 +457,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       return;
     }
     if (state === "body" && this.#body.paused) {
-      // Its upstream takes no more, so it is not read, and its leaving would not be noticed. A close is seen only behind the
-      // bytes that were sent before it: up to the limit of them are read ahead.
+      // While its upstream accepts no more, the client is not read, so a close would go unnoticed. It is only seen behind the bytes
+      // that were sent before it, so up to the limit of them are read ahead (decision 21).
       if (this.#held.length < queueLimit()) this.#transport.resume();
       if (this.#transport.wasReset) {
         this.#gone();
@@ -482,14 +482,14 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
 
   // ── ending ──
 
-  /** The client may still be taking the last response: that is not cut. */
+  /** The client may still be reading the last response, which is not cut off. */
   closeIfIdle(): void {
     if (!this.#idle) return;
     if (this.#transport.backlog > 0) this.#finish();
     else this.#destroy();
   }
 
-  /** Not closed at once: a request may be on its way, and its client could not know whether it was served. */
+  /** Does not close at once: a request may be on its way, and its client could not know whether it was served. */
   askToReconnect(): void {
     this.#leaving = true;
     if (this.#idle) this.#deadline.after(this.#idleTimeout);
@@ -507,8 +507,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   }
 
   /**
-   * Answers a request that cannot be read, then closes: what follows on the connection has no known boundaries. `head`: what
-   * has arrived of its head, when that is not held.
+   * Responds to a request that cannot be read, then closes: the boundaries of what follows on the connection are unknown. `head`: what
+   * has arrived of its head, if that is not held.
    */
   #refuse(code: ErrorCode, detail: string, head?: Buffer): void {
     const { message } = ERRORS[code];
@@ -525,8 +525,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   }
 
   /**
-   * All is written. Sends FIN and reads on for a while: closing with unread bytes of the client would turn the close into a
-   * reset, which can destroy the response before the client has read it (RFC 9112 9.6).
+   * Everything is written. Sends FIN and keeps reading for a while: a close with unread bytes of the client would become a reset,
+   * which can destroy the response before the client has read it (RFC 9112 9.6).
    */
   #finish(): void {
     this.#stream = undefined;
@@ -539,14 +539,14 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     this.#transport.resume();
   }
 
-  /** Not read rather than closed when it is too much: a close would reset the connection. */
+  /** Stops reading when there is too much, instead of closing: a close would reset the connection. */
   #discard(at: number, end: number): number {
     this.#lingerLeft -= end - at;
     if (this.#lingerLeft < 0 && this.#transport.backlog === 0) this.#transport.pause();
     return end;
   }
 
-  /** The client is gone, or must be taken for gone. */
+  /** The client is gone, or has to be treated as gone. */
   #gone(): void {
     if (this.#state === "closed") return;
     const stream = this.#stream;
@@ -555,7 +555,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     stream?.onClientGone("TG_CLIENT_GONE", ERRORS.TG_CLIENT_GONE.message);
   }
 
-  /** Ends a response before its end. One that only the close delimits is reset, so that it is not taken for complete. */
+  /** Breaks off a response. If only the close delimits it, the connection is reset, so that the client does not take it for complete. */
   #breakOff(): void {
     if (this.#writer.endsByClose) this.#transport.reset();
     else this.#writer.flush();

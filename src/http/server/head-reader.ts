@@ -9,15 +9,15 @@ import type { ConnectionLimits } from "../stream.ts";
 
 const UNDERSCORE = invalid("underscore in the name of a header");
 
-/** Finds the heads of one connection's requests in the bytes that have arrived, and reads them. */
+/** Finds and parses the heads of one connection's requests in the bytes that have arrived. */
 export class HeadReader {
-  /** The one that `read` has completed. */
+  /** The last head that `read` has parsed. */
   readonly head = new RequestHead();
-  /** Index after it. */
+  /** Index after that head. */
   end = 0;
-  /** Why `read` has refused it, or undefined. */
+  /** Why `read` has rejected the head, or undefined. */
   error: HeadError | undefined;
-  /** Bytes from the start of an incomplete head that were checked already and can begin a valid one. */
+  /** Bytes of an incomplete head that were checked already and may begin a valid one. */
   #scanned = 0;
 
   /** `read` has seen the beginning of a head. */
@@ -25,7 +25,7 @@ export class HeadReader {
     return this.#scanned > 0;
   }
 
-  /** Lets go of the last head, whose texts are parts of one that is as long as the head: an idle connection needs none of it. */
+  /** Releases the last head: its strings are slices that keep the text of the whole head alive, which an idle connection does not need. */
   forget(): void {
     const { head } = this;
     if (head.target === "") return;
@@ -35,7 +35,7 @@ export class HeadReader {
     head.host = undefined;
   }
 
-  /** Reads a head that begins at `start`. Undefined: see `error`; without one, the head goes on after `to`. */
+  /** Reads a head that begins at `start`. Undefined: see `error`; without an error, the head is incomplete. */
   read(
     buffer: Buffer,
     start: number,
@@ -88,7 +88,7 @@ export class HeadReader {
   }
 }
 
-/** `X_Real_IP` and `X-Real-IP` are one variable to CGI and its heirs, so the first can stand in for the second there. */
+/** CGI and its successors map `X_Real_IP` and `X-Real-IP` to the same variable, so a client could forge the second with the first. */
 function dropUnderscores(head: RequestHead): void {
   const { headers, rawNames } = head;
   const kept = (name: string): boolean => !name.includes("_");
@@ -97,7 +97,7 @@ function dropUnderscores(head: RequestHead): void {
   head.hasUnderscore = false;
 }
 
-/** Why an incomplete head is refused already: 414 inside the request line, else 431 (RFC 9110 15.5.15, RFC 6585 5). */
+/** The error of an incomplete head that is too long already: 414 inside the request line, otherwise 431 (RFC 9110 15.5.15, RFC 6585 5). */
 function tooLong(buffer: Buffer, from: number, to: number, { maxHeadSize }: ConnectionLimits): HeadError | undefined {
   if (to - from <= maxHeadSize) return undefined;
   const line = buffer.indexOf(10, from);

@@ -1,7 +1,7 @@
 /**
- * One client connection that speaks HTTP/2 (RFC 9113), as its bind sees it. The engine of both roles is h2/connection.ts; this
- * adds what a server decides: which limits it announces, how long it waits for what, and how clients are asked to leave without
- * losing a request. Each stream is a request of its own (http2-stream.ts). serve-http.ts makes one for each connection.
+ * One client connection that speaks HTTP/2 (RFC 9113), as its bind sees it. The engine of both roles is h2/connection.ts. This class
+ * adds what a server decides: the limits that it announces, its deadlines, and how clients are asked to reconnect without losing a
+ * request. Each stream is a request (http2-stream.ts). serve-http.ts makes one for each connection.
  */
 import { frugal } from "../../net/frugality.ts";
 import type { Transport } from "../../net/transport.ts";
@@ -14,17 +14,17 @@ import { ClientPeer } from "./client-peer.ts";
 import { type RequestConnection, RequestStream } from "./http2-stream.ts";
 import { Deadline } from "./pace.ts";
 
-/** Bytes of a stream that may come before they are taken, and that are held then; of a connection four times as many. */
+/** Window of a stream, bytes: what a client may send before any of it is taken. A connection's window is four times as large. */
 const WINDOW = 256 * 1024;
 /** The same for connections that are opened while the thread is frugal. */
 const FRUGAL_WINDOW = 64 * 1024;
-/** What every peer takes (RFC 9113 6.5.2). */
+/** Every peer accepts this size (RFC 9113 6.5.2). */
 const FRAME_SIZE = 16 * 1024;
 const CONCURRENT_STREAMS = 100;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
-/** Milliseconds until the last GOAWAY, for clients that do not answer a PING: a drain waits for them. */
+/** Milliseconds until the final GOAWAY for clients that do not acknowledge the PING: a drain waits for them. */
 const LEAVE_MS = 2000;
-/** Clients divide a Cookie field into crumbs (RFC 9113 8.2.3), which the limit on fields counts as one; pseudo-header fields too. */
+/** Room for crumbs of Cookie (RFC 9113 8.2.3), which `maxHeaders` counts as one field, and for pseudo-header fields. */
 const FURTHER_FIELDS = 256;
 
 /** What is announced to clients. */
@@ -34,7 +34,7 @@ function settingsOf({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits): 
   const streamWindow = windowSize ?? window;
   return {
     streamWindow,
-    // What is configured is a limit.
+    // Configured sizes are limits, so those windows do not grow.
     largestWindow: windowSize === undefined && connectionWindowSize === undefined ? LARGEST_WINDOW : streamWindow,
     connectionWindow: connectionWindowSize ?? 4 * window,
     maxFrameSize: http2.frameSize ?? FRAME_SIZE,
@@ -46,8 +46,8 @@ function settingsOf({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits): 
 }
 
 /**
- * `no`: stays. `asked`: was sent the first GOAWAY; requests on their way are served. `last`: was sent the last one a round trip
- * later, so no request can cross it, and the connection closes with its last stream.
+ * `asked`: the client was sent the first GOAWAY; requests that are on their way are served. `last`: it was sent the final one, a round
+ * trip later, so no request can cross it, and the connection closes with its last stream.
  */
 type Leaving = "no" | "asked" | "last";
 
@@ -58,16 +58,16 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
   readonly #core: Http2Connection;
   readonly #deadline = new Deadline();
   #leaving: Leaving = "no";
-  /** `performance.now()` ms at which the last GOAWAY goes out even without an answer to the PING. */
+  /** `performance.now()` ms at which the final GOAWAY is sent even if the PING was not acknowledged. */
   #leaveBy = 0;
-  /** What a read has brought is being handled: whatever ends in it, more may follow. */
+  /** The bytes of a read are being handled: even if every stream ends, another may follow. */
   #reading = false;
-  /** Streams that began to read their bodies in it. */
+  /** Streams that began to read their bodies during the current read. */
   readonly #batched: RequestStream[] = [];
-  /** Reads of the core and `performance.now()` ms when the last of them was noticed. */
+  /** `heard` of the core as of the last sweep that saw it change, and the time of that sweep (`performance.now()` ms). */
   #heard = 0;
   #heardAt = 0;
-  /** A PING of ours has not been answered. */
+  /** Our keepalive PING has not been acknowledged yet. */
   #pinged = false;
 
   /** `metadata`: what the network authorization has returned about the connection. */
@@ -118,7 +118,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     this.#core.onClose(error);
   }
 
-  /** Of the transport or of the engine, which has ended the connection then. */
+  /** Called by the transport, or by the engine after it has ended the connection. */
   onFault(error: unknown): void {
     this.#host.onFault(error);
     this.#core.destroy("a defect of the gateway");
@@ -127,7 +127,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
   // ── from the engine ──
 
   onStream(): Http2Stream {
-    // A connection that came while clients were being asked to leave gets one response first.
+    // A connection that was opened during the drain gets one response first.
     if (this.#host.draining) this.askToReconnect();
     return new RequestStream(this);
   }
@@ -135,7 +135,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
   onSettings(): void {}
 
   onGoAway(): void {
-    // The client opens no more streams; those that are open end, and then it closes.
+    // The client opens no more streams and closes the connection when the open ones have ended.
   }
 
   onStreamGone(): void {
@@ -171,7 +171,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     const { idleTimeout, headerReadTimeout, maxConnectionDuration } = this.#host.frontend;
     core.sweep(now);
     if (core.ended) return;
-    // From its first byte on: a head that trickles in ("slowloris", CVE-2024-27983) must not hold the connection.
+    // Counted from its first byte: a head that trickles in ("slowloris", CVE-2024-27983) must not occupy the connection.
     if (core.partialSince > 0 && now - core.partialSince > headerReadTimeout) {
       core.fail(ENHANCE_YOUR_CALM, "a frame or field block did not arrive in time");
       return;
@@ -184,7 +184,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     if (this.#host.closesIdle || this.#deadline.passed(now)) this.closeIfIdle();
   }
 
-  /** A client that is gone without a FIN would hold its streams for as long as their backends send nothing. */
+  /** A client that vanished without a FIN would occupy its streams until their backends send something. */
   #keepAlive(now: number): void {
     const { keepaliveInterval = 0, keepaliveTimeout = KEEPALIVE_TIMEOUT_MS } = this.#host.frontend.http2 ?? {};
     const { heard } = this.#core;
@@ -209,14 +209,14 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     else this.askToReconnect();
   }
 
-  /** The client has asked for all that it may: the connection ends with its last stream. */
+  /** No further request can arrive or is wanted: the connection ends with its last stream. */
   #closeIfDone(): void {
     if (!this.#reading && (this.#leaving === "last" || this.#host.closesIdle)) this.closeIfIdle();
   }
 
   /**
-   * In two steps (RFC 9113 6.8): the client learns that it should open no more streams here, and those that it opens before it
-   * has learned it are served.
+   * In two steps (RFC 9113 6.8): the first GOAWAY asks the client to open no more streams here, and streams that it opens before the
+   * GOAWAY arrives are still served.
    */
   askToReconnect(): void {
     if (this.#leaving !== "no") return;

@@ -20,12 +20,12 @@ import {
 import { ACCEPT_FIELD, KEY_FIELD, webSocketKey } from "../websocket.ts";
 import { BodyRate } from "./pace.ts";
 
-/** The connection of a request's stream. */
+/** What a request's stream uses of its connection. */
 export interface RequestConnection {
   readonly peer: ClientConnection;
   readonly frontend: ConnectionLimits;
   readonly acceptor: StreamAcceptor;
-  /** `endBatch` of the stream follows when what is being read has been handed over. */
+  /** `endBatch` of the stream follows when the current read has been handed over. */
   batch(stream: RequestStream): void;
   /** A defect of the gateway has ended the stream. */
   onStreamFault(error: unknown): void;
@@ -36,7 +36,7 @@ const READER = new RequestReader();
 const NO_HEADERS: HeaderList = [];
 const NOT_IMPLEMENTED = 501;
 
-/** Some servers apply them in trailers too. */
+/** Rejected in trailers: some servers apply them there too. */
 const FRAMING: ReadonlySet<string> = new Set(["connection", "content-length", "transfer-encoding", "upgrade"]);
 
 const TOO_LARGE: RequestError = { code: "TG_HEAD_TOO_LARGE", detail: "the header section is too large" };
@@ -44,7 +44,7 @@ const TRAILERS_WITHOUT_END = malformed("trailers that do not end the stream");
 const BAD_TRAILER = malformed("a trailer that frames or routes the message");
 const WRONG_LENGTH = malformed("the body is not as long as Content-Length says");
 
-/** What of a response's head is for clients of HTTP/1.1 only: the opening of a WebSocket (RFC 8441 5.1). */
+/** `headers` without the accept key of a WebSocket, which only clients of HTTP/1.1 need (RFC 8441 5.1). */
 function withoutProof(headers: HeaderList): HeaderList {
   return madeOf(
     headers,
@@ -60,12 +60,12 @@ function pseudoFields(status: number): readonly string[] {
   return PSEUDO_FIELDS[status];
 }
 
-/** One request of a client that speaks HTTP/2, and its response. What is wrong with either ends this stream only. */
+/** One request of a client that speaks HTTP/2, and its response. An error in either ends this stream only. */
 export class RequestStream extends Http2Stream implements Downstream {
   readonly #connection: RequestConnection;
   #stream: ServerStream | undefined;
   #opened = false;
-  /** Of a body that is read, or of a tunnel. */
+  /** The body that is being read, or the tunnel. */
   #body: BodyRate | undefined;
   #contentLength = -1;
   /** The response to HEAD has no body. */
@@ -77,11 +77,11 @@ export class RequestStream extends Http2Stream implements Downstream {
   #trailers = NO_HEADERS;
   /** A final head was given to `sendHead`. */
   #started = false;
-  /** Bytes of the response's body that are still to come; UNKNOWN_LENGTH where nothing says. */
+  /** Bytes of the response's body that are still to come, or UNKNOWN_LENGTH. */
   #left = UNKNOWN_LENGTH;
-  /** The client takes no more for now. */
+  /** The client accepts no more for now. */
   #full = false;
-  /** `performance.now()` ms of the sweep that last saw something move; 0 = others see to the wait. */
+  /** `performance.now()` ms of the last sweep that saw progress; 0 = another timeout covers the wait. */
   #waitsSince = 0;
   #progressed = false;
   requestLength = 0;
@@ -142,7 +142,7 @@ export class RequestStream extends Http2Stream implements Downstream {
       this.setPriority(urgency, incremental);
     }
     const tunnel = request.method === "CONNECT" || protocol !== "";
-    // The end of what has become a tunnel is for the tunnel.
+    // END_STREAM ends the client's half of the tunnel, which `onEnd` passes on.
     if (tunnel) this.#requestDone = false;
     if (contentLength >= 0) this.requestLength = contentLength;
     else if (!endStream && !tunnel) this.requestLength = UNKNOWN_LENGTH;
@@ -150,7 +150,7 @@ export class RequestStream extends Http2Stream implements Downstream {
       this.upgrade = protocol;
       request.headers.push(KEY_FIELD, webSocketKey());
     }
-    // Nothing is taken before the request knows where to. A body without bytes has an end to wait for only.
+    // No body is taken before the request has an upstream. A body without bytes only ends, so it needs no pause.
     if (tunnel || (!endStream && contentLength !== 0)) this.pause();
     const stream = acceptor.open(this, request);
     this.#stream = stream;
@@ -167,7 +167,7 @@ export class RequestStream extends Http2Stream implements Downstream {
 
   override onData(buffer: Buffer, from: number, to: number): void {
     const stream = this.#stream;
-    // Answered before its end: the rest is dropped.
+    // The request got a response before its end: the rest is dropped.
     if (stream === undefined) return;
     const body = this.#body;
     this.#progressed = true;
@@ -202,7 +202,7 @@ export class RequestStream extends Http2Stream implements Downstream {
       return;
     }
     this.#requestDone = true;
-    // From here on the upstream has to move, and its deadlines count.
+    // From here on the upstream has to make progress, and its timeouts apply.
     if (!this.#started) this.#suspend();
     if (this.requestLength !== 0 || this.#tunnel) stream.onBodyEnd(this.#trailers);
   }
@@ -230,7 +230,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     this.#body ??= new BodyRate();
     this.#body.start();
     this.resume();
-    // Also without a byte: the head of the request may wait for the first ones.
+    // Needed even if no byte has arrived: the request's head may be waiting for the end of the batch.
     this.#connection.batch(this);
   }
 
@@ -257,15 +257,15 @@ export class RequestStream extends Http2Stream implements Downstream {
     const fields = endToEnd(headers);
     if (length === TUNNEL) {
       this.#tunnel = true;
-      // 101 is of HTTP/1.1: here the stream becomes the tunnel (RFC 8441 5).
+      // HTTP/2 has no 101: a 2xx makes the stream the tunnel (RFC 8441 5).
       if (status === 101) this.sendHeaders(pseudoFields(200), withoutProof(fields), false);
       else this.sendHeaders(pseudoFields(status), fields, false);
       return;
     }
-    // Any 2xx would open the WebSocket (RFC 8441 5); who answers in its place does not speak it.
+    // Any 2xx would open the WebSocket (RFC 8441 5), but this response comes from a server that did not switch protocols.
     const pseudo = pseudoFields(this.upgrade !== "" && status < 300 ? NOT_IMPLEMENTED : status);
     this.#left = length;
-    // RFC 9110 6.4.1: no body follows whatever the fields say.
+    // RFC 9110 6.4.1: no body follows, whatever the fields say.
     if (this.#isHead || status === 204 || status === 304) {
       this.#left = 0;
       this.sendHeaders(pseudo, fields, true);
@@ -275,7 +275,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   sendBody(buffer: Buffer, from: number, to: number): boolean {
     this.#progressed = true;
     if (this.#left !== UNKNOWN_LENGTH) {
-      // What is beyond the announced length would make the response malformed (RFC 9113 8.1.1).
+      // Bytes beyond Content-Length would make the response malformed (RFC 9113 8.1.1).
       if (to - from > this.#left) to = from + this.#left;
       this.#left -= to - from;
     }
@@ -285,7 +285,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   }
 
   override sendEnd(trailers: HeaderList): void {
-    // The client's half of a tunnel goes on.
+    // The client's half of a tunnel stays open.
     if (!this.#tunnel) this.#stream = undefined;
     if (this.#left > 0) {
       this.reset(INTERNAL_ERROR);
@@ -307,7 +307,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   abort(): void {
     this.#leave();
     if (!this.#tunnel) this.reset(INTERNAL_ERROR);
-    // What a TCP connection says by RST: RFC 8441 5 for WebSockets, RFC 9113 8.5 for CONNECT.
+    // The counterparts of a TCP RST: RFC 8441 5 for WebSockets, RFC 9113 8.5 for CONNECT.
     else this.reset(this.upgrade === "" ? CONNECT_ERROR : CANCEL);
   }
 
@@ -317,7 +317,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   sweep(now: number): void {
     const { streamIdleTimeout, minBodyRate } = this.#connection.frontend;
     const reading = this.#body !== undefined && !this.#requestDone && !this.#tunnel;
-    // A client of gRPC may keep its stream open without a message, and so may others while they are being answered.
+    // gRPC clients may keep a stream open without sending, and so may others once their response has begun.
     if (reading && !this.#started && this.#body?.tooSlow(now, minBodyRate) === true && !isGrpc(this.#received)) {
       this.#refuse({ code: "TG_CLIENT_TIMEOUT", detail: "the request body arrives too slowly" }, undefined);
     } else if (this.#progressed) {
@@ -334,7 +334,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     this.#refuse({ code, detail }, undefined);
   }
 
-  /** The wait has an end that others see to, such as the timeouts of an upstream call. */
+  /** Another timeout covers the wait, such as those of an upstream call. */
   #suspend(): void {
     this.#waitsSince = 0;
     this.#progressed = false;
@@ -343,14 +343,13 @@ export class RequestStream extends Http2Stream implements Downstream {
   // ── ending ──
 
   /**
-   * Ends a request that cannot be served: by a response, or by RST_STREAM where it is malformed or its response has begun. A gRPC
-   * call whose response has begun ends with a status all the same.
-   * `received`: what there is of a head that could not be read.
+   * Ends a request that cannot be served: by a response, or by RST_STREAM if it is malformed or its response has begun. A gRPC call
+   * ends with a status even after its response has begun. `received`: a head that could not be read, as far as it was decoded.
    */
   #refuse(error: RequestError, received: Buffer | undefined): void {
     const { code, detail } = error;
     const { peer, acceptor } = this.#connection;
-    // What waits for the client to read would hold its end back.
+    // Data that waits for the client to read would delay the end.
     const mayEnd = this.#started && error.malformed !== true && !this.hasKept;
     if (mayEnd && this.#stream?.onClientFault?.(code, detail) === true) return;
     const stream = this.#leave();
@@ -395,7 +394,7 @@ function sectionError({ malformed: why, tooLarge }: FieldSection): RequestError 
   return tooLarge ? TOO_LARGE : undefined;
 }
 
-/** Those that may be passed on; framing is not theirs to change (RFC 9113 8.1, RFC 9110 6.5.1). */
+/** The trailers that may be passed on, or an error if one of them frames or routes the message (RFC 9113 8.1, RFC 9110 6.5.1). */
 function readTrailers(fields: Fields): HeaderList | RequestError {
   const trailers = madeOf(fields, []);
   for (let i = 0; i < fields.length; i += 2) {
@@ -406,7 +405,7 @@ function readTrailers(fields: Fields): HeaderList | RequestError {
   return trailers;
 }
 
-/** A rejected head as HTTP/1.1 would have it, for what looks for a trace token in it. */
+/** A rejected head in the form of HTTP/1.1, in which the acceptor searches for a trace token. */
 function asText(fields: readonly string[]): Buffer {
   let text = "";
   for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`;

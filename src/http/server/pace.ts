@@ -4,19 +4,19 @@ import { FRUGAL_BYTES, frugal } from "../../net/frugality.ts";
 const QUEUE_BYTES = 64 * 1024;
 
 /**
- * Bytes that a connection, or a stream, may hold for a peer. A client that pipelines without reading the responses is not read
- * either once so many bytes of them wait; of pipelined or early bytes, so many are held while they cannot be used; a stream of
- * HTTP/2 keeps so many that cannot be sent yet before its sender has to wait.
+ * Bytes that a connection or a stream may buffer for a peer. The limit applies to three buffers: responses that a client does not
+ * read, before its further requests are not read either; received bytes that cannot be used yet; and data of an HTTP/2 stream that
+ * cannot be sent yet, before its sender has to wait.
  */
 export function queueLimit(): number {
   return frugal ? FRUGAL_BYTES : QUEUE_BYTES;
 }
 
-/** After the last response, what the client still sends is discarded for so many milliseconds and bytes, then closed. */
+/** After the last response, what the client still sends is discarded for this many milliseconds and bytes; then the connection closes. */
 export const LINGER_MS = 2000;
 export const LINGER_BYTES = 1024 * 1024;
 
-/** A client that is asked to leave, and sends no request that could be answered with it, gets so many milliseconds. */
+/** Milliseconds that a client which is asked to reconnect may stay idle: without a request, no response can ask it. */
 export const LEAVE_IDLE_MS = 5000;
 
 /**
@@ -26,8 +26,8 @@ export const LEAVE_IDLE_MS = 5000;
 const REQUESTS_PER_TURN = 16;
 
 /**
- * Milliseconds after which a connection has used its turn up, and after how many requests the clock is read. A request whose
- * connection to the backend is opened and closed again takes ten times as long as one that finds a connection.
+ * Milliseconds after which a connection has used up its turn, and the number of requests between two looks at the clock. A request
+ * that opens a connection to the backend takes ten times as long as one that reuses a connection.
  */
 const TURN_MS = 1;
 const REQUESTS_PER_LOOK = 8;
@@ -43,17 +43,17 @@ export class Turns {
   #begun = 0;
   /** `performance.now()` ms when the clock was first read in this turn. */
   #since = 0;
-  /** The next request has to wait for the next turn. */
+  /** Further requests have to wait for the next turn. */
   waiting = false;
 
-  /** `goOn` is called in the turn after one that was used up; `onFault` gets what it throws. `perTurn`: default 16. */
+  /** `goOn` is called in the turn after one that was used up; `onFault` receives what it throws. `perTurn`: requests, default 16. */
   constructor(goOn: () => unknown, onFault: (error: unknown) => void, perTurn = REQUESTS_PER_TURN) {
     this.#goOn = goOn;
     this.#onFault = onFault;
     this.#perTurn = perTurn;
   }
 
-  /** Whether a request may begin now; else `goOn` follows. */
+  /** Whether a request may begin now; otherwise `goOn` follows. */
   begin(): boolean {
     if (this.waiting) return false;
     if (this.#begun < this.#perTurn && !this.#timeIsUp()) {
@@ -87,8 +87,8 @@ export class Turns {
 }
 
 /**
- * When the thing that a connection waits for is given up. Set by time of day only where the wait is rare; between requests the
- * next sweep sets it, because reading the clock for every request would cost more than the second that a sweep may be late.
+ * When a connection gives up a wait. The clock is read at once only for rare waits. Between requests the next sweep sets the deadline:
+ * the second by which that may be late matters less than reading the clock for every request.
  */
 export class Deadline {
   readonly #created = performance.now();
@@ -106,7 +106,7 @@ export class Deadline {
     this.#at = performance.now() + ms;
   }
 
-  /** The wait has an end that others see to, such as the timeouts of an upstream call. */
+  /** Another timeout covers the wait, such as those of an upstream call. */
   suspend(): void {
     this.#at = 0;
     this.#progressed = false;
@@ -123,14 +123,14 @@ export class Deadline {
     this.#progressed = true;
   }
 
-  /** For a sweep: after progress, gives up `ms` later than `now`; `keep`: a deadline that is set stays. */
+  /** For a sweep: after progress, moves the deadline to `ms` after `now`. `keep`: a deadline that is already set stays. */
   renew(now: number, ms: number, keep: boolean): void {
     if (!this.#progressed) return;
     this.#progressed = false;
     if (!keep || this.#at === 0) this.#at = now + ms;
   }
 
-  /** Whether it has passed. */
+  /** Whether the deadline has passed. */
   passed(now: number): boolean {
     return this.#at !== 0 && now >= this.#at;
   }
@@ -141,12 +141,12 @@ export class Deadline {
   }
 }
 
-/** Milliseconds before `minBodyRate` applies: TCP slow start and a busy client may stall a body that is fine. */
+/** Milliseconds before `minBodyRate` applies: TCP slow start or a busy client may delay a legitimate body. */
 const RATE_GRACE_MS = 10_000;
 
 /**
- * The rate of a request body: one that trickles in ("R-U-Dead-Yet") would hold a request and its upstream for as long as the
- * client likes. The time in which nothing was taken does not count.
+ * Measures the rate of a request body: one that trickles in ("R-U-Dead-Yet") would occupy the request and its upstream for as long as
+ * the client likes. Time in which the gateway took nothing does not count.
  */
 export class BodyRate {
   /** The stream reads the body. */
@@ -157,7 +157,7 @@ export class BodyRate {
   #since = 0;
   #pausedAt = 0;
 
-  /** For another body. */
+  /** Prepares for the next body. */
   reset(): void {
     this.open = false;
     this.received = 0;
@@ -182,7 +182,7 @@ export class BodyRate {
     this.#pausedAt = 0;
   }
 
-  /** Whether a client that could send has sent less than `minRate` bytes per second. */
+  /** Whether the client has sent less than `minRate` bytes per second, though it could send more. */
   tooSlow(now: number, minRate: number): boolean {
     if (!this.open || this.#pausedAt !== 0 || minRate === 0) return false;
     const elapsed = now - this.#since - RATE_GRACE_MS;

@@ -7,7 +7,7 @@ import { TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 
 type Framing = "none" | "length" | "chunked" | "close" | "tunnel";
 
-/** How this response may be framed; decided by the request. */
+/** What the request says about the framing of its response. */
 export interface ResponseContext {
   readonly method: string;
   readonly minor: 0 | 1;
@@ -22,14 +22,14 @@ export class ResponseWriter {
   #framing: Framing = "none";
   #left = 0;
   #trailersAccepted = false;
-  /** A response is open: its head has been given to `head` and its end not to `end`. */
+  /** A response is open: `head` was called for it, and `end` was not. */
   started = false;
 
   constructor(transport: Transport) {
     this.#output = new Output(transport);
   }
 
-  /** True while a response is open whose end the client sees only by the close of the connection. */
+  /** A response is open whose end the client recognizes only by the close of the connection. */
   get endsByClose(): boolean {
     return this.started && (this.#framing === "close" || this.#framing === "tunnel");
   }
@@ -72,8 +72,8 @@ export class ResponseWriter {
   }
 
   /**
-   * A whole response with the status and text of `code`, to a request that cannot be read. Details are for the log. Its method is
-   * not known, so the body is sent whatever it was.
+   * Writes a whole response with the status and text of `code` to a request that cannot be read. Its method is unknown, so the body
+   * is always sent. Details are for the log.
    */
   error(code: ErrorCode): void {
     const { status, message } = ERRORS[code];
@@ -91,8 +91,8 @@ export class ResponseWriter {
   }
 
   /**
-   * Adds body bytes in the framing of the head; false = wait for drain. Bytes beyond the announced length
-   * are dropped: the client would read them as the next response (response splitting).
+   * Adds body bytes in the framing of the head; false = wait for drain. Bytes beyond the announced length are dropped: the client
+   * would read them as the next response (response splitting).
    */
   body(buffer: Buffer, from: number, to: number): boolean {
     if (to === from || this.#framing === "none") return true;
@@ -109,7 +109,7 @@ export class ResponseWriter {
     return this.#output.bytes(buffer, from, to);
   }
 
-  /** Ends the response. Returns false when the announced length was not reached: the connection must be broken. */
+  /** Ends the response. Returns false if it is shorter than announced: the connection must be broken off. */
   end(trailers: HeaderList): boolean {
     this.started = false;
     if (this.#framing === "chunked")

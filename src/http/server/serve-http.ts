@@ -4,12 +4,12 @@ import { ServerConnection } from "./connection.ts";
 import { Http2ServerConnection } from "./http2-connection.ts";
 
 /**
- * Serves HTTP on a client's connection: the caller gives the transport to the returned handler. This is the one place that
- * knows which version a connection speaks. Inside TLS the handshake has agreed on it (ALPN, RFC 7301). In plaintext it is
- * HTTP/1.1 until a client begins with the preface of HTTP/2 (prior knowledge, RFC 9113 3.3): then the host gets another
- * connection in the place of the returned one, by `onVersionChange`.
+ * Serves HTTP on a client's connection: the caller gives the transport to the returned handler. This is the only place that
+ * knows which version a connection speaks. Inside TLS, the handshake has negotiated it (ALPN, RFC 7301). In plaintext it is
+ * HTTP/1.1 unless a client begins with the preface of HTTP/2 (prior knowledge, RFC 9113 3.3): then `onVersionChange` gives the host
+ * another connection in place of the returned one.
  *
- * `streams` makes what handles each request; `metadata`: what the network authorization has returned about the connection.
+ * `streams` opens a stream for each request. `metadata`: what the network authorization has returned about the connection.
  */
 export function serveHttp(
   transport: Transport,

@@ -1,6 +1,6 @@
 /**
- * Header blocks of HTTP/2 to fields (RFC 7541). A field of the tables is checked when it enters them, so that a block which
- * repeats the last one is little more than a loop over its bytes.
+ * Decodes header blocks of HTTP/2 (RFC 7541). Fields are checked when they enter the dynamic table, so decoding a block that repeats the
+ * last one is little more than a loop over its bytes.
  */
 import { latin1Slice } from "../../../net/node-internals.ts";
 import { COLUMN, COLUMN_BITS, NAMES, NEXT, START } from "../../h1/field-names.ts";
@@ -12,12 +12,12 @@ import { STATIC_NAMES, STATIC_SIZE, STATIC_VALUES } from "./static-table.ts";
 
 /** What an entry costs beyond its bytes, in tables and in lists (RFC 7541 4.1, RFC 9113 6.5.2). */
 export const ENTRY_OVERHEAD = 32;
-/** Size of a dynamic table before anything else is agreed (RFC 9113 6.5.2). */
+/** Initial size of a dynamic table (RFC 9113 6.5.2). */
 export const DEFAULT_TABLE_SIZE = 4096;
 
-/** Bounds of what decoding keeps. */
+/** Limits of what the decoder stores. */
 export interface HpackLimits {
-  /** SETTINGS_HEADER_TABLE_SIZE that was announced: the peer may set the size of its table up to this. Bytes. */
+  /** The SETTINGS_HEADER_TABLE_SIZE that we announced, bytes: the peer's encoder may use a table up to this size. */
   readonly tableSize: number;
   /** Bytes of a field section: names, values and 32 for each field (RFC 9113 6.5.2). */
   readonly maxListSize: number;
@@ -25,15 +25,15 @@ export interface HpackLimits {
   readonly maxFields: number;
 }
 
-/** What a block holds. One instance serves many blocks: decoding sets every field anew. */
+/** The result of decoding a block. One instance serves many blocks: decoding overwrites every property. */
 export class FieldSection {
   /** `[name0, value0, …]` in order of arrival, latin1 text. A new array for each block, which the message keeps. */
   fields: HeaderList = [];
-  /** What makes the message malformed (RFC 9113 8.2.1); `` for nothing. The text has nothing of the message. */
+  /** What makes the message malformed (RFC 9113 8.2.1); `` if nothing does. The text quotes nothing from the message. */
   malformed = "";
-  /** A limit was exceeded: the fields from there on are missing. The dynamic table is right nevertheless. */
+  /** A limit was exceeded: the fields from there on are missing. The dynamic table is still correct. */
   tooLarge = false;
-  /** Content-Type of a section that is too large, if it came after the limit: it decides the form of the answer. */
+  /** Content-Type of a section that is too large, if it came after the limit: it decides the form of the response. */
   lateContentType: Latin1 | "" = "";
 }
 
@@ -42,11 +42,11 @@ const CONTENT_TYPE = "content-type";
 const BAD_NAME = "a field name has an upper-case letter or an invalid character";
 const BAD_VALUE = "a field value has a control character, or white space around it";
 
-const BAD_INDEX = "the header block refers to an entry that no table has";
+const BAD_INDEX = "the header block refers to a table entry that does not exist";
 const BAD_UPDATE = "the header block sets the table size above the limit";
 const LATE_UPDATE = "the header block sets the table size after a field";
 
-/** 1 for what a field name may hold in HTTP/2: tokens without upper-case letters. */
+/** 1 for characters that a field name of HTTP/2 may have: those of tokens, without upper-case letters. */
 const NAME = TOKEN.map((token, code) => (code >= 0x41 && code <= 0x5a ? 0 : token));
 
 /** Entries of the first table that is allocated: most connections need no more, and idle ones should be cheap. */
@@ -60,13 +60,13 @@ export class HpackDecoder {
   /** The dynamic table, a ring whose length is a power of two: the entry with number n, from 0 on, is at `n & (length - 1)`. */
   #names: string[] = [];
   #values: string[] = [];
-  /** Entries that were ever inserted, and those that have left. */
+  /** Numbers of entries inserted and evicted so far. */
   #inserted = 0;
   #evicted = 0;
   /** Bytes of the entries, and the limit that the peer has set. */
   #size = 0;
   #capacity = DEFAULT_TABLE_SIZE;
-  /** Numbers of malformed entries; undefined as long as the peer sent none. */
+  /** What is malformed about entries, by their numbers; undefined until the peer sends a malformed one. */
   #faults: Map<number, string> | undefined;
 
   constructor(limits: HpackLimits) {
@@ -77,7 +77,7 @@ export class HpackDecoder {
 
   /**
    * Decodes the block `buffer[from, to)`. Returns undefined, or what is wrong with the compression: then the connection has to end with
-   * COMPRESSION_ERROR, because the table is lost.
+   * COMPRESSION_ERROR, because the dynamic tables of the two sides differ.
    */
   decode(buffer: Buffer, from: number, to: number, into: FieldSection): string | undefined {
     const fields: HeaderList = [];
@@ -107,7 +107,7 @@ export class HpackDecoder {
         } else {
           const number = this.#inserted - (index - STATIC_SIZE);
           if (number < this.#evicted) return BAD_INDEX;
-          // A block may refer to one large entry as often as it has bytes.
+          // Skipped early: each byte of a block may refer to the same large entry.
           const slot = number & (this.#names.length - 1);
           if (into.tooLarge && this.#names[slot] !== CONTENT_TYPE) continue;
           name = this.#names[slot] as string;
@@ -167,7 +167,7 @@ export class HpackDecoder {
         if (name === CONTENT_TYPE && fault === "") into.lateContentType = value as Latin1;
         continue;
       }
-      // Who reads the section looks at `malformed` first.
+      // May be invalid text; readers of the section check `malformed` first.
       fields.push(name, value as Latin1);
       if (fault !== "" && into.malformed === "") into.malformed = fault;
     }
@@ -176,7 +176,7 @@ export class HpackDecoder {
 
   #insert(name: string, value: string, fault: string): void {
     const size = name.length + value.length + ENTRY_OVERHEAD;
-    // An entry that is larger than the table empties it (RFC 7541 4.4).
+    // An entry larger than the table empties it (RFC 7541 4.4).
     this.#evictTo(this.#capacity - size);
     if (size > this.#capacity) return;
     if (this.#inserted - this.#evicted === this.#names.length) this.#grow();
@@ -223,7 +223,7 @@ function text(): string {
   return start === end ? "" : latin1Slice(bytes, start, end);
 }
 
-/** The string of READER as a field name: the same string for each occurrence of a known name. `` for what is not a name. */
+/** The string of READER as a field name: the same string object for each occurrence of a known name. `` if it is not a valid name. */
 function fieldName(): string {
   const { bytes, start, end } = READER;
   const pseudo = bytes[start] === COLON;
