@@ -389,11 +389,10 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
       this.fail(PROTOCOL_ERROR, "PRIORITY_UPDATE for a stream that no client opens");
       return;
     }
-    // RFC 9218 7.1 suggests keeping one that arrives before its stream. Clients also send the Priority field with the stream itself.
+    const priority = parsePriority(latin1Slice(buffer, from, to));
     const stream = this.#streams.get(id);
-    if (stream === undefined) return;
-    const { urgency, incremental } = parsePriority(latin1Slice(buffer, from, to));
-    stream.setPriority(urgency, incremental);
+    if (stream !== undefined) this.#sending.reprioritize(stream, priority);
+    else this.#streams.keepPriority(id, priority, this.#settings.maxStreams);
   }
 
   onResetFrame(id: number, code: number): void {

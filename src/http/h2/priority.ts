@@ -6,10 +6,16 @@ export interface Priority {
   readonly incremental: boolean;
 }
 
-const URGENCY = /(?:^|,)\s*u=([0-7])\s*(?:$|[,;])/;
-const INCREMENTAL = /(?:^|,)\s*i(?:=\?1)?\s*(?:$|[,;])/;
+// Of members with the same key the last one counts (RFC 9651 4.2.2).
+const URGENCY = /^(?:.*,)?[ \t]*u=([^,;]*)/;
+const INCREMENTAL = /^(?:.*,)?[ \t]*i(?:=([^,;]*))?[ \t]*(?:$|[,;])/;
 
 /** Reads the value of a Priority field or frame. Missing or malformed parts have their defaults: urgency 3, not incremental. */
 export function parsePriority(value: string): Priority {
-  return { urgency: Number(URGENCY.exec(value)?.[1] ?? 3), incremental: INCREMENTAL.test(value) };
+  const urgency = URGENCY.exec(value)?.[1]?.trim() ?? "";
+  const incremental = INCREMENTAL.exec(value);
+  return {
+    urgency: /^[0-7]$/.test(urgency) ? Number(urgency) : 3,
+    incremental: incremental !== null && (incremental[1]?.trim() ?? "?1") === "?1",
+  };
 }

@@ -1,6 +1,7 @@
 import { type FrameWriter, SENT_FRAME_SIZE } from "./frame-writer.ts";
 import { DEFAULT_WINDOW } from "./frames.ts";
 import { IdMap } from "./id-map.ts";
+import type { Priority } from "./priority.ts";
 import { SendQueue } from "./send-queue.ts";
 import type { Http2Stream } from "./stream.ts";
 
@@ -48,6 +49,14 @@ export class SendFlow {
   /** The stream keeps data and gets a turn when the connection can send. Does nothing while the stream's own window is closed. */
   waitForTurn(stream: Http2Stream): void {
     if (stream.hasKept && stream.sendWindow > 0 && !stream.over) this.#queue.add(stream);
+  }
+
+  /** The peer wants its streams in another order. */
+  reprioritize(stream: Http2Stream, { urgency, incremental }: Priority): void {
+    // Where it waits for its turn now, more urgent streams may never leave it one.
+    this.#queue.remove(stream);
+    stream.setPriority(urgency, incremental);
+    this.waitForTurn(stream);
   }
 
   /** The stream's sender waits for `onWritable`. */

@@ -44,3 +44,12 @@ test("a stream waits once, however often it is added", () => {
   queue.add(one);
   assert.equal(queue.size, 1);
 });
+
+test("one that leaves the queue has no turn, and the others keep theirs", () => {
+  const queue = new SendQueue<Named>();
+  const [a, b, c] = [sender("a"), sender("b"), sender("c")];
+  for (const each of [a, b, c]) queue.add(each);
+  queue.remove(b);
+  queue.remove(b);
+  assert.deepEqual([queue.size, queue.take(), queue.take(), queue.take()], [2, a, c, undefined]);
+});

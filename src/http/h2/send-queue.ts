@@ -35,6 +35,15 @@ export class SendQueue<S extends Sender> {
     else level.push(stream);
   }
 
+  /** Nothing if it is not in the queue. Called before its urgency changes. */
+  remove(stream: S): void {
+    const level = this.#levels[stream.urgency];
+    if (!stream.queued || level === undefined) return;
+    level.splice(level.indexOf(stream), 1);
+    stream.queued = false;
+    this.#size--;
+  }
+
   /** The stream whose turn it is; it leaves the queue. */
   take(): S | undefined {
     if (this.#size === 0) return undefined;

@@ -1,5 +1,7 @@
+import { EarlyPriorities } from "./early-priorities.ts";
 import { MAX_STREAM_ID } from "./frames.ts";
 import { IdMap } from "./id-map.ts";
+import type { Priority } from "./priority.ts";
 import type { Role } from "./settings.ts";
 import type { Http2Stream } from "./stream.ts";
 
@@ -11,6 +13,8 @@ export class StreamTable {
   readonly #role: Role;
   readonly #open = new IdMap<Http2Stream>();
   #resets: Set<number> | undefined;
+  /** Made for clients that send some. */
+  #earlyPriorities: EarlyPriorities | undefined;
   /** Id of the next stream that we open. */
   #next = 1;
   /** The newest stream that the peer has opened, 0 = none. */
@@ -37,6 +41,14 @@ export class StreamTable {
 
   add(stream: Http2Stream): void {
     this.#open.set(stream);
+    this.#earlyPriorities?.apply(stream);
+  }
+
+  /** The peer has said the priority of a stream that is not open; kept if it may open it, of at most `limit` streams. */
+  keepPriority(id: number, priority: Priority, limit: number): void {
+    if (!this.isIdle(id)) return;
+    this.#earlyPriorities ??= new EarlyPriorities();
+    this.#earlyPriorities.add(id, priority, limit);
   }
 
   delete(stream: Http2Stream): boolean {

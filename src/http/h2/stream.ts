@@ -45,6 +45,8 @@ export abstract class Http2Stream implements Sender {
   urgency = 3;
   /** Without a priority signal, streams share turns. */
   incremental = true;
+  /** A frame of the client has said its priority before its head came, whose own field does not count then. */
+  prioritized = false;
   queued = false;
   /** Our half has ended; what is kept is still sent. */
   localEnded = false;

@@ -721,3 +721,60 @@ test("urgent responses go first, by their field or by PRIORITY_UPDATE", async ()
   await client.until(() => received().reduce((a, b) => a + b) === 120_000, "60,000 more");
   assert.deepEqual(received(), [0, 54_465, 65_535]);
 });
+
+test("a PRIORITY_UPDATE moves a response that waits behind more urgent ones", async () => {
+  await using server = await serve(() => {});
+  const client = await server.client([4, 1_000_000]);
+  for (const [id, priority] of [
+    [1, "u=3"],
+    [3, "u=3, i"],
+    [5, "u=7"],
+  ] as const)
+    client.request(id, "GET", ["priority", priority]);
+  await client.settled();
+  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
+  await client.response(1);
+  client.send(PRIORITY_UPDATE, 0, 0, Buffer.from("\0\0\0\x05u=0", "latin1"));
+  client.credit(0, 60_000);
+  const received = (): number[] => [3, 5].map((id) => client.stream(id).body.length);
+  await client.until(() => received().reduce((a, b) => a + b) === 60_000, "60,000 bytes");
+  assert.deepEqual(received(), [0, 60_000]);
+});
+
+test("a PRIORITY_UPDATE may come before its stream, and counts more than the field of the request", async () => {
+  await using server = await serve(() => {});
+  const client = await server.client([4, 1_000_000]);
+  const update = (id: string, value: string): void =>
+    client.send(PRIORITY_UPDATE, 0, 0, Buffer.from(`\0\0\0${id}${value}`, "latin1"));
+  // The last one of a stream counts; that of a stream which is passed over is forgotten.
+  update("\x07", "u=7");
+  update("\x07", "u=1");
+  update("\x05", "u=0");
+  client.request(1);
+  client.request(3, "GET", ["priority", "u=2"]);
+  client.request(7, "GET", ["priority", "u=5"]);
+  client.request(9);
+  await client.settled();
+  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
+  await client.response(1);
+  const received = (): number[] => [3, 7, 9].map((id) => client.stream(id).body.length);
+  client.credit(0, 60_000);
+  await client.until(() => received().reduce((a, b) => a + b) === 60_000, "60,000 bytes");
+  assert.deepEqual(received(), [0, 60_000, 0]);
+});
+
+test("no more early priorities are kept than streams may be open", async () => {
+  await using server = await serve(() => {}, { http2: { maxConcurrentStreams: 3 } });
+  const client = await server.client([4, 1_000_000]);
+  for (const id of ["\x11", "\x13", "\x15", "\x05"])
+    client.send(PRIORITY_UPDATE, 0, 0, Buffer.from(`\0\0\0${id}u=0`, "latin1"));
+  for (const id of [1, 3, 5]) client.request(id);
+  await client.settled();
+  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
+  await client.response(1);
+  client.credit(0, 40_000);
+  const received = (): number[] => [3, 5].map((id) => client.stream(id).body.length);
+  await client.until(() => received().reduce((a, b) => a + b) === 40_000, "40,000 bytes");
+  // It was one too many, so both share.
+  assert.ok((received()[0] ?? 0) > 0, String(received()));
+});

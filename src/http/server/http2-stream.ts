@@ -137,7 +137,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     this.hasUnderscore = READER.hasUnderscore;
     this.traceToken = READER.traceToken;
     this.#isHead = request.method === "HEAD";
-    if (priority !== "") {
+    if (priority !== "" && !this.prioritized) {
       const { urgency, incremental } = parsePriority(priority);
       this.setPriority(urgency, incremental);
     }
