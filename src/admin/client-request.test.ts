@@ -22,5 +22,5 @@ test("the client is not fooled by a server that is something else or breaks off"
   answer = 'HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\n{"a"';
   await assert.rejects(client.configDump(), { kind: "protocol", message: /broke off/ });
   answer = "";
-  await assert.rejects(client.configDump(), { kind: "unreachable", message: /without an answer/ });
+  await assert.rejects(client.configDump(), { kind: "unreachable", message: /without a response/ });
 });

@@ -59,7 +59,7 @@ export function openAdminRequest(address: AdminAddress, options: AdminRequest): 
     const request = createRequest(address, options);
     const timer = setTimeout(() => {
       const seconds = options.timeout / 1000;
-      request.destroy(new AdminClientError("timeout", `admin server at ${shown} did not answer within ${seconds} s`));
+      request.destroy(new AdminClientError("timeout", `admin server at ${shown} did not respond within ${seconds} s`));
     }, options.timeout);
     const stop = (): void => {
       request.destroy(aborted());
@@ -86,14 +86,14 @@ export async function readAnswer(response: IncomingMessage, signal?: AbortSignal
   const chunks: Buffer[] = [];
   let size = 0;
   response.setTimeout(STALL_TIMEOUT, () => {
-    response.destroy(new AdminClientError("timeout", `the answer made no progress for ${STALL_TIMEOUT / 1000} s`));
+    response.destroy(new AdminClientError("timeout", `the response made no progress for ${STALL_TIMEOUT / 1000} s`));
   });
   try {
     for await (const chunk of response) {
       if (!Buffer.isBuffer(chunk)) continue;
       chunks.push(chunk);
       size += chunk.length;
-      if (size > MAX_ANSWER) throw new AdminClientError("protocol", `the answer is longer than ${MAX_ANSWER} bytes`);
+      if (size > MAX_ANSWER) throw new AdminClientError("protocol", `the response is longer than ${MAX_ANSWER} bytes`);
     }
   } catch (error) {
     throw readError(error, signal);
@@ -128,7 +128,7 @@ export function withQuery(path: string, query: URLSearchParams): string {
 export function readError(error: unknown, signal?: AbortSignal): AdminClientError {
   if (error instanceof AdminClientError) return error;
   if (signal?.aborted) return aborted();
-  return new AdminClientError("protocol", `the admin server broke off its answer: ${messageOf(error)}`, {
+  return new AdminClientError("protocol", `the admin server broke off its response: ${messageOf(error)}`, {
     cause: error,
   });
 }
@@ -169,7 +169,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOENT: "no such socket; is a gateway running with its admin server there?",
   EACCES: "permission denied",
   ENOTFOUND: "no such host",
-  ECONNRESET: "the connection was closed without an answer; does something else listen there?",
+  ECONNRESET: "the connection was closed without a response; does something else listen there?",
 };
 
 function unreachable(shown: string, error: Error): AdminClientError {

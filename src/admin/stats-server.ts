@@ -33,6 +33,6 @@ export async function metricsReply(
   { url = "", method }: Pick<IncomingMessage, "url" | "method">,
 ): Promise<Reply | undefined> {
   if (!PATHS.has(url.split("?", 1)[0] ?? "")) return undefined;
-  if (method !== "GET") return textReply(405, "the metrics take GET\n", { allow: "GET" });
+  if (method !== "GET") return textReply(405, "/metrics accepts GET only\n", { allow: "GET" });
   return { status: 200, type: PROMETHEUS_CONTENT_TYPE, body: await plane.metricsText() };
 }

@@ -213,7 +213,7 @@ test("errors show the place in the expression", () => {
   assert.match(errorOf("nope(1)").message, /^unknown function nope/);
   assert.match(
     errorOf("request.path + 1").message,
-    /^no such overload: string \+ int; both sides have to be of one type, which string/,
+    /^no such overload: string \+ int; both sides need the same type, which string/,
   );
   assert.match(
     errorOf("1.matches('a')").message,

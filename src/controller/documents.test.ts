@@ -83,7 +83,7 @@ test("a document that cannot be fetched is a problem of the policy, and is fetch
   documents.update();
   await failed;
   const [problem = ""] = graph.query(policyModel, "apps/login")?.problems ?? [];
-  assert.match(problem, /^spec\.traffic\.jwtAuth\.jwks\.url: cannot fetch .* it answers with status 503$/);
+  assert.match(problem, /^spec\.traffic\.jwtAuth\.jwks\.url: cannot fetch .* it responds with status 503$/);
   const succeeded = next();
   await succeeded;
   assert.equal(jwks(), KEYS);

@@ -113,7 +113,7 @@ export class CertificateKeeper {
       return true;
     };
     this.#queue = new WorkQueue(1, RESTS, work, (secret, error, failures) =>
-      log.warn("cannot keep a former certificate, trying on", { secret, failures, error: asError(error) }),
+      log.warn("cannot keep a former certificate, retrying", { secret, failures, error: asError(error) }),
     );
   }
 

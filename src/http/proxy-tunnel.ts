@@ -54,13 +54,13 @@ export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
     while (!this.closed) {
       const headEnd = findHeadEnd(held.bytes, held.start, held.end);
       if (headEnd === -1) {
-        if (held.length > MAX_HEAD) this.reject("the head of the proxy's answer is too large");
+        if (held.length > MAX_HEAD) this.reject("the head of the proxy's response is too large");
         return;
       }
       const head = new ResponseHead();
       const error = parseResponseHead(latin1Slice(held.bytes, held.start, headEnd), LIMITS, head, false);
       held.consume(headEnd);
-      if (error !== undefined) this.reject(`the proxy's answer is invalid: ${error.detail}`);
+      if (error !== undefined) this.reject(`the proxy's response is invalid: ${error.detail}`);
       else if (head.status >= 300 || head.status === 101)
         this.reject(`the proxy answered ${head.status} to CONNECT ${this.#authority}`);
       // Other 1xx responses come before the final one (RFC 9110 15.2).

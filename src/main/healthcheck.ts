@@ -21,7 +21,7 @@ export function probeReadiness(
       response.on("error", fail);
       response.on("end", () => resolve({ ready: response.statusCode === 200, answer: text.trim() }));
     });
-    sent.on("timeout", () => sent.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+    sent.on("timeout", () => sent.destroy(new Error(`no response within ${timeoutMs} ms`)));
     sent.on("error", fail);
     sent.end();
   });

@@ -222,7 +222,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   #openWebSocket(session: UpstreamSession, scheme: "http" | "https", call: UpstreamCall): void {
     const { request, downstream } = this.#exchange;
     if (!session.connectProtocol) {
-      this.#exchange.exit(noUpgrade(downstream.upgrade, " but does not take extended CONNECT"));
+      this.#exchange.exit(noUpgrade(downstream.upgrade, " but does not support extended CONNECT"));
       return;
     }
     const headers = madeOf(request.headers, [...endToEnd(request.headers)]);

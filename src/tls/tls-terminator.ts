@@ -154,7 +154,7 @@ export class TlsTerminator {
     const closed = "the connection closed during the handshake";
     return this.#settings.clientCa === undefined || this.#admitsAll
       ? closed
-      : `${closed}, or the client's certificate was refused`;
+      : `${closed}, or the client's certificate was rejected`;
   }
 
   #createServer(

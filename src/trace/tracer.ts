@@ -98,7 +98,7 @@ export class Tracer implements TraceSink {
   #expire(): void {
     this.emit("info", {
       type: "traceEnded",
-      reason: "the duration that was asked for has passed; the request goes on",
+      reason: "the requested duration has passed; the request continues",
     });
     this.finish();
   }

@@ -20,16 +20,15 @@ export type Dial<Connected> = (
 
 /**
  * Looks up the addresses of a target, or of the proxies on the way to it, and tries them one after the other until one connects.
- * An address that does not answer gets its share of the time that is left, so that one dead address of several does not use up
- * the whole connect timeout. Unlike RFC 8305 (happy eyeballs) addresses are not raced: backends would see connections that
- * carry nothing.
+ * Each address gets an equal share of the remaining time, so that one dead address does not use up the whole connect timeout.
+ * Addresses are not raced as in RFC 8305 (happy eyeballs): backends would see connections without requests.
  */
 export class AddressSearch {
   readonly #target: PoolTarget;
   readonly #addresses: readonly Address[];
   readonly #resolver: Resolver;
   readonly #connectTimeout: number;
-  /** Connections so far: each begins with the next address. */
+  /** Counts searches: each begins with the next address. */
   #rotation = 0;
 
   /** `connectTimeout`: milliseconds over all addresses. */
@@ -40,7 +39,7 @@ export class AddressSearch {
     this.#connectTimeout = connectTimeout;
   }
 
-  /** `ended` is called before the waiter is, and when the wait is cancelled. Returns a function that cancels it. */
+  /** `ended` is called before the waiter, and also after a cancellation. Returns a function that cancels the search. */
   start<Connected>(waiter: ConnectWaiter<Connected>, ended: () => void, dial: Dial<Connected>): () => void {
     const attempt = new ConnectAttempt(waiter, this.#connectTimeout, ended);
     const addresses: ResolvedAddress[] = [];
@@ -63,8 +62,7 @@ export class AddressSearch {
   }
 
   /**
-   * Addresses take turns at being the first of those that are equally preferred: a name with several is balanced (round robin
-   * DNS).
+   * Equally preferred addresses take turns at being the first, which balances the load of a name with several (round robin DNS).
    */
   #inOrder(addresses: readonly ResolvedAddress[]): readonly ResolvedAddress[] {
     const first = this.#rotation++ % Math.max(1, addresses.length);
@@ -85,7 +83,7 @@ export class AddressSearch {
       const addresses = found.map((each) => ({ address: { host: each, port }, host }));
       if (error !== undefined) callback([], error);
       else if (this.#avoids(port) && found.some(isThisMachine))
-        callback([], `${address.host}:${port} is a server of the gateway's own; no client leads there`);
+        callback([], `${address.host}:${port} is one of the gateway's own servers, which clients must not reach`);
       else callback(addresses, undefined);
     });
   }
@@ -124,7 +122,7 @@ function tryAddresses<Connected>(
 const THIS_MACHINE = new BlockList();
 THIS_MACHINE.addSubnet("127.0.0.0", 8);
 THIS_MACHINE.addAddress("::1", "ipv6");
-// Unspecified: systems connect to themselves.
+// Unspecified addresses: systems connect to themselves.
 THIS_MACHINE.addSubnet("0.0.0.0", 8);
 THIS_MACHINE.addAddress("::", "ipv6");
 

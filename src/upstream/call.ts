@@ -10,13 +10,7 @@ import type { Endpoint } from "./endpoint.ts";
 import type { UpstreamSession } from "./h2/session.ts";
 import type { Pool } from "./pool.ts";
 import type { OnCancel, Upstream } from "./upstream.ts";
-import {
-  type CallFailure,
-  type CallProtocol,
-  type CallTarget,
-  UpstreamCall,
-  type UpstreamCaller,
-} from "./upstream-call.ts";
+import { CALLOUT, type CallFailure, type CallProtocol, UpstreamCall, type UpstreamCaller } from "./upstream-call.ts";
 
 /** Receives start and end of a call, for traces and spans. */
 export interface CallObserver {
@@ -27,7 +21,7 @@ export interface CallObserver {
   ended(status: number | null, error: string | null): void;
 }
 
-/** A call of the gateway's own: to an authorization service, to a mirror. */
+/** A callout, such as to an authorization service or a mirror. */
 export interface CallRequest {
   readonly method: string;
   /** With the query. */
@@ -37,11 +31,11 @@ export interface CallRequest {
   /** Without Host, Content-Length and hop-by-hop fields. */
   readonly headers: HeaderList;
   readonly body: Uint8Array;
-  /** Milliseconds until the whole response has to be there. */
+  /** Milliseconds for the whole call, up to the end of the response. */
   readonly timeoutMs: number;
-  /** Bytes of body that a response may have; a longer one is an error. */
+  /** Limit of the response's body in bytes; a longer one is an error. */
   readonly maxBytes: number;
-  /** The body of the response is read and dropped, however long it is: a mirror wants none of it. */
+  /** The body of the response is read and dropped, however long it is, as for a mirror. */
   readonly dropBody?: boolean;
 }
 
@@ -55,9 +49,9 @@ export interface CallResponse {
 const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
 
 /**
- * Sends a request to an endpoint of the balancer and reads the whole response. Rejects with a GatewayError:
- * TG_NO_HEALTHY_BACKENDS, TG_POOL_FULL, TG_UPSTREAM_TIMEOUT, TG_UPSTREAM_FAILED or TG_DNS_FAILED, the reason being its `cause`;
- * never settles when it is cancelled.
+ * Sends a request to an endpoint of the balancer and reads the whole response. Rejects with a GatewayError whose `cause` is the
+ * reason: TG_NO_HEALTHY_BACKENDS, TG_POOL_FULL, TG_UPSTREAM_TIMEOUT, TG_UPSTREAM_FAILED or TG_DNS_FAILED. Never settles after a
+ * cancellation.
  */
 export function callUpstream(
   balancer: Balancer,
@@ -72,12 +66,9 @@ export function callUpstream(
   });
 }
 
-/** Calls of the gateway's own have no rules about the health of their service. */
-const TARGET: CallTarget = { calls: undefined, outliers: undefined };
-
 /** A call whose request is in memory, and whose response is read into memory up to a limit. */
 class BufferedCall implements UpstreamCaller {
-  readonly #call = new UpstreamCall(this, TARGET);
+  readonly #call = new UpstreamCall(this, CALLOUT);
   readonly #balancer: Balancer;
   readonly #request: CallRequest;
   readonly #observer: CallObserver | undefined;
@@ -112,7 +103,7 @@ class BufferedCall implements UpstreamCaller {
   }
 
   start(): void {
-    // Cancelled before it began: the exchange was over already when the call was registered with it.
+    // `onCancel` cancels at once if the exchange is over already.
     if (this.#closed) return;
     if (!this.#call.start(this.#request.timeoutMs, "response"))
       this.#reject(new GatewayError("TG_NO_HEALTHY_BACKENDS"));
@@ -178,7 +169,7 @@ class BufferedCall implements UpstreamCaller {
   onInformational(): void {}
 
   onResponse(head: ResponseHead, length: number): void {
-    if (length === TUNNEL) this.#refuse("the answer is a switch to another protocol that nobody asked for");
+    if (length === TUNNEL) this.#refuse("the response switches to a protocol that was not requested");
     this.#status = head.status;
     this.#headers = head.headers;
   }
@@ -187,7 +178,7 @@ class BufferedCall implements UpstreamCaller {
     const { dropBody, maxBytes } = this.#request;
     if (this.#closed || dropBody === true) return;
     this.#size += to - from;
-    if (this.#size > maxBytes) this.#refuse(`the answer is longer than ${maxBytes} bytes`);
+    if (this.#size > maxBytes) this.#refuse(`the response is longer than ${maxBytes} bytes`);
     else this.#chunks.push(Buffer.from(buffer.subarray(from, to)));
   }
 
@@ -212,7 +203,7 @@ class BufferedCall implements UpstreamCaller {
     this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message: messageOf(error) });
   }
 
-  /** The response cannot be used, which is the endpoint's fault. */
+  /** The response cannot be used, which counts as a failure of the endpoint. */
   #refuse(message: string): void {
     this.#call.abandon({ countFailure: true });
     this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message });

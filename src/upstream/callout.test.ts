@@ -116,7 +116,7 @@ test("preparing that takes too long, fails or is cancelled makes no call", async
   await using server = await GrpcServer.start({ [ECHO]: { unary: () => assert.fail("nobody may call") } });
   using late = calling(server.port, () => new Promise(() => {}));
   const context = contextFor("ann");
-  const inTime = "TG_UPSTREAM_TIMEOUT: the credentials for the call were not there in time";
+  const inTime = "TG_UPSTREAM_TIMEOUT: the credentials for the call were not ready in time";
   assert.equal(await failure(late.callout.unary(ECHO, Buffer.alloc(0), 20, context)), inTime);
   assert.equal(await failure(late.callout.http({ ...REQUEST, timeoutMs: 20 }, context)), inTime);
   const events = { onMessage() {}, onDrain() {}, onEnd() {} };

@@ -8,29 +8,29 @@ import type { OnCancel } from "./upstream.ts";
 
 /** Circumstances of one call. */
 interface CallContext<Context> {
-  /** Registers what to do when the response is not needed any more. */
+  /** Registers a callback that cancels the call when its response is no longer needed. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
   /** Absent for calls that belong to no request of a client. */
   readonly calloutContext?: Context;
 }
 
-/** A request of the gateway's own before it is sent. */
+/** A callout's request before it is sent. */
 export interface CallHead extends HttpRequest {
   /** Absent for gRPC. */
   body?: Uint8Array;
 }
 
 /**
- * Completes a request before it is sent, such as by adding credentials: the policies of the service. It may wait, within the
- * timeout of the call. Fails with a GatewayError.
+ * Applies the policies of the service to a request before it is sent, such as by adding credentials. May wait within the timeout of
+ * the call. Fails with a GatewayError.
  */
 export type PrepareCall<Context> = (request: CallHead, calloutContext: Context | undefined) => void | Promise<void>;
 
 /**
- * A service that the gateway calls for policies, such as an authorization service, or a place for mirrored requests. Each call
- * chooses an endpoint anew. Failures are GatewayErrors whose `cause` is the reason, which goes to logs and traces, not to
- * clients. `Context`: what the policies of the service read of the exchange that the call is made for.
+ * A service that policies call, such as an authorization service or the destination of mirrored requests. Each call chooses an
+ * endpoint anew. Failures are GatewayErrors; their `cause` is the reason, for logs and traces only. `Context`: what the policies of
+ * the service read of the exchange that the call is made for.
  */
 export class Callout<Context = never> {
   readonly #balancer: Balancer;
@@ -85,8 +85,8 @@ export class Callout<Context = never> {
   }
 
   /**
-   * One gRPC call with messages both ways; the caller ends or cancels it. `timeoutMs` until it is open, which is before the
-   * service has answered anything.
+   * One gRPC call with messages both ways; the caller ends or cancels it. `timeoutMs` limits the time until the call can be sent; its
+   * messages have no limit here.
    */
   async stream(
     method: string,
@@ -99,7 +99,7 @@ export class Callout<Context = never> {
     return grpcStream(this.#balancer, { method, head, timeoutMs: 0 }, events, context.observer);
   }
 
-  /** Resolves with the milliseconds that are left of `timeoutMs`; never when the call is cancelled meanwhile. */
+  /** Resolves with the milliseconds that are left of `timeoutMs`; never settles after a cancellation. */
   async #prepared(
     head: CallHead,
     timeoutMs: number,
@@ -128,7 +128,7 @@ export class Callout<Context = never> {
   }
 }
 
-const NOT_READY = "the credentials for the call were not there in time";
+const NOT_READY = "the credentials for the call were not ready in time";
 
 /** Path, and query with its question mark. */
 function split(target: string): [path: string, query: string] {
@@ -151,7 +151,7 @@ function headOf(
 /** A service without endpoints. */
 export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined, find: () => undefined });
 
-/** The reason of a failure, for the log: that of `cause` where there is one. */
+/** The reason of a failure, for the log: the message of its `cause`, if it has one. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;

@@ -1,16 +1,16 @@
 import type { ErrorCode } from "../base/errors.ts";
 
-/** Milliseconds that the steps of making a connection took; a step that was not needed or not reached is absent. */
+/** Milliseconds that each step of opening a connection took; a step that was not needed or not reached is absent. */
 export interface ConnectTimes {
-  /** From the name to its addresses; about 0 when they were known. */
+  /** Looking up the name; about 0 if its addresses were known. */
   readonly dns?: number;
-  /** To the server, or to the proxy on the way; addresses that did not answer are part of it. */
+  /** Connecting to the server, or to the proxy on the way, including addresses that did not respond. */
   readonly connect?: number;
   /** The TLS handshake with the server. */
   readonly tls?: number;
 }
 
-/** Notes when each step of making one connection ends, so that a trace can say where the time went. */
+/** Records when each step of opening one connection ends, so that a trace can show where the time went. */
 export class ConnectClock {
   /** `performance.now()` ms; 0 = not yet. */
   readonly #startedAt = performance.now();
@@ -19,7 +19,7 @@ export class ConnectClock {
   #endedAt = 0;
   #named = false;
 
-  /** The addresses are there. `named`: a name had to be looked up. */
+  /** The addresses are known. `named`: a name had to be looked up. */
   located(named: boolean): void {
     this.#locatedAt = performance.now();
     this.#named = named;
@@ -45,16 +45,16 @@ export class ConnectClock {
   }
 }
 
-/** Gets the connection or the reason why there is none; exactly one call. */
+/** Receives the connection or the reason for a failure, in exactly one call. */
 export interface ConnectWaiter<Connected> {
   onConnection(connection: Connected): void;
-  /** `times`: of the steps until then. */
+  /** `times`: of the steps that were reached. */
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
 }
 
 /**
- * One wait for a connection over all addresses of its target: ends once, by success, failure, timeout or cancellation. After
- * that the connection that may still come is closed by whoever opened it (`succeed` returns false).
+ * One wait for a connection, over all addresses of its target. It ends once: by success, failure, timeout or cancellation. A
+ * connection that opens after that is closed by the code that opened it (`succeed` returns false).
  */
 export class ConnectAttempt<Connected> {
   closed = false;
@@ -74,7 +74,7 @@ export class ConnectAttempt<Connected> {
     this.#timer = setTimeout(() => this.#expire(), timeoutMs);
   }
 
-  /** An address is being tried; of the time that is left it gets its share among the `candidates` not tried before. */
+  /** An address is being tried: it gets an equal share of the remaining time among the `candidates` that are left, including itself. */
   trying(cancelDial: () => void, candidates: number): void {
     this.#cancelDial = cancelDial;
     if (candidates === 1) return;
@@ -86,7 +86,7 @@ export class ConnectAttempt<Connected> {
     }, share);
   }
 
-  /** Hands the connection over. False: too late, the caller has to close it. */
+  /** Passes the connection to the waiter. False: too late, the caller has to close it. */
   succeed(connection: Connected): boolean {
     if (this.closed) return false;
     this.#end();
@@ -100,7 +100,7 @@ export class ConnectAttempt<Connected> {
     this.#waiter.onConnectFailure(code, message, this.clock.times);
   }
 
-  /** The request does not wait any more: nothing is called, and the connection that is being opened is dropped. */
+  /** The request no longer waits: the waiter is not called, and the connection that is being opened is dropped. */
   cancel(): void {
     if (this.closed) return;
     this.#end();

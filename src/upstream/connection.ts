@@ -11,18 +11,18 @@ import type { Transport, TransportHandler } from "../net/transport.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
-/** Limits on what an upstream may send: its head is read as strictly as a client's. */
+/** Limits of a response's head, which is parsed as strictly as a request's. */
 const RESPONSE_LIMITS = { maxHeaders: 200, maxTargetSize: 0 };
 const MAX_RESPONSE_HEAD = 64 * 1024;
 /** 1xx responses before the final one. */
 const MAX_INTERIM = 32;
-/** What every response begins with; anything else is refused before the end of a head is looked for. */
+/** Every response begins with this; anything else is rejected at once, without waiting for the end of a head. */
 const RESPONSE_START = "HTTP/1.";
 const NO_HEADERS: HeaderList = [];
 
 /** The pool of a connection. */
 export interface ConnectionOwner {
-  /** The exchange is over and the connection may serve another one. */
+  /** The exchange is over, and the connection can serve another one. */
   release(connection: UpstreamConnection): void;
   /** The socket is closed; the last call. */
   closed(connection: UpstreamConnection): void;
@@ -35,12 +35,12 @@ export interface ConnectionOwner {
 type State = "idle" | "head" | "length" | "chunked" | "close" | "tunnel" | "closed";
 
 /**
- * One connection to an upstream that speaks HTTP/1.1; it serves one exchange at a time (no pipelining: one slow response would
- * hold up the others, and a failure would leave open which of them were processed).
+ * One HTTP/1.1 connection to an upstream. It serves one exchange at a time, without pipelining: a slow response would delay the
+ * others, and after a failure it would be unclear which of them were processed.
  *
- * Upstreams are read as strictly as clients. A response that two parsers could read differently would let a backend, or a client
- * that can make it echo bytes, put a response of its own before the next client's (response splitting): the connection ends
- * instead of being used again whenever the end of a message is in doubt.
+ * Responses are parsed as strictly as requests. If two parsers could read a response differently, a backend, or a client that can
+ * make it echo bytes, could insert a response before the next client's (response splitting). So whenever the end of a message is in
+ * doubt, the connection is closed instead of reused.
  */
 export class UpstreamConnection implements Upstream, TransportHandler {
   readonly #transport: Transport;
@@ -50,9 +50,9 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #decoder: ChunkedDecoder | undefined;
   #events: UpstreamEvents | undefined;
   #state: State = "idle";
-  /** The beginning of a head whose end has not come yet. */
+  /** The beginning of an incomplete head. */
   readonly #partial = new ByteQueue();
-  /** Bytes of `#partial` in which no end of a head was found. */
+  /** Bytes of `#partial` that were searched for the end of the head. */
   #scanned = 0;
   #interim = 0;
   /** Bytes of a body with Content-Length that are still to come. */
@@ -62,7 +62,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #requestDone = true;
   /** Nothing in the messages rules out another exchange. */
   #reusable = true;
-  /** Bytes of the response have come: the request has been processed, so it is not replayed. */
+  /** Bytes of the response have arrived: the request has been processed, so it is not replayed. */
   #answered = false;
   /** Response header names are kept as they were written (`headerCase: preserve`). */
   #preserveCase = false;
@@ -71,10 +71,10 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   served = 0;
   /** How long each step of opening it took. */
   readonly times: ConnectTimes;
-  /** HTTP/1.1 has no way to say it (HTTP/2 has REFUSED_STREAM), and a request is sent as soon as it has a connection. */
+  /** HTTP/1.1 has no counterpart of REFUSED_STREAM, and a request is sent as soon as it has a connection. */
   readonly refused = false;
   /**
-   * `performance.now()` ms of the first sweep after the last release, 0 until then; the pool closes connections that idle too
+   * `performance.now()` ms of the first sweep after the last release, 0 until then. The pool closes connections that are idle for too
    * long.
    */
   idleSince = 0;
@@ -92,14 +92,14 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     return `${this.#transport.remoteAddress}:${this.#transport.remotePort}`;
   }
 
-  /** False once the upstream has closed it, which it may do at any time while it is idle. */
+  /** False once the upstream has closed the connection, which it may do at any time while the connection is idle. */
   get usable(): boolean {
     return this.#state === "idle";
   }
 
   // ── request side ──
 
-  /** Starts an exchange. With a body the head waits for `flush` or for body bytes to go with. */
+  /** Starts an exchange. With a body, the head waits for `flush` or is sent with the first body bytes. */
   send(headText: string, method: string, length: number, preserveCase: boolean, events: UpstreamEvents): void {
     this.#events = events;
     this.#state = "head";
@@ -114,7 +114,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     if (length === 0) this.#output.flush();
   }
 
-  /** Takes the connection for raw bytes both ways, without HTTP; it serves nothing else afterwards. */
+  /** Uses the connection for raw bytes in both directions, without HTTP; it serves nothing else afterwards. */
   openTunnel(events: UpstreamEvents): void {
     this.#events = events;
     this.#state = "tunnel";
@@ -152,7 +152,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#transport.resume();
   }
 
-  /** Ends the connection too: without that, the rest of the response would be read as the next one. */
+  /** Also closes the connection: otherwise, the rest of the response would be read as the next one. */
   destroy(): void {
     this.#events = undefined;
     if (this.#state === "closed") return;
@@ -165,7 +165,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   onData(buffer: Buffer, length: number): void {
     const events = this.#events;
     if (events === undefined) {
-      // A response without a request. Its bytes would become the response to the next one.
+      // Bytes without a request would be taken for the response to the next one.
       this.destroy();
       return;
     }
@@ -182,7 +182,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
 
   onEnd(): void {
     if (this.#state === "tunnel") {
-      // A half-close: the other direction goes on until the client ends it.
+      // A half-close: the other direction stays open until the client ends it.
       this.#halfClosed = true;
       this.#events?.onResponseEnd(NO_HEADERS);
     } else if (this.#state === "close") this.#finish(NO_HEADERS, false);
@@ -205,7 +205,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     events?.onUpstreamFault(error);
   }
 
-  /** Reads `data[from, end)`. Returns false when the beginning of a head is held. */
+  /** Reads `data[from, end)`. Returns false if the beginning of a head is held in `#partial`. */
   #read(data: Buffer, from: number, end: number): boolean {
     let at = from;
     while (at < end) {
@@ -258,7 +258,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     if (headEnd !== -1) return headEnd;
     const start = latin1Slice(data, at, Math.min(end, at + RESPONSE_START.length));
     if (!RESPONSE_START.startsWith(start)) return this.#refuse("it does not begin with HTTP/1.x");
-    // The end of such a head would never be found: lines that end in LF alone, for example.
+    // The end of an invalid head, for example with lines that end in a bare LF, would never be found.
     const error = prefixError(data, at, end, at + scanned);
     if (error !== undefined) return this.#refuse(error.detail);
     this.#scanned = size;
@@ -268,7 +268,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     return -1;
   }
 
-  /** The chunked decoder hands body bytes over through this. */
+  /** Receives body bytes from the chunked decoder. */
   onBody(buffer: Buffer, from: number, to: number): void {
     this.#events?.onResponseBody(buffer, from, to);
   }
@@ -279,7 +279,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     return -1;
   }
 
-  /** `more`: bytes follow the head in what was read. */
+  /** `more`: bytes follow the head in the same read. */
   #readHead(text: string, events: UpstreamEvents, more: boolean): void {
     const head = this.#head;
     const error = parseResponseHead(text, RESPONSE_LIMITS, head, this.#preserveCase);
@@ -304,7 +304,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     const { status } = head;
     if (!head.keepAlive) this.#reusable = false;
     const bodiless = this.#method === "HEAD" || status === 204 || status === 304;
-    // A server that announces a body may send it all the same, and its bytes would be read as the next response.
+    // A server that announces a body may also send it, and its bytes would be read as the next response.
     if (status === 204 && (head.chunked || head.contentLength > 0)) this.#reusable = false;
     if (bodiless || (!head.chunked && head.contentLength === 0)) {
       this.#state = "length";

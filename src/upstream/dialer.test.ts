@@ -138,11 +138,11 @@ suite("through a proxy", () => {
       answer: "HTTP/1.1 101 Switching Protocols\r\n\r\n",
       error: "the proxy answered 101 to CONNECT target.example:443",
     },
-    { name: "answers without HTTP", answer: "SSH-2.0\r\n\r\n", error: /^the proxy's answer is invalid: / },
+    { name: "answers without HTTP", answer: "SSH-2.0\r\n\r\n", error: /^the proxy's response is invalid: / },
     {
       name: "sends a head without end",
       answer: `HTTP/1.1 200 OK\r\nx: ${"y".repeat(20_000)}`,
-      error: "the head of the proxy's answer is too large",
+      error: "the head of the proxy's response is too large",
     },
     { name: "closes", answer: undefined, error: "the proxy closed the connection instead of opening a tunnel" },
   ])

@@ -5,7 +5,7 @@ import { TlsClient } from "../tls/tls-client.ts";
 import type { ConnectClock } from "./connect-attempt.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
-/** How a request is addressed when a proxy forwards it (RFC 9112 3.2.2). */
+/** How a request is addressed if a proxy forwards it (RFC 9112 3.2.2). */
 export interface ViaProxy {
   /** `http://host:port`, which stands before the path. */
   readonly origin: string;
@@ -14,10 +14,10 @@ export interface ViaProxy {
   readonly authorization: string | undefined;
 }
 
-/** What a connection is to carry; `raw`: bytes without HTTP, `both`: HTTP/2, or HTTP/1.1 if the server agrees to that only. */
+/** What a connection will carry. `raw`: bytes without HTTP. `both`: HTTP/2, or HTTP/1.1 if the server selects that. */
 export type Carries = "http1" | "http2" | "both" | "raw";
 
-/** What ALPN offers unless the configuration says it (RFC 7301). */
+/** What ALPN offers (RFC 7301), unless the configuration has a list. */
 const OFFERS: Readonly<Record<Carries, readonly string[]>> = {
   http1: ["http/1.1"],
   http2: ["h2"],
@@ -26,13 +26,13 @@ const OFFERS: Readonly<Record<Carries, readonly string[]>> = {
 };
 
 /**
- * Opens the connections of one pool: straight to its target or through a proxy, with TLS or without. A proxy forwards plaintext
- * HTTP/1.1 request by request; TLS, HTTP/2 and raw bytes go through a tunnel (CONNECT), which the proxy does not look into.
+ * Opens the connections of one pool: directly to its target or through a proxy, with or without TLS. A proxy forwards plaintext
+ * HTTP/1.1 request by request; TLS, HTTP/2 and raw bytes go through a tunnel (CONNECT), which is opaque to the proxy.
  */
 export class Dialer {
   /** Where connections go: the target, or the proxies on the way to it. */
   readonly addresses: readonly Address[];
-  /** For plaintext through a proxy, which forwards requests; tunnels carry everything else. */
+  /** Set if a proxy forwards plaintext requests; a tunnel carries everything else. */
   readonly viaProxy: ViaProxy | undefined;
   readonly #target: PoolTarget;
   /** `host:port` for the proxy's CONNECT. */
@@ -61,8 +61,8 @@ export class Dialer {
   }
 
   /**
-   * Opens a connection to `address`, which one of `addresses` has resolved to (`host`, `` for a path). Returns a function that
-   * cancels it.
+   * Opens a connection to `address`, to which one of `addresses` has resolved. `host`: the name of that one, `` for a path. Returns a
+   * function that cancels it.
    */
   dial(
     address: ConnectTarget,
@@ -98,7 +98,7 @@ export class Dialer {
     return carries === "http1" ? withoutHttp2(offered) : offered;
   }
 
-  /** `givenAway`: the stream is taken off its transport once the tunnel is open. */
+  /** `givenAway`: the stream leaves its transport once the tunnel is open. */
   #reachProxy(address: ConnectTarget, host: string, givenAway: boolean, handler: ConnectHandler): () => void {
     if (this.#proxyTls === undefined) return connect(address, this.#keepAliveDelay, handler, givenAway);
     const protocols = withoutHttp2(this.#tunnel?.tls?.alpn ?? OFFERS.http1);

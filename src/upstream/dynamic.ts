@@ -42,7 +42,7 @@ function isHostPort(text: string): boolean {
 }
 
 /** Message of a call that is not made because a client named the gateway itself as the target. */
-export const LOOP_DETECTED = "the target is where the client came to; it would go round for ever";
+export const LOOP_DETECTED = "the target is the address that the client connected to, so the call would loop";
 
 /** Targets of `dynamic` backends that are kept: clients name them, so their number has to be bounded. The oldest goes first. */
 const MAX_TARGETS = 1024;

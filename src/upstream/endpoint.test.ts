@@ -72,10 +72,10 @@ test("a worker that starts later hears of what is still evicted, and for how lon
   const evictions = new Evictions();
   evictions.add(notice("a", 1000), 0);
   evictions.add(notice("b", 3000), 500);
-  assert.deepEqual(evictions.inForce(900), [notice("a", 100), notice("b", 2600)]);
-  assert.deepEqual(evictions.inForce(1000), [notice("b", 2500)]);
+  assert.deepEqual(evictions.current(900), [notice("a", 100), notice("b", 2600)]);
+  assert.deepEqual(evictions.current(1000), [notice("b", 2500)]);
   evictions.add({ ...notice("b", 6000), timesEjected: 2 }, 3600);
-  assert.deepEqual(evictions.inForce(3600), [{ ...notice("b", 6000), timesEjected: 2 }]);
+  assert.deepEqual(evictions.current(3600), [{ ...notice("b", 6000), timesEjected: 2 }]);
 });
 
 test("an endpoint that comes later takes its own", () => {

@@ -13,10 +13,10 @@ export interface EvictionNotice {
   readonly restoreHealth: number | undefined;
 }
 
-/** What active health checks have found out about an endpoint, for the workers that do not probe it. */
+/** The result of active health checks of an endpoint, for the workers that do not probe it. */
 export interface HealthNotice {
   readonly key: string;
-  /** undefined: the endpoint is not probed any more. */
+  /** undefined: the endpoint is no longer probed. */
   readonly healthy: boolean | undefined;
   /** Why it is not healthy; `` if it is. */
   readonly reason: string;
@@ -33,32 +33,32 @@ export interface CheckStats {
   failed: number;
 }
 
-/** One address that a backend may send to, with what the balancer has learned about it. */
+/** One address of an upstream, with its health, its load and its connection pool. */
 export class Endpoint {
   readonly key: string;
   readonly pool: Pool;
   readonly capacity: number;
-  /** Calls that it may have at a time in this thread (`http.maxRequests`). */
+  /** Limit of calls in progress in this thread (`http.maxRequests`). */
   readonly maxRequests: number;
-  /** Calls that were turned away because it had so many. */
+  /** Calls rejected because of `maxRequests`. */
   overflows = 0;
-  /** 1 = every call of late succeeded, 0 = none did. */
+  /** Moving average over recent calls: 1 = all succeeded, 0 = none did. */
   health = 1;
-  /** Seconds until the response was complete; moving average over successful calls. */
+  /** Seconds until the response was complete: moving average over successful calls. */
   latency = 0;
   pending = 0;
   total = 0;
   consecutiveFailures = 0;
   /**
-   * `performance.now()` ms until which it gets no calls as long as there are others; 0 = not evicted. Infinity while active
-   * health checks fail, so that balancers have one thing to look at.
+   * `performance.now()` ms until which the endpoint gets no calls as long as there are others; 0 = not evicted. Infinity while active
+   * health checks fail, so that balancers check a single value.
    */
   evictedUntil = 0;
-  /** undefined: it has no active health check. */
+  /** undefined: the endpoint has no active health check. */
   check: CheckStats | undefined;
   /** Evictions since the last success. */
   timesEjected = 0;
-  /** Health from the end of the eviction on; undefined = as it was. */
+  /** Health after the eviction; undefined = unchanged. */
   #restoreHealth: number | undefined;
   readonly #onEvicted: (notice: EvictionNotice) => void;
 
@@ -94,9 +94,9 @@ export class Endpoint {
   }
 
   /**
-   * A call has failed where failures evict (reference 3.26): for `duration` ms, times the evictions since the last success.
-   * The calls that were under way when it was evicted do not prolong that. `now` as of `performance.now()`. Returns whether it
-   * is evicted for this failure.
+   * A call has failed, and failures can evict the endpoint (reference 3.26): for `duration` ms, multiplied by the number of evictions
+   * since the last success. Calls that were in progress when it was evicted do not prolong the eviction. `now`: `performance.now()`.
+   * Returns whether this failure evicts the endpoint.
    */
   fail(eviction: Eviction, duration: number, now: number): boolean {
     const evicted = this.isEvicted(now);
@@ -117,7 +117,7 @@ export class Endpoint {
     return true;
   }
 
-  /** Another thread has evicted the endpoint for what it has seen. */
+  /** Another thread has evicted the endpoint. */
   evict({ ms, timesEjected, restoreHealth }: EvictionNotice, now: number): void {
     if (this.isEvicted(now) && this.evictedUntil >= now + ms) return;
     this.evictedUntil = now + ms;
@@ -125,7 +125,7 @@ export class Endpoint {
     this.#restoreHealth = restoreHealth;
   }
 
-  /** What active health checks say, here or in another thread. Their word takes the place of an eviction that they find. */
+  /** A result of active health checks, of this thread or another one. A failing check replaces an eviction. */
   setHealth({ healthy, reason }: Pick<HealthNotice, "healthy" | "reason">): void {
     const { check } = this;
     if (check === undefined) return;
@@ -136,7 +136,7 @@ export class Endpoint {
     else if (this.evictedUntil === Number.POSITIVE_INFINITY) this.evictedUntil = 0;
   }
 
-  /** Also brings the endpoint back when its time is over. */
+  /** Also ends an eviction whose time is over. */
   isEvicted(now: number): boolean {
     if (this.evictedUntil === 0) return false;
     if (now < this.evictedUntil) return true;
@@ -145,13 +145,13 @@ export class Endpoint {
     return false;
   }
 
-  /** A call that ended without saying anything about the endpoint: the client left. */
+  /** A call has ended without saying anything about the endpoint, for example because the client left. */
   abandon(): void {
     this.pending--;
   }
 }
 
-/** What has been evicted, for workers that start later and for endpoints that come later. */
+/** Current evictions, for workers that start later and for endpoints that are added later. */
 export class Evictions {
   /** By endpoint: the notice, and `performance.now()` ms when its time is over. */
   readonly #known = new Map<string, { readonly notice: EvictionNotice; readonly until: number }>();
@@ -161,15 +161,15 @@ export class Evictions {
     this.#known.set(notice.key, { notice, until: now + notice.ms });
   }
 
-  /** Gives out the notice about one endpoint with what is left of its time; undefined when there is none, or it is over. */
+  /** Removes and returns the notice about one endpoint, with the remaining time; undefined if there is none, or if it is over. */
   take(key: string, now: number): EvictionNotice | undefined {
     const known = this.#known.get(key);
     this.#known.delete(key);
     return known === undefined || known.until <= now ? undefined : { ...known.notice, ms: known.until - now };
   }
 
-  /** Those whose time is not over, with what is left of it. */
-  inForce(now: number): EvictionNotice[] {
+  /** The evictions that are not over, with the remaining time. */
+  current(now: number): EvictionNotice[] {
     return [...this.#known.values()]
       .filter(({ until }) => until > now)
       .map(({ notice, until }) => ({ ...notice, ms: until - now }));

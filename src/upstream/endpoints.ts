@@ -4,7 +4,7 @@ import type { PoolUse } from "./pool.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";
 
-/** What the balancers know of one endpoint, for the dump. */
+/** The state of one endpoint, for the dump. */
 export interface EndpointStats {
   readonly key: string;
   readonly target: string;
@@ -17,16 +17,16 @@ export interface EndpointStats {
   readonly timesEjected: number;
   /** Milliseconds until it gets calls again; null = not evicted. */
   readonly evictedMs: number | null;
-  /** Calls that were turned away because of `maxRequests`. */
+  /** Calls rejected because of `maxRequests`. */
   readonly overflows: number;
-  /** Of its active health check; null = it has none. */
+  /** State of its active health check; null = it has none. */
   readonly check: CheckStats | null;
   readonly pool: PoolUse;
 }
 
 /**
- * Calls to one backend, whatever endpoint they went to: backends with the same endpoint share that. A reload that keeps the
- * backend goes on counting.
+ * Counts the calls to one backend over all its endpoints, whose own counts include the calls of other backends. A reload that keeps
+ * the backend keeps the count.
  */
 export interface BackendCalls {
   total: number;
@@ -39,27 +39,27 @@ interface Counted {
   users: number;
 }
 
-/** The endpoints of a thread, counted like pools, so that health and latency survive a reload. */
+/** The endpoints of a thread, with a count of their users like pools, so that health and latency survive a reload. */
 export class Endpoints {
   readonly #pools: Pools;
   readonly #known = new Map<string, Counted>();
-  /** Evictions of endpoints that do not exist here yet: a worker that starts gets them before its configuration. */
+  /** Evictions of endpoints that do not exist here yet: a new worker gets them before its configuration. */
   readonly #early = new Evictions();
-  /** What active health checks have found out, for endpoints that come later too. */
+  /** Results of active health checks, kept for endpoints that are added later. */
   readonly #healths = new Map<string, HealthNotice>();
   readonly #checks: CheckedEndpoints | undefined;
-  /** By the key of the backend, of the configuration in effect. */
+  /** Counts of the configuration in effect, by the key of the backend. */
   calls: ReadonlyMap<string, BackendCalls> = new Map();
   readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 
-  /** `onEvicted` is called for evictions by this thread, to pass them on to the others. `checks`: of endpoints that have one. */
+  /** `onEvicted` is called for evictions by this thread, which have to be passed on to the others. `checks` gets the endpoints to probe. */
   constructor(pools: Pools, onEvicted?: (notice: EvictionNotice) => void, checks?: CheckedEndpoints) {
     this.#pools = pools;
     this.#onEvicted = onEvicted;
     this.#checks = checks;
   }
 
-  /** An endpoint, until it is released as often. `owner` distinguishes two workloads at one address. */
+  /** An endpoint; each call needs a `release`. `owner` distinguishes two workloads at one address. */
   acquire(target: PoolTarget, capacity: number, owner = "", check?: HealthCheck): Endpoint {
     const key = endpointKey(target, capacity, owner, check?.identity);
     let counted = this.#known.get(key);
@@ -83,13 +83,13 @@ export class Endpoints {
     this.#checks?.add(endpoint, check);
   }
 
-  /** One more user of an endpoint that somebody has acquired and not released. */
+  /** Adds a user to an endpoint that has at least one. */
   retain(endpoint: Endpoint): void {
     const counted = this.#known.get(endpoint.key);
     if (counted !== undefined) counted.users++;
   }
 
-  /** Gives back one use of each; an endpoint without users goes, and its pool is drained. */
+  /** Removes one user of each. An endpoint without users is removed, and its pool drained. */
   release(endpoints: readonly Endpoint[]): void {
     for (const endpoint of endpoints) {
       const counted = this.#known.get(endpoint.key);
@@ -108,7 +108,7 @@ export class Endpoints {
     else this.#early.add(notice, now);
   }
 
-  /** Active health checks have found out something, in this thread or another. */
+  /** A result of active health checks, of this thread or another one. */
   setHealth(notice: HealthNotice): void {
     if (notice.healthy === undefined) {
       this.#healths.delete(notice.key);
@@ -118,11 +118,11 @@ export class Endpoints {
     this.#known.get(notice.key)?.endpoint.setHealth(notice);
   }
 
-  /** What the balancers of this thread know now. */
+  /** The state of all endpoints of this thread. */
   stats(): EndpointStats[] {
     const now = performance.now();
     return [...this.#known.values()].map(({ endpoint }) => ({
-      // First, because it also brings an endpoint back whose time is over.
+      // First, because it also ends an eviction whose time is over.
       evictedMs: endpoint.isEvicted(now) && endpoint.check?.healthy !== false ? endpoint.evictedUntil - now : null,
       key: endpoint.key,
       target: endpoint.pool.name,
@@ -140,8 +140,8 @@ export class Endpoints {
 }
 
 /**
- * What several threads, or several addresses, say together: counts are summed, health and latency averaged by the calls.
- * Evicted is what one of them has evicted: that is what matters to who looks for the reason.
+ * Combines the state of an endpoint in several threads, or of several addresses: counts are summed, health and latency averaged,
+ * weighted by calls. It is evicted if any of them is, because readers of the dump look for the reason of failures.
  */
 export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats {
   const total = a.total + b.total;
@@ -161,7 +161,7 @@ export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats 
   };
 }
 
-/** Of several addresses, the unhealthy one shows. Only one worker at a time probes, so probes are summed. */
+/** Unhealthy if one of them is. Only one worker at a time probes, so probes are summed. */
 function combineChecks(a: CheckStats | null, b: CheckStats | null): CheckStats | null {
   if (a === null || b === null) return a ?? b;
   const { healthy, reason } = b.healthy === false || a.healthy === undefined ? b : a;
@@ -193,7 +193,7 @@ export function byOwner(stats: Iterable<EndpointStats>): (owner: string) => read
   return (owner) => grouped.get(ownerPart(owner)) ?? [];
 }
 
-/** Without a space, which ends it. */
+/** Escapes spaces, because a space ends the part in the key. */
 function ownerPart(owner: string): string {
   return owner.replaceAll("%", "%25").replaceAll(" ", "%20");
 }

@@ -12,26 +12,26 @@ import type { Resolver } from "./resolver.ts";
 import type { BackendTcp } from "./settings.ts";
 import { WaitQueue } from "./wait-queue.ts";
 
-/** Defaults of `maxConnections` and `maxPendingRequests`, per worker and endpoint: bounds for what a stuck backend can hold. */
+/** Defaults of `maxConnections` and `maxPendingRequests`, per worker and endpoint: they bound what a hanging backend can occupy. */
 const MAX_CONNECTIONS = 10_000;
 const MAX_PENDING_REQUESTS = 4_096;
 
-/** A server that answered in HTTP/1.1 is asked for HTTP/2 again after this. */
+/** A server that responded to HTTP/2 in HTTP/1.1 is tried with HTTP/2 again after this many milliseconds. */
 const HTTP1_MEMORY_MS = 300_000;
 
 export interface PoolSettings {
-  /** Milliseconds from asking for a connection until it is there, over all addresses of the name. Default 10000. */
+  /** Milliseconds to open a connection, over all addresses of the name. Default 10000. */
   readonly connectTimeout: number;
-  /** Milliseconds an unused connection is kept. Default 90000. */
+  /** Milliseconds that an idle connection is kept. Default 90000. */
   readonly idleTimeout: number;
-  /** Unused connections kept; undefined = all. */
+  /** Idle connections that are kept; undefined = all. */
   readonly maxIdle: number | undefined;
   /** Milliseconds until TCP keep-alive probes; 0 = off. */
   readonly keepAliveDelay: number;
 }
 
 /**
- * A request that waits for room for a new connection; unless it is `raw`, a connection of HTTP/1.1 that becomes free will do.
+ * A request that waits for room for a new connection. Unless it is `raw`, it also accepts an HTTP/1.1 connection that becomes free.
  */
 interface PendingConnect extends ConnectWaiter<UpstreamConnection> {
   readonly raw: boolean;
@@ -39,7 +39,7 @@ interface PendingConnect extends ConnectWaiter<UpstreamConnection> {
   onRoom(): void;
 }
 
-/** What a pool has at one moment, for metrics. */
+/** The connections and queues of a pool at one moment, for metrics. */
 export interface PoolUse {
   /** Connections in use, unused ones, and those being opened. */
   readonly active: number;
@@ -47,7 +47,7 @@ export interface PoolUse {
   readonly connecting: number;
   /** Requests that wait for a connection. */
   readonly waiting: number;
-  /** Requests that were turned away since the start because too many waited. */
+  /** Requests rejected since the start because too many were waiting. */
   readonly overflows: number;
 }
 
@@ -61,17 +61,17 @@ export interface PoolObserver {
 
 /**
  * The connections of one worker to one target: idle ones of HTTP/1.1 and sessions of HTTP/2. Of idle connections the most
- * recently used is taken first: it is the least likely to be stale, and the rest can idle out when the load falls.
+ * recently used is taken first: it is the least likely to be stale, and the rest can time out when the load falls.
  *
- * A pool opens connections on demand, each for the request that found none free. At `maxConnections` (of both protocols
- * together) requests wait in a queue of `maxPendingRequests`, first in first out, for at most `connectTimeout`; beyond that they
- * fail with TG_POOL_FULL. Pools know nothing about health: they belong to endpoints, which do.
+ * A pool opens connections on demand, one for each request that finds none idle. At `maxConnections` (of both protocols together)
+ * requests wait in a queue, first in first out, for at most `connectTimeout`. If `maxPendingRequests` are waiting, further ones fail
+ * with TG_POOL_FULL. Pools know nothing about health, which is a matter of endpoints.
  */
 export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly target: PoolTarget;
   /** `host:port` or `unix:path`, as the trace and the log show it. */
   readonly name: string;
-  /** `host[:port]` to ask the upstream for when the target is a host name (port left out when 80); undefined for addresses. */
+  /** Authority for requests if the target is a host name, without the default port of the scheme; undefined for addresses. */
   readonly hostname: string | undefined;
   /** Set when requests go to a proxy that forwards them. */
   readonly viaProxy: ViaProxy | undefined;
@@ -92,9 +92,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   #connecting = 0;
   /** An unused connection is being closed to make room. */
   #makingRoom = false;
-  /** `performance.now()` ms; 0 = the server has never answered in HTTP/1.1. */
+  /** `performance.now()` ms until which the server is taken to speak HTTP/1.1 only; 0 = it has never responded in HTTP/1.1. */
   #http1Until = 0;
-  /** Set once the pool is closed: its last connection is gone. */
+  /** Set by `close`; called when the last connection is gone. */
   #onDrained: (() => void) | undefined;
 
   constructor(target: PoolTarget, settings: PoolSettings, resolver: Resolver, observer: PoolObserver) {
@@ -131,7 +131,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#open + this.#connecting < this.#maxConnections;
   }
 
-  /** Requests that may go out in either version go out as HTTP/1.1: the server has answered HTTP/2 with that. */
+  /** The server has recently responded to HTTP/2 in HTTP/1.1: requests that may use either version use HTTP/1.1. */
   get http1Only(): boolean {
     return this.#http1Until > 0 && performance.now() < this.#http1Until;
   }
@@ -156,7 +156,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#sessions;
   }
 
-  /** An unused connection, or undefined: then `connect`. */
+  /** An idle connection; undefined = there is none, so `connect`. */
   takeIdle(): UpstreamConnection | undefined {
     for (;;) {
       const connection = this.#idle.pop();
@@ -165,8 +165,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 
   /**
-   * Finds what carries a request as HTTP/1.1 or HTTP/2; at once where it is there. `fresh`: no connection of HTTP/1.1 that
-   * has served before. Returns a function that cancels the wait, undefined when there is no wait.
+   * Finds a connection or session for a request that may use HTTP/1.1 or, if `http2`, HTTP/2. Calls the waiter at once if there is
+   * one. `fresh`: not an HTTP/1.1 connection that has served before. Returns a function that cancels the wait, undefined without
+   * a wait.
    */
   acquire(http2: boolean, fresh: boolean, waiter: UpstreamWaiter): (() => void) | undefined {
     const session = http2 ? this.sessions.takeIdle(waiter.needsSettings) : undefined;
@@ -174,7 +175,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       waiter.onSession(session);
       return undefined;
     }
-    // With `asked`, idle HTTP/1.1 connections belong to requests that did not ask for HTTP/2: the server may well speak it.
+    // With `asked`, idle HTTP/1.1 connections are there because other requests did not ask for HTTP/2; the server may speak it.
     const connection = fresh || (http2 && this.http2 === "asked") ? undefined : this.takeIdle();
     if (connection !== undefined) {
       waiter.onConnection(connection);
@@ -184,8 +185,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 
   /**
-   * Finds what carries a request that can only go out as HTTP/2, whatever version others have. A server that agrees to HTTP/1.1
-   * only, where TLS offers that too, gives the waiter such a connection. Returns as `acquire`.
+   * Finds a session for a request that can only be sent as HTTP/2, whatever version others use. If TLS offers HTTP/1.1 too and the
+   * server selects it, the waiter gets such a connection. Returns like `acquire`.
    */
   acquireSession(waiter: UpstreamWaiter): (() => void) | undefined {
     const session = this.sessions.takeIdle();
@@ -195,9 +196,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 
   /**
-   * Opens a new connection for the waiter, who is called after this has returned; `raw`: for bytes without HTTP, which no
-   * proxy could forward. Without room for one the waiter may get one that becomes free. Returns a function that cancels the
-   * wait.
+   * Opens a new connection for the waiter, which is called after this has returned. `raw`: for bytes without HTTP, which a forwarding
+   * proxy cannot carry. Without room for a new connection, the waiter may get one that becomes free. Returns a function that cancels
+   * the wait.
    */
   connect(waiter: ConnectWaiter<UpstreamConnection>, raw = false): () => void {
     if (this.hasRoom) return this.#dial(waiter, raw);
@@ -228,7 +229,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     });
   }
 
-  /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server agrees to that only or `http1` says so. */
+  /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server selects that or `http1` is set. */
   connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>, http1: boolean): () => void {
     this.#connecting++;
     // Waiters for sessions fail with this attempt instead of starting the next one.
@@ -251,7 +252,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     });
   }
 
-  /** A connection of HTTP/1.1 is there; if nothing waits for it any more it is closed. */
+  /** A connection of HTTP/1.1 is open; it is closed if its waiter has been cancelled. */
   #opened(
     transport: Transport,
     attempt: Pick<ConnectAttempt<UpstreamConnection>, "clock" | "succeed">,
@@ -270,13 +271,13 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return times;
   }
 
-  /** A place is free: lets waiting requests open connections while there is room. */
+  /** There is room again: lets waiting requests open connections. */
   #admit(): void {
     while (this.#waiting.size > 0 && this.hasRoom) this.#waiting.shift()?.onRoom();
     if (this.#empty) this.#onDrained?.();
   }
 
-  /** A connection is gone, and its place is free. */
+  /** A connection is gone, which makes room for another one. */
   #left(): void {
     this.#open--;
     this.#makingRoom = false;
@@ -287,7 +288,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#open + this.#connecting === 0;
   }
 
-  /** Closes an unused connection to make room for another one. False when all are in use. */
+  /** Closes an idle connection to make room for another one. False if all are in use, or if one is being closed already. */
   makeRoom(): boolean {
     if (this.#makingRoom) return false;
     const unused = this.#idle.shift();
@@ -296,11 +297,11 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#makingRoom;
   }
 
-  /** Gives a free connection, or the room that it takes, to the first request that waits. False when none waits. */
+  /** Gives a free connection, or the room that it takes, to the first waiting request. False if none is waiting. */
   #passOn(connection: UpstreamConnection): boolean {
     const { first } = this.#waiting;
     if (first?.raw === false) this.#waiting.shift()?.onConnection(connection);
-    // Requests that go out as HTTP/2, and bytes without HTTP, have no use for it but for its place.
+    // Requests that need HTTP/2 or a raw connection can only use the room that it takes.
     else if (first !== undefined) connection.destroy();
     else if (this.#sessions === undefined || this.#sessions.queue.size === 0 || this.hasRoom) return false;
     else if (this.http2 === "asked" || this.http2 === "never") connection.destroy();
@@ -334,7 +335,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#observer.onFault?.(error);
   }
 
-  /** Closes connections that have been idle for longer than `idleTimeout`; the oldest stand first. */
+  /** Closes connections that have been idle for longer than `idleTimeout`; the oldest come first. */
   sweep(now: number): void {
     const limit = now - this.#settings.idleTimeout;
     // Stamped here and not on release: reading the clock for each request would cost more.
@@ -344,8 +345,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 
   /**
-   * No configuration refers to the target any more: closes unused connections now, and busy ones when their exchange ends.
-   * `onDrained`: none is left, and sweeping may end; a request of an old configuration may still open another one.
+   * No configuration refers to the target any more: closes idle connections now, and busy ones when their exchange ends. `onDrained`
+   * follows when no connection is left; a request of an old configuration may still open another one.
    */
   close(onDrained: () => void = () => {}): void {
     this.#onDrained = onDrained;

@@ -1,11 +1,10 @@
 /**
- * The upstream room makes calls: it chooses an endpoint (balancer.ts), takes a connection to it from its pool or opens one
- * (pool.ts, dialer.ts, h2/), carries one exchange over that (connection.ts, h2/stream.ts), and learns from how it went
- * (endpoint.ts, outlier.ts).
+ * The upstream room makes calls. A call chooses an endpoint (balancers/), takes a connection from its pool or opens one (pool.ts,
+ * dialer.ts, h2/), carries one exchange over it (connection.ts, h2/stream.ts), and records the outcome (endpoint.ts, outlier.ts).
  *
- * In come the endpoints and settings of a backend, compiled once per configuration, and a caller with a request. Out come the
- * events of one response, or one failure. The exchanges of clients, the calls of policies and mirrors (callout.ts), gRPC and
- * TCP connections all use `UpstreamCall`; the rooms above see connections only to send on them what is theirs to send.
+ * In: the endpoints and settings of a backend, compiled once per configuration, and a caller with a request. Out: the events of one
+ * response, or one failure. Exchanges of clients, callouts and mirrors (callout.ts), gRPC and TCP connections all use `UpstreamCall`;
+ * callers use a connection only to send their request on it.
  */
 import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
@@ -24,26 +23,29 @@ import { type CallOutcome, NO_RESPONSE, type OutcomeContext, type OutlierDetecto
 import type { Upstream, UpstreamEvents } from "./upstream.ts";
 
 /**
- * How a request goes out. `grpc`: as HTTP/2 whatever version the backend's requests have otherwise. `connect`: as extended
- * CONNECT of HTTP/2, on a session that has `connectProtocol`, if the server takes it. `raw`: bytes without HTTP, on a connection
- * that serves nothing else.
+ * How a request is sent. `grpc`: as HTTP/2, whatever version other requests to the backend use. `connect`: as extended CONNECT of
+ * HTTP/2, on a session whose server has announced its settings, since `connectProtocol` is one of them. `raw`: bytes without HTTP, on
+ * a connection that serves nothing else.
  */
 export type CallProtocol = "http1" | "http2" | "grpc" | "connect" | "raw";
 
-/** What all calls to one backend have in common; made when the configuration compiles. */
+/** What all calls to one backend share; made when the configuration compiles. */
 export interface CallTarget {
-  /** Counts what is sent; undefined where nothing shows the count. */
+  /** Counts sends; undefined if the count is not shown anywhere. */
   readonly calls: BackendCalls | undefined;
-  /** Without it a call has failed when its status is 5xx or it has no response, and no endpoint is evicted. */
+  /** Without it, a call fails by a 5xx status or without a response, and no endpoint is evicted. */
   readonly outliers: OutlierDetector | undefined;
 }
+
+/** The target of callouts: they are not counted, and there are no rules about the health of their service. */
+export const CALLOUT: CallTarget = { calls: undefined, outliers: undefined };
 
 /** Why a call has no response, or no complete one. */
 export interface CallFailure {
   readonly code: ErrorCode;
-  /** Completes the text that `code` has in the table of errors. */
+  /** For the log: completes the text of `code` in the table of errors. */
   readonly message: string;
-  /** An upstream has got the request or a part of it, and may be working on it. */
+  /** An upstream has received at least a part of the request, and may be processing it. */
   readonly sent: boolean;
   /** The timeout of `start` has passed. */
   readonly timedOut: boolean;
@@ -56,28 +58,28 @@ export interface CallFailure {
  */
 export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"> {
   readonly method: string;
-  /** The whole request is at hand, so that it can be sent again. */
+  /** The whole request is still in memory, so it can be sent again. */
   readonly replayable: boolean;
   /** Nothing is left to send. Until then a timeout may be due to a slow client, so it does not count as a failure. */
   readonly requestSent: boolean;
-  /** Where the client connected to, when the client names the target: a call to the same address would loop. */
+  /** The address that the client connected to, if the client chooses the target: a call to the same address would loop. */
   readonly loopGuard?: Pick<Addresses, "localAddress" | "localPort"> | undefined;
   /** undefined = the backend has no endpoint to choose. May throw a GatewayError. */
   chooseEndpoint(): Endpoint | undefined;
-  /** Adapts the request to the endpoint that is called next, and says how it goes out. May throw a GatewayError. */
+  /** Adapts the request to the endpoint that is called next, and returns how it is sent. May throw a GatewayError. */
   prepare(endpoint: Endpoint): CallProtocol;
   /**
-   * Sends the request by `sendHead`; what follows the head may go out at once or later. Where `prepare` said `raw` the tunnel
-   * is open. Also invoked after `http2` and `grpc` when the server has agreed to HTTP/1.1 only.
+   * Sends the request by `sendHead`; its body may be sent at once or later. If `prepare` returned `raw`, the tunnel is open.
+   * Also invoked after `http2` and `grpc` if the server has negotiated HTTP/1.1.
    */
   onConnection(connection: UpstreamConnection, call: UpstreamCall): void;
-  /** Sends the request by `openStream`, before it returns. Needed only where `prepare` says `http2`, `grpc` or `connect`. */
+  /** Sends the request by `openStream` before it returns. Needed only if `prepare` returns `http2`, `grpc` or `connect`. */
   onSession?(session: UpstreamSession, call: UpstreamCall): void;
-  /** A send has failed before its response was complete. `times`: if it never had a connection. */
+  /** A send has failed before its response was complete. `times` is given if it never had a connection. */
   onSendFailed?(message: string, times: ConnectTimes | undefined): void;
   /**
-   * Whether a complete response counts as a success where the target has no outlier detection; without this method by a status
-   * below 500. gRPC says at the end how a call went.
+   * Whether a complete response counts as a success if the target has no outlier detection. Default: a status below 500. gRPC
+   * reports the result of a call at its end.
    */
   succeeded?(trailers: HeaderList): boolean;
   /** The outcome of this call has evicted the endpoint. */
@@ -85,9 +87,9 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   onCallFailure(failure: CallFailure): void;
 }
 
-/** Methods whose requests have the same effect once or several times (RFC 9110 9.2.2). */
+/** Methods whose requests have the same effect if they are repeated (RFC 9110 9.2.2). */
 const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
-/** Every connection of a pool may be stale, and every server about to go away: after this many sends the call fails. */
+/** After this many sends a call fails: every connection of a pool may be stale, and every server may be shutting down. */
 const MAX_SENDS = 3;
 
 export function isIdempotent(method: string): boolean {
@@ -95,30 +97,30 @@ export function isIdempotent(method: string): boolean {
 }
 
 /**
- * One call to an upstream: chooses the endpoint, gets a connection, replays the request if a stale connection lost it, keeps
- * the timeout, and tells the endpoint how the call went, exactly once for each send. Used for one call and thrown away.
+ * One call to an upstream: chooses the endpoint, gets a connection, replays the request if a stale connection lost it, enforces
+ * the timeout, and reports the outcome to the endpoint, exactly once for each send. An instance serves one call.
  *
  * Replays need no `retry` policy, because the upstream did not process the request (RFC 9110 9.2.2, RFC 9113 8.7): any method
- * when the upstream has said so, idempotent methods when a pooled connection closed before it answered, which happens when the
+ * if the upstream has said so, idempotent methods if a pooled connection closed before the response, which happens when the
  * request crosses the end of an idle timeout.
  */
 export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
-  /** The connection or stream that the request is on; undefined before that, and when the response is complete. */
+  /** The connection or stream that carries the request; undefined before there is one and after the response is complete. */
   upstream: Upstream | undefined;
   /** `performance.now()` ms of the last send; 0 = none yet. */
   sentAt = 0;
-  /** Milliseconds of the retry policy; an eviction lasts that long if nothing else gives its length. 0 = none. */
+  /** Backoff of the retry policy in milliseconds, 0 = none: the length of an eviction if nothing else determines it. */
   retryBackoff = 0;
   readonly #caller: UpstreamCaller;
   readonly #target: CallTarget;
-  /** The endpoint of the send that is under way: it has to learn the outcome. */
+  /** The endpoint of the current send, until its outcome is recorded. */
   #endpoint: Endpoint | undefined;
   #protocol: CallProtocol = "http1";
   #sends = 0;
-  /** Of the response; 0 = none yet. */
+  /** Status of the response; 0 = none yet. */
   #status = 0;
   #tunnel = false;
-  /** Seconds until a raw connection was there or `markAnswered`; the whole duration would say nothing about the endpoint. */
+  /** Seconds until a raw connection was open, or until `markAnswered`: the whole duration would say nothing about the endpoint. */
   #secondsToAnswer = 0;
   #outcome: CallOutcome | undefined;
   #outcomeContext: OutcomeContext | undefined;
@@ -133,13 +135,13 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.#target = target;
   }
 
-  /** The endpoint of the send that is under way. */
+  /** The endpoint of the current send. */
   get endpoint(): Endpoint | undefined {
     return this.#endpoint;
   }
 
   /**
-   * Sends the request. `timeoutMs` (0 = none) covers connecting, sending, replays, and the response to its head or to its end.
+   * Sends the request. `timeoutMs` (0 = none) covers connecting, sending, replays, and the response up to its head or its end.
    * False: there is no endpoint to choose. Throws what `chooseEndpoint` and `prepare` throw; then nothing has begun.
    */
   start(timeoutMs = 0, covers: "head" | "response" = "head"): boolean {
@@ -169,28 +171,28 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     return stream;
   }
 
-  /** The latency of the endpoint is the time until now: how long the rest takes is up to both sides. */
+  /** Takes the time until now as the latency of the endpoint: how long the rest takes depends on both sides. */
   markAnswered(): void {
     this.#secondsToAnswer ||= (performance.now() - this.sentAt) / 1000;
   }
 
-  // ── ends of the caller's making ──
+  // ── the caller ends the call ──
 
-  /** The tunnel of the call has ended in both directions. What was written may still be on its way, so nothing is cut off. */
+  /** The tunnel has ended in both directions. The connection is not destroyed: bytes that were written may still be on their way. */
   settle(): void {
     this.upstream = undefined;
     this.#stopTimer();
     this.#record(this.#classified());
   }
 
-  /** The caller needs no more of the response; the outcome is that of its head. */
+  /** The caller needs no more of the response; its head determines the outcome. */
   discard(): void {
     this.#drop();
     this.#record(this.#classified());
   }
 
   /**
-   * A deadline of the caller has passed. That counts as a failure unless the upstream still waits for the body of a slow
+   * A deadline of the caller has passed. It counts as a failure unless the upstream is still waiting for the body of a slow
    * client.
    */
   timeOut(): void {
@@ -213,7 +215,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
 
   // ── getting a connection ──
 
-  /** `fresh`: on a new connection, because a pooled one proved to be stale. */
+  /** `fresh`: on a new connection, because a pooled one was stale. */
   #send(fresh: boolean): boolean {
     const caller = this.#caller;
     const endpoint = caller.chooseEndpoint();
@@ -229,13 +231,13 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     if (this.#timeoutMs > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs);
     this.sentAt = performance.now();
     const { pool } = endpoint;
-    // A tunnel ends with its connection, so an idle one gains nothing.
+    // A raw call needs a new connection: an idle one has carried HTTP.
     let cancel: (() => void) | undefined;
     if (full) cancel = this.#turnAway(endpoint);
     else if (protocol === "raw") cancel = pool.connect(this, true);
     else if (protocol === "grpc") cancel = pool.acquireSession(this);
     else cancel = pool.acquire(protocol !== "http1", fresh, this);
-    // Without a wait the request may have failed by now, and a replay may wait.
+    // Not overwritten with undefined: the send may have failed already, and the cancel function may be that of its replay.
     if (cancel !== undefined) this.#cancelWait = cancel;
     return true;
   }
@@ -252,7 +254,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     };
   }
 
-  /** What a server takes besides requests is in its SETTINGS. */
+  /** Whether the server supports extended CONNECT is in its SETTINGS. */
   get needsSettings(): boolean {
     return this.#protocol === "connect";
   }
@@ -281,7 +283,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     if (caller.onSession === undefined) throw new TypeError("a caller that asks for HTTP/2 needs onSession");
     const { loopGuard } = caller;
     if (loopGuard !== undefined && isLoop(loopGuard, session)) {
-      // Other requests may use the session: it is where it leads that is wrong for this one.
+      // The session stays: other clients may use it, for which its address is not a loop.
       this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, session.times);
       return;
     }
@@ -297,7 +299,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
     this.#cancelWait = undefined;
     this.#caller.onSendFailed?.(message, times);
-    // That too many requests wait for a connection says nothing about the endpoint.
+    // A full queue says nothing about the endpoint.
     this.abandon({ countFailure: code !== "TG_POOL_FULL" });
     this.#caller.onCallFailure({ code, message, sent: false, timedOut: false });
   }
@@ -305,7 +307,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   #expire(): void {
     const sent = this.upstream !== undefined;
     this.timeOut();
-    this.#caller.onCallFailure({ code: "TG_UPSTREAM_TIMEOUT", message: "no answer in time", sent, timedOut: true });
+    this.#caller.onCallFailure({ code: "TG_UPSTREAM_TIMEOUT", message: "no response in time", sent, timedOut: true });
   }
 
   // ── events of the upstream ──
@@ -329,7 +331,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.#caller.onResponseBatch();
   }
 
-  /** The endpoint learns the outcome before the caller, whose next call may be to the same endpoint. */
+  /** Records the outcome before it invokes the caller, whose next call may go to the same endpoint. */
   onResponseEnd(trailers: HeaderList): void {
     const context = this.#outcomeContext;
     const outcome = this.#outcome;
@@ -338,7 +340,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     const { outliers } = this.#target;
     if (outliers === undefined && this.#caller.succeeded !== undefined)
       this.#outcome = this.#caller.succeeded(trailers) ? SUCCEEDED : NO_RESPONSE;
-    // The other direction of a tunnel goes on until the caller ends it.
+    // The other direction of a tunnel stays open until the caller ends it.
     if (!this.#tunnel) this.settle();
     this.#caller.onResponseEnd(trailers);
   }
@@ -360,7 +362,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.upstream = undefined;
     this.#caller.onSendFailed?.(message, undefined);
     if (upstream !== undefined && !answered && this.#mayReplay(upstream)) {
-      // That a connection closed while it was idle says nothing about the endpoint.
+      // An idle connection that closed says nothing about the endpoint.
       this.#record(undefined);
       if (this.#replay()) return;
     }
@@ -384,7 +386,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     return refused || (served > 0 && isIdempotent(method));
   }
 
-  /** False = there is no way to; the failure stands that made a replay necessary. */
+  /** False = the request cannot be sent again, and the call ends with the failure of the last send. */
   #replay(): boolean {
     try {
       return this.#send(true);
@@ -397,12 +399,12 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
 
   // ── accounting ──
 
-  /** A response without rules, and a tunnel without a response, are classified by the status alone. */
+  /** Without a classification, the status decides; a tunnel without a response has succeeded. */
   #classified(): CallOutcome {
     return this.#outcome ?? (this.#status < 500 ? SUCCEEDED : NO_RESPONSE);
   }
 
-  /** Tells the endpoint the outcome of the send; undefined = it says nothing about the endpoint. Once for each send. */
+  /** Reports the outcome of the send to the endpoint, once; undefined = it says nothing about the endpoint. */
   #record(outcome: CallOutcome | undefined): void {
     const endpoint = this.#endpoint;
     if (endpoint === undefined) return;

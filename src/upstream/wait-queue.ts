@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../base/errors.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 
-/** What waits for a connection. */
+/** Waits for a connection. */
 interface Waiting {
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
 }
@@ -12,14 +12,14 @@ interface Entry<Waiter> {
 }
 
 /**
- * Requests that wait for room in a pool, first in first out. Bounded in number, so that a backend that hangs cannot fill the
- * memory, and in time, so that clients get an error while they still wait for one.
+ * Requests that wait for room in a pool, first in first out. Their number is bounded, so that a hanging backend cannot fill the
+ * memory, and so is the time, so that clients get an error while they are still there.
  */
 export class WaitQueue<Waiter extends Waiting> {
   readonly #limit: number;
   readonly #timeout: number;
   readonly #entries = new Set<Entry<Waiter>>();
-  /** Requests that were turned away because the queue was full; for metrics. */
+  /** Requests rejected because the queue was full; for metrics. */
   overflows = 0;
 
   /** `timeout` in milliseconds. */
@@ -33,15 +33,15 @@ export class WaitQueue<Waiter extends Waiting> {
   }
 
   get first(): Waiter | undefined {
-    // Read whenever a connection becomes free, and the queue is usually empty: do not allocate an iterator.
+    // Called whenever a connection becomes free. The queue is usually empty, so this avoids allocating an iterator.
     if (this.#entries.size === 0) return undefined;
     const [entry] = this.#entries;
     return entry?.waiter;
   }
 
   /**
-   * Adds a request; when the queue is full it fails with TG_POOL_FULL, after this has returned. `roomComes`: a connection is
-   * being closed for it, so it is not turned away. Returns a function that cancels the wait.
+   * Adds a request. If the queue is full, the request fails with TG_POOL_FULL after this has returned, unless `roomComes`: a connection
+   * is being closed for it. Returns a function that cancels the wait.
    */
   add(waiter: Waiter, roomComes = false): () => void {
     if (this.#entries.size >= this.#limit && !roomComes) {
@@ -64,7 +64,7 @@ export class WaitQueue<Waiter extends Waiting> {
     return () => this.#remove(entry);
   }
 
-  /** Takes the first request out; the caller serves it. */
+  /** Removes and returns the first request, for the caller to serve. */
   shift(): Waiter | undefined {
     const [entry] = this.#entries;
     if (entry === undefined) return undefined;

@@ -331,7 +331,7 @@ export class Supervisor implements WorkerEvents {
     const worker = this.#spawn(index);
     try {
       // Before it accepts: it must not send requests to endpoints that the others have evicted.
-      for (const notice of this.#evictions.inForce(performance.now()))
+      for (const notice of this.#evictions.current(performance.now()))
         await worker.callWithDeadline("evict", { notice });
       for (const notice of this.#healths.values()) await worker.callWithDeadline("health", { notice });
       this.#electChecker();

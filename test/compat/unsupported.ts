@@ -60,7 +60,7 @@ export const UNSUPPORTED: readonly UnsupportedField[] = [
   {
     field: "routes.backends.aws",
     config: "gateways: {web: {port: 8080}}\nroutes: [{gateways: web, backends: [{aws: {}}]}]\n",
-    message: /there are no backends of cloud services; use host/,
+    message: /cloud services are not supported as backends; use host/,
   },
   ...clouds.flatMap((cloud) => [
     {

@@ -6,7 +6,7 @@ import type { AdminCall, AdminRoute } from "./route.ts";
 const USAGE = `usage: POST /logging                      show the current log level
        POST /logging?level=<level>        set the global level: off, error, warn, info, debug or trace
        POST /logging?level=<mod>=<level>,<mod>=<level>   set levels of modules
-       POST /logging?reset                restore the level of the start (can be combined with level)
+       POST /logging?reset                restore the initial level (can be combined with level)
 `;
 
 export const loggingRoutes: readonly AdminRoute[] = [
@@ -24,7 +24,7 @@ function logging({ plane, method, query }: AdminCall): PlainReply {
   const reset = query.has("reset");
   if (level === null && !reset) return current(plane.logFilter());
   // GET must be safe: a crawler that follows links must not change anything (RFC 9110 9.2.1).
-  if (method === "GET") return textReply(405, "changing the log level takes POST\n", { allow: "POST" });
+  if (method === "GET") return textReply(405, "POST is required to change the log level\n", { allow: "POST" });
   try {
     const filter = plane.setLogFilter(level ?? "", reset);
     return current(filter, unknownModules(parseLogFilter(level ?? "")));

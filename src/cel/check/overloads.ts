@@ -58,7 +58,7 @@ export function mismatch(node: Call, overloads: readonly Overload[], types: read
 function conversionHint([left, right]: readonly string[]): string {
   if (left === undefined || right === undefined || left === right) return "";
   if (!CONVERTIBLE.has(left) || !CONVERTIBLE.has(right)) return "";
-  return `; both sides have to be of one type, which ${left}(…) or ${right}(…) makes them`;
+  return `; both sides need the same type, which ${left}(…) or ${right}(…) makes them`;
 }
 
 function paramsFor({ params, variadic }: Overload, count: number): readonly Type[] {

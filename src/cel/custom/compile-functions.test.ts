@@ -100,7 +100,7 @@ test("every mistake is reported with its place, also in functions without caller
     "1:17 request has no field pth; did you mean path?",
     "2:10 unknown variable b; did you mean a?",
     "3:13 unknown function nobody",
-    "4:14 no such overload: string + int; both sides have to be of one type, which string(…) or int(…) makes them",
+    "4:14 no such overload: string + int; both sides need the same type, which string(…) or int(…) makes them",
     "10:21 error parsing regexp: missing closing ): `(`; write the pattern in RE2 syntax",
   ]);
   assert.match(

@@ -114,7 +114,7 @@ test("text that is not a definition is rejected where it begins", () => {
     "f(in) { 1 }": "1:3 in is a reserved word; choose another name",
     "f(this) { 1 }": "1:3 `this` is the receiver of a method; choose another name",
     "this.f(a, this) { 1 }": "1:11 `this` is the receiver of a method; choose another name",
-    "f(a, a) { 1 }": "1:6 there are two parameters a",
+    "f(a, a) { 1 }": "1:6 duplicate parameter a",
     "f(a b) { 1 }": "1:5 unexpected b, expected ,",
     "this.f(a b) { 1 }": "1:10 unexpected b, expected ,",
     "f(a..., b) { 1 }": "1:7 after a..., the last parameter, ) is expected",

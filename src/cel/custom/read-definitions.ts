@@ -52,7 +52,7 @@ class DefinitionReader {
       if (params.length > (member ? 1 : 0)) this.#expect(",");
       const { text, at } = this.#name("the name of a parameter");
       if (text === "this") throw this.#error("`this` is the receiver of a method; choose another name", at);
-      if (params.includes(text)) throw this.#error(`there are two parameters ${text}`, at);
+      if (params.includes(text)) throw this.#error(`duplicate parameter ${text}`, at);
       params.push(text);
       if (!this.#take(".")) continue;
       this.#expect(".");

@@ -117,7 +117,7 @@ function compileMap({ entries, at }: MapLiteral, { compile }: Compilation): Eval
         value = value.value;
       }
       if (value !== undefined && !map.add(key, value))
-        return new Failure(`a key of type ${kindOf(key)} cannot be used, or is there twice`, at);
+        return new Failure(`a key of type ${kindOf(key)} cannot be used, or is a duplicate`, at);
     }
     return map;
   };

@@ -85,7 +85,7 @@ test("bodies that give no result the loop can use", () => {
     "[1].filter(x, dyn(x))": notBool,
     "[1].map(x, dyn(x), x)": notBool,
     "{1: 1}.filterKeys(x, dyn(x))": notBool,
-    "[1, 2].transformMapEntry(i, v, {'same': v})": /a key is there twice/,
+    "[1, 2].transformMapEntry(i, v, {'same': v})": /duplicate key/,
     "[1].transformMapEntry(i, v, {1: v, 2: v})": /a map with one entry/,
     "[1].transformMapEntry(i, v, dyn(v))": /a map with one entry/,
   });

@@ -35,7 +35,7 @@ export function compileLoop(node: Loop, { compile, checked }: Compilation): Eval
     const items = isList(container) && !onlyMaps ? container : undefined;
     if (items === undefined && !isMap(container))
       return container === null
-        ? missing(`there is nothing for ${loop} to go through`, at)
+        ? missing(`${loop} cannot go through null`, at)
         : new Failure(`no such overload: ${loop} of ${kindOf(container)}`, at);
     const map = items === undefined && isMap(container) ? container : undefined;
     const keys = map === undefined ? undefined : mapKeys(map);
@@ -144,7 +144,7 @@ function filter(): Collector {
 }
 
 function put(map: CelMap, result: CelValue, key: CelValue): Failure | undefined {
-  return map.add(key, result) ? undefined : fail("a key is there twice");
+  return map.add(key, result) ? undefined : fail("duplicate key");
 }
 
 function putEntry(map: CelMap, result: CelValue): Failure | undefined {

@@ -56,7 +56,7 @@ test("forms: repeated fields are lists, null is left out, names are sorted", () 
     'form.encode({"n": 1, "ok": true}) == "n=1&ok=true"',
   ]);
   assertFailures(
-    { "form.decode(request.body)": /not UTF-8, so they are no form/ },
+    { "form.decode(request.body)": /not UTF-8, so they are not a form/ },
     withBody(Buffer.from([0x61, 0xff])),
   );
 });

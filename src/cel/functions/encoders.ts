@@ -106,7 +106,7 @@ function encodeForm(fields: AnyMap): CelValue | Failure {
 
 /** A repeated field is a list of its values. */
 function decodeForm(data: Data): CelValue | Failure {
-  if (typeof data !== "string" && !isUtf8(data)) return fail("the bytes are not UTF-8, so they are no form");
+  if (typeof data !== "string" && !isUtf8(data)) return fail("the bytes are not UTF-8, so they are not a form");
   charge(data.length * PER_FORM_CHARACTER);
   const form = new URLSearchParams(typeof data === "string" ? data : Buffer.from(data).toString());
   const fields = new CelMap();

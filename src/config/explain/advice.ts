@@ -28,9 +28,9 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
   const limits = Array.isArray(set.localRateLimit) ? set.localRateLimit : [];
   for (const [i, { maxTokens, tokensPerFill }] of limits.entries()) {
     const at = [...path, "localRateLimit", i];
-    if (maxTokens === 0) warn(report, at, "refuses every request, because maxTokens is 0");
+    if (maxTokens === 0) warn(report, at, "rejects every request, because maxTokens is 0");
     else if (tokensPerFill === 0)
-      warn(report, at, "never refills: after maxTokens requests it refuses all; set tokensPerFill");
+      warn(report, at, "never refills: after maxTokens requests it rejects all; set tokensPerFill");
   }
 }
 
@@ -42,7 +42,7 @@ function tests(authorization: Authorization | undefined, variable: string): bool
 
 function lenient(mode: string): string {
   const pass = mode === "permissive" ? "with wrong credentials or none" : "without credentials";
-  return `lets requests ${pass} pass, because mode is ${mode}; set mode: strict, or authorization rules that refuse them`;
+  return `lets requests ${pass} pass, because mode is ${mode}; set mode: strict, or authorization rules that deny them`;
 }
 
 /** About one route: what its matches and backends lead to. */

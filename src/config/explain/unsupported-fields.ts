@@ -35,12 +35,12 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   {
     in: /^config\.logging$/,
     fields: {
-      database: "requests are kept in no database; remove it, or use frontendPolicies.accessLog.otlp",
+      database: "requests are not stored in a database; remove it, or use frontendPolicies.accessLog.otlp",
     },
   },
   {
     in: /^frontendPolicies\.(accessLog|logging)$/,
-    fields: { database: "requests are kept in no database; remove it, or use otlp" },
+    fields: { database: "requests are not stored in a database; remove it, or use otlp" },
   },
   {
     in: /^frontendPolicies\.networkExtAuthz$/,
@@ -48,14 +48,14 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   },
   {
     in: CALL_TRANSFORMATIONS,
-    fields: { response: "responses to the gateway's own calls are not transformed; remove it" },
+    fields: { response: "responses to callouts are not transformed; remove it" },
   },
   {
     in: /(^|\.)backends$/,
     fields: {
       mcp: "tracegate does not speak MCP; use host",
       ai: "tracegate does not route to language models; use host",
-      aws: "there are no backends of cloud services; use host",
+      aws: "cloud services are not supported as backends; use host",
     },
   },
   { in: /(^|\.)tcpRoutes\.backends$/, fields: { internal: "the admin API is HTTP; give it an HTTP route" } },
@@ -82,14 +82,16 @@ const FIELDS: readonly { readonly in: RegExp; readonly fields: Readonly<Record<s
   },
   {
     in: /(^|\.)tcpRoutes(\.backends)?\.policies\.health$/,
-    fields: { unhealthyExpression: "connections have no responses; those that fail count as failures, remove it" },
+    fields: {
+      unhealthyExpression: "connections have no responses, and those that fail always count as failures; remove it",
+    },
   },
   {
     in: /^services$/,
     fields: {
       ...same(MESH, "waypoint", "ingressUseWaypoint"),
-      endpoints: "is what dumps show; write workloads",
-      ipFamilies: "workloads are called at the addresses that they have; remove it",
+      endpoints: "is the name in dumps; write workloads",
+      ipFamilies: "the addresses of workloads determine the address family; remove it",
       subjectAltNames: "is a matter of TLS; set it in backendTLS, which policies may attach to a service",
     },
   },
@@ -119,7 +121,7 @@ export function absentField(path: Path, key: string): string | undefined {
     )
   )
     return Object.hasOwn(KINDS, key)
-      ? "this policy is for requests of clients; calls of the gateway's own do without"
+      ? "this policy applies to requests of clients, not to callouts; remove it"
       : undefined;
   return holdsPolicies(place) ? policy(key, place) : undefined;
 }
@@ -150,7 +152,7 @@ function same(message: string, ...fields: readonly string[]): Record<string, str
 }
 
 const HBONE = "tracegate does not join a service mesh";
-const NATIVE = "metrics are served as text, in which there are no native histograms; use classic";
+const NATIVE = "metrics are served as text, which has no native histograms; use classic";
 const OLD_TLS = "tracegate does not speak TLS before 1.2; use TLS_V1_2 or TLS_V1_3";
 
 /** Values of this family of gateways that tracegate does not support, by the field that has them. */

@@ -159,7 +159,7 @@ test("where traces go, in all the ways to write it", () => {
   for (const endpoint of ["c", "$C", "http://$C", "ftp://c:1", "http://c:1 x"])
     assert.match(
       problems(`config: {tracing: {otlpEndpoint: "${endpoint}"}}`).join(),
-      /is no address with a port/,
+      /is not an address with a port/,
       endpoint,
     );
 });
@@ -180,17 +180,17 @@ test("what cannot be moved is told with its place", () => {
       problems("config: {logging: {filter: 'true'}}\nfrontendPolicies: {http: &x {}, accessLog: *x}\n"),
     ),
     [
-      "2:9: config: is an alias; write out what it stands for",
-      "3:19: frontendPolicies: is no object; mend it first",
-      "2:44: frontendPolicies.accessLog: is an alias; write out what it stands for",
+      "2:9: config: is an alias; replace it with its value",
+      "3:19: frontendPolicies: is not an object; correct it first",
+      "2:44: frontendPolicies.accessLog: is an alias; replace it with its value",
     ],
   );
   assert.deepEqual(
     problems("config: {logging: {filter: &f 'true'}}\na: *f\nfrontendPolicies: {accessLog: {add: {}}}\n"),
-    ["1:1: : an anchor would come to stand behind its alias; write out what the alias stands for"],
+    ["1:1: : the anchor would come after its alias; replace the alias with its value"],
   );
-  assert.deepEqual(problems("- a"), ["1:1: : is no configuration; nothing was changed"]);
-  assert.deepEqual(problems(""), ["1:1: : is no configuration; nothing was changed"]);
+  assert.deepEqual(problems("- a"), ["1:1: : is not a configuration; nothing was changed"]);
+  assert.deepEqual(problems(""), ["1:1: : is not a configuration; nothing was changed"]);
   assert.deepEqual(
     problems(`config:
   logging:
@@ -209,13 +209,13 @@ frontendPolicies:
     [
       "3:5: config.logging.filter: frontendPolicies.accessLog.filter is set too; keep one of the two",
       "5:7: config.logging.fields.add: frontendPolicies.accessLog.add is set too; keep one of the two",
-      "6:7: config.logging.fields.added: is neither add nor remove; mend it first",
-      "8:19: config.tracing.otlpEndpoint: is no address with a port, such as http://collector:4317; mend it first",
+      "6:7: config.logging.fields.added: is neither add nor remove; correct it first",
+      "8:19: config.tracing.otlpEndpoint: is not an address with a port, such as http://collector:4317; correct it first",
       "9:5: config.tracing.endpoint: has no place in frontendPolicies.tracing; remove it",
     ],
   );
   assert.deepEqual(problems("config:\n  logging: {fields: [a]}\n  tracing: {path: /x}\n"), [
-    "2:21: config.logging.fields: is no object with add and remove; mend it first",
+    "2:21: config.logging.fields: is not an object with add and remove; correct it first",
     "3:3: config.tracing.otlpEndpoint: is required: where traces are sent, such as http://collector:4317",
   ]);
   assert.deepEqual(problems("config: {tracing: {otlpEndpoint: 'c:1'}}\nfrontendPolicies: {tracing: {host: 'd:1'}}\n"), [

@@ -41,7 +41,7 @@ export function migrateConfig(file: string, text: string): Migration {
   for (const { offset, message } of syntaxProblems(document)) add(offset, "", message);
   const root = document.contents;
   if (diagnostics.length === 0 && !isMap<Node, Node | null>(root))
-    add(0, "", "is no configuration; nothing was changed");
+    add(0, "", "is not a configuration; nothing was changed");
   if (diagnostics.length > 0 || !isMap<Node, Node | null>(root)) return { ok: false, diagnostics };
   const report: Report = (node, path, message) => add(node?.range?.[0] ?? 0, formatPath(path), message);
   checkObjects(root, report);
@@ -51,7 +51,7 @@ export function migrateConfig(file: string, text: string): Migration {
   try {
     return { ok: true, text: formatLike(text, document), changed };
   } catch {
-    add(0, "", "an anchor would come to stand behind its alias; write out what the alias stands for");
+    add(0, "", "the anchor would come after its alias; replace the alias with its value");
     return { ok: false, diagnostics };
   }
 }
@@ -71,7 +71,11 @@ function checkObjects(root: Holder, report: Report): void {
     const holder = path.slice(0, -1).reduce<Holder | undefined>((map, key) => map && mapAt(map, key), root);
     const value = holder && entryOf(holder, path.at(-1) ?? "")?.value;
     if (value == null || isMap(value) || (isScalar(value) && value.value === null)) continue;
-    report(value, path, isAlias(value) ? "is an alias; write out what it stands for" : "is no object; mend it first");
+    report(
+      value,
+      path,
+      isAlias(value) ? "is an alias; replace it with its value" : "is not an object; correct it first",
+    );
   }
 }
 
@@ -144,7 +148,7 @@ function moveEndpoint(place: Node | undefined, tracing: Holder, target: Holder, 
   // A variable may hold the port too.
   const port = written ?? (host.includes("$") ? undefined : PORTS[scheme]);
   if (port === undefined) {
-    report(value, path, "is no address with a port, such as http://collector:4317; mend it first");
+    report(value, path, "is not an address with a port, such as http://collector:4317; correct it first");
     return;
   }
   value.value = `${host}:${port}`;
@@ -166,10 +170,11 @@ function moveFields(
   const fields = mapAt(holder, "fields");
   if (fields === undefined) {
     const other = entryOf(holder, "fields");
-    if (other !== undefined) report(other.value ?? other.key, path, "is no object with add and remove; mend it first");
+    if (other !== undefined)
+      report(other.value ?? other.key, path, "is not an object with add and remove; correct it first");
     return;
   }
   for (const [from, to] of Object.entries(names)) move(fields, from, to, [...path, from]);
   for (const { key } of fields.items)
-    report(key, [...path, nameOf(key) ?? ""], "is neither add nor remove; mend it first");
+    report(key, [...path, nameOf(key) ?? ""], "is neither add nor remove; correct it first");
 }

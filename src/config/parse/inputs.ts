@@ -216,7 +216,7 @@ export function toText(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
-    throw new Error("it is not text in UTF-8");
+    throw new Error("it is not UTF-8 text");
   }
 }
 

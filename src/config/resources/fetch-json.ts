@@ -14,10 +14,10 @@ export async function fetchJson(url: string): Promise<string> {
   const response = await ask(url);
   if (response.status !== 200) {
     await response.body?.cancel();
-    throw new Error(`it answers with status ${response.status}`);
+    throw new Error(`it responds with status ${response.status}`);
   }
   const text = await readAll(response);
-  if (!isObject(text)) throw new Error("what it answers is no JSON object");
+  if (!isObject(text)) throw new Error("its response is not a JSON object");
   return text;
 }
 
@@ -63,7 +63,7 @@ function isObject(text: string): boolean {
 /** `fetch` hides why in the cause of what it throws. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === "TimeoutError") return `it has not answered within ${TIMEOUT_MS / 1000} s`;
+  if (error.name === "TimeoutError") return `it has not responded within ${TIMEOUT_MS / 1000} s`;
   if (!(error.cause instanceof Error)) return error.message;
   const code = (error.cause as NodeJS.ErrnoException).code ?? "";
   return IN_WORDS[code] ?? (error.cause.message || code || error.message);

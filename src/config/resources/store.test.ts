@@ -44,8 +44,8 @@ test("documents are fetched once, also when they are named twice", async () => {
 });
 
 test("what cannot be used is told in words", async () => {
-  assert.equal(await problemOf((_, response) => response.writeHead(404).end("{}")), "it answers with status 404");
-  assert.equal(await problemOf((_, response) => response.end("<html>")), "what it answers is no JSON object");
+  assert.equal(await problemOf((_, response) => response.writeHead(404).end("{}")), "it responds with status 404");
+  assert.equal(await problemOf((_, response) => response.end("<html>")), "its response is not a JSON object");
   assert.equal(await problemOf((_, response) => response.end("x".repeat(1024 * 1024 + 1))), "it has more than 1 MiB");
   assert.match(await problemOf((request) => request.socket.destroy()), /closed/);
   const store = new ResourceStore();
@@ -92,7 +92,7 @@ test("a refresh that fails is told, and tried again until it succeeds", async ()
     });
   });
   store.close();
-  assert.deepEqual(problems, ["true it answers with status 503", "true it answers with status 503"]);
+  assert.deepEqual(problems, ["true it responds with status 503", "true it responds with status 503"]);
   assert.deepEqual(store.resources.get(server.url), { text: '{"new":1}' });
 });
 

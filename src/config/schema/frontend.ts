@@ -94,16 +94,17 @@ export const frontendHttp = z.strictObject({
   http2WindowSize: window
     .optional()
     .describe(
-      "Bytes that a client may send on one HTTP/2 stream before they are passed on; as many may be held in memory. Default: " +
-        "262144 (256 KiB), up to 4 MiB while they are passed on fast, at most 32 MiB more for each worker; 64 KiB for " +
-        "connections that are opened while much is held.",
+      "Flow-control window of an HTTP/2 stream: bytes that a client may send before they are passed on, which are held in memory " +
+        "meanwhile. Default: 262144 (256 KiB), which grows up to 4 MiB while bytes are passed on fast, by at most 32 MiB in each " +
+        "worker; 64 KiB for connections that are opened while a worker holds much.",
     ),
   http2ConnectionWindowSize: window
     .min(65_535)
     .optional()
     .describe(
-      "The same for all streams of an HTTP/2 connection together; windows of streams do not grow then. Default: 1048576 (1 MiB), " +
-        "and what those of its streams have grown by; 256 KiB for connections that are opened while much is held.",
+      "Flow-control window of all streams of an HTTP/2 connection together, in bytes. If it is set, windows of streams do not " +
+        "grow. Default: 1048576 (1 MiB), plus the growth of the streams' windows; 256 KiB for connections that are opened while a " +
+        "worker holds much.",
     ),
   http2FrameSize: z
     .int()
@@ -128,10 +129,10 @@ export const frontendHttp = z.strictObject({
     .describe("Most requests that an HTTP/2 connection carries at a time. Further ones are refused. Default: 100."),
   http2KeepaliveInterval: duration
     .optional()
-    .describe("Silence of an HTTP/2 client after which it is sent a PING. Default: off."),
+    .describe("Time without a frame from an HTTP/2 client after which it is sent a PING. Default: off."),
   http2KeepaliveTimeout: duration
     .optional()
-    .describe("Time for the answer to that PING, after which the connection is closed. Default: 20s."),
+    .describe("Time to acknowledge that PING, after which the connection is closed. Default: 20s."),
   headerReadTimeout: duration
     .prefault("1m")
     .describe("Time from the first byte of a head to its end. Slower requests get 408."),
@@ -157,7 +158,7 @@ export const frontendHttp = z.strictObject({
     .describe(
       "Request headers with `_` in their names, which many servers treat like `-`. `allow` (default) passes them, except " +
         "those that look like `X-Forwarded-*`, like a header that frames messages, or like one that a policy sets, removes or " +
-        "takes credentials from. `drop` drops them. `reject` answers 400. `drop` and `reject` also drop such trailers.",
+        "takes credentials from. `drop` drops them. `reject` responds 400. `drop` and `reject` also drop such trailers.",
     ),
   forwarded: forwarded.optional().describe("X-Forwarded-For, -Proto and -Host. Default: set by the gateway."),
   requestId: requestId.optional().describe("Default: `x-request-id`, the client's or a generated one."),

@@ -24,7 +24,7 @@ export const routePolicies = policySet("route")
   .meta({
     id: "RoutePolicies",
     description:
-      "Policies of a route. backendAuth, backendTLS and backendTunnel hold for its backends that have none of their own.",
+      "Policies of a route. backendAuth, backendTLS and backendTunnel apply to those of its backends that do not set them.",
   });
 export const gatewayPolicies = policySet("gateway").meta({
   id: "GatewayPolicies",
@@ -37,7 +37,7 @@ export const tcpPolicies = backendPolicies
     health: health
       .omit({ unhealthyExpression: true })
       .optional()
-      .describe("When endpoints that cannot be connected, or break off, get no connections for a while."),
+      .describe("When endpoints that reject or break off connections get no new ones for a while."),
   })
   .meta({ id: "TcpPolicies", description: "How the backends of a TCP route are connected to." });
 

@@ -104,7 +104,7 @@ export const settings = z
         maxEventLoopLag: duration
           .prefault("2s")
           .describe(
-            "How late the event loop of a worker may be. Twice in a row, and the worker turns a growing share of new requests away until the lag has halved. 0s: off.",
+            "How late the event loop of a worker may be. If it is later twice in a row, the worker turns a growing share of new requests away until the lag has halved. 0s: off.",
           ),
         heapShare: z
           .number()
@@ -120,7 +120,7 @@ export const settings = z
           .max(1)
           .default(0.85)
           .describe(
-            "Share of the limit that may be in use, without files, before no worker takes new requests and connections: of the container as the system counts it, or of the process if `memoryLimit` is set. Memory that was freed does not count, even if the system has not got it back. 0: off.",
+            "Share of the limit that may be in use, without files, before no worker takes new requests and connections: of the container as the system counts it, or of the process if `memoryLimit` is set. Freed memory does not count, even if it has not been returned to the system. 0: off.",
           ),
         memoryLimit: z
           .int()
@@ -132,7 +132,7 @@ export const settings = z
       })
       .prefault({})
       .describe(
-        "When new work is turned away, so that work in progress can be finished: requests get 503 with `Retry-After`, connections are closed. The admin, stats and readiness servers go on.",
+        "When new work is turned away, so that work in progress can be finished: requests get 503 with `Retry-After`, connections are closed. The admin, stats and readiness servers keep working.",
       ),
     customFunctions: z
       .string()

@@ -28,7 +28,7 @@ export function policiesForCalls(policies: PolicyInputs): PolicyInputs {
 export function warnAboutUnappliedPolicies(policies: PolicyInputs, name: string, path: Path, report: Report): void {
   const unapplied = kindsOf(policies).filter((kind) => policies[kind] !== undefined && KINDS[kind].calls === "warn");
   if (unapplied.length === 0) return;
-  const message = `${unapplied.sort().join(", ")} of ${name} holds for requests of clients, not for calls of the gateway's own`;
+  const message = `${unapplied.sort().join(", ")} of ${name} applies to requests of clients, not to callouts`;
   report(path, { message, warning: true });
 }
 
@@ -45,7 +45,7 @@ export function reportGrpcConflicts(
   report: Report,
 ): void {
   if (inner.http?.version === "HTTP/1.1")
-    report([...innerPath, "http", "version"], { message: "gRPC is spoken over HTTP/2 only; remove it" });
+    report([...innerPath, "http", "version"], { message: "gRPC requires HTTP/2; remove it" });
   if (inner.backendAuth !== undefined && usesQuery(inner.backendAuth))
     report([...innerPath, "backendAuth"], { message: NO_QUERY, expected: "a header" });
   else if (inner.backendAuth === undefined && outer.backendAuth !== undefined && usesQuery(outer.backendAuth))

@@ -175,7 +175,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
   for (const cycle of findCycles(groups)) {
     const index = groups.findIndex((group) => group.name === cycle[0]);
     report(["routeGroups", index], {
-      message: `route groups delegate in a circle: ${cycle.join(" → ")}`,
+      message: `route groups delegate in a cycle: ${cycle.join(" → ")}`,
       warning: true,
     });
   }

@@ -37,7 +37,7 @@ export class ClassKeeper {
       return true;
     };
     this.#queue = new WorkQueue(1, RESTS, create, (_name, error, failures) =>
-      log.warn("cannot create the GatewayClass, trying on", { name, failures, error: asError(error) }),
+      log.warn("cannot create the GatewayClass, retrying", { name, failures, error: asError(error) }),
     );
   }
 

@@ -245,7 +245,7 @@ export class Deployer {
       try {
         await this.#options.client.request("DELETE", pathOf(object), { body, signal });
         this.counters.deleted++;
-        this.#options.log.info("deleted what is not wanted any more", {
+        this.#options.log.info("deleted an object that is no longer needed", {
           kind: object.kind,
           object: objectKey(metadata),
         });
@@ -261,7 +261,7 @@ export class Deployer {
     this.counters.failures++;
     const { log } = this.#options;
     if (failures === 1 || failures === LASTING_FAILURES)
-      log.warn("cannot deploy a Gateway, trying on", { gateway: key, failures, error: asError(error) });
+      log.warn("cannot deploy a Gateway, retrying", { gateway: key, failures, error: asError(error) });
     if (failures >= LASTING_FAILURES || isLasting(error)) this.#report(key, messageOf(error));
   }
 

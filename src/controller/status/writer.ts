@@ -144,7 +144,7 @@ export class StatusWriter {
     this.counters.failures++;
     const { log } = this.#options;
     const fields = { object: id, failures, error: asError(error) };
-    if (failures === NOTABLE_FAILURES) log.warn("cannot write a status, trying on", fields);
+    if (failures === NOTABLE_FAILURES) log.warn("cannot write a status, retrying", fields);
     else log.debug("cannot write a status, trying again", fields);
   }
 }

@@ -52,7 +52,7 @@ function protocolOf({ protocol, grpc = {}, http = {} }: ExternalAuthFilter, plac
   if (allowedResponseHeaders.length === 0)
     referrer.findings.invalidates(
       place.rule,
-      `${place.path}.externalAuth.http.allowedResponseHeaders: list the headers that backends get; all of them is not supported`,
+      `${place.path}.externalAuth.http.allowedResponseHeaders: list the headers that backends get; sending all of them is not supported`,
     );
   return {
     protocol: {

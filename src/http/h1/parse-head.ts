@@ -71,8 +71,8 @@ const BAD_STATUS_LINE = invalid("status line is not HTTP/1.x, three digits, reas
 /** RFC 9110 15: whatever else a client took it for, it would be guessing. */
 const BAD_STATUS = invalid("the status is not between 100 and 599");
 const TARGET_TOO_LONG: HeadError = { code: "TG_URI_TOO_LONG", detail: "the request target is too long" };
-const BAD_VERSION: HeadError = { code: "TG_HTTP_VERSION", detail: "only HTTP/1.0 and HTTP/1.1 are spoken here" };
-const BAD_EXPECTATION: HeadError = { code: "TG_EXPECTATION_FAILED", detail: "only 100-continue is understood" };
+const BAD_VERSION: HeadError = { code: "TG_HTTP_VERSION", detail: "only HTTP/1.0 and HTTP/1.1 are supported" };
+const BAD_EXPECTATION: HeadError = { code: "TG_EXPECTATION_FAILED", detail: "only 100-continue is supported" };
 
 const MAX_METHOD_LENGTH = 32;
 /** Characters of `HTTP/1.1`. */

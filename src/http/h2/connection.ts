@@ -195,7 +195,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     if (this.#lingerUntil > 0) {
       if (now > this.#lingerUntil) this.#transport.destroy();
     } else if (this.#acks.settingsOverdue(now)) this.fail(SETTINGS_TIMEOUT, "SETTINGS were not acknowledged");
-    else if (this.#acks.pingOverdue(now)) this.destroy("a PING was not answered");
+    else if (this.#acks.pingOverdue(now)) this.destroy("a PING was not acknowledged");
   }
 
   // ── from the transport ──
@@ -477,7 +477,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
     for (const stream of passedOver) stream.refused = true;
     // First, so that the owner does not replay the streams below on this connection.
     this.#owner.onGoAway(lastStream, code);
-    for (const stream of passedOver) stream.fail(REFUSED_STREAM, "the upstream did not look at the stream", false);
+    for (const stream of passedOver) stream.fail(REFUSED_STREAM, "the upstream did not process the stream", false);
   }
 
   onWindowUpdate(id: number, increment: number): void {

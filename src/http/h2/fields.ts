@@ -95,7 +95,7 @@ export function readResponse(fields: string[]): ResponseFields | string {
     const value = fields[at + 1] as string;
     if (isPseudo(name)) return "a pseudo-header field among the others";
     if (isOfConnection(name)) {
-      if (!OF_REQUESTS.has(name)) return `${name} has no place in HTTP/2`;
+      if (!OF_REQUESTS.has(name)) return `${name} is not allowed in HTTP/2`;
       continue;
     }
     if (name === "content-length") {

@@ -69,7 +69,7 @@ test("what a pseudo-header field may not be is malformed", () => {
   ];
   for (const name of [":method", ":scheme", ":path", ":authority"]) {
     const value = GET[GET.indexOf(name) + 1] as string;
-    cases.push([[...GET, name, value], /twice/]);
+    cases.push([[...GET, name, value], /repeated/]);
   }
   for (const [fields, detail] of cases) {
     const error = errorOf(fields);

@@ -73,7 +73,7 @@ const SLASH = 0x2f;
 
 const PSEUDO_AFTER_FIELD = malformed("pseudo-header field after a header field");
 const UNKNOWN_PSEUDO = malformed("unknown pseudo-header field");
-const REPEATED_PSEUDO = malformed("a pseudo-header field twice");
+const REPEATED_PSEUDO = malformed("repeated pseudo-header field");
 const NO_METHOD = malformed("no :method");
 const BAD_METHOD = malformed(":method is not a token of 1 to 32 characters");
 const BAD_SCHEME = malformed(":scheme is neither http nor https");
@@ -93,7 +93,7 @@ const BAD_TE = malformed("TE is not trailers");
 const UNDERSCORE: RequestError = { code: "TG_INVALID_REQUEST", detail: "underscore in the name of a header" };
 const TOO_MANY: RequestError = { code: "TG_HEAD_TOO_LARGE", detail: "too many header fields" };
 const TARGET_TOO_LONG: RequestError = { code: "TG_URI_TOO_LONG", detail: "the request target is too long" };
-const BAD_EXPECTATION: RequestError = { code: "TG_EXPECTATION_FAILED", detail: "only 100-continue is understood" };
+const BAD_EXPECTATION: RequestError = { code: "TG_EXPECTATION_FAILED", detail: "only 100-continue is supported" };
 const UNKNOWN_PROTOCOL: RequestError = { code: "TG_UNKNOWN_PROTOCOL", detail: "only websocket is supported" };
 
 /** The error of a request that is malformed in the sense of RFC 9113 8.1.1. Each is made once, at load. */

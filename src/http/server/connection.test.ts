@@ -290,7 +290,7 @@ test("streamIdleTimeout counts from the last bytes of a response", async (t) => 
   assert.equal(peer.connection.activity.state, "wait");
   peer.pass(1);
   assert.equal(peer.connection.activity.state, "closed");
-  assert.match(server.failures.join(), /^TG_CLIENT_TIMEOUT .*nothing moved for too long$/);
+  assert.match(server.failures.join(), /^TG_CLIENT_TIMEOUT .*no progress for too long$/);
 });
 
 test("after a refusal the connection lingers for 2 s, then it is closed", async (t) => {
@@ -365,7 +365,7 @@ test("a body that its stream does not take is given up after streamIdleTimeout, 
   peer.pass(1);
   await until(() => peer.received !== "", "the response");
   assert.match(peer.received, /^HTTP\/1.1 504 /);
-  assert.match(server.failures.join(), /^TG_UPSTREAM_TIMEOUT .*the request body was not taken$/);
+  assert.match(server.failures.join(), /^TG_UPSTREAM_TIMEOUT .*the upstream took no more of the request body$/);
 });
 
 test("a response keeps to its announced length: less breaks the connection, more is cut off", async () => {

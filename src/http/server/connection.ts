@@ -475,9 +475,9 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (this.#idle) this.closeIfIdle();
     else if (this.#state === "linger") this.#destroy();
     else if (this.#state === "head") this.#refuse("TG_CLIENT_TIMEOUT", "the request head did not arrive in time");
-    else if (this.#body.paused) this.#refuse("TG_UPSTREAM_TIMEOUT", "the request body was not taken");
+    else if (this.#body.paused) this.#refuse("TG_UPSTREAM_TIMEOUT", "the upstream took no more of the request body");
     else if (this.#state === "body") this.#refuse("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
-    else this.#refuse("TG_CLIENT_TIMEOUT", "nothing moved for too long");
+    else this.#refuse("TG_CLIENT_TIMEOUT", "no progress for too long");
   }
 
   // ── ending ──

@@ -324,8 +324,8 @@ export class RequestStream extends Http2Stream implements Downstream {
       this.#progressed = false;
       this.#waitsSince = now;
     } else if (this.#waitsSince > 0 && now - this.#waitsSince >= streamIdleTimeout) {
-      if (!reading) this.#expire("TG_CLIENT_TIMEOUT", "nothing moved for too long");
-      else if (this.#body?.paused) this.#expire("TG_UPSTREAM_TIMEOUT", "the request body was not taken");
+      if (!reading) this.#expire("TG_CLIENT_TIMEOUT", "no progress for too long");
+      else if (this.#body?.paused) this.#expire("TG_UPSTREAM_TIMEOUT", "the upstream took no more of the request body");
       else this.#expire("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
     }
   }

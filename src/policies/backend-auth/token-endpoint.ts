@@ -54,7 +54,7 @@ export class TokenEndpoint {
     const answer = parse(response.body);
     if (response.status < 200 || response.status > 299) throw refusal(response.status, answer);
     const { access_token: token, token_type: tokenType, issued_token_type: issued, expires_in: expires } = answer;
-    if (typeof token !== "string" || token === "") throw failure("the token endpoint answers without an access_token");
+    if (typeof token !== "string" || token === "") throw failure("the token endpoint responds without an access_token");
     if (type !== undefined && issued !== undefined && issued !== type)
       throw failure(`the token endpoint gives ${printable(issued)} where ${type} was asked for`);
     // `token_type` of a token that is not an access token is N_A (RFC 8693, section 2.2.1).
@@ -82,7 +82,7 @@ export class TokenEndpoint {
         { onCancel: () => {}, observer: observerOf(calloutContext, "http"), calloutContext },
       );
     } catch (error) {
-      throw failure(`the token endpoint cannot be asked: ${reasonOf(error)}`, error);
+      throw failure(`the call to the token endpoint failed: ${reasonOf(error)}`, error);
     }
   }
 }
@@ -93,7 +93,7 @@ export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 /** 401 and 403 concern the gateway's credentials, other statuses of 400 to 499 the client's token. */
 function refusal(status: number, { error }: Readonly<Record<string, unknown>>): GatewayError {
   const code = error === undefined ? "" : ` (${printable(error)})`;
-  const why = `the token endpoint answers with status ${status}${code}`;
+  const why = `the token endpoint responds with status ${status}${code}`;
   const clients = status >= 400 && status < 500 && status !== 401 && status !== 403;
   return clients ? new GatewayError("TG_INVALID_REQUEST", why) : failure(why);
 }

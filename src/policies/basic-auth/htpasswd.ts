@@ -32,7 +32,7 @@ export function parseHtpasswd(text: string): ReadonlyMap<string, string> {
     const colon = line.indexOf(":");
     if (colon <= 0) throw new Error(`line ${i + 1}: is not user:hash`);
     const user = line.slice(0, colon);
-    if (users.has(user)) throw new Error(`line ${i + 1}: the user ${user} stands further up; remove one of the lines`);
+    if (users.has(user)) throw new Error(`line ${i + 1}: the user ${user} is listed above; remove one of the lines`);
     try {
       const hashed = line.slice(colon + 1).trim();
       verifierOf(hashed);
@@ -82,6 +82,7 @@ function sha1Verifier(hashed: string): Verifier | undefined {
 }
 
 function refuse(hashed: string): never {
-  if (DES.test(hashed)) throw new Error("is of the old crypt, which looks at eight characters of a password only");
-  throw new Error("is in plain text or of an unknown form");
+  if (DES.test(hashed))
+    throw new Error("uses the old crypt, which looks only at the first eight characters of a password");
+  throw new Error("is in plain text or in an unknown format");
 }

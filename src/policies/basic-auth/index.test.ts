@@ -96,15 +96,15 @@ test("lists of users that cannot be used are refused, without showing a hash", (
     ["a", "line 1: is not user:hash"],
     [
       "#\n\na:secret",
-      "line 3: the password of a is in plain text or of an unknown form; generate the line again with htpasswd -B",
+      "line 3: the password of a is in plain text or in an unknown format; generate the line again with htpasswd -B",
     ],
     [
       "a:aEEqNh6luBspw",
-      "line 1: the password of a is of the old crypt, which looks at eight characters of a password only; generate the line again with htpasswd -B",
+      "line 1: the password of a uses the old crypt, which looks only at the first eight characters of a password; generate the line again with htpasswd -B",
     ],
     [
       "a:{SHA}F/WZ9PxtuIpP2yyadrWdU4eK0og=\na:{SHA}F/WZ9PxtuIpP2yyadrWdU4eK0og=",
-      "line 2: the user a stands further up; remove one of the lines",
+      "line 2: the user a is listed above; remove one of the lines",
     ],
     [
       `a:$6$rounds=9999999$x$${"a".repeat(86)}`,

@@ -99,7 +99,7 @@ export class NetworkAuthorizer {
   /** At most one line per interval. `unreported`: clients admitted since the last line for the same reason. */
   #warn(error: string): void {
     this.#warnings.run((unreported) =>
-      this.#log?.warn("networkExtAuthz has failed; connections are let in", {
+      this.#log?.warn("networkExtAuthz has failed; connections are allowed", {
         error,
         unreported: unreported === 0 ? undefined : unreported,
       }),
@@ -152,6 +152,6 @@ function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: numbe
     const decision = decisionOf(check.decode(answer));
     if (decision.allowed) return { decision: { allowed: true, metadata: decision.metadata }, refusedWith: undefined };
     const status = decision.reply?.status ?? 403;
-    return { decision: { allowed: false, why: `the service refuses with ${status}` }, refusedWith: status };
+    return { decision: { allowed: false, why: `the service denies with ${status}` }, refusedWith: status };
   };
 }

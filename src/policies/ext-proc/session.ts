@@ -113,7 +113,7 @@ export class Session {
     clearTimeout(this.#timers.get(part));
     this.#timers.set(
       part,
-      setTimeout(() => this.#fail("no answer in time"), ms),
+      setTimeout(() => this.#fail("no response in time"), ms),
     );
   }
 
@@ -129,7 +129,7 @@ export class Session {
     if (part === undefined || this.#extended.has(part) || !(ms >= 1 && ms <= max)) {
       trace?.skipped(
         TRACED,
-        `another timeout, ${ms}ms, is not taken: once for each message, from 1ms to ${max}ms`,
+        `the new timeout of ${ms}ms is ignored; allowed once for each message, from 1ms to ${max}ms`,
         "warn",
       );
       return;
@@ -244,7 +244,7 @@ export class Session {
     try {
       answer = this.#process.decode(message);
     } catch (error) {
-      this.#fail("an answer is no message of the protocol", reasonOf(error));
+      this.#fail("a response is not a message of the protocol", reasonOf(error));
       return;
     }
     // Such a message carries no response (Envoy's `ProcessingResponse`).
@@ -263,7 +263,7 @@ export class Session {
     const part = immediate ? [...this.#listeners.keys()][0] : answered;
     const listener = part === undefined ? undefined : this.#listeners.get(part);
     if (listener !== undefined) listener.onResponse(answer);
-    else if (!immediate) this.#fail("an answer to nothing that was asked");
+    else if (!immediate) this.#fail("a response that does not match a request");
   }
 
   /** Fails the stream once: cancels it, and tells every listener. */

@@ -26,7 +26,7 @@ const HOOKS: PolicyHooks = {
     const { request, trace } = context;
     const call = webCallOf(request);
     if (call === undefined) {
-      trace?.skipped(KIND, "no gRPC-Web call");
+      trace?.skipped(KIND, "not a gRPC-Web call");
       return undefined;
     }
     const { textRequest, textResponse } = call;

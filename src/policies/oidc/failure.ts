@@ -24,7 +24,7 @@ export function callFailure(error: unknown): Error {
   if (error instanceof oauth.ResponseBodyError)
     // The code is invalid, expired, used, or of another client (RFC 6749, section 5.2). Other errors concern the gateway itself.
     return error.error === "invalid_grant"
-      ? oidcFailure(400, "the provider refuses the code", reason(error))
+      ? oidcFailure(400, "the provider rejects the code", reason(error))
       : statusFailure(error.status, error);
   if (error instanceof oauth.WWWAuthenticateChallengeError) return statusFailure(error.status, error);
   if (error instanceof TokenCallError) return oidcFailure(503, "the provider cannot be reached", reason(error));

@@ -136,7 +136,7 @@ export class Provider {
     if (error.message.includes("id_token")) return oidcFailure(500, "missing id token");
     if (!(error.cause instanceof Response)) return unreadable(error);
     // Not every provider sends the error of RFC 6749, section 5.2, as JSON.
-    if (error.cause.status === 400) return oidcFailure(400, "the provider refuses the code", reason(error));
+    if (error.cause.status === 400) return oidcFailure(400, "the provider rejects the code", reason(error));
     return statusFailure(error.cause.status, error);
   }
 

@@ -171,7 +171,7 @@ test("what the token endpoint says decides: a bad code is 400, a provider that f
   for (const [respond, expected] of [
     [(r) => json(r, { access_token: "eyJ-access", token_type: "Bearer" }), /^500 oidc failure: missing id token/],
     [(r) => json(r, { error: "invalid_grant" }, 400), /^400 .* \| the token endpoint said invalid_grant$/],
-    [(r) => r.writeHead(400).end("bad code"), /^400 .*the provider refuses the code \|/],
+    [(r) => r.writeHead(400).end("bad code"), /^400 .*the provider rejects the code \|/],
     [(r) => json(r, { error: "invalid_client" }, 401), /^500 .*failed \| the token endpoint said invalid_client$/],
     [(r) => json(r, { error: "x" }, 500), /^502 .*token exchange failed \|/],
     [(r) => r.writeHead(503).end("away"), /^502 .*token exchange failed \|/],

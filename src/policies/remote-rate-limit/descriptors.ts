@@ -51,7 +51,7 @@ export class DescriptorMaker {
 /** Text of an entry; null counts as a missing value (`absent`), which omits the descriptor. */
 function textOf(value: CelValue): string {
   const text = toText(value);
-  if (text === undefined) throw new CelError("null is no value of an entry", "", undefined, undefined, true);
+  if (text === undefined) throw new CelError("null is not a value of an entry", "", undefined, undefined, true);
   return text;
 }
 

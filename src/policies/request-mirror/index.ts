@@ -98,7 +98,7 @@ async function send(
   request: Copied & Pick<CallRequest, "body">,
   context: PolicyContext,
 ): Promise<void> {
-  if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies have no answer yet`);
+  if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies are still waiting for a response`);
   place.pending++;
   try {
     const timeoutMs = place.mirror.policies?.http?.requestTimeout ?? TIMEOUT_MS;

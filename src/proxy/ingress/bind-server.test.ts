@@ -222,7 +222,7 @@ const STAGES: readonly Stalled[] = [
       client.send(clientHello());
       await client.until(() => client.received.length > 0, "the ServerHello");
     },
-    left: "TLS handshake failed: the connection closed during the handshake, or the client's certificate was refused",
+    left: "TLS handshake failed: the connection closed during the handshake, or the client's certificate was rejected",
   },
   {
     name: "authorization",
@@ -465,7 +465,7 @@ test("TCP: a half-closed connection on which nothing moves ends after streamIdle
   await ending.closed();
   await until(() => open(plane).length === 1, "the end of one connection");
   assert.equal(silent.ended, undefined);
-  const line = await plane.logged("nothing moved");
-  assert.equal(line.error, "nothing moved for too long");
+  const line = await plane.logged("no progress");
+  assert.equal(line.error, "no progress for too long");
   silent.reset();
 });

@@ -176,7 +176,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     }
     const waiting = this.#clientBlocked || this.#upstreamBlocked || this.#clientEnded || this.#upstreamEnded;
     if ((!waiting && !this.#closed) || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
-    this.#abort("nothing moved for too long");
+    this.#abort("no progress for too long");
   }
 
   // ── from the client ──

@@ -79,7 +79,7 @@ export class RequestSpan {
   /** An attempt begins: a span of its own, which the backend's is to be a child of. */
   callStarted(request: HttpRequest, target: string): void {
     // The attempt before was given up without an answer.
-    this.callEnded(null, "no answer in time", []);
+    this.callEnded(null, "no response in time", []);
     const spanId = newSpanId();
     // Where a policy has taken the header out, or has put in another trace, that is what the backend gets.
     if (getHeader(request.headers, "traceparent")?.startsWith(`00-${this.traceId}-`))

@@ -49,7 +49,7 @@ suite("OCSP responses", { skip: noOpenssl }, () => {
         assert.ok(error instanceof Error && !(error instanceof TypeError), `byte ${at}: ${error}`);
       }
     }
-    assert.throws(() => read(Buffer.from("-----BEGIN OCSP RESPONSE-----")), /it is no OCSP response; expected DER/);
+    assert.throws(() => read(Buffer.from("-----BEGIN OCSP RESPONSE-----")), /it is not an OCSP response; expected DER/);
   });
 
   test("are found unusable when the configuration loads, and expired ones are warned about", () => {

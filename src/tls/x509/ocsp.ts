@@ -45,7 +45,7 @@ export function readOcspStaple(response: Buffer, certificate: X509Certificate): 
   return { response, expires };
 }
 
-const NO_RESPONSE = "it is no OCSP response; expected DER, as `openssl ocsp -respout` writes it";
+const NO_RESPONSE = "it is not an OCSP response; expected DER, as `openssl ocsp -respout` writes it";
 
 /** The elements of the sequence that fills `bytes`. */
 function inside(bytes: Buffer): Read[] {

@@ -14,13 +14,7 @@ import type { Endpoint } from "../endpoint.ts";
 import type { UpstreamSession } from "../h2/session.ts";
 import type { UpstreamStream } from "../h2/stream.ts";
 import type { OnCancel } from "../upstream.ts";
-import {
-  type CallFailure,
-  type CallProtocol,
-  type CallTarget,
-  UpstreamCall,
-  type UpstreamCaller,
-} from "../upstream-call.ts";
+import { CALLOUT, type CallFailure, type CallProtocol, UpstreamCall, type UpstreamCaller } from "../upstream-call.ts";
 import { frame, MessageReader } from "./messages.ts";
 import { requestMetadata } from "./metadata.ts";
 import { codeOfReset, type GrpcStatus, GrpcStatusError, STATUS, statusIn, statusOfHttp } from "./status.ts";
@@ -35,10 +29,10 @@ export interface GrpcRequest {
   readonly timeoutMs: number;
 }
 
-/** What a call brings. After `onEnd` nothing more follows. */
+/** Receives the events of a call. Nothing follows `onEnd`. */
 export interface GrpcStreamEvents {
   onMessage(message: Uint8Array): void;
-  /** The service takes messages again after `write` returned false. */
+  /** The service accepts messages again after `write` returned false. */
   onDrain(): void;
   /** `error` is undefined when the service has ended the call with OK. */
   onEnd(error: GatewayError | undefined): void;
@@ -57,9 +51,7 @@ export interface GrpcStream {
   resume(): void;
 }
 
-/** Calls of the gateway's own have no rules about the health of their service. */
-const TARGET: CallTarget = { calls: undefined, outliers: undefined };
-/** Bytes of a stream that are kept to send them again: a server that goes away has usually not got more. */
+/** Up to this many bytes of a stream are kept for a replay: a server that is shutting down has seldom received more. */
 const REPLAY_BYTES = 64 * 1024;
 
 /**
@@ -74,17 +66,17 @@ export function grpcUnary(
   observer: CallObserver | undefined,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
-    let answer: Uint8Array | undefined;
+    let response: Uint8Array | undefined;
     const events: GrpcStreamEvents = {
       onMessage(received) {
-        if (answer !== undefined) call.refuse({ code: STATUS.internal, message: "more than one answer" });
-        answer = received;
+        if (response !== undefined) call.refuse({ code: STATUS.internal, message: "more than one response message" });
+        response = received;
       },
       onDrain() {},
       onEnd(error) {
         if (error !== undefined) reject(error);
-        else if (answer !== undefined) resolve(answer);
-        else reject(failed({ code: STATUS.internal, message: "an empty answer" }));
+        else if (response !== undefined) resolve(response);
+        else reject(failed({ code: STATUS.internal, message: "no response message" }));
       },
     };
     const call = new GrpcCall(balancer, request, events, observer, Number.POSITIVE_INFINITY);
@@ -95,7 +87,7 @@ export function grpcUnary(
   });
 }
 
-/** Messages both ways. What goes wrong comes by `onEnd`, possibly before this has returned. */
+/** Messages both ways. Failures are reported by `onEnd`, possibly before this has returned. */
 export function grpcStream(
   balancer: Balancer,
   request: GrpcRequest,
@@ -114,7 +106,7 @@ export function grpcStream(
 class GrpcCall implements UpstreamCaller, GrpcStream {
   /** The only method of gRPC; not idempotent, so a call is replayed only where the server has not processed it. */
   readonly method = "POST";
-  readonly #call = new UpstreamCall(this, TARGET);
+  readonly #call = new UpstreamCall(this, CALLOUT);
   readonly #balancer: Balancer;
   readonly #request: GrpcRequest;
   readonly #events: GrpcStreamEvents;
@@ -128,22 +120,22 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   #stream: UpstreamStream | undefined;
   /** The error code by which the last stream was reset. */
   #resetCode: number | undefined;
-  /** All that was written, for a call that has no stream yet or may get another one; undefined = too much to be kept. */
+  /** Everything written so far, for a call that has no stream yet or may be replayed; undefined = too much to keep. */
   #kept: Buffer[] | undefined = [];
   #keptBytes = 0;
   /** The caller has no more messages: END_STREAM follows the last one. */
   #halfClosed = false;
   /** `write` has returned false. */
   #blocked = false;
-  /** The observer knows of the call. */
+  /** The call was reported to the observer. */
   #reported = false;
   #closed = false;
-  /** Has the status where a response consists of its head alone ("Trailers-Only"). */
+  /** Contains the status if a response consists of its head alone ("Trailers-Only"). */
   #responseHead: HeaderList = [];
-  /** A message has come. */
+  /** A message has arrived. */
   #answered = false;
   #paused = false;
-  /** Messages that came with the one at which the caller paused. */
+  /** Messages that arrived in the same read after the caller paused. */
   readonly #held: Buffer[] = [];
   /** The end of the call, held for a caller that has paused. */
   #end: GrpcStatus | undefined;
@@ -162,7 +154,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#replayBytes = replayBytes;
   }
 
-  /** Begins the call. Nothing is thrown: what makes it impossible comes by `onEnd`. */
+  /** Begins the call. Does not throw: failures are reported by `onEnd`. */
   start(): void {
     if (this.#closed) return;
     try {
@@ -182,7 +174,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     const bytes = frame(message);
     this.#kept?.push(bytes);
     this.#keptBytes += bytes.length;
-    // Without a stream messages wait with the caller, not here.
+    // Without a stream, `write` returns false, so that messages wait with the caller and not here.
     const sent = this.#stream?.sendBody(bytes, 0, bytes.length) ?? false;
     if (this.#stream !== undefined) this.#limitKept();
     this.#blocked = !sent;
@@ -194,7 +186,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#stream?.sendEnd([]);
   }
 
-  /** A call that has been answered says that the endpoint works; before that it says nothing. */
+  /** After a message, the endpoint has worked; before that, a cancelled call says nothing about it. */
   cancel(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -219,7 +211,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     else this.#stream?.resume();
   }
 
-  /** What the service has sent breaks the protocol or a limit: the stream is reset. */
+  /** The service broke the protocol or a limit: the stream is reset. */
   refuse(status: GrpcStatus): void {
     if (this.#closed) return;
     this.#call.abandon({ countFailure: true });
@@ -246,7 +238,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     if (!this.#reported) this.#observer?.started(pool.name);
     this.#reported = true;
     const { head, timeoutMs } = this.#request;
-    // The service gets what is left of the deadline when the request goes out, about.
+    // The service gets about what is left of the deadline when the request is sent.
     const left = timeoutMs === 0 ? 0 : Math.max(1, timeoutMs - (performance.now() - this.#startedAt));
     this.#metadata = requestMetadata(head.headers, left);
     this.#authority = head.authority || ("path" in pool.target ? "localhost" : pool.name);
@@ -298,7 +290,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   onInformational(): void {}
 
   onResponse({ status, headers }: ResponseHead): void {
-    // What has answered is not called again.
+    // A call with a response is not replayed.
     this.#kept = undefined;
     this.#responseHead = headers;
     this.#reader.encoding = getHeader(headers, "grpc-encoding");
@@ -316,7 +308,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   onResponseBatch(): void {}
 
-  /** HTTP says 200 for failures of gRPC too. */
+  /** The HTTP status is 200 for failures of gRPC too. */
   succeeded(trailers: HeaderList): boolean {
     return this.#statusOf(trailers).code === STATUS.ok;
   }
@@ -372,7 +364,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   }
 }
 
-/** A deadline that has passed at the service is the same to the caller as one that has passed here. */
+/** For the caller, a deadline that has passed at the service is the same as one that has passed here. */
 function failed(status: GrpcStatus): GatewayError {
   const late = status.code === STATUS.deadlineExceeded;
   return new GatewayError(late ? "TG_UPSTREAM_TIMEOUT" : "TG_UPSTREAM_FAILED", undefined, new GrpcStatusError(status));

@@ -56,7 +56,7 @@ export function statusIn(fields: HeaderList): GrpcStatus | undefined {
  */
 export function statusOfHttp(httpStatus: number, contentType: string | undefined): GrpcStatus {
   const what = contentType === undefined ? "" : `, ${contentType}`;
-  return { code: grpcStatusOf(httpStatus), message: `the answer is not gRPC: HTTP status ${httpStatus}${what}` };
+  return { code: grpcStatusOf(httpStatus), message: `the response is not gRPC: HTTP status ${httpStatus}${what}` };
 }
 
 /** Error codes of HTTP/2 that mean something else than INTERNAL (gRPC over HTTP/2, "Errors"). */

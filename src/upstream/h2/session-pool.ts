@@ -4,21 +4,21 @@ import type { UpstreamConnection } from "../connection.ts";
 import { WaitQueue } from "../wait-queue.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
 
-/** Waits for what can carry a request: exactly one call. With a session, the request has to be sent in that call. */
+/** Waits for a connection or session to carry a request; gets exactly one call. A session must be used during that call. */
 export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
-  /** Only a session whose server has said what it can. Default: any. */
+  /** Accepts only a session whose server has sent its SETTINGS. Default: any. */
   readonly needsSettings?: boolean;
   onSession(session: UpstreamSession): void;
 }
 
-/** A new connection, by the protocol that the server has agreed to. */
+/** A new connection, by the protocol that was negotiated. */
 type Opened = UpstreamSession | UpstreamConnection;
 
 /** Opens the connections of a pool of sessions. */
 export interface SessionOpener {
-  /** `http1`: one of HTTP/1.1, because the server has said that it speaks nothing else. Returns a function that cancels it. */
+  /** `http1`: an HTTP/1.1 connection, because the server speaks nothing else. Returns a function that cancels it. */
   connectHttp2(waiter: ConnectWaiter<Opened>, http1: boolean): () => void;
-  /** Takes a connection that turned out to speak HTTP/1.1 and that no request waits for any more. */
+  /** Takes over a connection that turned out to speak HTTP/1.1 and for which no request is waiting. */
   release(connection: UpstreamConnection): void;
   /** The connection of a session is closed. */
   onSessionGone(): void;
@@ -26,9 +26,9 @@ export interface SessionOpener {
   readonly hasRoom: boolean;
   /** Requests wait for connections of HTTP/1.1. */
   readonly crowded: boolean;
-  /** Closes a connection of HTTP/1.1 that is unused, so that another one may be opened. */
+  /** Closes an idle HTTP/1.1 connection, so that another one may be opened. */
   makeRoom(): void;
-  /** The server has answered in HTTP/1.1. Returns whether requests may go out as that. */
+  /** The server has responded in HTTP/1.1. Returns whether requests may use that version. */
   onHttp1(): boolean;
   /** A defect of the gateway has ended a session. */
   onFault(error: unknown): void;
@@ -38,33 +38,33 @@ export interface SessionLimits {
   /** Requests that wait for room. */
   readonly maxPendingRequests: number;
   /**
-   * Milliseconds that a request waits for room, and that a server has, once it is connected, to say what its own limits are.
+   * Milliseconds that a request waits for room, and within which a connected server has to send its SETTINGS.
    */
   readonly connectTimeout: number;
-  /** Milliseconds that an unused session is kept. */
+  /** Milliseconds that an idle session is kept. */
   readonly idleTimeout: number;
-  /** Unused sessions that are kept; undefined = all. */
+  /** Idle sessions that are kept; undefined = all. */
   readonly maxIdle: number | undefined;
 }
 
 /**
- * The sessions with one target. A request takes the first with room for another stream, so that the others can idle out;
- * without one it waits, first come first served, for a stream that ends or for another connection. As many are opened as the
- * requests that wait need.
+ * The sessions with one target. A request takes the first session with room for another stream, so that the others can time out. If
+ * there is none, it waits, first come first served, for a stream that ends or for a new connection. As many connections are opened as
+ * the waiting requests need.
  */
 export class SessionPool implements SessionOwner {
   readonly #opener: SessionOpener;
   readonly #limits: SessionLimits;
-  /** Those that take requests. */
+  /** Sessions that accept requests. */
   readonly #sessions: UpstreamSession[] = [];
-  /** Those that end with their last stream, or wait for the server to close too. */
+  /** Sessions that end with their last stream, or wait for the server to close. */
   readonly #leaving = new Set<UpstreamSession>();
   readonly #waiting: WaitQueue<UpstreamWaiter>;
-  /** Connections that are being opened, or whose SETTINGS have not come yet: requests that wait may still fit on them. */
+  /** Connections that are being opened, or whose SETTINGS have not arrived: waiting requests may still fit on them. */
   #coming = 0;
-  /** Requests that a connection is expected to carry at once, by what the last one has said. */
+  /** Requests that a connection is expected to carry at a time: the limit that the newest one has announced. */
   #perConnection = Number.POSITIVE_INFINITY;
-  /** Requests that waited when the server answered in HTTP/1.1, and get connections of that. */
+  /** Requests that were waiting when the server responded in HTTP/1.1, and get such connections. */
   #http1Wanted = 0;
   #closed = false;
 
@@ -74,7 +74,7 @@ export class SessionPool implements SessionOwner {
     this.#waiting = new WaitQueue(limits.maxPendingRequests, limits.connectTimeout);
   }
 
-  /** A session with room, to be used at once; undefined: then `wait`. */
+  /** A session with room, to be used at once; undefined = there is none, so `wait`. */
   takeIdle(needsSettings = false): UpstreamSession | undefined {
     return this.#waiting.size > 0 ? undefined : this.#roomy(needsSettings);
   }
@@ -86,7 +86,7 @@ export class SessionPool implements SessionOwner {
     return cancel;
   }
 
-  /** Requests that wait, and those that were turned away. */
+  /** Numbers of waiting and of rejected requests. */
   get queue(): Pick<WaitQueue<UpstreamWaiter>, "size" | "overflows"> {
     return this.#waiting;
   }
@@ -102,14 +102,14 @@ export class SessionPool implements SessionOwner {
     return waiter !== undefined;
   }
 
-  /** Closes an unused session. False when all are in use. */
+  /** Closes an idle session. False if all are in use. */
   closeIdle(): boolean {
     const session = this.#sessions.find(({ streams }) => streams === 0);
     session?.close();
     return session !== undefined;
   }
 
-  /** Closes sessions that were unused for too long, or whose server has not begun to speak, or does not any more. */
+  /** Closes sessions that were idle for too long, whose server has not sent its SETTINGS in time, or whose server is silent. */
   sweep(now: number): void {
     const { idleTimeout, connectTimeout } = this.#limits;
     for (const session of [...this.#sessions, ...this.#leaving]) {
@@ -120,7 +120,7 @@ export class SessionPool implements SessionOwner {
     }
   }
 
-  /** Closes unused sessions now and the others when their streams have ended. */
+  /** Closes idle sessions now, and the others when their streams have ended. */
   close(): void {
     this.#closed = true;
     for (const session of [...this.#sessions]) session.close();
@@ -179,7 +179,7 @@ export class SessionPool implements SessionOwner {
     this.#opener.onFault(error);
   }
 
-  /** The first session that takes another stream; the later ones can idle out. */
+  /** The first session with room for another stream; the later ones can time out. */
   #roomy(needsSettings = false): UpstreamSession | undefined {
     for (const session of this.#sessions) if (session.room && (session.settled || !needsSettings)) return session;
     return undefined;
@@ -188,7 +188,7 @@ export class SessionPool implements SessionOwner {
   /** Opens connections for waiting requests, as many as the limit allows. */
   grow(): void {
     if (this.#waiting.size === 0) return;
-    // A server that takes no streams now will say when it does.
+    // A server that accepts no streams for now will announce when it does.
     if (this.#sessions.some(({ limit }) => limit === 0)) return;
     while (this.#waiting.size > 0 && (this.#coming === 0 || this.#waiting.size > this.#coming * this.#perConnection)) {
       if (!this.#opener.hasRoom) {
@@ -206,7 +206,7 @@ export class SessionPool implements SessionOwner {
     }
   }
 
-  /** A connection could not be opened; if no other one is under way, all requests that wait fail. */
+  /** A connection could not be opened. If no other one is being opened, all waiting requests fail. */
   #failed(code: ErrorCode, message: string, times: ConnectTimes): void {
     this.#coming--;
     if (this.#coming > 0) return;
@@ -220,7 +220,7 @@ export class SessionPool implements SessionOwner {
       if (opened.streams === 0) this.onIdle(opened);
       return;
     }
-    // The server has agreed to HTTP/1.1 only: a connection for each request.
+    // The server has selected HTTP/1.1, which needs a connection for each request.
     this.#coming--;
     this.#perConnection = 1;
     if (!this.hand(opened)) this.#opener.release(opened);

@@ -8,16 +8,16 @@ import { describe } from "../connection.ts";
 import type { UpstreamEvents } from "../upstream.ts";
 import { type StreamSession, UpstreamStream } from "./stream.ts";
 
-/** Streams at once on one connection, however many the server would take: beyond that another connection is opened. */
+/** Limit of streams on one connection, even if the server allows more: beyond it, another connection is opened. */
 const MAX_STREAMS = 100;
-/** Bytes that the server may send on a stream before they are taken: what a client that is slow makes the gateway hold. */
+/** Bytes that the server may send on a stream before any is taken: what the gateway holds for a slow client. */
 const STREAM_WINDOW = 256 * 1024;
 /** The same for connections that are opened while the thread is frugal. */
 const FRUGAL_WINDOW = 64 * 1024;
 const SETTINGS = {
   largestWindow: LARGEST_WINDOW,
   maxFrameSize: 16 * 1024,
-  // Limits on the head of a response: those of HTTP/1.1.
+  // The same limits as for the head of an HTTP/1.1 response.
   maxHeaderListSize: 64 * 1024,
   maxFields: 200,
   maxStreams: 0,
@@ -26,33 +26,33 @@ const SETTINGS = {
 
 function settings(): Http2Settings {
   const streamWindow = frugal ? FRUGAL_WINDOW : STREAM_WINDOW;
-  // The streams of slow clients together must not keep the others from receiving.
+  // Streams of slow clients, however many, must not use up the window of the others.
   return { ...SETTINGS, streamWindow, connectionWindow: MAX_STREAMS * streamWindow };
 }
 
 /**
- * Milliseconds without a sign of the server, while it has streams, after which it is asked for one. Servers of gRPC end
- * connections that ask more often than every five minutes (gRFC A8).
+ * Milliseconds of silence on a connection with streams after which the server is sent a PING. gRPC servers close connections that
+ * send PINGs more often than every five minutes (gRFC A8).
  */
 const SILENCE_MS = 301_000;
 
-/** The head of a request is larger than the server takes. Nothing was sent. */
+/** The head of a request is larger than the server accepts. Nothing was sent. */
 export class HeadTooLarge extends Error {}
 
 /** The pool of a session. */
 export interface SessionOwner {
-  /** The server has said what its limits are, which is the first that it says. */
+  /** The server has announced its limits, in its first frame. */
   onSettled(session: UpstreamSession): void;
   /** A stream has ended. */
   onRoom(): void;
   onIdle(session: UpstreamSession): void;
-  /** Takes no more requests; may be called more than once. */
+  /** The session accepts no more requests. May be called more than once. */
   onRetired(session: UpstreamSession): void;
   /** The connection is gone; the last call. */
   onGone(session: UpstreamSession): void;
   /**
-   * The server has answered in HTTP/1.1, so it did nothing with what was sent; its streams fail next. Returns whether they are to be
-   * made again as HTTP/1.1.
+   * The server has responded in HTTP/1.1, so it has processed nothing; the streams fail next. Returns whether their requests are
+   * replayed as HTTP/1.1.
    */
   onHttp1?(session: UpstreamSession): boolean;
   /** A defect of the gateway has ended the connection. */
@@ -60,25 +60,25 @@ export interface SessionOwner {
 }
 
 /**
- * One connection that speaks HTTP/2 with an upstream, and its streams. After a GOAWAY, or when its stream ids run out, it takes
- * no new requests and ends with its last stream; requests that the server has not processed are replayed by their calls.
+ * One HTTP/2 connection to an upstream, with its streams. After a GOAWAY, or when its stream ids run out, it accepts no new
+ * requests and ends with its last stream; calls replay requests that the server has not processed.
  */
 export class UpstreamSession implements StreamSession, Http2Owner {
   readonly #connection: Http2Connection;
   readonly #owner: SessionOwner;
-  /** Streams that may be open at once. Until the server has said how many it takes one is sent, which all servers do. */
+  /** Streams that may be open at a time: one until the server has announced its limit. */
   limit = 1;
-  /** The server has said what its limits are. */
+  /** The server has announced its limits. */
   settled = false;
-  /** The server has answered in HTTP/1.1, and its requests are made again as that. */
+  /** The server has responded in HTTP/1.1, and its requests are replayed in that version. */
   speaksHttp1 = false;
   /** Exchanges that are over. */
   served = 0;
-  /** How its connection was made. */
+  /** How long each step of opening the connection took. */
   readonly times: ConnectTimes;
   /** Address and port of the peer, for loop detection. */
   readonly target: string;
-  /** Counts what has come from the server on its streams. */
+  /** Counts the events that the server has caused on its streams. */
   heard = 0;
   /** `performance.now()` ms. */
   readonly openedAt = performance.now();
@@ -86,7 +86,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   idleSince = this.openedAt;
   #failure: string | undefined;
   #retired = false;
-  /** `connection.heard`, and `performance.now()` ms at which it was first seen to be that. */
+  /** `connection.heard` as of the last sweep that saw it change, and the time of that sweep (`performance.now()` ms). */
   #heardAtSweep = 0;
   #silentSince = this.openedAt;
 
@@ -98,7 +98,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.#connection = new Http2Connection("client", transport, settings(), this);
   }
 
-  /** Gets the events of the transport. */
+  /** Receives the events of the transport. */
   get handler(): TransportHandler {
     return this.#connection;
   }
@@ -108,17 +108,17 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     return this.#connection.streamCount;
   }
 
-  /** The server takes extended CONNECT (RFC 8441 3); known once it is `settled`. */
+  /** The server supports extended CONNECT (RFC 8441 3); known once the session is `settled`. */
   get connectProtocol(): boolean {
     return this.#connection.peer.connectProtocol;
   }
 
-  /** Why the connection has ended; undefined while it lives. */
+  /** Why the connection has ended; undefined while it is open. */
   get failure(): string | undefined {
     return this.#failure;
   }
 
-  /** Takes one more request now. */
+  /** The session accepts another request now. */
   get room(): boolean {
     return !this.#retired && this.#connection.streamCount < this.limit && !this.#connection.ended;
   }
@@ -134,10 +134,10 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     length: number,
     events: UpstreamEvents,
   ): UpstreamStream {
-    // Servers of Go and Java end the connection for it, and with it the requests of other clients.
+    // Servers written in Go and Java end the connection over it, and with it the requests of other clients.
     if (!this.takes(start, headers)) {
       const limit = this.#connection.peer.maxHeaderListSize;
-      throw new HeadTooLarge(`the upstream takes ${limit} bytes of header fields at most`);
+      throw new HeadTooLarge(`the upstream accepts at most ${limit} bytes of header fields`);
     }
     const stream = new UpstreamStream(this, method, length === 0, events);
     if (!this.#connection.open(stream, start, headers, length === 0))
@@ -147,7 +147,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     return stream;
   }
 
-  /** From now on no requests; the connection ends with its last stream. */
+  /** Accepts no more requests; the connection ends with its last stream. */
   close(): void {
     this.#retire();
     if (this.streams === 0) this.#leave();
@@ -160,7 +160,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.#connection.destroy(reason);
   }
 
-  /** Asks for a sign of the server; `onAck` when it comes. Without one the connection ends, some seconds later. */
+  /** Sends a PING; `onAck` follows when it is acknowledged. Otherwise the connection ends after some seconds. */
   ping(onAck: () => void): void {
     this.#connection.ping(onAck);
   }
@@ -184,7 +184,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     return this.#connection.peer.takes(pseudo, fields);
   }
 
-  /** A request is given up: if nothing has come since it was sent, the next ones must not wait for a dead server as well. */
+  /** A request is abandoned. If the server has been silent since it was sent, further requests must not wait for a dead server. */
   distrust(heardBefore: number): void {
     if (this.settled && this.heard === heardBefore) this.#retire();
   }
@@ -219,7 +219,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.#failure ??= message;
     this.#retire();
     if (code !== HTTP_1_1_REQUIRED) return;
-    // The streams look at it only afterwards.
+    // Set before the streams fail, which read it.
     this.speaksHttp1 = this.#owner.onHttp1?.(this) === true;
   }
 
@@ -233,7 +233,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.#owner.onFault(error);
   }
 
-  /** Nothing is left to wait for, least of all for a server that may not be there any more. */
+  /** Closes at once: nothing is left to wait for, and the server may be gone. */
   #leave(): void {
     this.#connection.goAway(true);
     this.#connection.destroy("the connection is not needed any more");

@@ -285,6 +285,6 @@ test("a server that does not answer that loses the connection", async () => {
   session.sweep(now + SILENCE);
   assert.equal(caller.end, "");
   session.sweep(now + SILENCE + 20_000);
-  assert.equal(caller.end, "a PING was not answered");
+  assert.equal(caller.end, "a PING was not acknowledged");
   server.close();
 });

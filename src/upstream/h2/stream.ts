@@ -13,26 +13,26 @@ const NO_HEADERS: HeaderList = [];
 /** `onResponse` needs it during the call only. */
 const HEAD = new ResponseHead();
 
-/** The connection of a stream. */
+/** What a stream uses of its session. */
 export interface StreamSession {
   readonly served: number;
-  /** The server has answered in HTTP/1.1: it has processed nothing, and the request is made again as that. */
+  /** The server has responded in HTTP/1.1: it has processed nothing, and the request is replayed in that version. */
   readonly speaksHttp1: boolean;
-  /** Counts what has come from the server, on all streams. */
+  /** Counts the events that the server has caused, on all streams. */
   heard: number;
-  /** A request is given up before its response was complete; `heardBefore`: `heard` when it was sent. */
+  /** A request is abandoned before its response was complete. `heardBefore`: `heard` when the request was sent. */
   distrust(heardBefore: number): void;
-  /** Whether the server takes a field section of this size. */
+  /** Whether the server accepts a field section of this size. */
   takes(pseudo: readonly string[], fields: readonly string[]): boolean;
 }
 
 /**
- * What is expected next: the head of the response, its body, or bytes of a tunnel. `done`: the caller has had its last event, or
- * wants no more.
+ * What is expected next: the head of the response, its body, or bytes of a tunnel. `done`: the caller has received its last event, or
+ * has abandoned the exchange.
  */
 type State = "head" | "body" | "tunnel" | "done";
 
-/** One exchange on a connection that speaks HTTP/2: judges what comes as a response, and reports exactly one end. */
+/** One exchange on an HTTP/2 connection: validates the response, and reports exactly one end. */
 export class UpstreamStream extends Http2Stream implements Upstream {
   readonly served: number;
   readonly #session: StreamSession;
@@ -42,9 +42,9 @@ export class UpstreamStream extends Http2Stream implements Upstream {
   #state: State = "head";
   #requestDone: boolean;
   #interim = 0;
-  /** Some of the response has come, so the request has been processed. */
+  /** A part of the response has arrived, so the request has been processed. */
   #answered = false;
-  /** Bytes of the body that are still to come; UNKNOWN_LENGTH where the end of the stream says it. */
+  /** Bytes of the body that are still to come; UNKNOWN_LENGTH if only the end of the stream delimits it. */
   #left = UNKNOWN_LENGTH;
   #trailers = NO_HEADERS;
   /** `sendBody` has returned false. */
@@ -67,13 +67,13 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     return !this.#blocked;
   }
 
-  /** Trailers may be dropped (RFC 9110 6.5.1), and are if the server does not take them: it may end the connection for them. */
+  /** Drops trailers that exceed the server's limit, which is allowed (RFC 9110 6.5.1): the server might end the connection over them. */
   override sendEnd(trailers: readonly string[]): void {
     this.#requestDone = true;
     super.sendEnd(this.#session.takes(NO_HEADERS, trailers) ? trailers : NO_HEADERS);
   }
 
-  /** The connection gathers what is written in one turn. */
+  /** Nothing to do: the connection writes at the end of each turn of the event loop. */
   flush(): boolean {
     return !this.#blocked;
   }
@@ -122,7 +122,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     if (this.#state === "head") this.#refuse("it ends without a head");
     else if (this.#left > 0) this.#refuse("the body is shorter than its Content-Length");
     else if (this.#state === "tunnel")
-      // The other direction goes on until the client ends it.
+      // The other direction stays open until the client ends it.
       this.#events.onResponseEnd(NO_HEADERS);
     else if (this.#state === "body") this.#complete();
   }
@@ -131,7 +131,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     this.#blocked = false;
     if (this.#session.speaksHttp1) this.refused = true;
     const { resetByPeer } = this;
-    // Servers of Node may do that in the place of an END_STREAM for which the window has no room.
+    // Node.js servers may send this instead of END_STREAM if the window is exhausted.
     if (resetByPeer === NO_ERROR && this.#state === "body" && this.#left === 0) {
       this.#complete();
       return;
@@ -144,7 +144,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     this.#fail(resetByPeer === undefined ? message : `the upstream reset the stream: ${errorName(resetByPeer)}`);
   }
 
-  /** Servers that end a tunnel do not wait for the client's end, and reset the stream without an error (RFC 9113 8.1). */
+  /** Servers that end a tunnel may reset the stream without an error instead of waiting for the client's end (RFC 9113 8.1). */
   override onStopped(): void {
     if (this.#state !== "tunnel") return;
     const { resetByPeer } = this;
@@ -177,7 +177,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     HEAD.status = status;
     HEAD.headers = headers;
     if (status >= 200) this.#respond(status, headers, contentLength, endStream);
-    else if (status === 101) this.#refuse("101 has no place in HTTP/2");
+    else if (status === 101) this.#refuse("101 is not allowed in HTTP/2");
     else if (endStream) this.#refuse("it ends with a 1xx head");
     else if (contentLength >= 0) this.#refuse("a 1xx head with Content-Length");
     else if (++this.#interim > MAX_INTERIM) this.#refuse("too many 1xx responses");
@@ -191,12 +191,12 @@ export class UpstreamStream extends Http2Stream implements Upstream {
       return;
     }
     this.#state = "body";
-    // RFC 9110 8.6: such a response has no length, and some clients would wait for the bytes.
+    // RFC 9110 8.6: a 204 has no Content-Length, and some clients would wait for the bytes.
     if (status === 204) removeHeader(headers, "content-length");
     if (this.#method === "HEAD" || status === 204 || status === 304) this.#left = 0;
     else if (announced >= 0) this.#left = announced;
     else if (endStream) {
-      // A client of HTTP/1.1 would wait for a body without it (RFC 9112 6.3).
+      // Without it, a client of HTTP/1.1 would wait for a body (RFC 9112 6.3).
       headers.push("content-length", "0");
       this.#left = 0;
     }
@@ -212,7 +212,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
 
   #complete(): void {
     this.#state = "done";
-    // A server that has answered before it got the whole request is not sent the rest.
+    // After an early response, the rest of the request is not sent.
     if (!this.#requestDone) this.reset(CANCEL);
     this.#events.onResponseEnd(this.#trailers);
   }

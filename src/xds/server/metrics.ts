@@ -32,7 +32,7 @@ export class XdsMetrics {
     return [
       counter("auth_rq_total", "Connections of proxies whose token was checked.", this.authRequests),
       counter("auth_rq_success_total", "Connections of proxies that were accepted.", this.authSuccesses),
-      counter("auth_rq_failure_total", "Connections of proxies that were refused.", this.authFailures),
+      counter("auth_rq_failure_total", "Connections of proxies that were rejected.", this.authFailures),
       counter("rejects_total", "Configurations that a proxy has rejected (NACK).", this.rejects),
       counter("pushes_total", "Changes that were sent to a proxy.", this.pushes),
       { name: "tracegate_xds_clients", type: "gauge", help: "Connected proxies.", samples: clients },

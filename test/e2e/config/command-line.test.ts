@@ -138,7 +138,7 @@ ${bad}:3:5: error: binds[0].listners: unknown field; did you mean "listeners"?
     const [absent, directory, bytes, started] = outcomes;
     assert.match(absent?.out ?? "", /nowhere\.yaml: error: cannot read the file: it does not exist/);
     assert.match(directory?.out ?? "", /error: cannot read the file: it is a folder/);
-    assert.match(bytes?.out ?? "", /error: cannot read the file: it is not text in UTF-8/);
+    assert.match(bytes?.out ?? "", /error: cannot read the file: it is not UTF-8 text/);
     assert.match(started?.err ?? "", /cannot read the file: it does not exist/);
   });
 });

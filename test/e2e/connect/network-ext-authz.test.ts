@@ -118,7 +118,7 @@ suite("networkExtAuthz", () => {
     assert.match(JSON.stringify(question?.metadata_context), /127\.0\.0\.1/);
     answer = { status: { code: 7 } };
     assert.equal(await statusAt(gateway), undefined);
-    await logged(gateway, { error: "external authorization failed: the service refuses with 403", reason: "ExtAuth" });
+    await logged(gateway, { error: "external authorization failed: the service denies with 403", reason: "ExtAuth" });
   });
 
   test("by HTTP: method, Host and body of the question; a status for failures closes as deny does", async () => {
@@ -193,7 +193,7 @@ suite("networkExtAuthz", () => {
       });
     await using denying = await start(silent.port, {});
     assert.equal(await statusAt(denying), undefined);
-    await logged(denying, { error: "external authorization failed: no answer in time", reason: "ExtAuth" });
+    await logged(denying, { error: "external authorization failed: no response in time", reason: "ExtAuth" });
     const config = (more: object, http: object = {}): object => ({
       frontendPolicies: asking(1, more, http),
       ...proxyTo(`127.0.0.1:${upstream.port}`),
@@ -206,7 +206,7 @@ suite("networkExtAuthz", () => {
     const warnings = denying.lines.filter(({ level }) => level === "warn");
     assert.deepEqual(
       warnings.map(({ message }) => message),
-      ["networkExtAuthz has failed; connections are let in"],
+      ["networkExtAuthz has failed; connections are allowed"],
     );
     assert.match(String(warnings[0]?.error), /ECONNREFUSED/);
     // What cannot be asked is not the service's failure: clients could bring it about.

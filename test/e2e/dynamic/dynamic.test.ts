@@ -8,7 +8,7 @@ import { RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 import { logged } from "../tls/support.ts";
 import { call, Upstream } from "../trace/support.ts";
 
-const ROUND = "upstream call failed: the target is where the client came to; it would go round for ever";
+const ROUND = "upstream call failed: the target is the address that the client connected to, so the call would loop";
 const DNS_FAILED = "backends required DNS resolution which failed";
 
 suite("dynamic backends with a target expression", { concurrency: 1 }, () => {
@@ -173,7 +173,7 @@ test("no client finds the way to the admin API; a route that names it does", asy
   await logged(gateway, {
     scope: "request",
     endpoint: `localhost:${admin}`,
-    error: `${DNS_FAILED}: localhost:${admin} is a server of the gateway's own; no client leads there`,
+    error: `${DNS_FAILED}: localhost:${admin} is one of the gateway's own servers, which clients must not reach`,
   });
   assert.equal(await gateway.reconfigure(config({ backends: [{ host: `127.0.0.1:${admin}` }] })), "applied");
   assert.equal(await status({ host: `localhost:${admin}` }), 200);

@@ -32,7 +32,7 @@ test("healthcheck exits with 1 and says why for one that is not, does not answer
   await using silent = await RawUpstream.listen(() => Promise.resolve());
   const late = await probeReadiness(`http://127.0.0.1:${silent.port}/healthz/ready`, 20);
   assert.equal(late.ready, false);
-  assert.match(late.answer, /no answer within 20 ms/);
+  assert.match(late.answer, /no response within 20 ms/);
 });
 
 test("healthcheck refuses what is no address of a readiness server", async () => {

@@ -172,7 +172,7 @@ test("an endpoint that accepts and says nothing, or is not there, is unhealthy a
   const gone = { port: await closedPort() };
   await using plane = await start([good, silent, gone, lost], { ...HTTP, timeout: ms(100) });
   for (const each of [silent, gone, lost]) await becomes(plane, each, false);
-  assert.equal(stats(plane, silent).check?.reason, "no answer in time");
+  assert.equal(stats(plane, silent).check?.reason, "no response in time");
   assert.match(stats(plane, gone).check?.reason ?? "", /ECONNREFUSED/);
   assert.match(stats(plane, lost).check?.reason ?? "", /in time|timeout/);
   assert.deepEqual(await bodies(plane, 20), new Set(["good"]));

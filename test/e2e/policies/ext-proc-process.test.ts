@@ -123,5 +123,5 @@ test("a service that needs more time than configured says so", async () => {
   );
   assert.deepEqual(data[0], { part: "request_headers", timeout: 2000 });
   // It has not answered within that time either.
-  assert.match(JSON.stringify(data[1]), /no answer in time/);
+  assert.match(JSON.stringify(data[1]), /no response in time/);
 });

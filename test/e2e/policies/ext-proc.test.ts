@@ -275,7 +275,7 @@ test("a service that fails: 500, or on without it as long as it has nothing of t
   const options = { requestHeaderMode: "send" } as const;
   for (const [port, reason] of [
     [ending.port, "no more responses"],
-    [silent.port, "no answer in time"],
+    [silent.port, "no response in time"],
     [gone.port, "failed to send request"],
   ] as const) {
     const timeout = ms(port === silent.port ? 50 : 5000);

@@ -118,7 +118,7 @@ test("keys that an issuer adds are accepted, those that it withdraws no longer, 
   assert.deepEqual(await statuses(), [200, 200]);
 
   issuer.published = undefined;
-  await gateway.logged(/cannot fetch [^ ]+ again: it answers with status 503; the previous document stays in use/);
+  await gateway.logged(/cannot fetch [^ ]+ again: it responds with status 503; the previous document stays in use/);
   assert.deepEqual(await statuses(), [200, 200]);
 
   // An answer that cannot be used is refused, and tried again.

@@ -96,7 +96,7 @@ test("keys that cannot be fetched refuse the configuration, at the place of the 
   assert.equal(await gateway.exited(), 1);
   assert.match(
     gateway.stderr,
-    /gateway\.yaml:\d+:\d+: error: .*jwtAuth\.jwks\.url: cannot fetch .*: it answers with status 503/,
+    /gateway\.yaml:\d+:\d+: error: .*jwtAuth\.jwks\.url: cannot fetch .*: it responds with status 503/,
   );
 });
 
@@ -111,7 +111,7 @@ test("tracegate check fetches the keys too", async () => {
     return `${child.exitCode} ${out}`;
   };
   assert.equal(await check((await makeKey("k1")).jwks), "0 valid: 1 bind, 1 listener, 1 route, 1 backend\n");
-  assert.match(await check(), /^1 .*jwks\.url: cannot fetch .*: it answers with status 503/s);
+  assert.match(await check(), /^1 .*jwks\.url: cannot fetch .*: it responds with status 503/s);
   assert.match(await check('{"keys":[]}'), /^1 .*jwks: has no key that tokens can be verified with/s);
 });
 

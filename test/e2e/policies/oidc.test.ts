@@ -125,8 +125,8 @@ test("a callback works once", async () => {
   const replayed = await browser.request(callback);
   assert.equal(replayed.status, 400);
   assert.equal(replayed.body, "oidc failure");
-  const line = await site.plane.logged("the provider refuses the code");
-  assert.match(String(line.error), /the provider refuses the code: the token endpoint said invalid_grant$/);
+  const line = await site.plane.logged("the provider rejects the code");
+  assert.match(String(line.error), /the provider rejects the code: the token endpoint said invalid_grant$/);
 });
 
 test("a callback belongs to the browser that began the login", async () => {

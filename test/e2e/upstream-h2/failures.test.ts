@@ -431,7 +431,7 @@ test("a head that is larger than the server takes is answered by 431, and distur
   assert.equal((await client.message()).body, "hello");
   assert.deepEqual(trailers, [], "trailers that are too large are left out");
   assert.equal(server.sessions.length, 1);
-  assert.match(String((await plane.logged('"http.status":431')).error), /takes 1000 bytes of header fields at most/);
+  assert.match(String((await plane.logged('"http.status":431')).error), /accepts at most 1000 bytes of header fields/);
   for (const stream of held) answer(stream, "held");
   assert.equal((await neighbour.message()).body, "held");
   assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 0);

@@ -27,7 +27,7 @@ export const log = defineCommand({
     { does: "What is logged?", run: "proxy log" },
     { does: "Log more", run: "proxy log --level debug" },
     { does: "Log more of one module", run: "proxy log --set upstream=trace" },
-    { does: "Back to the filter of the start", run: "proxy log --reset" },
+    { does: "Back to the initial filter", run: "proxy log --reset" },
   ],
   async run(invocation, context) {
     const { level, reset } = invocation.options;

@@ -48,7 +48,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
       duration: {
         type: "text",
         value: "time",
-        summary: "End the trace this long after its request began, such as 30s, even if the request goes on",
+        summary: "End the trace this long after its request began, such as 30s, even if the request continues",
       },
       reveal: { type: "switch", summary: "Show header values that hold secrets, such as authorization and cookie" },
     },
