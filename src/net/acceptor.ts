@@ -112,7 +112,7 @@ function accept(socket: Socket, onConnection: OnConnection, budget: SocketBudget
 }
 
 interface Closable {
-  once(event: "close", listener: () => void): unknown;
+  on(event: "close", listener: () => void): unknown;
 }
 
 /**
@@ -122,6 +122,9 @@ interface Closable {
 export class SocketBudget {
   readonly #limit: number;
   readonly #onRefused: () => void;
+  readonly #onClose = (): void => {
+    this.#open--;
+  };
   #open = 0;
 
   /** `onRefused` is called for each connection that there is no room for. */
@@ -137,9 +140,7 @@ export class SocketBudget {
       return false;
     }
     this.#open++;
-    socket.once("close", () => {
-      this.#open--;
-    });
+    socket.on("close", this.#onClose);
     return true;
   }
 }

@@ -125,8 +125,8 @@ export class UdpFlow {
   }
 
   /** As an event emitter, for what counts open sockets. */
-  once(event: "close", listener: () => void): void {
-    this.#socket.once(event, listener);
+  on(event: "close", listener: () => void): void {
+    this.#socket.on(event, listener);
   }
 }
 

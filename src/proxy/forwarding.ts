@@ -66,8 +66,13 @@ export class Forwarding {
       const { authority } = request;
       // Most connections ask for one host all the time. HTTP/1.0 may come without Host.
       if (connection.madeFields === undefined || connection.madeFields.fields[5] !== (authority || undefined)) {
-        const host = authority === "" ? [] : [HOST, authority];
-        connection.madeFields = makeFields([FOR, connection.remoteAddress, PROTO, connection.protocol, ...host]);
+        const { remoteAddress, protocol } = connection;
+        // Not by a spread, which would leave the array with room for more in the memory of each connection.
+        connection.madeFields = makeFields(
+          authority === ""
+            ? [FOR, remoteAddress, PROTO, protocol]
+            : [FOR, remoteAddress, PROTO, protocol, HOST, authority],
+        );
       }
       addFields(headers, connection.madeFields.fields);
       return;

@@ -10,7 +10,7 @@
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
-import { Turns } from "../server/pace.ts";
+import { Turns, type TurnTaker } from "../server/pace.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { type Flood, FloodGuard } from "./flood-guard.ts";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";
@@ -48,7 +48,10 @@ const STREAMS_PER_TURN = 64;
 /** Unsent bytes at which reading from the peer stops: acknowledgements of its own frames, which no window bounds. */
 const BACKLOG_LIMIT = 1024 * 1024;
 
-export class Http2Connection implements TransportHandler, FrameSink, StreamLink {
+/** Of the block that is being read: the thread reads one at a time. */
+const SECTION = new FieldSection();
+
+export class Http2Connection implements TransportHandler, FrameSink, StreamLink, TurnTaker {
   readonly peer = new PeerSettings();
   /** Counts the reads from the peer that brought bytes. */
   heard = 0;
@@ -59,15 +62,10 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   readonly #reader: FrameReader;
   readonly #writer: FrameWriter;
   readonly #decoder: HpackDecoder;
-  readonly #section = new FieldSection();
   readonly #streams: StreamTable;
   readonly #sending: SendFlow;
   readonly #floods = new FloodGuard(performance.now());
-  readonly #turns = new Turns(
-    () => this.#goOn(),
-    (error) => this.onFault(error),
-    STREAMS_PER_TURN,
-  );
+  readonly #turns = new Turns(this, STREAMS_PER_TURN);
   /** Bytes of an incomplete frame, or of frames that may not be read yet. */
   readonly #held = new ByteQueue();
   /** Bytes of the client's preface that are still to come. */
@@ -258,7 +256,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
   }
 
   /** Called in the turn after one in which the peer has begun too many streams. */
-  #goOn(): void {
+  onTurn(): void {
     if (this.ended) return;
     this.#readHeld();
     this.#endRead();
@@ -284,7 +282,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink 
 
   onFieldBlock(id: number, buffer: Buffer, from: number, to: number, endStream: boolean, dependency: number): void {
     let stream = this.#streams.get(id);
-    const section = stream?.holds === true ? new FieldSection() : this.#section;
+    const section = stream?.holds === true ? new FieldSection() : SECTION;
     // Decoded even if the stream is gone: later blocks depend on the dynamic table.
     const error = this.#decoder.decode(buffer, from, to, section);
     if (error !== undefined) {

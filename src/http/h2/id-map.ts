@@ -1,5 +1,7 @@
 /** Slots of the first table. All sizes are powers of two. */
 const FIRST_SIZE = 8;
+/** The table of all maps that have had no value yet; never written to. */
+const NO_SLOTS: undefined[] = [];
 /** A table grows when more than this part of its slots is taken. */
 const MAX_LOAD = 0.5;
 
@@ -11,7 +13,7 @@ const MAX_LOAD = 0.5;
  * a full collection: a unary gRPC call cost 1.6 times the CPU.
  */
 export class IdMap<Value extends { readonly id: number }> {
-  #slots: (Value | undefined)[] = [];
+  #slots: (Value | undefined)[] = NO_SLOTS;
   #size = 0;
 
   get size(): number {
@@ -63,7 +65,7 @@ export class IdMap<Value extends { readonly id: number }> {
   }
 
   clear(): void {
-    this.#slots = [];
+    this.#slots = NO_SLOTS;
     this.#size = 0;
   }
 

@@ -13,8 +13,8 @@ export interface Sender {
  * urgent streams go first. Streams of the same urgency take turns, except that one that is not incremental keeps its turn.
  */
 export class SendQueue<S extends Sender> {
-  /** By urgency; made with the first stream of that urgency. */
-  readonly #levels: (S[] | undefined)[] = new Array(8);
+  /** By urgency; each is made with its first stream. Undefined before anything had to wait, as on most connections. */
+  #levels: (S[] | undefined)[] | undefined;
   #size = 0;
 
   get size(): number {
@@ -26,6 +26,7 @@ export class SendQueue<S extends Sender> {
     if (stream.queued) return;
     stream.queued = true;
     this.#size++;
+    this.#levels ??= new Array(8);
     let level = this.#levels[stream.urgency];
     if (level === undefined) {
       level = [];
@@ -37,7 +38,7 @@ export class SendQueue<S extends Sender> {
 
   /** Nothing if it is not in the queue. Called before its urgency changes. */
   remove(stream: S): void {
-    const level = this.#levels[stream.urgency];
+    const level = this.#levels?.[stream.urgency];
     if (!stream.queued || level === undefined) return;
     level.splice(level.indexOf(stream), 1);
     stream.queued = false;
@@ -46,7 +47,7 @@ export class SendQueue<S extends Sender> {
 
   /** The stream whose turn it is; it leaves the queue. */
   take(): S | undefined {
-    if (this.#size === 0) return undefined;
+    if (this.#size === 0 || this.#levels === undefined) return undefined;
     for (const level of this.#levels) {
       const stream = level?.shift();
       if (stream === undefined) continue;

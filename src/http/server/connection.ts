@@ -24,7 +24,7 @@ import {
 import { BodyReader } from "./body-reader.ts";
 import { ClientPeer } from "./client-peer.ts";
 import { HeadReader } from "./head-reader.ts";
-import { Deadline, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, queueLimit, Turns } from "./pace.ts";
+import { Deadline, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, queueLimit, Turns, type TurnTaker } from "./pace.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
 /** Makes the connection that takes over when a client begins HTTP/2 instead of sending a first request (RFC 9113 3.3). */
@@ -46,7 +46,7 @@ const OTHER_PROTOCOL = /^(?!.*HTTP)[!-~]+ [!-~]+ [!-~]+\r\n/i;
  */
 type ReadState = "head" | "body" | "wait" | "tunnel" | "linger" | "closed";
 
-export class ServerConnection extends ClientPeer implements HttpConnection, Downstream {
+export class ServerConnection extends ClientPeer implements HttpConnection, Downstream, TurnTaker {
   /** One request at a time: its stream is the connection. */
   readonly connection = this;
   readonly #transport: Transport;
@@ -58,10 +58,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   /** Until the first request. */
   #successor: Successor | undefined;
   readonly #deadline = new Deadline();
-  readonly #turns = new Turns(
-    () => this.#state === "head" && this.#resume(),
-    (error) => this.onFault(error),
-  );
+  readonly #turns = new Turns(this);
   /** Bytes not used yet; the start of a head while the state is `head`. */
   readonly #held = new ByteQueue();
   #stream: ServerStream | undefined;
@@ -193,6 +190,11 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   onFault(error: unknown): void {
     this.#host.onFault(error);
     this.#gone();
+  }
+
+  /** In the turn after one in which the client has begun too many requests. */
+  onTurn(): void {
+    if (this.#state === "head") this.#resume();
   }
 
   // ── from the stream ──

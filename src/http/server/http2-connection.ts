@@ -27,8 +27,18 @@ const LEAVE_MS = 2000;
 /** Room for crumbs of Cookie (RFC 9113 8.2.3), which `maxHeaders` counts as one field, and for pseudo-header fields. */
 const FURTHER_FIELDS = 256;
 
+/** Of connections that were opened while the thread was not frugal, which share them. */
+const commonSettings = new WeakMap<ConnectionLimits, Http2Settings>();
+
 /** What is announced to clients. */
-function settingsOf({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits): Http2Settings {
+function settingsOf(limits: ConnectionLimits): Http2Settings {
+  if (frugal) return makeSettings(limits);
+  const common = commonSettings.get(limits) ?? makeSettings(limits);
+  commonSettings.set(limits, common);
+  return common;
+}
+
+function makeSettings({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits): Http2Settings {
   const { windowSize, connectionWindowSize } = http2;
   const window = frugal ? FRUGAL_WINDOW : WINDOW;
   const streamWindow = windowSize ?? window;

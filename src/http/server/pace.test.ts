@@ -17,11 +17,8 @@ test("a turn ends after its number of requests, or earlier when they take long",
   let now = 0;
   t.mock.method(performance, "now", () => now);
   const immediates = new EventTarget();
-  const turns = new Turns(
-    () => immediates.dispatchEvent(new Event("turn")),
-    (error) => assert.ifError(error),
-    64,
-  );
+  const taker = { onTurn: () => immediates.dispatchEvent(new Event("turn")), onFault: assert.ifError };
+  const turns = new Turns(taker, 64);
   for (const [milliseconds, expected] of [
     [0, 64],
     [0.05, 32],

@@ -32,13 +32,20 @@ const REQUESTS_PER_TURN = 16;
 const TURN_MS = 1;
 const REQUESTS_PER_LOOK = 8;
 
+/** What begins requests in turns. */
+export interface TurnTaker {
+  /** The turn after one that was used up: requests may begin again. */
+  onTurn(): void;
+  /** `onTurn` has thrown. */
+  onFault(error: unknown): void;
+}
+
 /**
  * Shares the turns of the event loop between one connection that pipelines (RFC 9112 9.3.2) and all others. Without it a
  * client that pipelines 2,000 requests keeps the worker busy until the last is answered.
  */
 export class Turns {
-  readonly #goOn: () => unknown;
-  readonly #onFault: (error: unknown) => void;
+  readonly #taker: TurnTaker;
   readonly #perTurn: number;
   #begun = 0;
   /** `performance.now()` ms when the clock was first read in this turn. */
@@ -46,14 +53,13 @@ export class Turns {
   /** Further requests have to wait for the next turn. */
   waiting = false;
 
-  /** `goOn` is called in the turn after one that was used up; `onFault` receives what it throws. `perTurn`: requests, default 16. */
-  constructor(goOn: () => unknown, onFault: (error: unknown) => void, perTurn = REQUESTS_PER_TURN) {
-    this.#goOn = goOn;
-    this.#onFault = onFault;
+  /** `perTurn`: requests, default 16. */
+  constructor(taker: TurnTaker, perTurn = REQUESTS_PER_TURN) {
+    this.#taker = taker;
     this.#perTurn = perTurn;
   }
 
-  /** Whether a request may begin now; otherwise `goOn` follows. */
+  /** Whether a request may begin now; otherwise `onTurn` follows. */
   begin(): boolean {
     if (this.waiting) return false;
     if (this.#begun < this.#perTurn && !this.#timeIsUp()) {
@@ -65,9 +71,9 @@ export class Turns {
       this.waiting = false;
       this.#begun = 0;
       try {
-        this.#goOn();
+        this.#taker.onTurn();
       } catch (error) {
-        this.#onFault(error);
+        this.#taker.onFault(error);
       }
     });
     return false;

@@ -50,7 +50,7 @@ const LATE_UPDATE = "the header block sets the table size after a field";
 const NAME = TOKEN.map((token, code) => (code >= 0x41 && code <= 0x5a ? 0 : token));
 
 /** Entries of the first table that is allocated: most connections need no more, and idle ones should be cheap. */
-const FIRST_CAPACITY = 16;
+const FIRST_CAPACITY = 8;
 
 export class HpackDecoder {
   readonly #maxTableSize: number;

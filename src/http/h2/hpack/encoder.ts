@@ -66,8 +66,8 @@ export class HpackEncoder {
   /** Entries have numbers from 1 on: the number of the newest one, and of the newest that was evicted. */
   #inserted = 0;
   #evicted = 0;
-  /** Sizes of the entries, at number mod SLOTS. Allocated with the first one: idle connections should be cheap. */
-  #sizes: Uint16Array | undefined;
+  /** Sizes of the entries, at number mod SLOTS. With room for as many as most connections have. */
+  readonly #sizes = new Array<number>(8);
   #size = 0;
   #capacity = DEFAULT_TABLE_SIZE;
   /** What the next block has to say first: the smallest capacity since the last one; -1 = nothing (RFC 7541 4.2). */
@@ -195,7 +195,6 @@ export class HpackEncoder {
 
   #insert(size: number): void {
     this.#evictTo(this.#capacity - size);
-    this.#sizes ??= new Uint16Array(SLOTS);
     this.#inserted += 1;
     this.#sizes[this.#inserted % SLOTS] = size;
     this.#size += size;
@@ -205,7 +204,7 @@ export class HpackEncoder {
   #evictTo(size: number): void {
     while (this.#size > size) {
       this.#evicted += 1;
-      this.#size -= this.#sizes?.[this.#evicted % SLOTS] ?? 0;
+      this.#size -= this.#sizes[this.#evicted % SLOTS] as number;
     }
   }
 }
