@@ -7,8 +7,11 @@ export class Acknowledgements {
   /** `performance.now()` ms, 0 = our SETTINGS have been acknowledged. */
   #settingsDue = performance.now() + ACK_TIMEOUT_MS;
 
-  settingsCame(): void {
+  /** Returns whether it was awaited. */
+  settingsCame(): boolean {
+    const awaited = this.#settingsDue > 0;
     this.#settingsDue = 0;
+    return awaited;
   }
 
   /** Returns the payload of the PING; `onAck` follows. `timeoutMs` 0: no limit. */
@@ -17,9 +20,11 @@ export class Acknowledgements {
     return this.#pings.push({ onAck, due });
   }
 
-  /** An acknowledgement of a PING that was never sent is ignored. */
-  pingCame(): void {
-    this.#pings.shift()?.onAck();
+  /** Returns whether it was awaited. */
+  pingCame(): boolean {
+    const ping = this.#pings.shift();
+    ping?.onAck();
+    return ping !== undefined;
   }
 
   settingsOverdue(now: number): boolean {

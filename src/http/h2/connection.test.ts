@@ -14,7 +14,7 @@ import {
   STREAM_CLOSED,
   writeFrameHeader,
 } from "./frames.ts";
-import { connectPair, type NotingStream, TestServer, until } from "./testing/pair.ts";
+import { connectPair, type NotingStream, type Side, TestServer, until } from "./testing/pair.ts";
 
 const OK = [":status", "200"];
 
@@ -437,6 +437,16 @@ const CONNECTION_ERRORS: readonly (readonly [string, (client: RawClient) => void
   ],
   ["SETTINGS without end", (c) => flood(1000, () => c.frame(4, 0, 0, [])), ENHANCE_YOUR_CALM],
   ["PING without end", (c) => flood(3000, () => c.frame(6, 0, 0, Array(8).fill(0))), ENHANCE_YOUR_CALM],
+  ["ACKs of PINGs that were not sent", (c) => flood(3000, () => c.frame(6, 1, 0, Array(8).fill(0))), ENHANCE_YOUR_CALM],
+  ["ACKs of SETTINGS without end", (c) => flood(3000, () => c.frame(4, 1, 0, [])), ENHANCE_YOUR_CALM],
+  [
+    "RST_STREAM without end, of a stream that has ended",
+    (c) => {
+      c.open(1, POST);
+      flood(3000, () => c.frame(3, 0, 1, [0, 0, 0, 0]));
+    },
+    ENHANCE_YOUR_CALM,
+  ],
   [
     "empty DATA without end",
     (c) =>
@@ -501,6 +511,27 @@ for (const [name, act, code] of CONNECTION_ERRORS)
     await until(() => server.sides[0]?.closed === true, "the close");
     assert.equal(server.sides[0]?.connection.streamCount, 0);
   });
+
+test("until it has acknowledged SETTINGS, a client may fill the default window of a stream", async () => {
+  const pauseAll = (side: Side): void => {
+    side.accept = (stream) => stream.pause();
+  };
+  using server = await TestServer.start(pauseAll, { streamWindow: 1024 });
+  using client = new RawClient(server.port);
+  const kibibyte = new Array<number>(1024).fill(120);
+  client.open(1, POST);
+  for (let i = 0; i < 60; i++) client.frame(0, 0, 1, kibibyte);
+  client.frame(4, 1, 0, []);
+  // Now its window is below 0, which lets an empty frame pass.
+  client.frame(0, 1, 1, []);
+  client.open(3, POST);
+  client.frame(0, 0, 3, [...kibibyte, 120]);
+  await until(() => client.resets.length > 0, "RST_STREAM");
+  const [first, second] = server.sides[0]?.streams ?? [];
+  first?.resume();
+  assert.deepEqual([first?.bytes, first?.events.at(-1), first?.resetCode], [60 * 1024, "end", undefined]);
+  assert.deepEqual([second?.resetCode, client.resets], [FLOW_CONTROL_ERROR, [{ id: 3, value: FLOW_CONTROL_ERROR }]]);
+});
 
 /** Name, what the client sends on stream 1, and the code of RST_STREAM. */
 const STREAM_ERRORS: readonly (readonly [string, (client: RawClient) => void, number])[] = [

@@ -327,6 +327,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
       return undefined;
     }
     stream.attach(this, id, this.peer.initialWindow, this.#settings.streamWindow);
+    this.#receiving.begin(stream);
     this.#streams.add(stream);
     return stream;
   }
@@ -357,7 +358,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     stream.uncredited += length;
     stream.receiveWindow -= length;
     if (stream.peerEnded) this.#resetByError(stream, STREAM_CLOSED, "DATA after the end of the stream");
-    else if (stream.receiveWindow < 0)
+    else if (stream.receiveWindow < 0 && length > 0)
       this.#resetByError(stream, FLOW_CONTROL_ERROR, "more data than the stream's window allows");
     else this.#dataStream = stream;
   }
@@ -397,7 +398,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       if (this.#streams.isIdle(id)) this.fail(PROTOCOL_ERROR, "RST_STREAM on a stream that is not open");
-      else this.#count("idle", this.#framesSent);
+      else this.#count("lateResets", this.#headsSent);
       return;
     }
     if (this.#role === "server" && !this.#count("resets", this.#streamsEnded)) return;
@@ -427,7 +428,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
 
   onSettingsFrame(ack: boolean, buffer: Buffer, from: number, to: number): void {
     if (ack) {
-      this.#acks.settingsCame();
+      if (this.#acks.settingsCame()) this.#receiving.settle(this.streams);
+      else this.onIdleFrame();
       return;
     }
     if (!this.#count("settings", 0)) return;
@@ -462,7 +464,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
 
   onPingFrame(ack: boolean, buffer: Buffer, from: number): void {
     if (ack) {
-      this.#acks.pingCame();
+      if (!this.#acks.pingCame()) this.onIdleFrame();
       return;
     }
     if (!this.#count("pings", this.#framesSent)) return;

@@ -33,11 +33,16 @@ export class ReceiveFlow {
   /** Growth of ended streams, in bytes: the connection's window has to shrink by it, which only withheld credit can do. */
   #surplus = 0;
 
+  #settled = false;
+  /** Bytes by which the window of streams that we announce is smaller than the default. */
+  readonly #leeway: number;
+
   /** Announces the window of the connection; that of streams is part of SETTINGS. */
   constructor(writer: FrameWriter, settings: Http2Settings) {
     const more = settings.connectionWindow - DEFAULT_WINDOW;
     this.#writer = writer;
     this.#settings = settings;
+    this.#leeway = Math.max(0, DEFAULT_WINDOW - settings.streamWindow);
     this.#announced = Math.max(settings.connectionWindow, DEFAULT_WINDOW);
     this.#size = this.#announced;
     this.#window = this.#announced;
@@ -60,6 +65,17 @@ export class ReceiveFlow {
     if (this.#consumed < this.#announced / 2) return;
     this.#grant(this.#consumed);
     this.#consumed = 0;
+  }
+
+  /** The peer opens a stream. Until it has seen our SETTINGS, it may use the default window (RFC 9113 6.9.3). */
+  begin(stream: Http2Stream): void {
+    if (!this.#settled) stream.receiveWindow += this.#leeway;
+  }
+
+  /** The peer has acknowledged our SETTINGS: it has reduced the windows of these streams. */
+  settle(streams: Iterable<Http2Stream>): void {
+    this.#settled = true;
+    if (this.#leeway > 0) for (const stream of streams) stream.receiveWindow -= this.#leeway;
   }
 
   /** The same for the window of a stream. */

@@ -3,6 +3,7 @@ import type { ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
 import { RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { DATA, END_STREAM, HEADERS, RST_STREAM, rawServer } from "./frames.ts";
 import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
@@ -436,4 +437,26 @@ test("a head that is larger than the server takes is answered by 431, and distur
   assert.equal((await neighbour.message()).body, "held");
   assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, 0);
   for (const { socket } of [client, neighbour]) socket.destroy();
+});
+
+test("a server that answers early and resets each stream without an error keeps its connection", async () => {
+  const count = 2000;
+  let connections = 0;
+  await using server = await rawServer(async (frames) => {
+    connections++;
+    for (let i = 0; i < count; i++) {
+      const { stream } = await frames.next(HEADERS);
+      frames.respond(stream, {}, END_STREAM);
+      frames.reset(stream, NO_ERROR);
+    }
+  });
+  await using plane = await gatewayTo(server.port);
+  const client = await H2Client.connect(plane.port);
+  for (let first = 1; first < 2 * count; first += 100) {
+    const ids = Array.from({ length: 50 }, (_, i) => first + 2 * i);
+    for (const id of ids) client.request(id, "POST");
+    for (const id of ids) assert.equal(H2Client.status(await client.response(id)), 200);
+  }
+  assert.equal(connections, 1);
+  client.peer.socket.destroy();
 });
