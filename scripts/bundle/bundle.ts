@@ -20,6 +20,7 @@ const ENTRIES = [
  * loaded when there is a terminal to draw on, so it has no code cache.
  */
 const TERMINAL_UI = "tui/trace-view";
+const TERMINAL_UI_FILE = `./${TERMINAL_UI.replaceAll("/", "-")}.mjs`;
 /** Ink asks for it only when DEV is set. */
 const NOT_INSTALLED = ["react-devtools-core"];
 
@@ -87,10 +88,7 @@ async function chunksOf(entry: string, name: string, format: "cjs" | "esm"): Pro
 /** `import()` of the terminal UI becomes that of its own bundle. */
 const terminalUi: Plugin = {
   name: "terminal-ui",
-  resolveId: (source) =>
-    source.endsWith(`/${TERMINAL_UI}.ts`)
-      ? { id: `./${TERMINAL_UI.replaceAll("/", "-")}.mjs`, external: true }
-      : undefined,
+  resolveId: (source) => (source.endsWith(`/${TERMINAL_UI}.ts`) ? { id: TERMINAL_UI_FILE, external: true } : undefined),
 };
 
 const NO_CRYPTO = "no-crypto";
@@ -129,9 +127,8 @@ export function withLazyModules(code: string): string {
  * is none left. What is in the line before the code stays in the code's first line, so positions are those of the bundle.
  */
 function wrapped(code: string): string {
-  const ascii = withLazyModules(code).replace(
-    /[\u0080-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-  return `(function (exports, require, module, __filename, __dirname) {${ascii}\n})`;
+  const ascii = withLazyModules(code)
+    .replaceAll(`import("${TERMINAL_UI_FILE}")`, `importModule("${TERMINAL_UI_FILE}")`)
+    .replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return `(function (exports, require, module, __filename, __dirname, importModule) {${ascii}\n})`;
 }

@@ -6,7 +6,8 @@
  * Not Node's own compile cache: it is bound to the user id that wrote it, and hashes every source to find it.
  */
 import { readFileSync } from "node:fs";
-import { constants, Script } from "node:vm";
+import { pathToFileURL } from "node:url";
+import { Script } from "node:vm";
 import { inlineMore } from "../../src/base/inlining.ts";
 
 /** What a bundle is wrapped in. */
@@ -16,6 +17,7 @@ type Wrapper = (
   module: Loaded,
   file: string,
   folder: string,
+  importModule: (id: string) => Promise<unknown>,
 ) => void;
 
 interface Loaded {
@@ -33,15 +35,13 @@ export function run(folder: string, name: string): object {
   if (known !== undefined) return known.exports;
   const module: Loaded = { exports: {} };
   modules.set(file, module);
-  const script = new Script(readFileSync(file, "latin1"), {
-    filename: file,
-    cachedData: cachedCode(file),
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
-  });
+  const script = new Script(readFileSync(file, "latin1"), { filename: file, cachedData: cachedCode(file) });
   const wrapper: Wrapper = script.runInThisContext();
   // Bundles import each other by relative paths, everything else is part of Node.js.
   const load = (id: string): unknown => (id.startsWith("./") ? run(folder, id.slice(2)) : process.getBuiltinModule(id));
-  wrapper(module.exports, load, module, file, folder);
+  // Not `import()` in the bundle: in a script it needs a feature that is experimental, of which Node.js warns the user.
+  const importModule = (id: string): Promise<unknown> => import(pathToFileURL(`${folder}/${id}`).href);
+  wrapper(module.exports, load, module, file, folder, importModule);
   return module.exports;
 }
 

@@ -7,11 +7,10 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { appRoot } from "../base/app-root.ts";
+import { TGCTL } from "../../test/helpers/programs.ts";
 import { FIXTURE } from "./fixtures/trace.ts";
 
 const run = promisify(execFile);
-const TGCTL = join(appRoot, "bin/tgctl");
 const WAIT = 20_000;
 
 function hasTmux(): boolean {

@@ -19,7 +19,8 @@ before(async () => {
       routeYaml(NS, "other", "web", HOST, "/green", "green"),
   );
   address = await gatewayAddress(NS, "web");
-  await eventually("traffic", async () => (await get({ address, host: HOST, path: "/blue" })).status === 200);
+  for (const path of ["/blue", "/green"])
+    await eventually(`traffic of ${path}`, async () => (await get({ address, host: HOST, path })).status === 200);
 });
 
 after(() => kubectl("delete", "namespace", NS, "--wait=false"));

@@ -3,10 +3,9 @@ import { once } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
+import { TRACEGATE } from "./programs.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** How long a test waits for something that must happen; generous, because machines may be slow. */
 const PATIENCE_MS = 30_000;
 
@@ -66,7 +65,7 @@ export class TestGateway {
     const folder = await mkdtemp(join(tmpdir(), "tracegate-test-"));
     const file = join(folder, "gateway.yaml");
     await writeFile(file, typeof config === "string" ? config : stringify(withPorts(config)));
-    const program = [join(ROOT, "bin/tracegate"), "-f", file];
+    const program = [TRACEGATE, "-f", file];
     const { openFiles, controlGroup } = options;
     const limits = [
       ...(openFiles !== undefined ? [`ulimit -n ${openFiles}`] : []),

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { TGCTL } from "../../../test/helpers/programs.ts";
 import { appRoot } from "../../base/app-root.ts";
 import { closedPort, serve } from "../fixtures/admin.ts";
 import { invoke } from "../fixtures/invoke.ts";
@@ -186,8 +187,6 @@ test("without curl a request cannot be sent, and the error says what to do", asy
   assert.deepEqual(exit, [1, null]);
   assert.match(stderr, /curl was not found on PATH\nTry: install curl, or leave out the URL/);
 });
-
-const TGCTL = join(appRoot, "bin/tgctl");
 
 test("Ctrl-C ends the wait with 130 and closes the stream", async (t) => {
   const admin = await tracingAdmin(t);

@@ -6,11 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import type { CheckReport } from "../../../src/config/check.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { TRACEGATE } from "../../helpers/programs.ts";
 
-const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 const GOOD = "binds: [{port: 0, listeners: [{routes: [{name: r, policies: {directResponse: {status: 200}}}]}]}]\n";
 const BAD = "binds:\n  - port: 80800\n    listners: []\n";
 

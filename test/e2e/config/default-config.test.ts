@@ -8,9 +8,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { TRACEGATE } from "../../helpers/programs.ts";
 
-const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 /** The addresses that the default leaves to their defaults, so that tests run beside other gateways. */
 const OWN_PORTS = { ADMIN_ADDR: "off", STATS_ADDR: "off", READINESS_ADDR: "off", WORKER_THREADS: "1" };
 const mounted = existsSync("/config") ? "this machine has a folder /config" : false;

@@ -6,9 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { TRACEGATE } from "../../helpers/programs.ts";
 
-const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 const OLD = "config:\n  logging:\n    filter: response.code >= 500 # errors\nbinds: []\n";
 const NEW = "frontendPolicies:\n  accessLog:\n    filter: response.code >= 500 # errors\nbinds: []\n";
 

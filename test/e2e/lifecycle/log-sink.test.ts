@@ -8,9 +8,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { TRACEGATE } from "../../helpers/programs.ts";
 
-const PROGRAM = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 const PATIENCE_MS = 30_000;
 /** Makes a line of the access log longer than this. */
 const LONG_PATH = `/${"x".repeat(8000)}`;
@@ -46,7 +45,7 @@ class Gateway {
     };
     await writeFile(file, JSON.stringify(config));
     const { NODE_COMPILE_CACHE: _, ...env } = process.env;
-    const child = spawn("sh", ["-c", `${shell}; exec "$0" -f "$1"`, PROGRAM, file], {
+    const child = spawn("sh", ["-c", `${shell}; exec "$0" -f "$1"`, TRACEGATE, file], {
       stdio: ["ignore", stdout, "pipe"],
       env: { ...env, LOG_FORMAT: "json" },
     });

@@ -9,9 +9,8 @@ import type { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { TRACEGATE } from "../../helpers/programs.ts";
 
-const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 const PATIENCE_MS = 30_000;
 const CONFIG = `
 config: { adminAddr: "127.0.0.1:0", statsAddr: "off", readinessAddr: "off", workerThreads: 1 }

@@ -3,11 +3,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { TRACEGATE } from "../../helpers/programs.ts";
 import { call, Upstream } from "../trace/support.ts";
-
-const TRACEGATE = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 
 async function tracegate(...args: string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
   const child = spawn(TRACEGATE, args, { stdio: ["ignore", "pipe", "pipe"] });

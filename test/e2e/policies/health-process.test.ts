@@ -4,8 +4,8 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { promisify } from "node:util";
-import { appRoot } from "../../../src/base/app-root.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { TGCTL } from "../../helpers/programs.ts";
 
 const run = promisify(execFile);
 
@@ -79,7 +79,7 @@ suite("a running gateway with an endpoint that fails", () => {
   test("tgctl shows it in place of the health", async () => {
     const port = new URL(gateway.url("admin")).port;
     const args = ["proxy", "config", "backends", "--local", "--proxy-admin-port", port];
-    const { stdout } = await run(`${appRoot}/bin/tgctl`, args);
+    const { stdout } = await run(TGCTL, args);
     assert.match(stdout, /^Service +cart +shop +near:shop\/cart +Evict \(3[56]\d\d\.\ds\) +2 /m);
     assert.match(stdout, /^Service +cart +shop +far:shop\/cart +1\.00 +2 /m);
   });

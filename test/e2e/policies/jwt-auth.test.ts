@@ -8,12 +8,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { stringify } from "yaml";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { TRACEGATE } from "../../helpers/programs.ts";
 
-const BIN = fileURLToPath(new URL("../../../bin/tracegate", import.meta.url));
 const ISSUER = "https://issuer.example";
 
 /** Tells the headers that it has got. */
@@ -106,7 +105,7 @@ test("tracegate check fetches the keys too", async () => {
   await writeFile(file, stringify(config({ url: issuerUrl })));
   const check = async (keys?: string): Promise<string> => {
     published = keys;
-    const child = spawn(BIN, ["check", "-f", file], { stdio: ["ignore", "pipe", "inherit"] });
+    const child = spawn(TRACEGATE, ["check", "-f", file], { stdio: ["ignore", "pipe", "inherit"] });
     const [out] = await Promise.all([text(child.stdout), once(child, "close")]);
     return `${child.exitCode} ${out}`;
   };

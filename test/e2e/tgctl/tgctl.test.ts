@@ -5,16 +5,14 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { Profile } from "pprof-format";
 import { parse } from "yaml";
 import type { TraceEvent } from "../../../src/trace/events.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { TGCTL } from "../../helpers/programs.ts";
 import { SEQUENCE_GET } from "../trace/expected.ts";
 import { bodyAt, call, closedPort, messageOf, sequence, stateAt, Upstream } from "../trace/support.ts";
-
-const TGCTL = fileURLToPath(new URL("../../../bin/tgctl", import.meta.url));
 
 interface Outcome {
   readonly code: number | null;
