@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { connect as http2Connect } from "node:http2";
 import { connect as netConnect, type Socket } from "node:net";
 import { test } from "node:test";
+import { collectGarbage } from "../../net/node-internals.ts";
 import {
   CANCEL,
   ENHANCE_YOUR_CALM,
@@ -153,6 +154,40 @@ test("a stream that is reset with unread data gives the connection its window ba
     await until(() => stream.resetCode === CANCEL, "the reset");
   }
   assert.equal(server.connection.streamCount, 0);
+});
+
+test("nothing is kept of streams that are reset while their data waits for the connection's window", async () => {
+  const waiting: WeakRef<NotingStream>[] = [];
+  const body = Buffer.alloc(100_000);
+  using pair = await connectPair(
+    (side) => {
+      side.accept = (stream) => {
+        stream.act = (event) => {
+          if (event !== "headers, end") return;
+          stream.sendHeaders(OK, [], false);
+          stream.sendData(body, 0, body.length);
+        };
+      };
+    },
+    { client: { connectionWindow: 65_535, streamWindow: 70_000, largestWindow: 70_000 } },
+  );
+  const { client, server } = pair;
+  const first = client.request();
+  first.pause();
+  await until(() => server.streams.length === 1, "the stream that uses up the window");
+  for (let i = 0; i < 20; i++) {
+    const other = client.request();
+    await until(() => other.sections.length > 0, "the head of a response");
+    other.reset(CANCEL);
+    await until(() => server.gone.length > i, "the reset");
+    waiting.push(...server.gone.map((stream) => new WeakRef(stream as NotingStream)).slice(-1));
+  }
+  server.streams.length = 1;
+  server.gone.length = 0;
+  await new Promise(setImmediate);
+  collectGarbage();
+  const kept = waiting.filter((stream) => stream.deref() !== undefined);
+  assert.ok(kept.length <= 1, `${kept.length} streams are kept`);
 });
 
 test("data of a stream that was reset meanwhile is given back too", async () => {

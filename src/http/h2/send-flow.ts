@@ -64,7 +64,12 @@ export class SendFlow {
     this.#waitForRoom.set(stream);
   }
 
+  /**
+   * The stream is over. It leaves the queue too: a peer that keeps the connection's window closed and resets its streams would fill the
+   * memory with them.
+   */
   forget(stream: Http2Stream): void {
+    this.#queue.remove(stream);
     this.#waitForRoom.delete(stream.id);
   }
 
