@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,6 +26,9 @@ export class TestGateway {
   readonly process: ChildProcess;
   readonly lines: LogLine[] = [];
   stderr = "";
+  /** The process has ended, and all that it has written is in `lines` and `stderr`. */
+  #closed = false;
+  readonly #end: Promise<void>;
   /** Lines of output that came first and are no longer in `lines`. */
   #forgotten = 0;
   readonly #wakers = new Set<() => void>();
@@ -47,7 +49,13 @@ export class TestGateway {
       this.stderr += text.toString();
       this.#wake();
     });
-    child.on("exit", () => this.#wake());
+    this.#end = new Promise((resolve) => {
+      child.on("close", () => {
+        this.#closed = true;
+        this.#wake();
+        resolve();
+      });
+    });
   }
 
   /**
@@ -109,8 +117,7 @@ export class TestGateway {
   async until(condition: () => boolean, what: string): Promise<void> {
     const deadline = Date.now() + PATIENCE_MS;
     while (!condition()) {
-      if (this.process.exitCode !== null || this.process.signalCode !== null)
-        throw new Error(`the gateway ended while waiting for ${what}: ${this.stderr}`);
+      if (this.#closed) throw new Error(`the gateway ended while waiting for ${what}: ${this.stderr}`);
       if (Date.now() > deadline)
         throw new Error(`waited too long for ${what}: ${JSON.stringify(this.lines.slice(-5))} ${this.stderr}`);
       await new Promise<void>((resolve) => {
@@ -147,17 +154,15 @@ export class TestGateway {
     return outcome()?.message === "configuration reloaded" ? "applied" : "refused";
   }
 
-  /** Resolves with the exit code once the process has ended. */
+  /** Resolves with the exit code once the process has ended and its output has been read. */
   async exited(): Promise<number | null> {
-    if (this.process.exitCode === null && this.process.signalCode === null) await once(this.process, "exit");
+    await this.#end;
     return this.process.exitCode;
   }
 
   async stop(): Promise<void> {
-    if (this.process.exitCode === null && this.process.signalCode === null) {
-      this.process.kill("SIGKILL");
-      await this.exited();
-    }
+    this.process.kill("SIGKILL");
+    await this.#end;
     await rm(this.folder, { recursive: true, force: true });
   }
 

@@ -139,7 +139,7 @@ test("records of the access log: their own fields, the span's ids, and no creden
     "bytes.sent": "hello".length,
     size: 5,
   });
-  assert.ok(gateway.lines.some((each) => each["request.id"] === id));
+  await gateway.until(() => gateway.lines.some((each) => each["request.id"] === id), "the log line");
   const [line] = gateway.lines.filter((each) => each["http.path"] !== undefined);
   assert.equal(line?.user, "zoe");
   const spans = collector.exports.filter(({ signal }) => signal === "traces").flatMap(({ entries }) => entries);

@@ -244,11 +244,10 @@ suite("UDP listeners", () => {
     assert.equal(new Set(server.received.map((each) => each.port)).size, 10, "each client has one session");
     await using late = await UdpPeer.open();
     await late.ask("before", port);
-    const exited = new Promise<number | null>((resolve) => gateway.process.once("exit", resolve));
     gateway.process.kill("SIGTERM");
     await gateway.until(() => gateway.lines.some(({ message }) => message === "draining"), "the drain");
     assert.equal(await late.ask("during", port), "a:during");
-    assert.equal(await exited, 0);
+    assert.equal(await gateway.exited(), 0);
     assert.ok(gateway.lines.filter(({ protocol }) => protocol === "udp").length === 11, "each session is logged");
   });
 });
