@@ -1,7 +1,7 @@
 /** What the workers get from the configuration's settings, the environment and the limits of the process. */
-import { readFileSync } from "node:fs";
 import { totalmem } from "node:os";
 import type { LogOutput } from "../base/log.ts";
+import { openFilesLimit } from "../base/open-files.ts";
 import type { Settings } from "../config/settings.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
@@ -18,6 +18,7 @@ export function supervisorSettings(
   internalSocket: string,
 ): SupervisorSettings {
   const { backend, overload } = settings;
+  const connections = connectionsPerWorker(settings.workerThreads);
   const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
   return {
     workers: settings.workerThreads,
@@ -30,7 +31,8 @@ export function supervisorSettings(
       },
       overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
       lookupFamily: settings.dns.lookupFamily,
-      clientConnections: clientConnectionsPerWorker(settings.workerThreads),
+      clientConnections: connections,
+      upstreamConnections: connections,
       sensitiveHeaders: settings.sensitiveHeaders,
       oidcCookieKey,
       sessionKey: sessionKey(oidcCookieKey),
@@ -58,30 +60,19 @@ function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<
 
 /** File descriptors for files that are always open, and for the gateway's own servers, with 128 connections each. */
 const RESERVED = 512;
-/** The rest is for connections to backends and callouts. */
-const CLIENT_SHARE = 0.75;
 
 /**
- * The limit of client connections per worker that leaves file descriptors for everything else: without one, a flood of clients
- * would use up all descriptors, and requests would fail because no backend connection can be opened. Undefined if the system
- * does not report its limit.
+ * How many client connections a worker may have, and how many to backends and callouts: each of both kinds has half of the file
+ * descriptors that are not reserved, so that every client can have its backend. Without such limits clients, or the requests of a few
+ * of them over HTTP/2, would use up all descriptors, and nothing of the gateway could open a connection or a file. Undefined if the
+ * system does not report its limit.
  */
-function clientConnectionsPerWorker(workers: number): number | undefined {
+function connectionsPerWorker(workers: number): number | undefined {
   const limit = openFilesLimit();
   if (limit === undefined) return undefined;
   // With a small limit, a quarter is reserved.
   const left = limit - Math.min(RESERVED, limit / 4);
-  return Math.max(1, Math.floor((left * CLIENT_SHARE) / workers));
-}
-
-/** The soft limit of this process, which Node.js raises to the hard limit when it starts. */
-function openFilesLimit(): number | undefined {
-  try {
-    const limit = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
-    return limit === undefined ? undefined : Number(limit);
-  } catch {
-    return undefined;
-  }
+  return Math.max(1, Math.floor(left / 2 / workers));
 }
 
 /** What the memory of the process is watched against; undefined if that is off. */

@@ -1,4 +1,5 @@
-import { readdir } from "node:fs/promises";
+import { openFiles, openFilesLimit } from "../base/open-files.ts";
+import { residentMemory } from "../base/resident-memory.ts";
 import type { ExtraMetric } from "./prometheus.ts";
 
 export interface BuildState {
@@ -10,6 +11,8 @@ export interface BuildState {
 
 /** Seconds since 1970. Computed once: alerts count its changes as restarts, and the two clocks drift apart. */
 const STARTED_AT = Math.round(Date.now() - process.uptime() * 1000) / 1000;
+
+const LIMIT = openFilesLimit();
 
 /** Build information, configuration state, and the process metrics under their customary Prometheus names. */
 export async function processMetrics({ tag, synchronized }: BuildState): Promise<ExtraMetric[]> {
@@ -25,23 +28,16 @@ export async function processMetrics({ tag, synchronized }: BuildState): Promise
       ...gauge("process_cpu_seconds_total", "User and system CPU time of all threads.", (user + system) / 1e6),
       type: "counter" as const,
     },
-    gauge("process_resident_memory_bytes", "Resident memory.", process.memoryUsage.rss()),
+    gauge("process_resident_memory_bytes", "Resident memory.", residentMemory().all),
     gauge("process_start_time_seconds", "Start of the process since the epoch.", STARTED_AT),
   ];
-  const files = await openFiles();
+  // Where no descriptor is left to count them, all are open.
+  const files = (await openFiles()) ?? LIMIT;
   if (files !== undefined) metrics.push(gauge("process_open_fds", "Open file descriptors.", files));
+  if (LIMIT !== undefined) metrics.push(gauge("process_max_fds", "Limit of open file descriptors.", LIMIT));
   return metrics;
 }
 
 function gauge(name: string, help: string, value: number, labels: Readonly<Record<string, string>> = {}): ExtraMetric {
   return { name, type: "gauge", help, samples: [{ labels, value }] };
-}
-
-/** undefined without /proc. */
-async function openFiles(): Promise<number | undefined> {
-  try {
-    return (await readdir("/proc/self/fd")).length;
-  } catch {
-    return undefined;
-  }
 }

@@ -30,7 +30,7 @@ export function readThreadMemory(): ThreadMemory {
     malloced: heap.malloced_memory,
     malloced_peak: heap.peak_malloced_memory,
     external: heap.external_memory,
-    array_buffers: process.memoryUsage().arrayBuffers,
+    array_buffers: arrayBuffers(),
     native_contexts: heap.number_of_native_contexts,
     detached_contexts: heap.number_of_detached_contexts,
     spaces: getHeapSpaceStatistics().map((space) => ({
@@ -40,4 +40,13 @@ export function readThreadMemory(): ThreadMemory {
       committed: space.physical_space_size,
     })),
   };
+}
+
+function arrayBuffers(): number {
+  try {
+    return process.memoryUsage().arrayBuffers;
+  } catch {
+    // The process has run out of file descriptors, and Node.js reads other values of the same call from a file.
+    return 0;
+  }
 }

@@ -2,8 +2,11 @@ import { BlockList, isIP, isIPv6 } from "node:net";
 import type { ConnectTarget } from "../net/transport.ts";
 import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
 import { describe } from "./connection.ts";
+import { ConnectionBudget } from "./connection-budget.ts";
 import type { Address, PoolTarget } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
+
+const NO_ROOM = "the limit of open files leaves no room for another connection";
 
 /** One address to connect to, and the name that it was found by; `` for paths. */
 export interface ResolvedAddress {
@@ -28,15 +31,23 @@ export class AddressSearch {
   readonly #addresses: readonly Address[];
   readonly #resolver: Resolver;
   readonly #connectTimeout: number;
+  readonly #budget: ConnectionBudget;
   /** Counts searches: each begins with the next address. */
   #rotation = 0;
 
-  /** `connectTimeout`: milliseconds over all addresses. */
-  constructor(target: PoolTarget, addresses: readonly Address[], resolver: Resolver, connectTimeout: number) {
+  /** `connectTimeout`: milliseconds over all addresses. `budget`: by default, without a limit. */
+  constructor(
+    target: PoolTarget,
+    addresses: readonly Address[],
+    resolver: Resolver,
+    connectTimeout: number,
+    budget: ConnectionBudget = new ConnectionBudget(),
+  ) {
     this.#target = target;
     this.#addresses = addresses;
     this.#resolver = resolver;
     this.#connectTimeout = connectTimeout;
+    this.#budget = budget;
   }
 
   /** `ended` is called before the waiter, and also after a cancellation. Returns a function that cancels the search. */
@@ -53,6 +64,7 @@ export class AddressSearch {
       const ordered = this.#inOrder(addresses);
       queueMicrotask(() => {
         if (ordered.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
+        else if (!this.#budget.hasRoom()) attempt.fail("TG_POOL_FULL", NO_ROOM);
         else tryAddresses(attempt, ordered, 0, dial);
       });
     };

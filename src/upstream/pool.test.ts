@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { closedPort, type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
 import type { UpstreamConnection } from "./connection.ts";
+import { ConnectionBudget } from "./connection-budget.ts";
 import { Pool, type PoolSettings } from "./pool.ts";
 import type { PoolLimits } from "./pool-target.ts";
 import { Resolver } from "./resolver.ts";
@@ -239,4 +240,23 @@ test("a closed pool closes what is unused at once, and what is in use when its e
   assert.equal(await ends[1].closed(), "end");
   await until(() => pool.use.active === 0, "the close of both");
   assert.equal(pool.use.idle, 0);
+});
+
+test("connections of all pools together stay within the budget; what closes, is cancelled or fails makes room", async () => {
+  await using server = await RawUpstream.listen();
+  let refused = 0;
+  const budget = new ConnectionBudget(1, () => refused++);
+  const make = (port: number): Pool =>
+    new Pool({ host: "127.0.0.1", port }, SETTINGS, new Resolver("All"), { onConnected: () => {} }, budget);
+  const [first, second, broken] = [make(server.port), make(server.port), make(await closedPort())];
+  const connection = await new Waiter(first).connection();
+  assert.match(String(await new Waiter(second).outcome), /^TG_POOL_FULL the limit of open files/);
+  assert.equal(refused, 1);
+  connection.destroy();
+  await until(() => first.use.active === 0, "the connection to close");
+  assert.match(String(await new Waiter(broken).outcome), /^TG_UPSTREAM_FAILED /);
+  new Waiter(second).cancel();
+  (await new Waiter(second).connection()).destroy();
+  await until(() => second.use.active === 0, "the connection to close");
+  assert.deepEqual([budget.used, refused], [0, 1]);
 });

@@ -4,6 +4,7 @@ import type { Transport } from "../net/transport.ts";
 import { AddressSearch } from "./address-search.ts";
 import type { ConnectAttempt, ConnectClock, ConnectTimes, ConnectWaiter } from "./connect-attempt.ts";
 import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
+import { ConnectionBudget } from "./connection-budget.ts";
 import { Dialer, type ViaProxy } from "./dialer.ts";
 import { UpstreamSession } from "./h2/session.ts";
 import { type SessionOpener, SessionPool, type UpstreamWaiter } from "./h2/session-pool.ts";
@@ -81,6 +82,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly #dialer: Dialer;
   readonly #search: AddressSearch;
   readonly #observer: PoolObserver;
+  readonly #budget: ConnectionBudget;
   readonly #idle: UpstreamConnection[] = [];
   readonly #maxConnections: number;
   readonly #maxPending: number;
@@ -97,7 +99,14 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** Set by `close`; called when the last connection is gone. */
   #onDrained: (() => void) | undefined;
 
-  constructor(target: PoolTarget, settings: PoolSettings, resolver: Resolver, observer: PoolObserver) {
+  /** `budget`: by default, without a limit. */
+  constructor(
+    target: PoolTarget,
+    settings: PoolSettings,
+    resolver: Resolver,
+    observer: PoolObserver,
+    budget: ConnectionBudget = new ConnectionBudget(),
+  ) {
     this.target = target;
     this.name = targetName(target);
     if ("host" in target && isIP(target.host) === 0)
@@ -107,8 +116,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#dialer = new Dialer(target, this.#settings.keepAliveDelay);
     this.viaProxy = this.#dialer.viaProxy;
     this.http2 = http2Use(target);
-    this.#search = new AddressSearch(target, this.#dialer.addresses, resolver, this.#settings.connectTimeout);
+    const { connectTimeout } = this.#settings;
+    this.#search = new AddressSearch(target, this.#dialer.addresses, resolver, connectTimeout, budget);
     this.#observer = observer;
+    this.#budget = budget;
     this.#maxConnections = target.limits?.maxConnections ?? MAX_CONNECTIONS;
     this.#maxPending = target.limits?.maxPendingRequests ?? MAX_PENDING_REQUESTS;
     this.#waiting = new WaitQueue(this.#maxPending, this.#settings.connectTimeout);
@@ -214,10 +225,20 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return () => cancel();
   }
 
-  #dial(waiter: ConnectWaiter<UpstreamConnection>, raw: boolean): () => void {
+  #begin(): void {
     this.#connecting++;
+    this.#budget.used++;
+  }
+
+  #end(): void {
+    this.#connecting--;
+    this.#budget.used--;
+  }
+
+  #dial(waiter: ConnectWaiter<UpstreamConnection>, raw: boolean): () => void {
+    this.#begin();
     const ended = (): void => {
-      this.#connecting--;
+      this.#end();
       this.#admit();
       this.#sessions?.grow();
     };
@@ -231,10 +252,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server selects that or `http1` is set. */
   connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>, http1: boolean): () => void {
-    this.#connecting++;
+    this.#begin();
     // Waiters for sessions fail with this attempt instead of starting the next one.
     const ended = (): void => {
-      this.#connecting--;
+      this.#end();
       this.#admit();
     };
     return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {
@@ -267,6 +288,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     const { times } = clock;
     const { connect = 0, tls = 0 } = times;
     this.#open++;
+    this.#budget.used++;
     this.#observer.onConnected((connect + tls) / 1000);
     return times;
   }
@@ -280,6 +302,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** A connection is gone, which makes room for another one. */
   #left(): void {
     this.#open--;
+    this.#budget.used--;
     this.#makingRoom = false;
     this.#admit();
   }

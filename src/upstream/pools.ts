@@ -1,4 +1,5 @@
 import type { Sweeper } from "../base/sweeper.ts";
+import { ConnectionBudget } from "./connection-budget.ts";
 import { Pool, type PoolObserver, type PoolSettings } from "./pool.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
@@ -19,12 +20,21 @@ export class Pools {
   readonly #resolver: Resolver;
   readonly #observer: PoolObserver;
   readonly #sweeper: Sweeper;
+  readonly #budget: ConnectionBudget;
 
-  constructor(settings: PoolSettings, resolver: Resolver, observer: PoolObserver, sweeper: Sweeper) {
+  /** `budget`: by default, without a limit. */
+  constructor(
+    settings: PoolSettings,
+    resolver: Resolver,
+    observer: PoolObserver,
+    sweeper: Sweeper,
+    budget: ConnectionBudget = new ConnectionBudget(),
+  ) {
     this.#settings = settings;
     this.#resolver = resolver;
     this.#observer = observer;
     this.#sweeper = sweeper;
+    this.#budget = budget;
   }
 
   /** The pool of a target, until `release` has been called as often. */
@@ -32,7 +42,8 @@ export class Pools {
     const key = poolKey(target);
     let counted = this.#pools.get(key);
     if (counted === undefined) {
-      counted = { pool: new Pool(target, this.#settings, this.#resolver, this.#observer), users: 0 };
+      const pool = new Pool(target, this.#settings, this.#resolver, this.#observer, this.#budget);
+      counted = { pool, users: 0 };
       this.#pools.set(key, counted);
       this.#sweeper.add(counted.pool);
     }

@@ -1,18 +1,14 @@
 /** How much of its limit's memory is in use, without what the system can read from files again. */
 import { existsSync, readFileSync } from "node:fs";
+import { kernelFile } from "../base/kernel-file.ts";
+import { residentMemory } from "../base/resident-memory.ts";
 
-const PAGE_BYTES = 4096;
 const ROOT = "/sys/fs/cgroup";
 
 /** Of the process. The mapped parts of Node's own binary, 60 MiB, count as resident, but are the first to go when memory is short. */
 export function residentBytes(): number {
-  try {
-    // Pages: size, resident, shared with files, …
-    const [, all = 0, shared = 0] = readFileSync("/proc/self/statm", "latin1").split(" ").map(Number);
-    return (all - shared) * PAGE_BYTES;
-  } catch {
-    return process.memoryUsage.rss();
-  }
+  const { all, ofFiles } = residentMemory();
+  return all - ofFiles;
 }
 
 /**
@@ -24,7 +20,13 @@ export function residentBytes(): number {
 export function containerBytes(root = ROOT, own = readText("/proc/self/cgroup")): () => number {
   for (const folder of foldersOf(root, own)) {
     const usage = [`${folder}/memory.current`, `${folder}/memory.usage_in_bytes`].find((file) => existsSync(file));
-    if (usage !== undefined) return () => used(usage, `${folder}/memory.stat`);
+    if (usage === undefined) continue;
+    try {
+      const [all, stat] = [kernelFile(usage), kernelFile(`${folder}/memory.stat`)];
+      return () => used(all, stat);
+    } catch {
+      return residentBytes;
+    }
   }
   return residentBytes;
 }
@@ -40,10 +42,9 @@ function foldersOf(root: string, own: string): string[] {
   ];
 }
 
-function used(usage: string, stat: string): number {
+function used(all: () => string, stat: () => string): number {
   try {
-    const all = Number(readFileSync(usage, "latin1"));
-    return all - reclaimable(readFileSync(stat, "latin1"));
+    return Number(all()) - reclaimable(stat());
   } catch {
     return residentBytes();
   }

@@ -41,6 +41,8 @@ export interface WorkerOptions {
   readonly lookupFamily: LookupFamily;
   /** Limit of client connections of this worker, over all its ports; undefined: no limit. */
   readonly clientConnections?: number | undefined;
+  /** Limit of connections of this worker to backends and callouts; undefined: no limit. */
+  readonly upstreamConnections?: number | undefined;
   readonly sensitiveHeaders: readonly string[];
   /** Key that seals OpenID session cookies; undefined: the environment has none, and `oidc` policies are rejected. */
   readonly oidcCookieKey?: Uint8Array | undefined;

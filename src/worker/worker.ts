@@ -27,6 +27,7 @@ import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
+import { ConnectionBudget } from "../upstream/connection-budget.ts";
 import { Workloads } from "../upstream/discovery.ts";
 import { dynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -40,6 +41,8 @@ import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from ".
 import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
 const NO_DESCRIPTORS = "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections";
+const NO_UPSTREAM_DESCRIPTORS =
+  "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends";
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
 const REFUSALS_LOGGED_MS = 60_000;
 
@@ -90,7 +93,12 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       log.error("a connection to an upstream failed inside the gateway", { error: asError(error) }),
   };
   const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"));
-  const pools = new Pools(options.pool, resolver, observer, sweeper);
+  const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
+  const overruns = new LogThrottle(REFUSALS_LOGGED_MS);
+  const budget = new ConnectionBudget(options.upstreamConnections, () =>
+    overruns.run(() => log.warn(NO_UPSTREAM_DESCRIPTORS, { connections: options.upstreamConnections })),
+  );
+  const pools = new Pools(options.pool, resolver, observer, sweeper, budget);
   // Connections of probes are not those of requests, nor in their metrics.
   const probes = new Pools({ ...options.pool, maxIdle: 1 }, resolver, { onConnected: () => {} }, sweeper);
   const checks = new HealthChecks(probes, Math.random, output.logger("upstream::health"), (health) => {
@@ -106,7 +114,6 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   );
   /** One endpoint for all `internal` backends; most configurations have none. */
   let internal: Endpoint | undefined;
-  const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
   const overload = new Overload(
     options.overload,
     new MemoryPressure(options.pressure),

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect, type Socket } from "node:net";
+import { connect as connectHttp2 } from "node:http2";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
 import { call, Upstream } from "../trace/support.ts";
@@ -45,4 +46,42 @@ test("clients that use up their connections leave readiness, metrics and backend
     assert.ok(Date.now() < deadline, "a connection that closes makes no room");
   }
   assert.equal(status, 200);
+});
+
+test("requests that use up the open files leave readiness and metrics reachable, and end with 503", async (t) => {
+  const held: Socket[] = [];
+  const silent = createServer((socket) => held.push(socket.on("error", () => undefined)));
+  silent.listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  const policies = { http: { version: "HTTP/1.1" } };
+  const routes = [{ backends: [{ host: `127.0.0.1:${port}`, policies }] }];
+  await using gateway = await TestGateway.start(
+    { binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }] },
+    { openFiles: OPEN_FILES },
+  );
+  const clients = Array.from({ length: 6 }, () => connectHttp2(`http://127.0.0.1:${gateway.port()}`));
+  t.after(() => {
+    for (const client of clients) client.on("error", () => undefined).destroy();
+    for (const socket of held) socket.destroy();
+    silent.close();
+  });
+  const statuses: unknown[] = [];
+  // Each asks for a hundred connections to the backend.
+  for (const client of clients)
+    for (let i = 0; i < 100; i++) {
+      const stream = client.request({ ":path": "/" });
+      stream.on("error", () => undefined).once("response", (head) => statuses.push(head[":status"]));
+    }
+  await gateway.until(
+    () =>
+      gateway.lines.some(({ level, message }) => level === "warn" && /ulimit -n.* to backends/.test(String(message))),
+    "the warning",
+  );
+  assert.equal((await fetch(`${gateway.url("readiness")}/healthz/ready`)).status, 200);
+  const metrics = await gateway.metricsText();
+  const [, open] = /^process_open_fds (\d+)$/m.exec(metrics) ?? [];
+  assert.ok(Number(open) > OPEN_FILES / 2 && Number(open) < OPEN_FILES, `${open} are open`);
+  assert.match(metrics, new RegExp(`^process_max_fds ${OPEN_FILES}$`, "m"));
+  assert.ok(statuses.length > 0 && statuses.every((status) => status === 503), String(new Set(statuses)));
 });
