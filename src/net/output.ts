@@ -14,6 +14,8 @@ export class Output {
   readonly #transport: Transport;
   /** Comes after what the transport has gathered. */
   #pending = "";
+  /** Counts writes: what was gathered since the last one has not left. */
+  writes = 0;
 
   constructor(transport: Transport) {
     this.#transport = transport;
@@ -40,13 +42,22 @@ export class Output {
   flush(): boolean {
     const transport = this.#transport;
     if (transport.gathered > 0) {
+      this.writes++;
       this.#gatherText();
       return transport.flush();
     }
     const text = this.#pending;
     if (text === "") return true;
+    this.writes++;
     this.#pending = "";
     return transport.writeText(text);
+  }
+
+  /** Drops what was gathered. False: a large piece of body is part of it, which cannot be taken back. */
+  drop(): boolean {
+    if (this.#transport.gathered > 0) return false;
+    this.#pending = "";
+    return true;
   }
 
   #gatherText(): void {

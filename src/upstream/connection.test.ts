@@ -101,6 +101,29 @@ async function ask({ connection, server, notes }: Pair, method = "GET"): Promise
   await server.take("\r\n\r\n");
 }
 
+test("a request of which nothing was written leaves its connection to the next one", async () => {
+  await using pair = await open();
+  const { connection, server, notes } = pair;
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, new Notes());
+  connection.sendBody(Buffer.from("he"), 0, 2);
+  connection.destroy();
+  assert.deepEqual([notes.lines, connection.usable, connection.served], [["released"], true, 1]);
+  connection.send(REQUEST, "GET", 0, false, notes);
+  assert.equal(await server.take("\r\n\r\n"), REQUEST);
+  server.send(reply("hello"));
+  await notes.until("end");
+});
+
+test("a request of which something was written takes its connection with it", async () => {
+  await using pair = await open();
+  const { connection, notes } = pair;
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
+  connection.flush();
+  connection.destroy();
+  await notes.until("closed");
+  assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);
+});
+
 /** What ends each body, and whether the connection serves another exchange afterwards. */
 for (const { name, method, response, events, body } of [
   { name: "Content-Length", response: reply("hello"), events: ["response 200 5", "released", "end"], body: "hello" },

@@ -60,6 +60,8 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #method = "";
   #requestChunked = false;
   #requestDone = true;
+  /** `writes` of the output when the exchange began. */
+  #writesBefore = 0;
   /** Nothing in the messages rules out another exchange. */
   #reusable = true;
   /** Bytes of the response have arrived: the request has been processed, so it is not replayed. */
@@ -110,6 +112,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#reusable = true;
     this.#interim = 0;
     this.#preserveCase = preserveCase;
+    this.#writesBefore = this.#output.writes;
     this.#output.text(headText);
     if (length === 0) this.#output.flush();
   }
@@ -152,12 +155,37 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#transport.resume();
   }
 
-  /** Also closes the connection: otherwise, the rest of the response would be read as the next one. */
+  /**
+   * Also closes the connection, unless nothing of the request was written: otherwise, the rest of the response would be read as the
+   * next one.
+   */
   destroy(): void {
+    if (!this.#takeBack()) this.#close();
+  }
+
+  /** False: the upstream may have seen something of the exchange. */
+  #takeBack(): boolean {
+    const output = this.#output;
+    if (this.#state !== "head" || this.#answered || output.writes !== this.#writesBefore || !output.drop())
+      return false;
+    this.#events = undefined;
+    this.#release();
+    return true;
+  }
+
+  #close(): void {
     this.#events = undefined;
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#transport.destroy();
+  }
+
+  /** Another exchange may begin. */
+  #release(): void {
+    this.#state = "idle";
+    this.served++;
+    this.#transport.resume();
+    this.#owner.release(this);
   }
 
   // ── response side ──
@@ -166,7 +194,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     const events = this.#events;
     if (events === undefined) {
       // Bytes without a request would be taken for the response to the next one.
-      this.destroy();
+      this.#close();
       return;
     }
     this.#answered = true;
@@ -201,7 +229,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
 
   onFault(error: unknown): void {
     const events = this.#events;
-    this.destroy();
+    this.#close();
     events?.onUpstreamFault(error);
   }
 
@@ -335,19 +363,15 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     const events = this.#events;
     if (events === undefined) return;
     this.#events = undefined;
-    this.#state = "idle";
-    if (this.#reusable && this.#requestDone && !more) {
-      this.served++;
-      this.#transport.resume();
-      this.#owner.release(this);
-    } else this.destroy();
+    if (this.#reusable && this.#requestDone && !more) this.#release();
+    else this.#close();
     events.onResponseEnd(trailers);
   }
 
   #fail(message: string): void {
     const events = this.#events;
     const answered = this.#answered;
-    this.destroy();
+    this.#close();
     events?.onUpstreamFailure(message, answered);
   }
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -146,3 +147,26 @@ async function keepAliveTimer(local: number | undefined, remote: number | undefi
   }
   throw new Error(`no connection from ${local} to ${remote}`);
 }
+
+test("requests that are cancelled before anything of them was sent keep the connection to the backend", async () => {
+  const methods: string[] = [];
+  await using upstream = await RawUpstream.answering(({ start }) => {
+    methods.push(start.split(" ", 1)[0] ?? "");
+    return reply("ok");
+  });
+  const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
+  await using plane = await TestPlane.start([{ target, backendPolicies: { http: { version: "HTTP/1.1" } } }]);
+  const client = await H2Client.connect(plane.port);
+  client.request(1);
+  await client.response(1);
+  for (let id = 3; id < 100; id += 2) {
+    client.peer.socket.cork();
+    client.request(id, "POST");
+    client.reset(id, 8);
+    client.peer.socket.uncork();
+  }
+  client.request(101);
+  await client.response(101);
+  assert.deepEqual([methods, upstream.connections.length], [["GET", "GET"], 1]);
+  client.peer.socket.destroy();
+});
