@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Bench, RunningProxy } from "../lib/types.ts";
 import { nginx, startNginx } from "./nginx.ts";
 
-export const SMALL_BODY_BYTES = 102;
+const SMALL_BODY_BYTES = 102;
 
 /** Answers 200 with 102 bytes to everything; `/big` is a sparse file of `bigBytes` (sent by sendfile, no disk is read). */
 export async function startOrigin(bench: Bench, bigBytes = 0): Promise<RunningProxy> {

@@ -7,7 +7,7 @@ import { oneRoute, onOneCore, startTracegate } from "../peers/tracegate.ts";
 import { cpuOf, interleave, stopProxies } from "./compare.ts";
 
 export const HOSTS = 1000;
-export const ROUTES_PER_HOST = 10;
+const ROUTES_PER_HOST = 10;
 
 /** The same 1,000 requests, spread over hosts and paths, through 10,000 routes and through one. */
 export const routes: Row = {

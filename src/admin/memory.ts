@@ -78,7 +78,7 @@ export interface CgroupMemory {
 }
 
 /** Null where the process is not in a cgroup v2 whose files it can read. */
-export async function readCgroupMemory(): Promise<CgroupMemory | null> {
+async function readCgroupMemory(): Promise<CgroupMemory | null> {
   try {
     const path = /^0::(\/.*)$/m.exec(await readFile("/proc/self/cgroup", "utf8"))?.[1];
     if (path === undefined) return null;
@@ -109,7 +109,7 @@ export function parseCgroupMemory(current: string, max: string, stat: string): C
 export type SmapsMemory = Readonly<Record<string, number>>;
 
 /** Null where /proc/self/smaps_rollup cannot be read (outside Linux, kernels before 4.14, some sandboxes). */
-export async function readSmaps(): Promise<SmapsMemory | null> {
+async function readSmaps(): Promise<SmapsMemory | null> {
   try {
     return parseSmaps(await readFile("/proc/self/smaps_rollup", "utf8"));
   } catch {

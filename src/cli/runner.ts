@@ -43,7 +43,7 @@ async function dispatch(program: Program, argv: readonly string[], context: Cont
 }
 
 /** Aborting the context's signal with this reason makes `run` return that exit code. */
-export class Interruption extends Error {
+class Interruption extends Error {
   readonly exitCode: number;
   constructor(name: string, code: number) {
     super(name);

@@ -50,13 +50,13 @@ async function packageVersion(): Promise<string> {
 }
 
 /** `tgctl --version`: one line for people; as JSON the same as `tgctl version`. */
-export async function writeVersion(context: Context): Promise<void> {
+async function writeVersion(context: Context): Promise<void> {
   if (context.json) return writeBuild(context);
   await write(context.stdout, `tgctl ${await packageVersion()}\n`);
 }
 
 /** `tgctl version`: one line of JSON. */
-export async function writeBuild(context: Context): Promise<void> {
+async function writeBuild(context: Context): Promise<void> {
   const version = await packageVersion();
   const build = { version, node: process.versions.node, runtimeOS: process.platform, runtimeArch: process.arch };
   await write(context.stdout, `${JSON.stringify(build)}\n`);

@@ -200,7 +200,7 @@ function problem(file: string, message: string): Diagnostic[] {
 }
 
 /** What keeps `oidc` from sealing its cookies; undefined when there is a key, or no such policy. */
-export function cookieSecretProblem(ir: Ir, env: Readonly<Record<string, string | undefined>>): Problem | undefined {
+function cookieSecretProblem(ir: Ir, env: Readonly<Record<string, string | undefined>>): Problem | undefined {
   const secret = env[COOKIE_SECRET] ?? "";
   if (parseCookieKey(secret) !== undefined || !usesOidc(ir)) return undefined;
   const expected = "64 hexadecimal digits, such as openssl rand -hex 32 prints";

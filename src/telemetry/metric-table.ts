@@ -13,7 +13,7 @@ export const REQUEST_LABELS = [
 ] as const;
 
 /** Labels of request histograms. Each series has about fifteen lines, so the labels have few values. */
-export const DURATION_LABELS = ["route", "method_class", "status_class"] as const;
+const DURATION_LABELS = ["route", "method_class", "status_class"] as const;
 
 export const CONNECTION_LABELS = ["bind", "gateway", "listener", "protocol"] as const;
 

@@ -9,9 +9,6 @@ export interface TraceOptions {
   readonly maxMs?: number | undefined;
 }
 
-/** Default of `maxBodyBytes` (reference 4.2). */
-export const DEFAULT_BODY_BYTES = 2 * 1024 * 1024;
-
 /** Receives the events of one trace as they happen; undefined ends the trace. */
 export type EventPost = (json: string | undefined) => void;
 

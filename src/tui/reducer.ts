@@ -209,18 +209,18 @@ function scrolled(state: State): State {
 /** Finding rows and lines, in either direction and around the end. */
 
 /** The next row after `from` whose label, summary or event holds the text, whatever its case. */
-export function findRow(rows: readonly Row[], text: string, from: number, forward: boolean): number | undefined {
+function findRow(rows: readonly Row[], text: string, from: number, forward: boolean): number | undefined {
   const wanted = text.toLowerCase();
   return around(rows, from, forward, (row) => searchable(row).toLowerCase().includes(wanted));
 }
 
 /** The next row after `from` with an error or a warning. */
-export function findProblem(rows: readonly Row[], from: number, forward: boolean): number | undefined {
+function findProblem(rows: readonly Row[], from: number, forward: boolean): number | undefined {
   return around(rows, from, forward, ({ severity }) => severity === "error" || severity === "warn");
 }
 
 /** The next line after `from` that holds the text, whatever its case. */
-export function findLine(
+function findLine(
   lines: readonly { readonly text: string }[],
   text: string,
   from: number,

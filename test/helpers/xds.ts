@@ -20,7 +20,7 @@ export function stateOf(config: object, before?: GatewayState): GatewayState {
   return stateOfIr(unpackIr(irOf(config)), before);
 }
 
-export function stateOfIr(ir: Ir, before?: GatewayState): GatewayState {
+function stateOfIr(ir: Ir, before?: GatewayState): GatewayState {
   const resources: Resource[] = [];
   for (const { listeners, ...bind } of ir.binds) {
     resources.push({ kind: "bind", bind });

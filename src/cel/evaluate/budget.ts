@@ -15,7 +15,7 @@ export class Budget {
 }
 
 /** Thrown, not returned as a Failure: `||` must not turn an evaluation that took too long into a result. */
-export class BudgetExceeded extends Error {
+class BudgetExceeded extends Error {
   constructor() {
     super("the expressions take too much work for one request; work on less data, or with fewer loops");
     this.name = "BudgetExceeded";

@@ -208,7 +208,7 @@ function placed(value: CelValue | Failure, at: number): CelValue | Failure {
 const CALL = 32;
 
 /** Calls of functions that the configuration defines. Arguments are evaluated first, each once; an error of one is the value. */
-export function compileCustomCall(node: Call, { checked, compile }: Compilation): Evaluator | undefined {
+function compileCustomCall(node: Call, { checked, compile }: Compilation): Evaluator | undefined {
   const call = checked.customCalls.get(node);
   if (call === undefined) return undefined;
   const { definition, args } = call;

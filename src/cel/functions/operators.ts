@@ -50,7 +50,7 @@ function integers(name: string, run: (a: bigint, b: bigint) => bigint, zero?: st
 const doubles = (name: string, run: (a: number, b: number) => number): Overload =>
   fn(name, [DOUBLE, DOUBLE], DOUBLE, run);
 
-export const ARITHMETIC: readonly Overload[] = [
+const ARITHMETIC: readonly Overload[] = [
   ...integers("_+_", (a, b) => a + b),
   doubles("_+_", (a, b) => a + b),
   ...integers("_-_", (a, b) => a - b),

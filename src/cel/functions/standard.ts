@@ -26,7 +26,7 @@ import { both, fn, method, type Overload } from "./overload.ts";
 import { matchesPattern, patternTest } from "./patterns.ts";
 
 /** Unicode characters, not UTF-16 units. */
-export function codePoints(text: string): number {
+function codePoints(text: string): number {
   charge(text.length);
   let count = 0;
   for (let i = 0; i < text.length; i++) {
@@ -38,7 +38,7 @@ export function codePoints(text: string): number {
 }
 
 /** Doubles as Go's `%g` in its shortest form and CEL agree on the common ones: no exponent between 1e-7 and 1e21. */
-export function formatDouble(value: number): string {
+function formatDouble(value: number): string {
   if (value === Number.POSITIVE_INFINITY) return "+Inf";
   if (value === Number.NEGATIVE_INFINITY) return "-Inf";
   return Object.is(value, -0) ? "-0" : String(value).replace(/e([+-])(\d)$/, "e$10$2");

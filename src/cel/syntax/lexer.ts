@@ -94,11 +94,7 @@ const SIMPLE: Readonly<Record<string, string>> = {
 };
 
 /** Reads the string or bytes literal at `start`, whose prefix and opening quotes are `opening`. Throws CelError. */
-export function readQuoted(
-  text: string,
-  start: number,
-  opening: string,
-): { readonly token: Token; readonly end: number } {
+function readQuoted(text: string, start: number, opening: string): { readonly token: Token; readonly end: number } {
   const quotes = opening.replace(/^[a-zA-Z]*/, "");
   const raw = /^[bB]?[rR]/.test(opening);
   const bytes = /^[rR]?[bB]/.test(opening);

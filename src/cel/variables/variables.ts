@@ -120,7 +120,7 @@ export const VARIABLES: Readonly<Record<Scope, ReadonlyMap<string, Variable>>> =
 export type Field = readonly [Type, Read];
 
 /** A variable with fields of its own, read one by one. */
-export function recordVariable(name: keyof Activation, fields: Readonly<Record<string, Field>>): Variable {
+function recordVariable(name: keyof Activation, fields: Readonly<Record<string, Field>>): Variable {
   const reads = new Map(Object.entries(fields).map(([field, [, read]]) => [field, read]));
   const types = Object.fromEntries(Object.entries(fields).map(([field, [type]]) => [field, type]));
   return {

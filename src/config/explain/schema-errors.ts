@@ -119,7 +119,7 @@ type Union = Extract<Issue, { code: "invalid_union" }>;
  * The issues to report instead of one about a union: those of the alternative that was meant, or one that lists what is
  * expected. Of alternatives that are objects, the one that has all given fields is meant.
  */
-export function unionIssues(issue: Issue, root: unknown, known: KnownFields): Issue[] {
+function unionIssues(issue: Issue, root: unknown, known: KnownFields): Issue[] {
   if (issue.code !== "invalid_union") return [issue];
   const value = valueAt(root, issue.path);
   const alternatives = issue.errors.filter((errors) => errors.length > 0);
@@ -201,7 +201,7 @@ export function typeName(type: string): string {
 const MAX_FIELDS = 4;
 
 /** An object of which some fields are known, in words. */
-export function objectWith(fields: readonly string[]): string {
+function objectWith(fields: readonly string[]): string {
   if (fields.length === 0) return typeName("object");
   const shown = fields.slice(0, MAX_FIELDS).join(", ");
   return `${typeName("object")} with fields such as ${shown}`;

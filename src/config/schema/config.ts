@@ -72,7 +72,7 @@ const policyTarget = exactlyOne(
   ["gateway", "route", "backend"],
 );
 
-export const targetedPolicy = z
+const targetedPolicy = z
   .strictObject({
     name: z
       .strictObject({

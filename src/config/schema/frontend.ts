@@ -168,7 +168,7 @@ export const frontendTcp = z.strictObject({
   keepalives: keepalives.prefault({}).describe("TCP keepalives of client connections."),
 });
 
-export const frontendUdp = z.strictObject({
+const frontendUdp = z.strictObject({
   idleTimeout: duration
     .prefault("60s")
     .describe("Time without a datagram in either direction after which a session ends."),

@@ -64,7 +64,7 @@ export const tlsServer = z
 
 const protocol = z.enum(["HTTP", "HTTPS", "TCP", "TLS", "UDP"]);
 
-export const gatewayListener = z
+const gatewayListener = z
   .strictObject({
     name: objectName.optional().describe("Default: `listener<index>`."),
     hostname: hostname.default("*"),
@@ -95,7 +95,7 @@ export const gateway = z
   })
   .meta({ id: "Gateway", description: "A port that routes attach to." });
 
-export const bindListener = z
+const bindListener = z
   .strictObject({
     name: objectName.optional().describe("Default: `listener<index>`."),
     namespace: objectName.default("default").describe("Namespace of the listener, part of its key."),

@@ -35,7 +35,7 @@ const queryMatch = z.strictObject({
   value: value.describe("Condition that the last value of the parameter must meet."),
 });
 
-export const routeMatch = z
+const routeMatch = z
   .strictObject({
     path: z
       .union([pathMatch, z.literal("invalid")])
@@ -55,7 +55,7 @@ export const routeMatch = z
   .meta({ id: "RouteMatch", description: "All conditions that are set must match." });
 
 /** The ways to name what a backend sends to; exactly one of them. */
-export const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup", "invalid"] as const;
+const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup", "invalid"] as const;
 
 export const target = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
@@ -82,7 +82,7 @@ const internal = internalPath
   .optional()
   .describe("The gateway's own admin API and metrics. `forward` keeps the path of the request; a path replaces it.");
 
-export const routeBackend = exactlyOne(
+const routeBackend = exactlyOne(
   z.strictObject({
     ...target,
     dynamic: dynamicHttp,

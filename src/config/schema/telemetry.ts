@@ -43,7 +43,7 @@ function collector(defaultPath: string) {
 const sampling = z.union([z.boolean(), z.number().min(0).max(1), expression("request")]);
 
 /** What `config.tracing` has too. */
-export const samplings = {
+const samplings = {
   clientSampling: sampling
     .optional()
     .describe(

@@ -98,7 +98,7 @@ export function rememberNames(trailers: HeaderList, rawNames: readonly string[])
 }
 
 /** Names of trailers as they were written; null = as they are in the list. */
-export function rememberedNames(trailers: HeaderList): string[] | null {
+function rememberedNames(trailers: HeaderList): string[] | null {
   const rawNames = trailerNames.get(trailers);
   return rawNames === undefined ? null : alignNames(trailers, rawNames);
 }

@@ -1,13 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import {
-  type Answer,
-  NOTHING,
-  PROCESS,
-  ProcessingRequest,
-  ProcessingResponse,
-  type Question,
-} from "../../../test/helpers/envoy/ext-proc.ts";
+import type { Answer } from "../../../test/helpers/envoy/ext-proc.ts";
+import { extProcAt, startProcessor } from "../../../test/helpers/envoy/processor.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -34,40 +28,7 @@ function policy(
   options: Partial<ExtProcOptions>,
   { phase = "route", ...more }: More = {},
 ): CompiledPolicy {
-  const config: ExtProc = {
-    target: { type: "static", host: "127.0.0.1", port },
-    failureMode: "failClosed",
-    metadataContext: {},
-    requestAttributes: {},
-    responseAttributes: {},
-    timeout: ms(5000),
-    processingOptions: { ...NOTHING, ...options },
-    ...more,
-  };
-  return create(config, { ...DEPS, phase, callouts: calls.callouts });
-}
-
-/** A service that answers each message with a list; a number is a pause, in milliseconds, before what follows. */
-async function processor(answer: (question: Question) => readonly (Answer | number)[]) {
-  const questions: Question[] = [];
-  const service = { cancelled: Promise.withResolvers<void>() };
-  const server = await GrpcServer.start({
-    [PROCESS]: {
-      stream(call) {
-        call.on("data", async (message: Buffer) => {
-          const question = ProcessingRequest.decode(message);
-          questions.push(question);
-          for (const each of answer(question)) {
-            if (typeof each === "number") await new Promise((resolve) => setTimeout(resolve, each));
-            else call.write(ProcessingResponse.encode(each));
-          }
-        });
-        call.on("cancelled", () => service.cancelled.resolve());
-        call.on("error", () => {});
-      },
-    },
-  });
-  return Object.assign(server, { questions, cancelled: service.cancelled.promise });
+  return create(extProcAt(port, options, more), { ...DEPS, phase, callouts: calls.callouts });
 }
 
 async function run(each: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
@@ -85,7 +46,7 @@ const setting = (key: string, value: string) => ({
 });
 
 test("headers of both sides are changed within one call, which ends with the exchange", async () => {
-  await using service = await processor(({ request_headers }) =>
+  await using service = await startProcessor(({ request_headers }) =>
     request_headers !== undefined
       ? [{ request_headers: setting("x-seen", "request"), dynamic_metadata: { team: "blue" } }]
       : [{ response_headers: setting(":status", "201") }],
@@ -107,7 +68,7 @@ test("headers of both sides are changed within one call, which ends with the exc
 });
 
 test("what a service may not change stays as it is, with a word in the trace", async () => {
-  await using service = await processor(() => [
+  await using service = await startProcessor(() => [
     {
       request_headers: {
         response: {
@@ -133,7 +94,7 @@ test("what a service may not change stays as it is, with a word in the trace", a
 });
 
 test("clear_route_cache: before the route there is nothing to clear; behind it the trace says that the route stays", async () => {
-  await using service = await processor(() => [
+  await using service = await startProcessor(() => [
     { request_headers: { response: { clear_route_cache: true, ...setting(":path", "/other").response } } },
   ]);
   for (const [phase, told] of [
@@ -160,7 +121,7 @@ test("a service may ask for more time, once for each message and up to ten times
     [[wants(0, 100_000_000), wants(10), 1500, ok], 1000, false],
   ];
   const outcomes = cases.map(async ([answers, timeout, passes]) => {
-    await using service = await processor(() => answers);
+    await using service = await startProcessor(() => answers);
     const outcome = run(policy(service.port, HEADERS, { timeout: ms(timeout) }), contextOf());
     if (passes) assert.equal(await outcome, undefined);
     else assert.match((await rejection(outcome)).message, /no response in time/);
@@ -170,7 +131,7 @@ test("a service may ask for more time, once for each message and up to ten times
 
 test("modes: what the service says about the rest of the exchange holds where it may say so", async () => {
   const override = { request_body_mode: 2, response_header_mode: 2, response_body_mode: 2 };
-  await using service = await processor(({ request_headers, request_body, response_body }) => {
+  await using service = await startProcessor(({ request_headers, request_body, response_body }) => {
     const body_mutation = { body: Buffer.from("other") };
     if (request_headers !== undefined) return [{ request_headers: {}, mode_override: override }];
     if (request_body !== undefined) return [{ request_body: { response: { body_mutation } } }];
@@ -204,7 +165,7 @@ test("an immediate response to a gRPC client is a status: the one that the servi
     [immediate({}), "7"],
     [immediate({ grpc_status: { status: 16 } }), "16"],
   ] as const) {
-    await using service = await processor(() => [answer]);
+    await using service = await startProcessor(() => [answer]);
     const reply = await run(policy(service.port, HEADERS), contextOf({ headers }));
     assert.deepEqual(
       [reply?.status, reply?.headers, reply?.body],
@@ -232,6 +193,6 @@ test("a service that cannot be reached fails the request, or has no part in it a
 });
 
 test("answers to what nobody asked, and what is no message, fail the exchange", async () => {
-  await using service = await processor(() => [{ response_headers: {} }]);
+  await using service = await startProcessor(() => [{ response_headers: {} }]);
   assert.match((await rejection(run(policy(service.port, HEADERS), contextOf()))).message, /does not match a request/);
 });

@@ -118,7 +118,7 @@ export function writeAttributes(writer: BinaryWriter, number: number, attributes
 }
 
 /** Writes an `AnyValue` in field `number`. null is an empty `AnyValue`; integers beyond 2^53 are doubles. */
-export function writeAnyValue(writer: BinaryWriter, number: number, value: unknown): void {
+function writeAnyValue(writer: BinaryWriter, number: number, value: unknown): void {
   writer.tag(number, WireType.LengthDelimited).fork();
   if (typeof value === "string") writer.tag(STRING, WireType.LengthDelimited).string(cut(value));
   else if (typeof value === "boolean") writer.tag(BOOL, WireType.Varint).bool(value);

@@ -12,7 +12,7 @@ export type SendOutcome =
 export type Send = (chunks: readonly Chunk[], gone: AbortSignal) => Promise<SendOutcome>;
 
 /** Why entries were dropped. */
-export const DROP_REASONS = ["queue_full", "failed", "rejected", "shutdown"] as const;
+const DROP_REASONS = ["queue_full", "failed", "rejected", "shutdown"] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
 /** Totals since the start. */

@@ -82,7 +82,7 @@ export function Header({ state }: { readonly state: State }): ReactNode {
 }
 
 /** The list of events. */
-export function EventsPane({ state }: { readonly state: State }): ReactNode {
+function EventsPane({ state }: { readonly state: State }): ReactNode {
   const theme = useTheme();
   const area = layout(state).events;
   const visible = Math.max(1, area.lines - 1);
@@ -105,7 +105,7 @@ export function EventsPane({ state }: { readonly state: State }): ReactNode {
 }
 
 /** The selected event in one of the detail modes. */
-export function DetailPane({ state }: { readonly state: State }): ReactNode {
+function DetailPane({ state }: { readonly state: State }): ReactNode {
   const theme = useTheme();
   const area = layout(state).detail;
   const lines = wrappedDetail(state);
@@ -134,7 +134,7 @@ function detailLine(line: WrappedLine, key: number, width: number, theme: Theme,
 }
 
 /** The list of keys, in place of both panes. */
-export function HelpPane({ area }: { readonly area: Area }): ReactNode {
+function HelpPane({ area }: { readonly area: Area }): ReactNode {
   const theme = useTheme();
   const width = Math.max(...HELP.map(({ keys }) => keys.length));
   const lines = HELP.slice(0, area.lines).map(({ keys, does }) => {

@@ -1,34 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import {
-  type Answer,
-  PROCESS,
-  ProcessingRequest,
-  ProcessingResponse,
-  type Question,
-} from "../../helpers/envoy/ext-proc.ts";
+import type { Question } from "../../helpers/envoy/ext-proc.ts";
+import { startProcessor } from "../../helpers/envoy/processor.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
 import { traceOf } from "../trace/support.ts";
-
-async function processor(answer: (question: Question) => readonly Answer[]) {
-  const questions: Question[] = [];
-  const server = await GrpcServer.start({
-    [PROCESS]: {
-      stream(call) {
-        call.on("data", (message: Buffer) => {
-          const question = ProcessingRequest.decode(message);
-          questions.push(question);
-          for (const each of answer(question)) call.write(ProcessingResponse.encode(each));
-        });
-        call.on("error", () => {});
-      },
-    },
-  });
-  return Object.assign(server, { questions });
-}
 
 const echo = () => RawUpstream.answering(({ start, body }) => reply(`${start.split(" ")[1]}|${body}`));
 const HEADERS = { requestBodyMode: "none", responseBodyMode: "none", responseHeaderMode: "skip" };
@@ -45,7 +22,7 @@ function config(port: number, upstream: number, place: "gateway" | "route", extP
 }
 
 test("the service chooses another route before there is one; afterwards the trace says that the route stays", async () => {
-  await using service = await processor(() => [
+  await using service = await startProcessor(() => [
     {
       request_headers: {
         response: {
@@ -89,7 +66,7 @@ test("the modes that the service sets hold for both sides; streamed is full dupl
       },
     },
   });
-  await using service = await processor(({ request_headers, request_body, response_headers, response_body }) => {
+  await using service = await startProcessor(({ request_headers, request_body, response_headers, response_body }) => {
     if (request_headers !== undefined)
       return [{ request_headers: {}, mode_override: { request_body_mode: 1, response_header_mode: 1 } }];
     if (request_body !== undefined) return [{ request_body: piece(request_body) }];
@@ -109,7 +86,7 @@ test("the modes that the service sets hold for both sides; streamed is full dupl
 });
 
 test("a service that needs more time than configured says so", async () => {
-  await using service = await processor(() => [{ override_message_timeout: { seconds: 2 } }]);
+  await using service = await startProcessor(() => [{ override_message_timeout: { seconds: 2 } }]);
   await using upstream = await echo();
   const options = { timeout: "1s", processingOptions: HEADERS };
   await using gateway = await TestGateway.start(config(service.port, upstream.port, "route", options));

@@ -1,40 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ms } from "../../../src/base/durations.ts";
 import type { ExtProc, ExtProcBodyMode, ExtProcOptions } from "../../../src/policies/ext-proc/schema.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
-import {
-  type Answer,
-  NOTHING,
-  PROCESS,
-  ProcessingRequest,
-  ProcessingResponse,
-  type Question,
-} from "../../helpers/envoy/ext-proc.ts";
+import type { Answer, Question } from "../../helpers/envoy/ext-proc.ts";
+import { extProcAt, startProcessor } from "../../helpers/envoy/processor.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 
 const MODES: readonly ExtProcBodyMode[] = ["none", "buffered", "bufferedPartial", "fullDuplexStreamed"];
 
 function policy(port: number, options: Partial<ExtProcOptions>, more: Partial<ExtProc> = {}): PolicySet {
-  return {
-    extProc: {
-      target: { type: "static", host: "127.0.0.1", port },
-      failureMode: "failClosed",
-      metadataContext: {},
-      requestAttributes: { path: "request.path" },
-      responseAttributes: {},
-      timeout: ms(5000),
-      processingOptions: { ...NOTHING, ...options },
-      ...more,
-    },
-  };
+  return { extProc: extProcAt(port, options, { requestAttributes: { path: "request.path" }, ...more }) };
 }
 
 /** Puts `<…>` around each body or each piece of one, and what `trailers` gives in the place of trailers. */
 async function processor(trailers: (side: "request" | "response") => Answer, buffered = false) {
-  const questions: Question[] = [];
   const reply = (question: Question): Answer => {
     const { request_body, response_body, request_trailers } = question;
     const changed = (body: NonNullable<Question["request_body"]>) => {
@@ -47,19 +28,7 @@ async function processor(trailers: (side: "request" | "response") => Answer, buf
     if (response_body !== undefined) return { response_body: changed(response_body) };
     return trailers(request_trailers !== undefined ? "request" : "response");
   };
-  const server = await GrpcServer.start({
-    [PROCESS]: {
-      stream(call) {
-        call.on("data", (message: Buffer) => {
-          const question = ProcessingRequest.decode(message);
-          questions.push(question);
-          call.write(ProcessingResponse.encode(reply(question)));
-        });
-        call.on("error", () => {});
-      },
-    },
-  });
-  return Object.assign(server, { questions });
+  return startProcessor((question) => [reply(question)]);
 }
 
 const mutation = (value: string) => ({

@@ -4,61 +4,16 @@ import { ms } from "../../../src/base/durations.ts";
 import type { ExtProc, ExtProcOptions } from "../../../src/policies/ext-proc/schema.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
-import {
-  type Answer,
-  PROCESS,
-  ProcessingRequest,
-  ProcessingResponse,
-  type Question,
-} from "../../helpers/envoy/ext-proc.ts";
+import type { Answer, Question } from "../../helpers/envoy/ext-proc.ts";
+import { extProcAt, startProcessor } from "../../helpers/envoy/processor.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
-const at = (port: number) => ({ type: "static", host: "127.0.0.1", port }) as const;
-const NOTHING: ExtProcOptions = {
-  requestHeaderMode: "skip",
-  responseHeaderMode: "skip",
-  requestBodyMode: "none",
-  responseBodyMode: "none",
-  requestTrailerMode: "send",
-  responseTrailerMode: "send",
-  allowModeOverride: false,
-};
+/** Trailers are sent, as by default. */
+const WITH_TRAILERS = { requestTrailerMode: "send", responseTrailerMode: "send" } as const;
 
 function policy(port: number, options: Partial<ExtProcOptions>, more: Partial<ExtProc> = {}): PolicySet {
-  return {
-    extProc: {
-      target: at(port),
-      failureMode: "failClosed",
-      metadataContext: {},
-      requestAttributes: {},
-      responseAttributes: {},
-      timeout: ms(5000),
-      processingOptions: { ...NOTHING, ...options },
-      ...more,
-    },
-  };
-}
-
-/** A service whose answers to a message are a list; `end` ends the call, undefined says nothing. */
-async function processor(answer: (question: Question) => readonly Answer[] | "end") {
-  const questions: Question[] = [];
-  const server = await GrpcServer.start({
-    [PROCESS]: {
-      stream(call) {
-        call.on("data", (message: Buffer) => {
-          const question = ProcessingRequest.decode(message);
-          questions.push(question);
-          const answers = answer(question);
-          if (answers === "end") call.end();
-          else for (const each of answers) call.write(ProcessingResponse.encode(each));
-        });
-        call.on("end", () => call.end());
-        call.on("error", () => {});
-      },
-    },
-  });
-  return Object.assign(server, { questions });
+  return { extProc: extProcAt(port, { ...WITH_TRAILERS, ...options }, more) };
 }
 
 const upper = (bytes: Uint8Array | undefined) =>
@@ -91,7 +46,9 @@ const echo = () =>
   RawUpstream.answering((request) =>
     reply(`${request.fields.filter((line) => line.startsWith("x-")).join()}|${request.body}`, ["x-upstream: yes"]),
   );
-const route = (port: number, policies: PolicySet): TestRoute[] => [{ target: at(port), policies }];
+const route = (port: number, policies: PolicySet): TestRoute[] => [
+  { target: { type: "static", host: "127.0.0.1", port }, policies },
+];
 
 async function ask(plane: TestPlane, request: string) {
   const client = await RawPeer.connect(plane.port);
@@ -105,7 +62,7 @@ const post = (body: string, fields = "") =>
   `POST /a HTTP/1.1\r\nHost: shop.example\r\n${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
 
 test("headers: both sides are shown and changed, with attributes and metadata; findings are for expressions", async () => {
-  await using service = await processor(({ request_headers, response_headers }) => {
+  await using service = await startProcessor(({ request_headers, response_headers }) => {
     const header_mutation = (name: string, value: string) => ({
       set_headers: [{ header: { key: name, raw_value: Buffer.from(value) } }],
       remove_headers: ["x-secret", "x-upstream"],
@@ -147,7 +104,7 @@ test("headers: both sides are shown and changed, with attributes and metadata; f
 });
 
 test("buffered bodies are replaced on both sides; one that is too long is refused", async () => {
-  await using service = await processor(({ request_body, response_body }) => {
+  await using service = await startProcessor(({ request_body, response_body }) => {
     const body_mutation = { body: upper(request_body?.body ?? response_body?.body) };
     return [
       request_body === undefined
@@ -167,7 +124,7 @@ test("buffered bodies are replaced on both sides; one that is too long is refuse
 });
 
 test("bufferedPartial: what the buffer takes is replaced, the rest follows", async () => {
-  await using service = await processor(({ request_body }) => [
+  await using service = await startProcessor(({ request_body }) => [
     { request_body: { response: { body_mutation: { body: Buffer.from(`<${request_body?.body?.length}>`) } } } },
   ]);
   await using upstream = await echo();
@@ -180,7 +137,7 @@ test("bufferedPartial: what the buffer takes is replaced, the rest follows", asy
 });
 
 test("streamed bodies come back changed, long ones too, with their trailers", async () => {
-  await using service = await processor(shouting);
+  await using service = await startProcessor(shouting);
   await using upstream = await echo();
   const streamed = "fullDuplexStreamed" as const;
   const options = {
@@ -204,7 +161,7 @@ test("streamed bodies come back changed, long ones too, with their trailers", as
 
 test("a service may want the whole body before it answers about the headers", async () => {
   const pieces: Uint8Array[] = [];
-  await using service = await processor(({ request_body }) => {
+  await using service = await startProcessor(({ request_body }) => {
     if (request_body === undefined) return [];
     pieces.push(request_body.body ?? new Uint8Array(0));
     if (request_body.end_of_stream !== true) return [];
@@ -229,7 +186,7 @@ test("an immediate response answers the client, on either side and in the middle
       body: Buffer.from(body),
     },
   });
-  await using service = await processor((question) => {
+  await using service = await startProcessor((question) => {
     if (question.request_headers?.end_of_stream === true) return [immediate("at once")];
     if (question.response_headers !== undefined) return [immediate("afterwards")];
     if (question.request_body !== undefined) return [immediate("in between")];
@@ -251,7 +208,7 @@ test("an immediate response answers the client, on either side and in the middle
 });
 
 test("the service may change the modes where that is allowed", async () => {
-  await using service = await processor(({ request_headers, request_body }) =>
+  await using service = await startProcessor(({ request_headers, request_body }) =>
     request_headers !== undefined
       ? [{ request_headers: {}, mode_override: { request_body_mode: 2 } }]
       : [{ request_body: { response: { body_mutation: { body: upper(request_body?.body) } } } }],
@@ -268,8 +225,8 @@ test("the service may change the modes where that is allowed", async () => {
 
 test("a service that fails: 500, or on without it as long as it has nothing of the body", async () => {
   await using upstream = await echo();
-  await using ending = await processor(() => "end");
-  await using silent = await processor(() => []);
+  await using ending = await startProcessor(() => "end");
+  await using silent = await startProcessor(() => []);
   const gone = await GrpcServer.start({});
   gone.stop();
   const options = { requestHeaderMode: "send" } as const;
@@ -293,7 +250,7 @@ test("a service that fails: 500, or on without it as long as it has nothing of t
 });
 
 test("responses of the gateway's own are not sent through the service", async () => {
-  await using service = await processor(shouting);
+  await using service = await startProcessor(shouting);
   const policies = { ...policy(service.port, { responseHeaderMode: "send" }), directResponse: { status: 204 } };
   await using plane = await TestPlane.start(route(1, policies));
   assert.equal(statusOf(await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")), 204);
@@ -301,7 +258,7 @@ test("responses of the gateway's own are not sent through the service", async ()
 });
 
 test("alternatives: what was chosen for the request has its response too", async () => {
-  await using service = await processor(shouting);
+  await using service = await startProcessor(shouting);
   await using upstream = await echo();
   const { extProc } = policy(service.port, { responseBodyMode: "fullDuplexStreamed" });
   const conditional = [{ condition: "request.method == 'POST'", ...(extProc as ExtProc) }];
@@ -314,7 +271,7 @@ test("failClosed: the answer has nothing of the backend's, neither fields nor bo
   await using upstream = await RawUpstream.answering(() =>
     reply("of the backend", ["Set-Cookie: session=1", "X-Backend: yes", "ETag: abc"]),
   );
-  await using ending = await processor(() => "end");
+  await using ending = await startProcessor(() => "end");
   for (const options of [
     { responseHeaderMode: "send" },
     { responseBodyMode: "buffered" },
@@ -331,8 +288,8 @@ test("failClosed: the answer has nothing of the backend's, neither fields nor bo
 test("failOpen holds until the service has some of the body: from then on a failure is one", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(request.body));
   // It takes the first piece, and ends the call instead of giving anything back.
-  const taking = (): ReturnType<typeof processor> =>
-    processor(({ request_body, response_body }) => ((request_body ?? response_body) === undefined ? [] : "end"));
+  const taking = (): ReturnType<typeof startProcessor> =>
+    startProcessor(({ request_body, response_body }) => ((request_body ?? response_body) === undefined ? [] : "end"));
   const open = { failureMode: "failOpen" } as const;
 
   await using first = await taking();
@@ -343,7 +300,7 @@ test("failOpen holds until the service has some of the body: from then on a fail
   assert.deepEqual([statusOf(refused), refused.body], [500, "ext_proc failed"]);
 
   // Also when it fails later, at the head of the response.
-  await using later = await processor((question) =>
+  await using later = await startProcessor((question) =>
     question.response_headers === undefined ? shouting(question) : "end",
   );
   const modes = { requestBodyMode: "fullDuplexStreamed", responseHeaderMode: "send" } as const;

@@ -3,9 +3,9 @@ import { once } from "node:events";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { test } from "node:test";
 import { WebSocket } from "ws";
-import { ms } from "../../../src/base/durations.ts";
 import { webSocketAccept } from "../../../src/http/websocket.ts";
-import { NOTHING, PROCESS, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
+import { PROCESS, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
+import { extProcAt } from "../../helpers/envoy/processor.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawPeer, RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { DATA, END_STREAM, type Frame, HEADERS, PING, RawFrames, SETTINGS } from "./frames.ts";
@@ -183,15 +183,7 @@ test("a tunnel that has ended before a policy lets its head pass arrives all the
     reset.resolve();
     await peer.closed();
   });
-  const extProc = {
-    target: { type: "static", host: "127.0.0.1", port: processor.port },
-    failureMode: "failClosed",
-    metadataContext: {},
-    requestAttributes: {},
-    responseAttributes: {},
-    timeout: ms(5000),
-    processingOptions: { ...NOTHING, responseHeaderMode: "send" },
-  } as const;
+  const extProc = extProcAt(processor.port, { responseHeaderMode: "send" });
   await using plane = await gatewayTo(server.port, { policies: { extProc } });
   const client = await send(plane, OPENING);
   assert.match(await client.take("bye"), /^HTTP\/1\.1 101 /);

@@ -124,7 +124,7 @@ export class TestPlane implements AdminPlane {
 }
 
 /** One open trace, whose events the test sends. */
-export class TestTrace implements TraceHandle {
+class TestTrace implements TraceHandle {
   readonly options: TraceOptions;
   readonly reader: TraceReader;
   readonly closed: Promise<void>;

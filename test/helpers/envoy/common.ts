@@ -1,5 +1,5 @@
 /** Messages of Envoy's v3 API that several of its protocols share. */
-import { type Message, MessageType } from "./wire.ts";
+import { MessageType } from "./wire.ts";
 
 export const HeaderValue = new MessageType("envoy.config.core.v3.HeaderValue", {
   key: [1, "string"],
@@ -15,8 +15,6 @@ export const HeaderValueOption = new MessageType("envoy.config.core.v3.HeaderVal
   /** See `HeaderAppendAction`. */
   append_action: [3, "int32"],
 });
-
-export type HeaderOption = Message<(typeof HeaderValueOption)["fields"]>;
 
 export const Metadata = new MessageType("envoy.config.core.v3.Metadata", {
   filter_metadata: [1, "struct", "map"],

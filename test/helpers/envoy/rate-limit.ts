@@ -54,8 +54,6 @@ export const DescriptorStatus = new MessageType("envoy.service.ratelimit.v3.Rate
   duration_until_reset: [4, Duration],
 });
 
-export type LimitStatus = Message<(typeof DescriptorStatus)["fields"]>;
-
 export const RateLimitResponse = new MessageType("envoy.service.ratelimit.v3.RateLimitResponse", {
   overall_code: [1, "int32"],
   statuses: [2, DescriptorStatus, "list"],

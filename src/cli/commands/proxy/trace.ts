@@ -152,7 +152,7 @@ function noFullScreen({ env }: Context): string | undefined {
 }
 
 /** Prints each event's JSON on one line as it arrives. Problems go to stderr, progress only if that is a terminal. */
-export async function printRaw(source: TraceSource, context: Context): Promise<void> {
+async function printRaw(source: TraceSource, context: Context): Promise<void> {
   for await (const item of source.items) {
     if (item.kind === "event") await write(context.stdout, `${item.raw}\n`);
     else if (item.kind === "problem" || context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
@@ -161,7 +161,7 @@ export async function printRaw(source: TraceSource, context: Context): Promise<v
 }
 
 /** Prints a readable line per event as it arrives, and the outcome at the end. Progress goes to stderr. */
-export async function printText(source: TraceSource, context: Context): Promise<void> {
+async function printText(source: TraceSource, context: Context): Promise<void> {
   const { TextLines } = await import("../../../tui/outcome.ts");
   const lines = new TextLines();
   for await (const item of source.items) {

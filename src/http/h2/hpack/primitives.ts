@@ -4,7 +4,7 @@ import { decodedBound, decodeHuffman } from "./huffman.ts";
 
 export const TRUNCATED = "the header block ends within a field";
 export const BAD_INTEGER = "an integer of the header block is too large";
-export const BAD_HUFFMAN = "invalid Huffman code in the header block";
+const BAD_HUFFMAN = "invalid Huffman code in the header block";
 
 /** Bytes that an integer takes at most when it is below 2^28. */
 export const INTEGER_BOUND = 5;
