@@ -5,15 +5,15 @@
  * which continuous integration uses, a skipped test fails the run unless its reason is listed below. A run of all tests starts gateways
  * and clients from the package as users install it, which takes a quarter of the CPU; named files start them from the checkout.
  */
-import { globSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
+import { resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { type EventData, run } from "node:test";
 import { spec } from "node:test/reporters";
 import { appRoot } from "../src/base/app-root.ts";
 
-/** The longest come first: at the end, no core may wait for one long file. */
-const PATTERNS = ["test/**/*.test.ts", "scripts/**/*.test.ts", "src/**/*.test.ts"];
+const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts"];
 /** Files at once: one more than there are cores, because tests wait for a third of their time. */
 const CONCURRENCY = availableParallelism() + 1;
 /** Milliseconds for one test; what a test waits for is bounded well below. */
@@ -32,8 +32,11 @@ const named = process.argv.slice(2).filter((argument) => argument !== "--deny-sk
 for (const name of named) if (name.startsWith("-")) fail(`unknown option ${name}; the only one is --deny-skips`);
 const files = (named.length > 0 ? named : PATTERNS).flatMap((pattern) => {
   const found = globSync(pattern, { cwd: appRoot });
-  return found.length > 0 ? found.sort() : fail(`no file matches ${pattern}`);
+  return found.length > 0 ? found : fail(`no file matches ${pattern}`);
 });
+// The largest first, which by and large take longest: at the end, no core may wait for one long file.
+const bytes = new Map(files.map((file) => [file, statSync(resolve(appRoot, file)).size]));
+files.sort((a, b) => (bytes.get(b) ?? 0) - (bytes.get(a) ?? 0) || (a < b ? -1 : 1));
 
 // Test processes and the gateways that they start spend more time on compiling than on anything else. The variable reaches
 // all of them, worker threads included. They share the code that is kept if they have the same flags of V8.
