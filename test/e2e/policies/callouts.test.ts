@@ -284,7 +284,7 @@ test("an exchange of tokens is within the deadline of the question; without a to
   assert.equal(await ask({ authorization: `Bearer ${token}` }), 503);
   const said = (text: string) => gateway.lines.some((line) => String(line.error).includes(text));
   await gateway.until(() => said("the request has no token to exchange"), "the reason of the first refusal");
-  await gateway.until(() => said("credentials for the call were not there in time"), "the reason of the second");
+  await gateway.until(() => said("credentials for the call were not ready in time"), "the reason of the second");
 });
 
 test("transformations of a call: its head and body by what is known of the client; gRPC metadata; none of it is the client's", async () => {
