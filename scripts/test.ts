@@ -7,7 +7,7 @@
  */
 import { globSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { type EventData, run } from "node:test";
 import { spec } from "node:test/reporters";
@@ -49,6 +49,8 @@ if (named.length === 0) {
   const folder = mkdtempSync(`${tmpdir()}/tracegate-tests-`);
   process.on("exit", () => rmSync(folder, { recursive: true }));
   process.env.TEST_PROGRAMS = await installPackage(folder);
+  // For the launchers of the package: the Node.js that is pinned, whatever is installed here.
+  process.env.PATH = `${dirname(process.execPath)}:${process.env.PATH}`;
 }
 
 const limit = new AbortController();

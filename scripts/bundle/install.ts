@@ -1,19 +1,19 @@
-import { cpSync, mkdirSync, symlinkSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { root } from "../lib/files.ts";
-import { bundle } from "./bundle.ts";
-import { recordCodeCache } from "./code-cache.ts";
 
-/**
- * Puts the package of this checkout into `folder`, an empty one, as npm would install it, beside the pinned Node.js. Takes five seconds, most
- * of them to record the code cache. Returns the package's folder, which has `bin/`.
- */
+const run = promisify(execFile);
+const PATIENCE_MS = 120_000;
+
+/** Packs this checkout and installs the package into `folder`, which is empty. Returns the package's folder, which has `bin/`. */
 export async function installPackage(folder: string): Promise<string> {
-  const installed = `${folder}/node_modules/tracegate`;
-  mkdirSync(installed, { recursive: true });
-  symlinkSync(`${root}node_modules/node`, `${folder}/node_modules/node`);
-  for (const name of ["bin", "schema", "examples", "package.json"])
-    cpSync(`${root}${name}`, `${installed}/${name}`, { recursive: true });
-  await bundle(`${installed}/dist`);
-  await recordCodeCache(`${installed}/dist`);
-  return installed;
+  const npm = (cwd: string, ...args: readonly string[]) =>
+    run("npm", args, { cwd, env: { ...process.env, npm_config_update_notifier: "false" }, timeout: PATIENCE_MS });
+  await npm(root, "pack", "--silent", "--pack-destination", folder);
+  const [tarball = ""] = readdirSync(folder);
+  writeFileSync(join(folder, "package.json"), '{"private": true}');
+  await npm(folder, "install", "--prefer-offline", "--no-audit", "--no-fund", join(folder, tarball));
+  return join(folder, "node_modules", "tracegate");
 }

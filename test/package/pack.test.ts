@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { Script } from "node:vm";
+import { installPackage } from "../../scripts/bundle/install.ts";
 import { appRoot } from "../../src/base/app-root.ts";
 import { inlineMore } from "../../src/base/inlining.ts";
 import { GrpcServer } from "../helpers/grpc-server.ts";
@@ -21,7 +22,8 @@ const { version } = JSON.parse(readFileSync(`${appRoot}package.json`, "utf8"));
 const env = { ...process.env, PATH, npm_config_update_notifier: "false" };
 
 let folder = "";
-let installed = "";
+/** The package's folder. A run of all tests has installed it already. */
+let installed = process.env.TEST_PROGRAMS ?? "";
 
 /** Runs a program to its end; rejects with its output when it fails or takes longer than two minutes. */
 async function run(program: string, args: readonly string[], cwd: string): Promise<string> {
@@ -31,13 +33,7 @@ async function run(program: string, args: readonly string[], cwd: string): Promi
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "tracegate-package-"));
-  await run("npm", ["pack", "--silent", "--pack-destination", folder], appRoot);
-  const [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
-  const app = join(folder, "app");
-  await mkdir(app);
-  await writeFile(join(app, "package.json"), '{"private": true}');
-  await run("npm", ["install", "--prefer-offline", "--no-audit", "--no-fund", join(folder, tarball)], app);
-  installed = join(app, "node_modules", "tracegate");
+  if (installed === "") installed = await installPackage(await mkdtemp(join(folder, "app-")));
 });
 
 after(() => rm(folder, { recursive: true, force: true }));
