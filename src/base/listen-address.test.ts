@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatListenAddress, listenAt, parseListenAddress } from "./listen-address.ts";
+import { collide, formatListenAddress, listenAt, parseListenAddress } from "./listen-address.ts";
 
 test("each form of the grammar is read and written back", () => {
   assert.deepEqual(parseListenAddress("off"), { type: "off" });
@@ -37,4 +37,32 @@ test("any address is any of IPv4 where there is no IPv6, and no other address or
   assert.equal(await listenAt("::", failing("EAFNOSUPPORT")), "0.0.0.0");
   await assert.rejects(listenAt("::", failing("EADDRINUSE")), /EADDRINUSE/);
   await assert.rejects(listenAt("::1", failing("EAFNOSUPPORT")), /EAFNOSUPPORT/);
+});
+
+test("which addresses only one server can have", () => {
+  const pairs = (text: string): boolean => {
+    const [one = "", other = ""] = text.split(" ");
+    const [a, b] = [parseListenAddress(one), parseListenAddress(other)];
+    assert.equal(collide(a, b), collide(b, a));
+    return collide(a, b);
+  };
+  for (const same of [
+    "localhost:1 127.0.0.1:1",
+    "localhost:1 [::1]:1",
+    "localhost:1 0.0.0.0:1",
+    "10.0.0.1:1 [::]:1",
+    "unix:/a unix:/a",
+  ])
+    assert.ok(pairs(same), same);
+  for (const apart of [
+    "localhost:1 localhost:2",
+    "localhost:0 localhost:0",
+    "localhost:1 10.0.0.1:1",
+    "[::1]:1 0.0.0.0:1",
+    "unix:/a unix:/b",
+    "off off",
+    "off localhost:1",
+    "unix:/a localhost:1",
+  ])
+    assert.ok(!pairs(apart), apart);
 });

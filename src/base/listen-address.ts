@@ -48,6 +48,23 @@ export function formatListenAddress(address: ListenAddress): string {
   }
 }
 
+/** Whether only one of two servers could listen, because both would take the same port or path. */
+export function collide(one: ListenAddress, other: ListenAddress): boolean {
+  if (one.type === "unix" && other.type === "unix") return one.path === other.path;
+  if (one.type === "unix" || other.type === "unix") return false;
+  if (one.type === "off" || other.type === "off" || one.port !== other.port || one.port === 0) return false;
+  return hostsOf(one).some((a) => hostsOf(other).some((b) => covers(a, b) || covers(b, a)));
+}
+
+function hostsOf(address: ListenAddress): readonly string[] {
+  return address.type === "socket" ? [address.host] : ["127.0.0.1", "::1"];
+}
+
+/** `::` takes the addresses of IPv4 too. */
+function covers(host: string, other: string): boolean {
+  return host === "::" || host === other || (host === "0.0.0.0" && !other.includes(":"));
+}
+
 /** `host:port`, with brackets around an IPv6 literal. */
 export function formatHostPort(host: string, port: number): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;

@@ -145,6 +145,17 @@ binds:
     );
   });
 
+  test("whose key is too short for clients are refused in words", () => {
+    const { certFile, keyFile } = ca.issueWith("rsa:1024", "short.example");
+    const result = load(`gateways: {web: {port: 1, tls: {cert: ${certFile}, key: ${keyFile}}}}`);
+    assert.ok(!result.ok);
+    const message = `${certFile}: the certificate's key is too short; expected RSA of at least 2048 bits, or ECDSA`;
+    assert.deepEqual(
+      result.diagnostics.map(({ path, message: text }) => ({ path, message: text })),
+      [{ path: "gateways.web.tls.cert", message }],
+    );
+  });
+
   test("are never shown, even where they cannot be read as a key", () => {
     writeFileSync(join(folder, "broken.pem"), identity.key.replace(/\n./, "\n!"));
     const result = load("gateways: {web: {port: 8443, tls: {cert: cert.pem, key: broken.pem}}}");

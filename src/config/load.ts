@@ -6,6 +6,7 @@
  * rewrites settings that have moved, `resources/` fetches documents.
  * Callers: `load-thread.ts` for the start and reloads, `check.ts` for `tracegate check`.
  */
+import { isDeepStrictEqual } from "node:util";
 import { messageOf } from "../base/errors.ts";
 import { CelEnvironment, type CustomFunctions, NO_FUNCTIONS, readFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -26,7 +27,7 @@ import type { Path } from "./parse/paths.ts";
 import { formatPath, valueAt } from "./parse/paths.ts";
 import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
-import { resolveSettings, type Settings, writtenStartOnly } from "./settings.ts";
+import { ownServers, resolveSettings, type Settings, writtenStartOnly } from "./settings.ts";
 import { formerTracing } from "./translate/former-tracing.ts";
 import { translate } from "./translate/translate.ts";
 
@@ -126,6 +127,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
     file,
     home: env.HOME,
     enableIpv6: settings.enableIpv6,
+    servers: ownServers(settings),
     cel,
     leafCaching: settings.leafCaching,
     controlled: settings.xds !== undefined,
@@ -134,7 +136,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
     formerTracing: formerTracing(data.config.tracing, env, document, cel),
   };
   const { ir, urls } = translate(data, input, report, incomplete);
-  adviseOnAdmin(settings.adminAddr, ir.binds, report);
+  adviseOnAdmin(settings.adminAddr, report);
   const cookieProblem = cookieSecretProblem(ir, env);
   if (cookieProblem !== undefined) document.reportElsewhere(cookieProblem);
   if (!document.ok) return refuse(document.diagnostics, reader, urls);
@@ -191,7 +193,9 @@ function refuse(diagnostics: readonly Diagnostic[], reader: InputReader, urls: r
 }
 
 function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
-  return [...diagnostics].sort((a, b) => a.line - b.line || a.column - b.column);
+  return diagnostics
+    .toSorted((a, b) => a.line - b.line || a.column - b.column)
+    .filter((each, i, all) => i === 0 || !isDeepStrictEqual(each, all[i - 1]));
 }
 
 /** A problem of the whole file. */

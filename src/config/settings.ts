@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { parseDuration } from "../base/durations.ts";
 import { messageOf } from "../base/errors.ts";
-import { type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
+import { collide, formatListenAddress, type ListenAddress, parseListenAddress } from "../base/listen-address.ts";
 import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { LeafCaching } from "../tls/tls-settings.ts";
@@ -92,7 +92,7 @@ export function resolveSettings(
   const family = override("DNS_LOOKUP_FAMILY", parseFamily, "All, Auto, V4Preferred, V4Only or V6Only");
   const threads =
     override("WORKER_THREADS", parseThreads, "a number or a percentage such as 50%") ?? input.workerThreads;
-  return {
+  const settings: Settings = {
     enableIpv6,
     dns: { lookupFamily: family ?? input.dns.lookupFamily },
     adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? { type: "localhost", port: 15000 },
@@ -116,6 +116,28 @@ export function resolveSettings(
       ttl: override("DYNAMIC_CA_CERT_CACHE_TTL", parseLeafTtl, LEAF_TTL) ?? 300_000,
       capacity: override("DYNAMIC_CA_CERT_CACHE_CAPACITY", parseLeafCapacity, LEAF_CAPACITY) ?? 256,
     },
+  };
+  reportCollisions(settings, document);
+  return settings;
+}
+
+function reportCollisions(settings: Settings, document: ConfigDocument): void {
+  const servers = Object.entries(ownServers(settings));
+  for (const [i, [field, address]] of servers.entries()) {
+    const [other] = servers.slice(0, i).find(([, earlier]) => collide(earlier, address)) ?? [];
+    if (other !== undefined)
+      document.report(field.split("."), {
+        message: `${formatListenAddress(address)} is that of ${other} too; only one of them can listen there`,
+      });
+  }
+}
+
+/** Where the gateway's own servers listen, by the field that says it. */
+export function ownServers(settings: Settings): Readonly<Record<string, ListenAddress>> {
+  return {
+    "config.adminAddr": settings.adminAddr,
+    "config.statsAddr": settings.statsAddr,
+    "config.readinessAddr": settings.readinessAddr,
   };
 }
 

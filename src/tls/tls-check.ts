@@ -114,13 +114,23 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   );
 }
 
+/** What OpenSSL says of certificates that are too weak, and what that means. */
+const WEAK: readonly (readonly [RegExp, string])[] = [
+  [/key too small/, "the certificate's key is too short; expected RSA of at least 2048 bits, or ECDSA"],
+  [/md too weak/, "the certificate is signed with a hash that is too weak, such as SHA-1; expected SHA-256"],
+];
+
 /** What OpenSSL has against a certificate and the other settings. */
 function contextProblem(tls: TlsServer, identity: ServerIdentity): TlsProblem | undefined {
   try {
     nodeTls().createSecureContext(serverContext(tls, identity));
     return undefined;
   } catch (error) {
-    return { field: undefined, message: `cannot be used: ${messageOf(error)}` };
+    const reason = messageOf(error);
+    const weak = WEAK.find(([pattern]) => pattern.test(reason));
+    return weak === undefined
+      ? { field: undefined, message: `cannot be used: ${reason}` }
+      : { field: "cert", message: weak[1] };
   }
 }
 

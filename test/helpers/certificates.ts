@@ -10,7 +10,7 @@ export interface Identity {
   readonly keyFile: string;
 }
 
-export type KeyKind = "P-256" | "P-384" | "P-521" | "rsa:2048" | "ed25519";
+export type KeyKind = "P-256" | "P-384" | "P-521" | "rsa:1024" | "rsa:2048" | "ed25519";
 
 /** A reason to skip tests that need certificates, or false: Node reads certificates but cannot make them. */
 export const noOpenssl: string | false = (() => {

@@ -2,7 +2,7 @@
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment, Scope } from "../../cel/index.ts";
-import type { Bind, Frontend, Listener, Route } from "../../ir/ir.ts";
+import type { Frontend, Listener, Route } from "../../ir/ir.ts";
 import type { Authorization, AuthorizationRule } from "../../policies/authorization/schema.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Report } from "../parse/document.ts";
@@ -105,13 +105,9 @@ export function adviseOnBodies(
 }
 
 /** About the address of the admin server, which has no authentication. */
-export function adviseOnAdmin(address: ListenAddress, binds: readonly Bind[], report: Report): void {
-  if (address.type !== "socket" && address.type !== "localhost") return;
-  const path = ["config", "adminAddr"];
+export function adviseOnAdmin(address: ListenAddress, report: Report): void {
   if (address.type === "socket" && !/^(127\.|::1$)/.test(address.host))
-    warn(report, path, "other machines can reach it, and it has no authentication; use localhost");
-  if (address.port !== 0 && binds.some(({ mode, port }) => mode === "standard" && port === address.port))
-    warn(report, path, `port ${address.port} is a listener's too; the gateway cannot start with both`);
+    warn(report, ["config", "adminAddr"], "other machines can reach it, and it has no authentication; use localhost");
 }
 
 function warn(report: Report, path: Path, message: string): void {

@@ -21,6 +21,9 @@ export interface Sources {
   readText(path: Path, source: TextSource): string | undefined;
 }
 
+/** PEM, JSON or several lines in place of a path. Such a text may be a private key: it is neither shown nor looked for on disk. */
+const CONTENT = /[\r\n]|^\s*(-----BEGIN |\{)/;
+
 /** The texts that a configuration file names: files, and documents behind URLs. */
 export class FileSources implements Sources {
   readonly urls: string[] = [];
@@ -57,6 +60,10 @@ export class FileSources implements Sources {
   }
 
   #find<T>(path: Path, name: string, read: (found: string) => T): T | undefined {
+    if (CONTENT.test(name)) {
+      this.#report(path, { message: "is the content of a file; expected its path" });
+      return undefined;
+    }
     const home = this.#home;
     const expanded = home === undefined ? name : name.replace(/^~(?=\/)/, () => home);
     const beside = resolve(this.#folder, expanded);

@@ -3,6 +3,7 @@
  * the schema cannot express is checked here: references, duplicates, ports, certificates, and policies at the wrong place.
  * Everything is reported by path through `Report`; translation goes on with the rest, so that one run finds all problems.
  */
+import { collide, formatListenAddress, type ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
@@ -51,6 +52,8 @@ export interface TranslateInput {
   /** The directory that `~/` at the beginning of a path means. */
   readonly home: string | undefined;
   readonly enableIpv6: boolean;
+  /** Where the gateway's own servers listen, by the field that says it. */
+  readonly servers: Readonly<Record<string, ListenAddress>>;
   /** What expressions of this configuration may name. */
   readonly cel: CelEnvironment;
   readonly leafCaching: LeafCaching;
@@ -70,7 +73,7 @@ export interface TranslateInput {
  */
 export function translate(
   config: ConfigFile,
-  { file, home, enableIpv6, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
+  { file, home, enableIpv6, servers, cel, leafCaching, controlled, resources, reader, formerTracing }: TranslateInput,
   report: Report,
   incomplete: ReadonlySet<string>,
 ): Translated {
@@ -104,7 +107,7 @@ export function translate(
   adviseOnBodies(frontend, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
-  const binds = translateBinds(config, frontend, enableIpv6, context);
+  const binds = translateBinds(config, frontend, enableIpv6, servers, context);
   const ir: Ir = {
     binds,
     routeGroups,
@@ -182,11 +185,17 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
   return groups;
 }
 
-function translateBinds(config: ConfigFile, frontend: Frontend, enableIpv6: boolean, context: Context): Bind[] {
+function translateBinds(
+  config: ConfigFile,
+  frontend: Frontend,
+  enableIpv6: boolean,
+  servers: TranslateInput["servers"],
+  context: Context,
+): Bind[] {
   const host = enableIpv6 ? "::" : "0.0.0.0";
   const binds: Bind[] = [];
   const owners = new Map<string, string>();
-  const claim = ({ port, protocol }: Bind, owner: string, path: Path): void => {
+  const claim = ({ port, protocol, mode }: Bind, owner: string, path: Path): void => {
     const udp = protocol === "udp";
     const other = owners.get(`${port} ${udp}`);
     if (other !== undefined)
@@ -197,6 +206,11 @@ function translateBinds(config: ConfigFile, frontend: Frontend, enableIpv6: bool
             : `${udp ? "UDP " : ""}port ${port} is configured by both ${other} and ${owner}; ports must be unique`,
       });
     owners.set(`${port} ${udp}`, owner);
+    for (const [field, address] of Object.entries(servers))
+      if (!udp && mode === "standard" && collide({ type: "socket", host, port }, address))
+        context.report([...path, "port"], {
+          message: `port ${port} is that of ${field} (${formatListenAddress(address)}) too; ports must be unique`,
+        });
   };
   let wildcard = false;
   const claimWildcard = (path: Path): void => {
