@@ -2,8 +2,8 @@ import { digestAt, type PackedAddresses, type PackedTexts, parseText } from "../
 import { type Service, ServiceIndex, type Workload } from "../upstream/discovery.ts";
 
 /**
- * Services and workloads of one configuration as objects. Those that the configuration in effect has too are the same objects:
- * of thousands of endpoints, a change of one costs one.
+ * Services and workloads of one configuration as objects. Unchanged ones are the same objects as in the configuration in effect, so
+ * the change of one endpoint among thousands costs the parsing of one.
  */
 export class AddressBook {
   readonly workloads: readonly Workload[];

@@ -1,6 +1,6 @@
 /**
- * The call of an exchange to its backend: what `UpstreamCall` needs to know of the request, and what the exchange learns of the
- * call. Each attempt is an `UpstreamCall` of its own, which replays the request on stale connections by itself.
+ * The call of an exchange to its backend. It supplies each `UpstreamCall` with the request, and passes the events of the call to the
+ * exchange. Each attempt is a new `UpstreamCall`, which handles replays on stale connections itself.
  */
 
 import { asError, ERRORS, GatewayError } from "../base/errors.ts";
@@ -50,9 +50,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   attempts = 0;
   endpointName: string | undefined;
   answeredAt = 0;
-  /** The attempt that is under way, or was the last. */
+  /** The current or last attempt. */
   #call: UpstreamCall | undefined;
-  /** A response that may still be retried, and is not passed on before its first message or its trailers. */
+  /** A response that may still be retried, so it is held until its first message or its trailers. */
   #held: HttpResponse | undefined;
 
   constructor(exchange: Exchange) {
@@ -68,7 +68,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return this.#call?.upstream;
   }
 
-  // What outlier detection reads, and sets while it evaluates its expression.
+  // For outlier detection, which also sets them while it evaluates its expression.
 
   get response(): HttpResponse | undefined {
     return this.#exchange.responseSide.head;
@@ -97,7 +97,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 
-  // ── what the call needs to know ──
+  // ── for the call ──
 
   get method(): string {
     return this.#exchange.request.method;
@@ -111,7 +111,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return this.#exchange.requestSide.complete;
   }
 
-  /** What a client names as its target may be the gateway itself, for which this request would be a new one, and so on. */
+  /** A target that the client names may be the gateway itself, which would call itself again and again. */
   get loopGuard(): Addresses | undefined {
     return this.#backend.target.type === "dynamic" ? this.#exchange.downstream.connection : undefined;
   }
@@ -126,7 +126,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const { request, services, selected } = exchange;
     if (target.type === "internal") {
-      // A path in the configuration stands for one endpoint of the admin API; parameters are the client's.
+      // A path in the configuration selects one endpoint of the admin API; the query stays the client's.
       if (target.path !== "forward") request.path = target.path;
       return services.internal();
     }
@@ -134,7 +134,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return services.dynamic(selected.dynamicTarget || request.authority, secure ? 443 : 80, connection);
   }
 
-  /** The endpoint of the session. A retry may go elsewhere: what failed there would fail again. */
+  /** The endpoint of the session. Not for a retry, which would probably fail there again. */
   #preferred(balancer: Balancer): Endpoint | undefined {
     const { selected, retries } = this.#exchange;
     if (selected.preferredEndpoint === undefined || (retries !== undefined && retries.count > 0)) return undefined;
@@ -148,7 +148,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const webSocket = http2 && isWebSocket(downstream.upgrade);
     if (http2 && !webSocket && !canIgnoreUpgrade(downstream.upgrade)) throw noUpgrade(downstream.upgrade);
     this.attempts++;
-    // Where the admin API listens says nothing.
+    // The address of the internal admin API would mean nothing to readers of logs.
     this.endpointName = this.#backend.target.type === "internal" ? "internal" : pool.name;
     exchange.startDeadline();
     exchange.grpcDeadline?.forward(request.headers);
@@ -201,7 +201,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       downstream.connection.madeFields,
     );
     call.sendHead(connection, head, length, preserve);
-    // The head goes out with the first body bytes if they are there already, else at once: `Expect: 100-continue`.
+    // The head leaves with the first body bytes if they have arrived, otherwise at once: `Expect: 100-continue`.
     requestSide.sendTo(connection);
   }
 
@@ -213,7 +213,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       this.#openWebSocket(session, scheme, call);
       return;
     }
-    // A server that goes away says which requests it has passed over.
+    // A server that shuts down announces which requests it has not processed: those can be replayed.
     requestSide.keep(REPLAY_BYTES);
     const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
@@ -251,7 +251,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     else exchange.attemptAnswered();
   }
 
-  /** False: the response is not passed on. */
+  /** Passes the held response on. False: it is not passed on, for example because it is retried. */
   #release(): boolean {
     const exchange = this.#exchange;
     const held = this.#held;
@@ -260,7 +260,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return !exchange.closed && exchange.responseSide.head === held;
   }
 
-  /** The answer to an extended CONNECT gets the form of HTTP/1.1, see http/websocket.ts. */
+  /** The response to an extended CONNECT gets the form of HTTP/1.1, see http/websocket.ts. */
   #webSocketOpened(head: ResponseHead): void {
     const { downstream, request } = this.#exchange;
     head.status = 101;
@@ -274,7 +274,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#report(status, null, headers);
   }
 
-  /** The upstream may only switch to the protocol that the client asked for (RFC 9110 7.8). */
+  /** The upstream may only switch to the protocol that the client requested (RFC 9110 7.8). */
   #acceptsTunnel(head: ResponseHead): boolean {
     const asked = this.#exchange.downstream.upgrade;
     if (asked !== "" && head.upgrade.toLowerCase() === asked.toLowerCase()) {
@@ -288,7 +288,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return false;
   }
 
-  /** To a client of HTTP/2 any 2xx would say that its WebSocket is open (RFC 8441 5). */
+  /** For a client of HTTP/2, any 2xx means that its WebSocket is open (RFC 8441 5). */
   #looksOpened({ status }: ResponseHead): boolean {
     const { request, downstream } = this.#exchange;
     if (request.version !== "HTTP/2" || downstream.upgrade === "" || status >= 300) return false;
@@ -304,7 +304,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   onResponseBatch(): void {
     const { requestSide, responseSide } = this.#exchange;
-    // A client that has not sent everything may be waiting for the head.
+    // A client that is still sending may be waiting for the head.
     if (this.#held !== undefined && !requestSide.complete && !this.#release()) return;
     responseSide.endBatch();
   }
@@ -313,7 +313,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { span, responseSide } = this.#exchange;
     span?.callTrailers(trailers);
     if (this.#held !== undefined) {
-      // The status that decides about a retry.
+      // They may contain the gRPC status that decides about a retry.
       responseSide.trailers = trailers;
       if (!this.#release()) return;
     }
@@ -342,7 +342,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
     const exchange = this.#exchange;
     if (code === "TG_HEAD_TOO_LARGE") {
-      // It would be as large in another attempt.
+      // Not retried: the head would be just as large.
       exchange.exit(new GatewayError(code, message));
       return;
     }
@@ -363,7 +363,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     exchange.abort();
   }
 
-  /** Whether the retry policy repeats an attempt that the backend may still be working on. */
+  /** Whether the retry policy repeats an attempt that the backend may still be processing. */
   #mayRunTwice(): boolean {
     const { retry, request, trace } = this.#exchange;
     if (retry === undefined || retry.namesMethods || isIdempotent(request.method)) return true;
@@ -374,7 +374,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   // ── the end ──
 
   complete(): void {
-    // Of a response whose body a policy has replaced, the rest is not read.
+    // If a policy has replaced the body of the response, the rest of the original is not read.
     if (this.#exchange.responseSide.tunnel) this.#call?.settle();
     else this.#call?.discard();
   }
@@ -397,7 +397,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.answeredAt = 0;
   }
 
-  /** Tells traces and spans that the attempt has a response, or none and why; nothing when none is under way. */
+  /** Reports the response of the attempt, or the reason for its failure, to traces and spans. Does nothing without a current attempt. */
   #report(status: number | null, error: string | null, headers: HeaderList = NO_HEADERS): void {
     this.#exchange.trace?.callEnded(status, error);
     this.#exchange.span?.callEnded(status, error, headers);
@@ -405,17 +405,17 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 }
 
 /**
- * Whether the request goes out as HTTP/2 (reference 2.5). Where neither the backend nor its service says so, gRPC of clients
- * inside TLS does, and everything of plaintext clients that speak it themselves: a browser inside TLS speaks HTTP/2 whatever the
- * backend understands, but a plaintext client had to know. It knows the gateway, not the backend, so one that answers in HTTP/1.1
- * gets that from then on.
+ * Whether the request is sent as HTTP/2 (reference 2.5). If neither the backend nor its service determines the version, these are:
+ * gRPC of clients inside TLS, and all requests of plaintext clients that speak HTTP/2 themselves. A browser inside TLS speaks
+ * HTTP/2 whatever the backend supports, but a plaintext client uses it by prior knowledge. That is knowledge about the gateway,
+ * not the backend, so a backend that responds in HTTP/1.1 gets HTTP/1.1 from then on.
  */
 function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
   const use = pool.http2;
   if (request.method === "CONNECT") return false;
   if (translatedToGrpc) return use !== "never";
   if (use === "always") return true;
-  // More servers open WebSockets by HTTP/1.1 than by HTTP/2, and other upgrades exist only there.
+  // More servers support WebSockets over HTTP/1.1 than over HTTP/2, and other upgrades exist only in HTTP/1.1.
   if (use === "never" || downstream.upgrade !== "") return false;
   if (use === "offered") return true;
   if (downstream.connection.tls !== undefined) return isGrpc(request.headers);
@@ -426,12 +426,12 @@ function noUpgrade(upgrade: string, more = ""): GatewayError {
   return new GatewayError("TG_UPGRADE_MISMATCH", `${upgrade} was requested of a backend that speaks HTTP/2${more}`);
 }
 
-/** Clients that offer the cleartext upgrade to HTTP/2 are content with an answer; others want the other protocol. */
+/** Clients that offer the cleartext upgrade to HTTP/2 accept a plain response; others need the protocol that they requested. */
 function canIgnoreUpgrade(upgrade: string): boolean {
   return upgrade === "" || upgrade.toLowerCase() === "h2c";
 }
 
-/** The upstream is asked for by the name that it is configured with, unless a rewrite has said otherwise (reference 2.5). */
+/** Sets the authority to the name that the upstream is configured with, unless a rewrite has set another one (reference 2.5). */
 function rewriteAuthority({ selected, request }: Exchange, pool: Pool): void {
   if (pool.hostname === undefined) return;
   if (selected.backend?.target.type === "static" || selected.dynamicTarget !== "") request.authority = pool.hostname;

@@ -7,8 +7,8 @@ import { TRACE_TOKEN_HEADER } from "../trace/token.ts";
 import { DEFAULT_ID_HEADER } from "./forwarding.ts";
 
 /**
- * Fields of requests that the gateway writes, takes out or frames messages by, whatever the configuration. Of credentials for
- * proxies a backend gets those that the client has sent under their own name.
+ * Fields of requests that the gateway writes, removes, or uses to frame messages, whatever the configuration; and credentials for
+ * proxies, which a backend gets only under their real names.
  */
 const WRITTEN = [
   "x-retry-attempt",
@@ -21,7 +21,7 @@ const WRITTEN = [
   "transfer-encoding",
 ];
 
-/** Adds to the fields of policies what belongs to the gateway besides. */
+/** Adds the fields that belong to the gateway to those of the policies. */
 export function addGatewayFields(
   { credentials, ownFields }: Pick<PolicyEnvironment, "credentials" | "ownFields">,
   binds: readonly Bind[],
@@ -31,25 +31,25 @@ export function addGatewayFields(
     if (frontend.requestId?.mode !== "off") ownFields.add(frontend.requestId?.header ?? DEFAULT_ID_HEADER);
 }
 
-/** Takes out of a request what only looks like a field of the gateway's own. */
+/** Removes fields from a request that only look like a field of the gateway. */
 export function dropImitations(headers: HeaderList, own: OwnFields): void {
   drop(headers, (name) => own.imitatedBy(name));
 }
 
-/** Takes out of a request what looks like `name`, lower-case, which a service is about to set or has removed. */
+/** Removes fields from a request that look like `name` (lower-case), which a service is about to set or has removed. */
 export function dropLookalikes(headers: HeaderList, name: string, own: OwnFields): void {
   const spelling = dashed(name);
   drop(headers, (each) => each !== name && dashed(each) === spelling && !own.has(each));
 }
 
-/** Takes out of a request every field with `_` in its name, except those that policies name or have set: `claimed`, dashed. */
+/** Removes every field with `_` in its name from a request, except those that policies name or have set (`claimed`, with dashes). */
 export function dropUnderscores(headers: HeaderList, own: OwnFields, claimed: ReadonlySet<string> | undefined): void {
   drop(headers, (name) => name.includes("_") && !own.has(name) && claimed?.has(dashed(name)) !== true);
 }
 
 /**
- * Takes out of a request's trailers what a backend could take for a field of the head that a policy has decided about: many
- * servers put trailers among the headers. `claimed`: names that services have set or removed in this request, dashed.
+ * Removes trailers from a request that a backend could take for a header field that a policy has decided about: many servers merge
+ * trailers into the headers. `claimed`: names that services have set or removed in this request, with dashes.
  */
 export function dropFromTrailers(
   trailers: HeaderList,

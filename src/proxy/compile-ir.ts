@@ -43,11 +43,11 @@ import { LogExport } from "./telemetry/log-export.ts";
 import { RequestTracing } from "./telemetry/request-tracing.ts";
 import { type KnownCallout, Uses } from "./uses.ts";
 
-/** One configuration ready to serve. */
+/** One compiled configuration. */
 export interface Generation {
   readonly generation: number;
   readonly binds: ReadonlyMap<string, CompiledBind>;
-  /** Held for as long as the generation lives; released afterwards. */
+  /** Held as long as the generation exists; released afterwards. */
   readonly endpoints: readonly Endpoint[];
   readonly calls: ReadonlyMap<string, BackendCalls>;
   readonly addresses: AddressBook;
@@ -96,9 +96,9 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 };
 
 /**
- * Compiles one configuration, fed slice by slice so that requests go on being served in between. A route that the
- * configuration in effect has too is taken over as it is, whatever has become of the endpoints of its services: that costs 2 % of compiling it, and
- * there are never two of each in memory.
+ * Compiles one configuration, slice by slice, so that requests are served in between. An unchanged route is taken over from the
+ * configuration in effect, even if the endpoints of its services have changed: that costs 2 % of compiling it, and no route is in
+ * memory twice.
  */
 export class IrCompiler {
   readonly #metrics: Metrics;
@@ -131,9 +131,9 @@ export class IrCompiler {
   #ofRoute = new Uses();
   /** Of routes that use one destination or none, and nothing else: many share one. */
   readonly #ofDestination = new Map<Destination | undefined, Uses>();
-  /** Cut when the configuration is complete: a policy may keep its environment and outlive the configuration. */
+  /** Cleared when the configuration is complete: a policy may keep its environment and outlive the configuration. */
   readonly #link: Link = { compiler: undefined };
-  /** What policies are compiled with: what they add goes to the part that they belong to. */
+  /** The environment of policies, which records what they use for the part that they belong to. */
   readonly #recording: PolicyEnvironment;
 
   /** Routes follow by `addRoutes`. `before` is the configuration in effect. */
@@ -176,7 +176,7 @@ export class IrCompiler {
     for (const group of ir.routeGroups) addOwner(groupOwner(group.name), { ...UNROUTED, bind: "unknown" });
   }
 
-  /** A function of its own: what it returns refers to the compiler by the link alone. */
+  /** Static, so that what it returns refers to the compiler through the link only. */
   static #recordingIn(link: Link, environment: ThreadEnvironment & Pick<PolicyEnvironment, "cel">): PolicyEnvironment {
     return {
       ...environment,
@@ -200,7 +200,7 @@ export class IrCompiler {
     }
   }
 
-  /** The route as the configuration in effect has it; undefined when it has none that is the same. */
+  /** The same route of the configuration in effect; undefined if it has changed or is new. */
   #takeOver({ router, before }: Owner, digest: string): KnownRoute<CompiledRoute> | undefined {
     const known = before?.get(digest);
     if (known === undefined) return undefined;
@@ -222,14 +222,14 @@ export class IrCompiler {
     return router.add(route, compiled);
   }
 
-  /** To those of the whole configuration. Callouts may be wanted again when routes delegate. */
+  /** Adds `uses` to those of the whole configuration. Callouts are kept for routes that delegate, which are compiled later. */
   #addUses(uses: Uses): void {
     if (uses.destinationsOnly) return;
     this.#uses.include(uses);
     for (const [key, known] of uses.callouts) if (!this.#callouts.has(key)) this.#callouts.set(key, known);
   }
 
-  /** What has been noted for the route that is being compiled. */
+  /** What was recorded for the route that is being compiled. */
   #usesOfRoute(): Uses {
     const uses = this.#ofRoute;
     if (!uses.destinationsOnly || uses.destinations.size > 1) {
@@ -257,7 +257,7 @@ export class IrCompiler {
     const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
     const endpoints = this.#destinations.held;
     this.#link.compiler = undefined;
-    // They refer to the configuration before.
+    // They refer to the former configuration.
     this.#owners.clear();
     return {
       generation: this.#generation,
@@ -272,7 +272,7 @@ export class IrCompiler {
     };
   }
 
-  /** Gives back what `finish` would have held. */
+  /** Releases what `finish` would have held. */
   abandon(): void {
     this.#endpoints.release(this.#destinations.held);
   }
@@ -383,7 +383,7 @@ export class IrCompiler {
     const max = http?.maxRetries;
     const { cel } = this.#policies;
     const expression = target.type === "dynamic" ? target.expression : undefined;
-    // What every request reads stands first, where one or two cache lines hold it.
+    // Fields that every request reads come first, so that they share one or two cache lines.
     return {
       policies: compilePolicies(backend.policies, "backend", this.#recording, backend.key),
       requestTimeout: http?.requestTimeout,
@@ -413,7 +413,7 @@ export class IrCompiler {
     return identity === "" ? undefined : { settings, identity };
   }
 
-  /** Policies that ask one target in one way share a service; it takes no more endpoints once the configuration is complete. */
+  /** Policies that call the same target in the same way share a callout. No callout is added once the configuration is complete. */
   callout(target: Target, policies: CallPolicies = {}): Callout<CalloutContext> {
     const key = JSON.stringify([target, policies]);
     let known = this.#callouts.get(key);
@@ -437,7 +437,7 @@ export class IrCompiler {
     if (proxy !== undefined) this.#used.proxies.add(proxy);
   }
 
-  /** Probes have no client whose request alternatives could look at: those of transformations do not apply. */
+  /** Conditional transformations do not apply to probes, which have no client request for their conditions. */
   #healthCheck(policies: PolicySet): HealthCheck | undefined {
     const identity = checkIdentity(policies);
     const settings = policies.health?.active;

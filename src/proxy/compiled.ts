@@ -31,7 +31,7 @@ export interface CompiledBind {
   readonly port: number;
   readonly protocol: "http" | "tls" | "tcp" | "udp";
   readonly mode: "standard" | "internal";
-  /** Who may connect; undefined = everyone. */
+  /** Rules about who may connect; undefined = all clients may. */
   readonly network: Rules | undefined;
   /** Service that allows or denies connections after `network`; undefined = none. */
   readonly networkAuthorizer: NetworkAuthorizer | undefined;
@@ -43,7 +43,7 @@ export interface CompiledBind {
   /** Bodies that are recorded for what is read at the end of requests; undefined = none. */
   readonly recordedBodies: BodyCaptureOptions | undefined;
   readonly frontend: Frontend;
-  /** What requests say of where they come from. */
+  /** What requests to backends say about their origin. */
   readonly forwarding: Forwarding;
   readonly listeners: ListenerTable<CompiledListener>;
   /** For policies that are compiled when routes delegate. */
@@ -82,7 +82,7 @@ export interface CompiledRoute {
   readonly policySet: PolicySet;
   readonly backends: readonly CompiledBackend[];
   readonly totalWeight: number;
-  /** The backend of a route that has one and calls it itself: spares the choice, and memory that is not at hand. */
+  /** The backend of a route that has exactly one, not a route group: saves the choice and a cache miss. */
   readonly only: CompiledBackend | undefined;
   /** Counters of requests that reach no backend, such as direct responses. */
   readonly series: SeriesCache;

@@ -23,7 +23,7 @@ export type Ports = Readonly<Record<string, number>>;
 
 /** Routes between two looks at the clock. */
 const SLICE = 20;
-/** Requests do not wait longer than this, and the time of one slice, for routes to be compiled. */
+/** The longest time that requests wait for the compilation of routes, apart from the last slice. */
 const SLICE_MS = 1;
 
 interface Candidate {
@@ -32,7 +32,7 @@ interface Candidate {
   readonly opened: ReadonlyMap<string, PortServer>;
 }
 
-/** Everything of one worker that serves traffic. A configuration is built aside, then put into effect at once or dropped. */
+/** Serves the traffic of one worker. A configuration is built aside, then put into effect as a whole or dropped. */
 export class DataPlane implements TunnelTargets, Sweepable {
   readonly #services: Services;
   readonly #endpoints: Endpoints;
@@ -79,7 +79,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
       }
   }
 
-  /** Ports open before the commit, so that one that is taken rejects the configuration instead of failing later. */
+  /** Ports are opened before the commit, so that a port in use rejects the configuration instead of failing later. */
   async #openPorts(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
     const opened = new Map<string, PortServer>();
     this.#candidate = { generation, opened };
@@ -146,7 +146,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     });
   }
 
-  /** Ends what a drain has left. Returns how many connections that were. */
+  /** Ends the connections that a drain has left. Returns their number. */
   destroy(): number {
     const servers = this.#open;
     const open = servers.reduce((sum, server) => sum + server.connections, 0);

@@ -1,8 +1,8 @@
 /**
- * One request on its way through the gateway. A protocol engine of `http` opens it for every request that it has read, and calls
- * it as the `ServerStream` of that request; `handle-request.ts` carries it through its phases. Policies see it as their
- * `PolicyContext`. What only one stage needs is in a part of its own: the choices of phases 2 to 6, the request's and the
- * response's side with the bytes that they carry, the call to the backend, and the result that telemetry reports.
+ * One request on its way through the gateway. A protocol engine of `http` opens an exchange for every request that it has read, and
+ * calls it as the `ServerStream` of that request; `handle-request.ts` takes it through its phases. Policies see it as their
+ * `PolicyContext`. State that only one stage needs is in a separate part: the choices of phases 2 to 6, the request side and the
+ * response side with their bytes, the call to the backend, and the result that telemetry reports.
  */
 
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
@@ -37,31 +37,31 @@ import type { Services } from "./services.ts";
 import type { RequestSpan } from "./telemetry/request-span.ts";
 import { ExchangeVariables } from "./variables.ts";
 
-/** What a phase returns when an event will carry the exchange on, by one of the methods of `Lifecycle`. */
+/** What a phase returns when an event will continue the exchange, by one of the methods of `Lifecycle`. */
 export const WAIT = Symbol("wait");
 
-/** undefined = go on with the next phase; a reply is an error exit. */
+/** undefined = continue with the next phase; a reply is an error exit. */
 export type PhaseResult = undefined | LocalReply | typeof WAIT | Promise<undefined | LocalReply>;
 
-/** Carries exchanges through their phases: handle-request.ts. Nothing happens to an exchange that is closed. */
+/** Takes exchanges through their phases: handle-request.ts. Calls for a closed exchange do nothing. */
 export interface Lifecycle {
   /** In their order; `Exchange.phase` is an index. */
   readonly phases: readonly { readonly name: string }[];
   /** Runs the current phase and those after it, until one waits. */
   run(exchange: Exchange): void;
-  /** What the current phase waited for has happened: runs the next ones. */
+  /** The event that the current phase waited for has happened: runs the next phases. */
   resume(exchange: Exchange): void;
   /** The attempt has a response: passes it on, or tries again. */
   attemptAnswered(exchange: Exchange): void;
   /** The attempt has failed with `error`: tries again if the retry policy allows it. `why` is for the trace. */
   attemptFailed(exchange: Exchange, error: GatewayError, why: string): void;
-  /** Answers the client at once; aborts a response whose head has been sent. */
+  /** Responds to the client at once, or aborts a response whose head has been sent. */
   exit(exchange: Exchange, answer: GatewayError | LocalReply): void;
-  /** Ends a gRPC response that has begun with the status of an error; false where the client would not see it. */
+  /** Ends a gRPC response that has begun with the status of an error; false if the client would not see it. */
   endGrpc(exchange: Exchange, code: ErrorCode): boolean;
   /** `exit` with what was thrown; anything but a GatewayError is a defect and becomes TG_INTERNAL. */
   fail(exchange: Exchange, error: unknown): void;
-  /** Goes straight to the last phase: there is nothing to answer any more. */
+  /** Skips to the last phase: no response can be sent. */
   end(exchange: Exchange): void;
 }
 
@@ -79,9 +79,9 @@ class Selection {
   backend: CompiledBackend | undefined;
   /** The endpoint of the backend that a policy prefers, by its name. */
   preferredEndpoint: string | undefined;
-  /** No policy of the gateway or the route has answered in the backend's place: metrics count the request as the backend's. */
+  /** No policy of the gateway or the route has responded: metrics count the request for the backend. */
   reachedBackend = false;
-  /** Authority that the target expression of a `dynamic` backend has given; empty: that of the request. */
+  /** Authority from the target expression of a `dynamic` backend; empty = that of the request. */
   dynamicTarget = "";
 }
 
@@ -104,18 +104,18 @@ export interface BackendCall {
   /** `performance.now()` ms of the last attempt and of its response's head; 0 = not yet. */
   readonly startedAt: number;
   readonly answeredAt: number;
-  /** What the request is sent on; undefined while there is no connection, and after the end of the response. */
+  /** The connection or stream of the request; undefined before there is one and after the end of the response. */
   readonly upstream: Upstream | undefined;
   attempt(): void;
   /** The whole response has been sent. */
   complete(): void;
-  /** Drops the attempt that is under way, if any. `countFailure`: outlier detection counts it against the endpoint. */
+  /** Drops the current attempt, if any. `countFailure`: outlier detection counts it against the endpoint. */
   abandon(how: { readonly countFailure: boolean }): void;
   /** The deadline of the whole request has passed. */
   expire(): void;
   /** Drops a response that the retry policy does not pass on. */
   discardResponse(): void;
-  /** The gateway answers in the backend's place, for this reason. */
+  /** The gateway responds in place of the backend, for this reason. */
   answeredInstead(error: string | null): void;
 }
 
@@ -123,9 +123,9 @@ export interface BackendCall {
 export interface RetryState {
   /** Retries so far. */
   count: number;
-  /** The request before the policies of the backend have changed it: what each retry starts from. */
+  /** The request before the policies of the backend changed it, from which each retry starts. */
   readonly original: HttpRequest;
-  /** Milliseconds before the next retry that the backend has asked for, in place of the backoff. */
+  /** Milliseconds before the next retry, if the backend has requested a delay; replaces the backoff. */
   wait: number | undefined;
 }
 
@@ -144,16 +144,16 @@ export class Exchange implements ServerStream, PolicyContext {
   readonly startedAt = performance.now();
   /** Identifies the request in logs, traces and spans; undefined where the configuration turns ids off. */
   readonly requestId: Latin1 | undefined;
-  /** Only while a watcher follows the request, or the log explains it. */
+  /** Set only if a watcher follows the request or the log explains it. */
   readonly trace: RequestTrace | undefined;
   /** Only of sampled requests. */
   span: RequestSpan | undefined;
-  /** Beginnings of both bodies, where the access log, metrics or spans read them. */
+  /** The beginnings of both bodies, if the access log, metrics or spans read them. */
   recorded: RecordedBodies | undefined;
 
   /** Index into the phases of the lifecycle. */
   phase = 0;
-  /** The last phase has begun: whatever happens now comes too late. */
+  /** The last phase has begun: later events are ignored. */
   closed = false;
   readonly selected = new Selection();
   readonly requestSide: RequestSide;
@@ -165,9 +165,9 @@ export class Exchange implements ServerStream, PolicyContext {
   requestTimeout = ms(0);
   backendRequestTimeout = ms(0);
   authorityMode: "auto" | "fixed" = "auto";
-  /** A call of gRPC, as the client has sent it or as a policy has translated it. */
+  /** A gRPC call, sent as such by the client or translated by a policy. */
   grpc = false;
-  /** A policy has made gRPC of a request that the client has sent in another form. */
+  /** A policy has translated the client's request to gRPC. */
   translatedToGrpc = false;
   retry: RetryPlan | undefined;
   acceptedCoding: ContentCoding | undefined;
@@ -256,13 +256,13 @@ export class Exchange implements ServerStream, PolicyContext {
     this.#lifecycle.end(this);
   }
 
-  /** Records why the gateway answers in place of a backend, or cuts the backend's response short. */
+  /** Records why the gateway responds in place of the backend, or cuts the backend's response short. */
   blame(code: ErrorCode, message: string): void {
     this.result.reason = ERRORS[code].reason;
     this.result.error = message;
   }
 
-  /** Starts the deadline of the whole request, from when something has to be waited for. */
+  /** Starts the timer of `requestTimeout`, when the exchange waits for the first time; the deadline counts from the request's start. */
   startDeadline(): void {
     if (this.requestTimeout === 0 || this.#deadline !== undefined) return;
     const left = Math.max(0, this.requestTimeout - (performance.now() - this.startedAt));
@@ -273,21 +273,21 @@ export class Exchange implements ServerStream, PolicyContext {
     }, left);
   }
 
-  /** Keeps the deadline of a gRPC call, if it has one. Throws TG_INVALID_REQUEST for a malformed one. */
+  /** Starts the timer of a gRPC call's deadline, if it has one. Throws TG_INVALID_REQUEST for a malformed one. */
   startGrpcDeadline(): void {
     this.grpcDeadline ??= GrpcDeadline.of(this.request.headers, this.startedAt, () => {
       if (!this.closed) this.exit(new GatewayError("TG_DEADLINE_EXCEEDED"));
     });
   }
 
-  /** There is a response: how long its body takes is up to its sender and the client. */
+  /** Called when there is a response: its body may take as long as its sender and the client need. */
   stopDeadline(): void {
     if (this.#deadline === undefined) return;
     clearTimeout(this.#deadline);
     this.#deadline = undefined;
   }
 
-  /** The last phase begins: lets go of everything that works for this exchange. */
+  /** The last phase begins: stops timers and cancels all work for this exchange. */
   close(): void {
     this.closed = true;
     this.stopDeadline();
@@ -325,7 +325,7 @@ export class Exchange implements ServerStream, PolicyContext {
     result.error ??= message;
     if (!this.responseSide.started) {
       result.reason = ERRORS[code].reason;
-      // Nothing to a client that is gone.
+      // A client that is gone gets no response.
       if (code !== "TG_CLIENT_GONE") this.#engineAnswered(code);
     }
     this.call?.abandon({ countFailure: false });
@@ -339,7 +339,7 @@ export class Exchange implements ServerStream, PolicyContext {
     return this.#lifecycle.endGrpc(this, code);
   }
 
-  /** To calls of gRPC that is a status (http2-stream.ts). */
+  /** Records the response that the engine has sent: for gRPC calls, a status (http2-stream.ts). */
   #engineAnswered(code: ErrorCode): void {
     const { request, result, responseSide } = this;
     const grpc = request.version === "HTTP/2" && this.grpc && !this.translatedToGrpc;

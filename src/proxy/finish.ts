@@ -28,7 +28,7 @@ export function finish(exchange: Exchange): undefined {
   );
 }
 
-/** Counts the request where its labels are known best: at its backend, else at route, listener or bind. */
+/** Counts the request with the most specific labels: those of its backend, otherwise of route, listener or bind. */
 function count(exchange: Exchange): void {
   const { services, selected, bind, request, result, startedAt, call, responseSide } = exchange;
   const { status, reason, endedAt } = result;
@@ -42,13 +42,13 @@ function count(exchange: Exchange): void {
   const retries = call === undefined ? 0 : Math.max(0, call.attempts - 1);
   requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries);
   if (exchange.grpc) cache.grpcCalls(responseSide.grpcStatus).count++;
-  // Only where a backend has answered: the gateway's own replies would hide how long backends take.
+  // Only if a backend has responded: replies of the gateway would hide how long backends take.
   if (call === undefined || call.answeredAt === 0) return;
   requests.countProcessing(series, (call.startedAt - startedAt) / 1000, (endedAt - call.answeredAt) / 1000);
   services.upstreamCall.observe((call.answeredAt - call.startedAt) / 1000);
 }
 
-/** What a request leaves behind: a line in the access log, and what collectors get. */
+/** Writes the line of the access log and exports the record and the spans. */
 function record(exchange: Exchange): void {
   const { bind, services, span, request } = exchange;
   const facts = factsOf(exchange);
@@ -103,7 +103,7 @@ function subjectOf(jwt: unknown): string | undefined {
   return typeof subject === "string" ? subject : undefined;
 }
 
-/** A request that the engine has answered with an error because it could not be read. */
+/** A request that could not be read; the engine has responded with an error. */
 interface Refusal {
   readonly code: ErrorCode;
   readonly detail: string;

@@ -14,15 +14,15 @@ const HOST = "x-forwarded-host";
 const CLIENT_CERT = "x-forwarded-client-cert";
 const PREFIX = "x-forwarded-";
 
-/** A client may choose an id of these characters; whatever reads logs and spans later has to cope with it. */
+/** Ids that a client may choose: only characters that are safe for readers of logs and spans. */
 const ID = /^[\w.~:/+=@-]{1,128}$/;
 
-/** Of a request: where it comes from. */
+/** The origin of a request. */
 export type Origin = Pick<Downstream, "connection" | "hasForwarded">;
 
 /**
- * `frontendPolicies.http.forwarded` and `requestId`: what a request says about where it comes from, and the id that it has in
- * logs, traces and spans. Clients may claim anything, so only proxies that the configuration trusts are believed.
+ * `frontendPolicies.http.forwarded` and `requestId`: what a request to a backend says about its origin, and its id in logs, traces and
+ * spans. Clients can claim anything, so only fields of trusted proxies are kept.
  */
 export class Forwarding {
   readonly #mode: "replace" | "append" | "off";
@@ -42,8 +42,8 @@ export class Forwarding {
   }
 
   /**
-   * The id of a request: the client's where it may choose one, else a new one; undefined when there is none. Where proxies are
-   * named that are trusted, only they may choose.
+   * The id of a request: the client's if it may choose one, otherwise a new one; undefined if ids are off. With `trustedProxies`, only
+   * those may choose.
    */
   requestId({ headers }: HttpRequest, { connection }: Origin): Latin1 | undefined {
     if (this.#idMode === "off") return undefined;
@@ -64,7 +64,7 @@ export class Forwarding {
     if (!hasForwarded) {
       if (this.#mode === "off") return;
       const { authority } = request;
-      // Most connections ask for one host all the time. HTTP/1.0 may come without Host.
+      // Most connections request the same host all the time. Requests of HTTP/1.0 may lack Host.
       if (connection.madeFields === undefined || connection.madeFields.fields[5] !== (authority || undefined)) {
         const { remoteAddress, protocol } = connection;
         // Not by a spread, which would leave the array with room for more in the memory of each connection.
@@ -144,15 +144,14 @@ function removeForwarded(headers: HeaderList): void {
   headers.length = to;
 }
 
-/** The last four of the 36 characters count; a new random start follows when they are used up. */
+/** Characters of the random start. The last four of the 36 are a counter; when it wraps, a new random start follows. */
 const KEPT = 32;
 const IDS = 65_536;
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /**
- * Ids in the form of a random UUID (RFC 9562, version 4), for one thread: the random start of one, then a counter. Ids only
- * have to differ, not to be hard to guess, and a UUID of its own costs each request 0.2 µs more, most of it for writing a
- * text that is made of 36 pieces.
+ * Makes ids in the form of a random UUID (RFC 9562, version 4), for one thread: a random start, then a counter. Ids have to be
+ * unique, not hard to guess, and a new UUID for each request would cost 0.2 µs more, most of it for building a text of 36 pieces.
  */
 export class RequestIds {
   #start = "";

@@ -1,6 +1,6 @@
 /**
  * The deadline that a gRPC client has set by `grpc-timeout`. Unlike `requestTimeout` it covers the whole call, to the end of a
- * stream. Clients and backends keep it too; the gateway ends calls whose client is lost or whose backend goes on.
+ * stream. Clients and backends enforce it too; the gateway ends calls whose client is lost or whose backend ignores it.
  */
 import { GatewayError } from "../base/errors.ts";
 import { formatGrpcTimeout, parseGrpcTimeout } from "../http/grpc-timeout.ts";
@@ -39,7 +39,7 @@ export class GrpcDeadline {
     return this.#startedAt + this.#timeout - performance.now();
   }
 
-  /** Tells the backend what is left, if the gateway has taken a millisecond or more of it: for policies, or a failed attempt. */
+  /** Reduces the field for the backend by the time used so far, if policies or failed attempts took a millisecond or more. */
   forward(headers: HeaderList): void {
     const left = this.#left;
     if (this.#timeout - left >= 1) setHeader(headers, FIELD, latin1(formatGrpcTimeout(left)));

@@ -1,6 +1,6 @@
 /**
  * The life of a request, from top to bottom; docs/lifecycle.md describes the same phases with every error exit. A phase returns
- * undefined to go on, a reply to leave the path, or `WAIT` (or a promise) while the network or a policy has to answer first.
+ * undefined to continue, a reply to leave the path, or `WAIT` (or a promise) to wait for the network or a policy.
  * `bind-server.ts` opens an exchange for each request; its events come back here through `LIFECYCLE`.
  */
 import { asError, GatewayError } from "../base/errors.ts";
@@ -74,8 +74,8 @@ export function openExchange(
 }
 
 /**
- * The loop over the phases. It stays synchronous until a phase waits, since most requests wait for the upstream only; a promise
- * for each phase would cost a turn of the microtask queue. Calls nest: a phase that ends within an event runs the next ones.
+ * The loop over the phases. It is synchronous until a phase waits, because most requests wait for the upstream only, and a promise
+ * for each phase would cost a turn of the microtask queue. Calls nest: an event that ends a phase runs the next ones.
  */
 function run(exchange: Exchange): void {
   while (exchange.phase < PHASES.length) {
@@ -87,7 +87,7 @@ function run(exchange: Exchange): void {
       fail(exchange, error);
       return;
     }
-    // A stage of a body may have answered in the meantime.
+    // A body stage may have responded in the meantime.
     if (result === WAIT || exchange.phase !== phase) return;
     if (result instanceof Promise) {
       waitFor(exchange, result);
@@ -101,13 +101,13 @@ function run(exchange: Exchange): void {
   }
 }
 
-/** Waits for policies. The deadline of the request covers those before the attempt, which has timers of its own. */
+/** Waits for policies. The request's deadline starts here for policies before the attempt; the attempt has its own timers. */
 function waitFor(exchange: Exchange, result: Promise<undefined | LocalReply>): void {
   const { phase } = exchange;
   if (phase < ATTEMPT) exchange.startDeadline();
   result.then(
     (reply) => {
-      // The deadline or the client's departure has ended the phase meanwhile.
+      // The deadline may have passed, or the client may have left meanwhile.
       if (exchange.phase !== phase) return;
       if (reply === undefined) resume(exchange);
       else exit(exchange, reply);
@@ -154,9 +154,9 @@ function retry(exchange: Exchange, why: string): void {
 // ── error exits ──
 
 /**
- * Before the response's head is sent, the answer becomes the response and passes through the response policies, also those that
- * add CORS or security headers to errors. After it, a gRPC call gets its status at the end; of other responses, only closing the
- * connection tells the client that the body is incomplete.
+ * Before the response's head is sent, the error or reply becomes the response and passes through the response policies, so errors get
+ * CORS and security headers too. After it, a gRPC call ends with a status; for other responses, only closing the connection shows
+ * the client that the body is incomplete.
  */
 function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
   if (exchange.closed) return;
@@ -170,7 +170,7 @@ function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
     return;
   }
   answerInstead(exchange, answer);
-  // What the policies of a response answer or throw is not for them to see again.
+  // A reply or error of a response policy does not pass through the response policies again.
   exchange.phase = exchange.phase < RESPONSE_POLICIES ? RESPONSE_POLICIES : RESPOND;
   run(exchange);
 }
@@ -192,7 +192,7 @@ function end(exchange: Exchange): void {
 
 // ── phases that have no file of their own ──
 
-/** Checks what the protocol engine cannot know, and adds what the gateway says about the request's origin. */
+/** Checks what the protocol engine cannot check, and adds the fields about the request's origin. */
 function accept(exchange: Exchange): undefined {
   const { request, downstream, bind, services } = exchange;
   const { method } = request;
@@ -212,7 +212,7 @@ function accept(exchange: Exchange): undefined {
   exchange.startGrpcDeadline();
 }
 
-/** Requests that reach no listener may leave spans as well. */
+/** Begins the span even if no listener matches: such requests may be sampled too. */
 function chooseListener(exchange: Exchange): undefined {
   try {
     return selectListener(exchange);

@@ -14,7 +14,7 @@ export function matchRoute(exchange: Exchange): undefined {
   checkHost(exchange);
   const listener = exchange.selected.listener as CompiledListener;
   let route = select(exchange, listener.router);
-  // Most routes have one backend, which was found when the configuration was compiled.
+  // Most routes have one backend, which the compilation has determined.
   if (route.only !== undefined) {
     exchange.selected.route = route;
     exchange.selected.backend = route.only;
@@ -41,10 +41,10 @@ export function matchRoute(exchange: Exchange): undefined {
   }
 }
 
-/** The best route of a router; its choice is explained where the request is traced. Throws TG_ROUTE_NOT_FOUND. */
+/** The best route of a router; a trace explains the choice. Throws TG_ROUTE_NOT_FOUND. */
 function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRoute {
   const { request } = exchange;
-  // `OPTIONS *` is about the server as a whole, and CONNECT has no path: they go where the path `/` goes.
+  // `OPTIONS *` concerns the server as a whole, and CONNECT has no path: both are routed like the path `/`.
   const { path } = request;
   const pathless = path === "*" || path === "";
   if (pathless) request.path = "/";
@@ -59,7 +59,7 @@ function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRout
   return match.route;
 }
 
-/** A request that comes this far needs a backend that can be called. */
+/** The phase `select-backend`: checks that the chosen backend can be called. */
 export function selectBackend(exchange: Exchange): undefined {
   const { selected } = exchange;
   const { backend } = selected;

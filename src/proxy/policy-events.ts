@@ -13,7 +13,7 @@ export class PolicyEvents implements PolicyTrace {
   readonly #scope: readonly string[];
   readonly #secrets: TraceSecrets;
 
-  /** `scope`: the calls that the events belong to, outermost first. */
+  /** `scope`: the callouts that the events belong to, outermost first. */
   constructor(tracer: TraceSink, scope: readonly string[], secrets: TraceSecrets) {
     this.#tracer = tracer;
     this.#scope = scope;
@@ -46,7 +46,7 @@ export class PolicyEvents implements PolicyTrace {
     this.#tracer.emit(severity, message, null, this.#scope);
   }
 
-  /** A rule that failed is an error even where the request is allowed: it decides as if it were false. */
+  /** A rule that failed is shown as an error even if the request is allowed, because it counted as false. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
     const severity = result === "allow" && !failed ? "success" : "error";

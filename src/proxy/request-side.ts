@@ -1,6 +1,6 @@
 /**
- * The request's half of an exchange: body bytes from the client to the upstream, trailers, and the fields that policies decide
- * about. Bytes go straight from the client's connection to the upstream unless a policy needs the body; then they pass through a
+ * The request side of an exchange: body bytes from the client to the upstream, trailers, and the fields that policies decide about.
+ * Bytes go directly from the client's connection to the upstream unless a policy needs the body; then they pass through a
  * `BufferedBody`.
  */
 import type { GatewayError } from "../base/errors.ts";
@@ -32,7 +32,7 @@ export class RequestSide implements BodySide {
   readonly #exchange: Owner;
   /** Path and query as the client sent them: policies rewrite those of the request. */
   readonly arrivedTarget: string;
-  /** The last byte of the body has arrived; of a tunnel, that the client has ended its direction. */
+  /** The last byte of the body has arrived, or the client has ended its direction of a tunnel. */
   complete: boolean;
   /** The body, if a policy reads, replaces or pipes it, or a copy is kept for another attempt. */
   #body: BufferedBody | undefined;
@@ -51,7 +51,7 @@ export class RequestSide implements BodySide {
 
   // ── the body ──
 
-  /** The body as policies see it: from now on its bytes pass through this object. */
+  /** The body as policies see it: from the first access on, its bytes pass through this object. */
   get body(): BufferedBody {
     if (this.#body === undefined) {
       const { request, downstream, bufferShare } = this.#exchange;
@@ -81,7 +81,7 @@ export class RequestSide implements BodySide {
     return this.#body === undefined ? this.#exchange.downstream.requestLength : this.#body.length;
   }
 
-  /** The request can be sent once more: nothing of its body is gone. */
+  /** The request can be sent again: its whole body is still held. */
   get repeatable(): boolean {
     return this.#body === undefined ? !(this.#reading && this.hasBody) : this.#body.repeatable;
   }
@@ -105,7 +105,7 @@ export class RequestSide implements BodySide {
     const { call, trace, recorded } = this.#exchange;
     const body = this.#body;
     const upstream = call?.upstream;
-    // The gateway has answered in the backend's place: the rest of the body is dropped.
+    // The gateway has responded in place of the backend: the rest of the body is dropped.
     if (body === undefined && upstream === undefined) return true;
     trace?.requestBody(buffer, from, to);
     recorded?.request?.add(buffer, from, to);
@@ -126,7 +126,7 @@ export class RequestSide implements BodySide {
     else this.#body.end(trailers);
   }
 
-  /** From now on the client's bytes are those of a tunnel. */
+  /** From now on, the client's bytes belong to a tunnel. */
   openTunnel(): void {
     this.complete = false;
     this.#exchange.downstream.readBody();
@@ -134,7 +134,7 @@ export class RequestSide implements BodySide {
 
   // ── fields ──
 
-  /** A policy sets or removes this field (lower-case): what the client sent that a backend could take for it goes. */
+  /** A policy sets or removes this field (lower-case): removes client fields that a backend could take for it. */
   claimField(name: string): void {
     const { request, downstream, bind } = this.#exchange;
     const { ownFields } = bind.policies;
@@ -148,7 +148,7 @@ export class RequestSide implements BodySide {
     if (mayHaveTrailers && this.#body !== undefined) this.#sieve(this.#body.trailers);
   }
 
-  /** A policy decides about all fields, by names that are not known before. */
+  /** A policy decides about fields whose names are not known in advance. */
   claimAllFields(): void {
     const { request, downstream, bind } = this.#exchange;
     if (downstream.hasUnderscore) dropUnderscores(request.headers, bind.policies.ownFields, this.#claimed);

@@ -19,7 +19,7 @@ import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
 import { StreamProgress } from "./stream-progress.ts";
 
-/** Listeners that are shown when none takes a request. */
+/** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
 const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
 type FindingName = (typeof FINDINGS)[number];
@@ -40,11 +40,11 @@ interface TracedExchange {
 
 /**
  * The trace of one exchange: its events in the order of docs/lifecycle.md, for a watcher, for the log at level `debug`, or for
- * both. Exists only while the request is traced, so that others pay one check of a pointer per event. Secrets are redacted here,
- * before an event leaves the worker.
+ * both. It exists only for traced requests; others pay one check for undefined per event. Secrets are redacted here, before an event
+ * leaves the worker.
  */
 export class RequestTrace extends PolicyEvents {
-  /** Headers whose values, and what the configuration compares them with, are secrets; lower-case. */
+  /** Headers (lower-case) whose values are secrets, as are the values that the configuration compares them with. */
   readonly secretHeaders: ReadonlySet<string>;
   readonly #tracer: TraceSink;
   readonly #exchange: TracedExchange;
@@ -60,12 +60,12 @@ export class RequestTrace extends PolicyEvents {
   #responseBody: BodyCapture | undefined;
   readonly #grpc: GrpcTrace | undefined;
 
-  /** The trace of a request that a watcher takes or that the log is to explain, else undefined. */
+  /** The trace of a request that a watcher claims or that the log explains, otherwise undefined. */
   static of(exchange: TracedExchange): RequestTrace | undefined {
     const { request, requestId, downstream, services, startedAt } = exchange;
     const tracer = services.watchers.claim(request, downstream, startedAt);
     const { traceLog } = services;
-    // What a watcher has asked to be revealed is not for the log.
+    // Secrets that a watcher has asked to reveal must not reach the log.
     if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange, true);
     // Without request ids, the client's address and port identify the request in the log.
     const id = requestId ?? downstream.connection.name;
@@ -135,7 +135,7 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "requestSnapshot", stage, requestState: state });
   }
 
-  /** What policies have found out so far. The token itself and cookies of `oidc` are no variables and not shown. */
+  /** What policies have found out so far. The token itself and cookies of `oidc` are not variables, and not shown. */
   #requestMetadata(): Pick<RequestState, FindingName> {
     const shown: Partial<Record<FindingName, unknown>> = {};
     for (const name of FINDINGS) {
@@ -174,7 +174,7 @@ export class RequestTrace extends PolicyEvents {
     });
   }
 
-  /** No listener takes `host`, so there are no routes to compare. */
+  /** No listener matches `host`, so there are no routes to compare. */
   noListener(host: string, listeners: ListenerTable<CompiledListener>["entries"]): void {
     const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => ({
       listener: value.key,
@@ -202,19 +202,19 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "backendCallStart", target });
   }
 
-  /** The call has something to go out on. */
+  /** The call has a connection. */
   connected({ served, times }: { readonly served: number; readonly times: ConnectTimes }): void {
     this.#timing = { reusedConnection: served > 0, ...(served === 0 && timingOf(times)) };
     this.#connectedAt = performance.now();
     this.#progress?.begin();
   }
 
-  /** The call has no connection, and this is how long that took. */
+  /** The connection has failed; `times` says how long each step took. */
   notConnected(times: ConnectTimes): void {
     this.#timing = { reusedConnection: false, ...timingOf(times) };
   }
 
-  /** Of these endpoints some may be left out, or be used although they should be; nothing else is reported. */
+  /** Reports endpoints that were left out as evicted, or used although they are evicted; nothing else. */
   endpointChosen(chosen: Endpoint | undefined, among: readonly Endpoint[]): void {
     const now = performance.now();
     const leftOut = among.filter((endpoint) => endpoint.isEvicted(now));
@@ -227,7 +227,7 @@ export class RequestTrace extends PolicyEvents {
     else this.applied("health", details);
   }
 
-  /** The outcome of the call has put its endpoint aside. */
+  /** The outcome of the call has evicted its endpoint. */
   evicted({ pool, evictedUntil, consecutiveFailures }: Endpoint): void {
     const evictedFor = `${Math.round(evictedUntil - performance.now())}ms`;
     this.failed("health", { endpoint: pool.name, evictedFor, consecutiveFailures });
@@ -247,14 +247,14 @@ export class RequestTrace extends PolicyEvents {
     this.#grpc?.response?.add(buffer.subarray(from, to));
   }
 
-  /** The client has sent its whole body; a backend may have answered before that. */
+  /** The client has sent its whole body; the backend may have responded before. */
   requestBodyEnded(): void {
     if (this.#exchange.downstream.requestLength === 0) return;
     this.#bodySnapshot("final request", this.#requestBody);
     this.#requestBody = undefined;
   }
 
-  /** The upstream has answered or failed; nothing when no call was under way. */
+  /** The upstream has responded or failed. Does nothing without a current call. */
   callEnded(status: number | null, error: string | null): void {
     if (!this.#called) return;
     this.#called = false;
@@ -268,7 +268,7 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit(severityOf(status, error), message, this.#callStart);
   }
 
-  /** The last event. Body and call that were cut short are shown as far as they came. */
+  /** The last event. A body or call that was cut short is shown up to that point. */
   finished(
     status: number | null,
     error: string | null,
@@ -300,7 +300,7 @@ export class RequestTrace extends PolicyEvents {
     };
   }
 
-  /** What was sent of a body whose end does not come any more. */
+  /** The sent part of a body that was cut off. */
   #partialRequestBody(): void {
     if (this.#requestBody !== undefined) this.requestBodyEnded();
   }
@@ -322,7 +322,7 @@ interface GrpcTrace {
   readonly response?: MessageCounter;
 }
 
-/** undefined = the request is no gRPC call. Frames of gRPC-Web are not those of gRPC, or hidden in base64. */
+/** undefined = not a gRPC call. gRPC-Web is excluded: its frames differ, or are encoded in base64. */
 function grpcTraceOf(headers: HeaderList): GrpcTrace | undefined {
   if (isGrpc(headers)) return { request: new MessageCounter(), response: new MessageCounter() };
   return getHeader(headers, "content-type")?.startsWith("application/grpc-web") === true ? {} : undefined;

@@ -1,7 +1,6 @@
 /**
- * The phase `respond`, and what becomes a response when the gateway itself answers: a reply of a policy, or an error of the
- * table. This is the only place that writes error responses to requests; those that could not be read are answered by the
- * protocol engine.
+ * The phase `respond`, and the responses that the gateway makes itself: a reply of a policy, or an error of the table. This is the only
+ * place that makes error responses, except for requests that could not be read, to which the protocol engine responds.
  */
 
 import { httpDate } from "../base/dates.ts";
@@ -11,13 +10,13 @@ import { latin1 } from "../http/h1/syntax.ts";
 import { decimal, type HttpResponse, type LocalReply } from "../http/message.ts";
 import { type Exchange, WAIT } from "./exchange.ts";
 
-/** Sends the response's head and what has come of its body; the exchange goes on when the end of the body has been sent. */
+/** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
 export function respond(exchange: Exchange): typeof WAIT {
   exchange.responseSide.send();
   return WAIT;
 }
 
-/** Puts an error or a reply of a policy in the place of the response. An error's `cause` goes to logs and traces only. */
+/** Replaces the response by an error or a reply of a policy. An error's `cause` goes to logs and traces only. */
 export function answerInstead(exchange: Exchange, answer: GatewayError | LocalReply): void {
   if (answer instanceof GatewayError) {
     const { code, message, cause } = answer;
@@ -34,13 +33,13 @@ function setReply(exchange: Exchange, reply: LocalReply): void {
   exchange.call?.answeredInstead(exchange.result.error ?? null);
   const body = typeof reply.body === "string" ? Buffer.from(reply.body, "utf8") : Buffer.from(reply.body);
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
-  // RFC 9110 8.6: not with 204, and of a 304 it would be the length of what the client has cached.
+  // RFC 9110 8.6: not with 204; with 304 it would be the length of the client's cached response.
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", decimal(body.length));
   response.headers.push("date", latin1(httpDate()));
   exchange.responseSide.replace(response, body);
 }
 
-/** The response to an error: text for HTTP; for gRPC 200 with the status in `grpc-status` and no body. Either has the error's headers. */
+/** The response for an error: a text, or for gRPC a 200 with `grpc-status` and no body. Both have the error's headers. */
 function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswer): LocalReply {
   const { message } = ERRORS[code];
   if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
@@ -52,8 +51,8 @@ function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswe
 }
 
 /**
- * Ends a gRPC response that has begun with the status of an error, which says more than a stream that breaks off. Returns false
- * where the client would not see it.
+ * Ends a gRPC response that has begun with the status of an error, which tells the client more than a reset. Returns false if the
+ * client would not see it.
  */
 export function endGrpc({ responseSide }: Exchange, code: ErrorCode): boolean {
   const { message } = ERRORS[code];

@@ -1,6 +1,6 @@
 /**
- * The response's half of an exchange: its head, from the upstream or made by the gateway, and body bytes on their way to the
- * client. Bytes of the upstream go straight to the client's connection unless the head has not been sent yet, or a policy works
+ * The response side of an exchange: its head, from the upstream or made by the gateway, and body bytes on their way to the
+ * client. Bytes of the upstream go directly to the client's connection unless the head has not been sent yet or a policy works
  * on the body; then they pass through a `BufferedBody`.
  */
 import type { GatewayError } from "../base/errors.ts";
@@ -37,9 +37,9 @@ export class ResponseSide implements BodySide, BodyDestination {
   readonly #exchange: Owner;
   /** Status and headers, as policies have changed them so far; undefined until there is a response. */
   head: HttpResponse | undefined;
-  /** The fields after the body, once they have come. */
+  /** The fields after the body, once they have arrived. */
   trailers: HeaderList = NO_HEADERS;
-  /** The head has been sent to the client: nothing else can answer any more. */
+  /** The head has been sent to the client, so the response can no longer be replaced. */
   started = false;
   /** After a 101 or a CONNECT: both sides send bytes until both have ended. */
   tunnel = false;
@@ -55,25 +55,25 @@ export class ResponseSide implements BodySide, BodyDestination {
   #body: BufferedBody | undefined;
   /** Edits by policies that hold for every response to this request, also for errors. */
   #edits: HeaderEdit[] | undefined;
-  /** Puts head and body into the form that the client understands. */
+  /** Translates head and body for the client (`grpcWeb`). */
   #translation: ResponseTranslation | undefined;
   /** The last stage of the body, which translates it. */
   #translator: BodyStage | undefined;
   /** Of a tunnel: the upstream's end has been sent. */
   #upstreamEnded = false;
-  /** Of a tunnel: the upstream takes no more. */
+  /** Of a tunnel: the upstream accepts no more bytes. */
   #upstreamStopped = false;
 
   constructor(exchange: Owner) {
     this.#exchange = exchange;
   }
 
-  /** How a gRPC call went, by the response's head or trailers; undefined when neither says. */
+  /** The gRPC status in the response's head or trailers; undefined without one. */
   get grpcStatus(): number | undefined {
     return this.head && (grpcStatusIn(this.head.headers) ?? grpcStatusIn(this.trailers));
   }
 
-  // ── a response comes to be ──
+  // ── the response begins ──
 
   /** The upstream's response; `length`: bytes, UNKNOWN_LENGTH or TUNNEL. */
   begin(head: HttpResponse, length: number, rawNames: readonly string[] | null): void {
@@ -84,13 +84,13 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.hasBody = length !== 0 && length !== TUNNEL;
   }
 
-  /** Drops the upstream's response, because the request is to be tried once more. */
+  /** Drops the upstream's response, because the request is retried. */
   discard(): void {
     this.head = undefined;
     this.hasBody = false;
   }
 
-  /** A response that the gateway itself makes; it takes the place of an upstream's whose head has not been sent. */
+  /** A response that the gateway makes itself; it replaces an upstream's response whose head has not been sent. */
   replace(head: HttpResponse, body: Buffer): void {
     this.begin(head, body.length, null);
     this.#body = BufferedBody.of(body, head, this, undefined);
@@ -121,7 +121,7 @@ export class ResponseSide implements BodySide, BodyDestination {
     return this.#body?.bytes;
   }
 
-  /** Sends the head and what is there of the body; the rest follows as it comes. */
+  /** Sends the head and the body bytes that are held; the rest follows as it arrives. */
   send(): void {
     const head = this.head;
     if (head === undefined) throw new Error("there is no response to send");
@@ -134,7 +134,7 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#sendHead(head, length);
     if (length === TUNNEL) this.#openTunnel();
     if (body === undefined) return;
-    // Only stages still have to see what follows.
+    // Only stages need the bytes that follow.
     if (!body.staged) this.#body = undefined;
     body.sendTo(this);
   }
@@ -191,7 +191,7 @@ export class ResponseSide implements BodySide, BodyDestination {
     else this.#body.end(trailers);
   }
 
-  /** Ends a gRPC response in mid-course with these trailers. Returns false where they cannot reach the client. */
+  /** Ends a gRPC response that has begun with these trailers. Returns false if they cannot reach the client. */
   endGrpc(trailers: HeaderList): boolean {
     const { head } = this;
     if (head === undefined || this.#length !== UNKNOWN_LENGTH) return false;

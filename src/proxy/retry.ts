@@ -1,6 +1,6 @@
 /**
- * The `retry` policy (reference 3.18): whether a request is tried once more, and when. handle-request.ts has the loop; a replay
- * on a new connection because a pooled one was stale is no retry and happens within an attempt.
+ * The `retry` policy (reference 3.18): whether a request is retried, and when. handle-request.ts has the loop. A replay on a new
+ * connection because a pooled one was stale is not a retry and happens within an attempt.
  */
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import { decimal, getHeader, type HttpRequest, madeOf, setHeader } from "../http/message.ts";
@@ -29,7 +29,7 @@ export function retryAllowed(exchange: Exchange): boolean {
   return repeatable(exchange) && takeTurn(exchange);
 }
 
-/** Whether the policy leaves an attempt and the request can be sent once more. */
+/** Whether the policy allows another attempt and the request can be sent again. */
 function repeatable({ retry, retries, downstream, request, requestSide }: Exchange): boolean {
   if (retry === undefined || (retries?.count ?? 0) >= retry.attempts) return false;
   // The client waits for a tunnel to one backend.
@@ -37,8 +37,8 @@ function repeatable({ retry, retries, downstream, request, requestSide }: Exchan
 }
 
 /**
- * Whether the backend may have one more retried request (`http.maxRetries`). From then on this one counts, until it ends: its
- * further retries are free.
+ * Whether the backend may have another retried request (`http.maxRetries`). The request then counts once until it ends, however often it
+ * is retried.
  */
 function takeTurn(exchange: Exchange): boolean {
   const { retries, selected, trace } = exchange;
@@ -55,10 +55,10 @@ function takeTurn(exchange: Exchange): boolean {
   return true;
 }
 
-/** A response for which the condition fails goes to the client. */
+/** A response is passed on if the condition fails. */
 const passOn = (): boolean => false;
 
-/** Why the upstream's response is not passed on; undefined when it is. */
+/** Why the request is retried in spite of a response; undefined if the response is passed on. */
 export function reasonToRetry(exchange: Exchange): string | undefined {
   const { retry, responseSide } = exchange;
   if (retry === undefined || !repeatable(exchange)) return undefined;
@@ -72,8 +72,8 @@ export function reasonToRetry(exchange: Exchange): string | undefined {
 }
 
 /**
- * Whether a response of `length` bytes, whose head has come, may still turn out to be retried for a gRPC status in its trailers.
- * Its head is not passed on before its first message.
+ * Whether a response of `length` bytes, whose head has arrived, may still be retried because of a gRPC status in its trailers. Then its
+ * head is held until the first message.
  */
 export function mayFailInTrailers(exchange: Exchange, length: number): boolean {
   const { retry, responseSide } = exchange;
@@ -82,7 +82,7 @@ export function mayFailInTrailers(exchange: Exchange, length: number): boolean {
   return isGrpc(headers) && grpcStatusIn(headers) === undefined && repeatable(exchange);
 }
 
-/** Whether a gRPC call has failed with one of these codes, and its service does not ask to leave it at that. */
+/** Whether a gRPC call has failed with one of these codes, and its service does not forbid another attempt. */
 function failedWith(codes: ReadonlySet<number>, { responseSide, retries, trace }: Exchange): boolean {
   const { grpcStatus } = responseSide;
   if (grpcStatus === undefined || !codes.has(grpcStatus) || retries === undefined) return false;
@@ -94,7 +94,7 @@ function failedWith(codes: ReadonlySet<number>, { responseSide, retries, trace }
 
 const PUSHBACK = "grpc-retry-pushback-ms";
 
-/** Milliseconds after which a gRPC service wants the next attempt; undefined = it does not say, -1 = it wants none. */
+/** Milliseconds that a gRPC service requests before the next attempt; undefined = it requests nothing, -1 = no further attempt. */
 function pushback({ head, trailers }: ResponseSide): number | undefined {
   const text = (head && getHeader(head.headers, PUSHBACK)) ?? getHeader(trailers, PUSHBACK);
   if (text === undefined) return undefined;
@@ -112,7 +112,7 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   retries.wait = undefined;
   trace?.applied("retry", { attempt: retries.count, reason: why, delay: `${Math.round(delay)}ms` });
   const timer = setTimeout(() => {
-    // A deadline may have answered in the meantime.
+    // A deadline may have ended the exchange in the meantime.
     if (!exchange.closed && exchange.responseSide.head === undefined) again();
   }, delay);
   exchange.onClose(() => clearTimeout(timer));

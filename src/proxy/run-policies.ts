@@ -1,6 +1,6 @@
 /**
- * The phases that run policies: gateway, route and backend on the request's side, and all three on the response's. A chain stays
- * synchronous until one of its policies waits.
+ * The phases that run policies: gateway, route and backend for the request, and all three for the response. A chain is synchronous
+ * until one of its policies waits.
  */
 import type { HttpResponse, LocalReply } from "../http/message.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../policies/compile.ts";
@@ -22,7 +22,7 @@ export function gatewayPolicies(exchange: Exchange): PhaseResult {
 export function routePolicies(exchange: Exchange): PhaseResult {
   const chain = exchange.selected.routePolicies;
   exchange.trace?.policySelection("route", chain.effective);
-  // A preflight that a policy of the gateway would have rejected for a missing login: only `cors` may answer it.
+  // A preflight that a gateway policy would have rejected for a missing login: only `cors` may respond to it.
   const { unlessCors } = exchange.found;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
   return runChain(exchange, chain, 0, "route", "route policies");
@@ -97,13 +97,13 @@ export function responsePolicies(exchange: Exchange): PhaseResult {
   return waiting;
 }
 
-/** Policies that are for upstream responses only do not see replies of the gateway. */
+/** The steps of a chain. Policies for upstream responses only do not run for replies of the gateway. */
 function stepsOf({ call }: Exchange, policies: readonly CompiledPolicy[], phase: Phase): ResponseStep[] {
   const fromUpstream = call !== undefined && call.answeredAt !== 0;
   return policies.filter((policy) => fromUpstream || policy.upstreamOnly !== true).map((policy) => ({ policy, phase }));
 }
 
-/** Runs the steps from `from` on. Stops where the client has left while a policy was waiting. */
+/** Runs the steps from `from` on. Stops if the client has left while a policy was waiting. */
 function runSteps(
   exchange: Exchange,
   steps: readonly ResponseStep[],

@@ -15,7 +15,7 @@ export function selectListener(exchange: Exchange): undefined {
   throw new GatewayError("TG_LISTENER_NOT_FOUND");
 }
 
-/** A port may have got TLS since the connection was made, which must not lead past it. */
+/** A reload may have added TLS to the port since the connection was accepted; a plaintext request must not bypass it. */
 function plaintextListener({ bind, selected }: Exchange): CompiledListener | undefined {
   const listener = bind.listeners.find(selected.host);
   if (listener !== undefined && listener.protocol !== "HTTP") throw new GatewayError("TG_MISDIRECTED");
@@ -23,8 +23,8 @@ function plaintextListener({ bind, selected }: Exchange): CompiledListener | und
 }
 
 /**
- * Connections outlive configurations. One whose handshake did not ask for the client certificates that the listener now requires
- * gets 421, so that the client connects again.
+ * Connections outlive configurations. If the handshake of one did not request the client certificates that the listener now requires, its
+ * requests get 421, so that the client connects again.
  */
 function listenerOf(exchange: Exchange, { serverName, clientValidation }: TlsSession): CompiledListener | undefined {
   const listener = exchange.bind.listeners.find(serverName);
@@ -34,8 +34,8 @@ function listenerOf(exchange: Exchange, { serverName, clientValidation }: TlsSes
 }
 
 /**
- * Whether a request inside TLS belongs to the listener of its connection: else the client certificates and policies of the
- * listener that it names would be got round (RFC 9110 7.4).
+ * Rejects a request inside TLS that names another listener than that of its connection: otherwise it would bypass the client
+ * certificates and policies of the listener that it names (RFC 9110 7.4).
  */
 export function checkHost({ downstream, bind, selected, trace }: Exchange): void {
   if (downstream.connection.tls === undefined) return;

@@ -2,7 +2,7 @@ import type { Reason } from "../base/errors.ts";
 import { UNKNOWN } from "../telemetry/custom-labels.ts";
 import { type Count, type Metrics, OTHER, type RequestLabels } from "../telemetry/metrics.ts";
 
-/** Methods that get a label of their own: any other token a client invents must not make a new series. */
+/** Methods with their own label value: other tokens, which clients may invent, must not create new series. */
 const KNOWN_METHODS = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"]);
 
 /** UNAUTHENTICATED is the last status of gRPC; backends that send others must not make new series. */
@@ -12,7 +12,7 @@ export type FixedLabels = Omit<RequestLabels, "method" | "status" | "reason">;
 
 /** The counters of one place in the configuration; finds the handle of a request's series without building its labels. */
 export class SeriesCache {
-  // The answer to most requests stands first, where one cache line holds it.
+  // The result for most requests comes first, where one cache line holds it.
   #lastMethod = "";
   #lastStatus = 0;
   #lastReason = "";
@@ -59,7 +59,7 @@ export class SeriesCache {
     if (known !== undefined) return known;
     const labels = this.#with(label, status, reason);
     const series = this.#metrics.customSeries(labels, custom);
-    // Clients may send any number of values that have no series: they are not kept here either.
+    // Clients may send any number of values beyond the limit of series, so these are not cached here either.
     if (series === undefined) return this.#metrics.otherSeries(labels);
     this.#known.set(key, series);
     return series;

@@ -36,10 +36,10 @@ export interface Services {
   readonly policies: ThreadEnvironment;
   /** `env` of every snapshot: podName, namespace, gateway in Kubernetes, else empty. */
   readonly env: Readonly<Record<string, string>>;
-  /** Whether new work is taken. */
+  /** Decides whether new work is accepted. */
   readonly overload: Overload;
   readonly clientSockets: SocketBudget;
-  /** Who clients are by their addresses. */
+  /** Workloads by their addresses, to identify clients. */
   readonly workloads: Workloads;
   /** Where this gateway runs, for the choice between near and far workloads. */
   readonly locality: Locality;

@@ -7,9 +7,9 @@ const EVERY_MS = 1000;
 type Traffic = Extract<TraceMessage, { readonly type: "streamProgress" }>["received"];
 
 /**
- * What a traced stream carries while it lasts: a response whose body goes on and on, a WebSocket, a TCP connection. Once a
- * second an event says how much there has been in each direction, if there was anything; of a silent stream after one second of silence, then two, four
- * and so on. Exists only while the stream is traced.
+ * Reports the progress of a traced stream that lasts: a long response body, a WebSocket, a TCP connection. Once a second, an event has
+ * the amount in each direction, if anything has moved; for a silent stream after one second of silence, then two, four and so on. Exists
+ * only while the stream is traced.
  */
 export class StreamProgress {
   readonly #sink: TraceSink;
@@ -37,19 +37,19 @@ export class StreamProgress {
     this.#timer ??= setInterval(() => this.#look(), EVERY_MS).unref();
   }
 
-  /** A read of so many bytes from the client has gone on. */
+  /** A read of `length` bytes from the client was passed on. */
   received({ length }: { readonly length: number }): void {
     this.#received = { chunks: this.#received.chunks + 1, bytes: this.#received.bytes + length };
     this.#note();
   }
 
-  /** A read of so many bytes from the backend has gone on. */
+  /** A read of `length` bytes from the backend was passed on. */
   sent({ length }: { readonly length: number }): void {
     this.#sent = { chunks: this.#sent.chunks + 1, bytes: this.#sent.bytes + length };
     this.#note();
   }
 
-  /** The stream is over; what has come since the last event is reported. */
+  /** The stream is over: reports what has moved since the last event. */
   end(): void {
     clearInterval(this.#timer);
     if (this.#reported) this.#emit();

@@ -6,7 +6,7 @@ import type { TraceOptions, TraceSink } from "../trace/tracer.ts";
 /** Snapshots go to the log without bodies, and nothing in it is revealed. */
 const OPTIONS: TraceOptions = { reveal: false, maxBodyBytes: 0 };
 
-/** What happens to requests as log lines: the events of their traces, at the levels `debug` and `trace`. One per thread. */
+/** Writes the trace events of requests as log lines, at the levels `debug` and `trace`. One per thread. */
 export class TraceLog {
   readonly #output: LogOutput;
   readonly #loggers: Readonly<Record<"proxy" | "match" | "policies" | "upstream", Logger>>;

@@ -11,15 +11,15 @@ export interface KnownCallout {
 }
 
 /**
- * What a compiled part of a configuration holds, and what it adds to what the whole configuration knows. A part that the next
- * configuration takes over without compiling it holds and adds the same there.
+ * What a compiled part of a configuration holds, and what it contributes to the whole configuration. A part that the next configuration
+ * takes over without compiling it holds and contributes the same there.
  */
 export class Uses {
   /** Their endpoints live as long as a configuration holds them. */
   readonly destinations = new Set<Destination>();
   /** By target and policies. */
   readonly callouts = new Map<string, KnownCallout>();
-  /** Services whose workloads are proxies of a tunnel: what uses them has to be compiled again when they change. */
+  /** Services whose workloads are proxies of a tunnel: parts that use them have to be compiled again when they change. */
   readonly proxies = new Set<string>();
   readonly credentials: CredentialNames;
   readonly ownFields: OwnFields;

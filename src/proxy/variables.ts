@@ -55,7 +55,7 @@ export class ExchangeVariables implements Activation {
     this.request = new RequestVariable(exchange);
   }
 
-  /** Telemetry has a budget of its own: the log must have its fields also where the policies have used up theirs. */
+  /** Telemetry has a separate budget: the log needs its fields even if the policies have used up theirs. */
   get budget(): Budget {
     if (this.#exchange.result.endedAt !== 0) {
       this.#telemetryBudget ??= new Budget();

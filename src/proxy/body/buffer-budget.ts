@@ -4,8 +4,8 @@ export class BufferBudget {
 }
 
 /**
- * What one exchange holds of the budget of its worker. Everything is given back when the exchange is over, whatever ended it;
- * what is held after that is gone with the exchange.
+ * What one exchange uses of the budget of its worker. Everything is returned when the exchange is over, however it ended; bytes that
+ * are still held then are freed with the exchange.
  */
 export class BufferShare {
   readonly #budget: BufferBudget;

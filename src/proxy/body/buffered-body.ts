@@ -1,7 +1,7 @@
 /**
- * A message body that passes through the gateway's hands: held until it may go on, read whole by policies, replaced by them,
- * piped through stages, or kept for a replay. One class for both directions: the side of the exchange that owns the body says
- * where its bytes come from and go to. A body that no policy works on has no `BufferedBody`; its bytes go straight on.
+ * A message body that the gateway processes: held until it may be sent, read as a whole by policies, replaced by them, piped through
+ * stages, or kept for a replay. One class serves both directions: the side of the exchange that owns the body connects its source and
+ * destination. A body that no policy works on has no `BufferedBody`; its bytes are forwarded directly.
  */
 
 import { GatewayError } from "../../base/errors.ts";
@@ -21,14 +21,14 @@ export interface BodyDestination {
 
 /** The side of an exchange that a body belongs to. */
 export interface BodySide {
-  /** The exchange is over: nothing that the body still yields is wanted. */
+  /** The exchange is over: further bytes of the body are dropped. */
   readonly closed: boolean;
-  /** undefined = nothing takes the bytes yet, so they are held. */
+  /** undefined = there is no destination yet, so bytes are held. */
   readonly destination: BodyDestination | undefined;
   pauseSource(): void;
   /** Also starts a source that has not been read from yet. */
   resumeSource(): void;
-  /** The body cannot go on: answers the client, or aborts a response whose head has been sent. */
+  /** The body cannot continue: responds to the client, or aborts a response whose head has been sent. */
   breakOff(answer: GatewayError | LocalReply): void;
 }
 
@@ -49,16 +49,16 @@ export class BufferedBody implements IncomingBody, StageOutput {
   readonly #share: BufferShare | undefined;
   #chunks: Buffer[] = [];
   #size = 0;
-  /** The last byte has come, out of the last stage if there are any. */
+  /** The last byte has arrived, or has left the last stage if there are stages. */
   #ended = false;
   #trailers: HeaderList = [];
-  /** A policy's bytes stand in place of those that came. */
+  /** A policy has replaced the bytes. */
   #replaced = false;
-  /** What the sender still sends is dropped. */
+  /** Further bytes of the sender are dropped. */
   #dropsRest = false;
   /** Bytes kept after they were sent, so that they can be sent again. */
   #keep = 0;
-  /** Bytes have been sent that are not held any more. */
+  /** Some bytes have been sent and are no longer held. */
   #lost = false;
   #waiters: Waiter[] = [];
   #stages: Stages | undefined;
@@ -76,7 +76,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     this.#share = share;
   }
 
-  /** A body that is there from the beginning: an empty one, or that of a response that the gateway itself makes. */
+  /** A body that is complete from the start: an empty one, or that of a response that the gateway makes. */
   static of(
     bytes: Buffer,
     message: { readonly headers: HeaderList },
@@ -151,7 +151,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
   replace(bytes: Uint8Array): void {
     this.#replaced = true;
     this.#clear();
-    // Counted where there is room, and never refused: the policy holds the bytes already.
+    // Counted if there is room, and never rejected: the policy holds the bytes already.
     this.#share?.take(bytes.length);
     if (bytes.length > 0) this.#put(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     const { headers } = this.#message;
@@ -170,7 +170,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     this.#replaced = false;
     this.#dropsRest ||= replaced;
     this.#stages ??= new Stages(this);
-    // A stage may yield bytes at once: what it works on is out of the way by now.
+    // A stage may yield bytes at once, so the held bytes were taken out before.
     const stage = this.#stages.add(make);
     for (const chunk of chunks) stage.write(chunk);
     if (ended || replaced) stage.end(replaced ? [] : trailers);
@@ -212,7 +212,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     this.drained();
   }
 
-  /** The destination has room again. The side resumes the source; stages may have something waiting of their own. */
+  /** The destination has room again. The side resumes the source; stages may have bytes waiting too. */
   drained(): void {
     if (!this.#side.closed) this.#stages?.drained();
   }
@@ -295,7 +295,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     return new Promise((done) => this.#waiters.push({ limit, done }));
   }
 
-  /** Readers for whom the body has become too long wait no longer. */
+  /** Ends the wait of readers for which the body has become too long. */
   #dismissWaiters(): void {
     if (this.#waiters.length === 0) return;
     const dismissed = this.#waiters.filter(({ limit }) => this.#size > limit);
@@ -313,7 +313,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
   #add(buffer: Buffer, from: number, to: number): boolean {
     if (to === from) return true;
     if (this.#share?.take(to - from) === false) return false;
-    // What the source hands over is valid during the call only.
+    // The source's buffer is valid during the call only.
     this.#put(Buffer.from(buffer.subarray(from, to)));
     return true;
   }

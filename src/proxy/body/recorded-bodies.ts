@@ -1,7 +1,7 @@
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { BufferShare } from "./buffer-budget.ts";
 
-/** Bytes that are kept of each body; less when `maxBufferSize` is. */
+/** Bytes that are kept of each body, or `maxBufferSize` if that is less. */
 const MAX_BYTES = 64 * 1024;
 
 /** Which bodies, and how much of each, the expressions of access log, metrics and spans read. */
@@ -12,13 +12,13 @@ export interface BodyCaptureOptions {
   readonly limit: number;
 }
 
-/** Who reads requests at their end. */
+/** Reads requests at their end: access log, metrics or spans. */
 interface Reader {
   /** Variables and bodies, as `Expression` has them. */
   readonly reads: ReadonlySet<string>;
 }
 
-/** undefined, as for most configurations, when no expression reads a body. */
+/** undefined if no expression reads a body, as in most configurations. */
 export function bodyCaptureOptions(
   readers: readonly (Reader | undefined)[],
   maxBufferSize: number,
@@ -31,8 +31,8 @@ export function bodyCaptureOptions(
 }
 
 /**
- * The beginnings of the bodies of one exchange, copied while they go by for what is read at its end (reference 4.7): the
- * request's as the client has sent it, the response's as the client gets it. Nothing waits for them.
+ * The beginnings of the bodies of one exchange, copied as they pass for expressions at its end (reference 4.7): the request's as the
+ * client has sent it, the response's as the client receives it. The exchange does not wait for them.
  */
 export class RecordedBodies {
   readonly request: BodyCapture | undefined;
@@ -45,7 +45,7 @@ export class RecordedBodies {
   }
 }
 
-/** Ends where the worker's budget has no room: a line of the log is not worth a refused request. */
+/** Stops when the worker's budget is used up: a log line is not worth a rejected request. */
 class CountedCapture extends BodyCapture {
   readonly #share: BufferShare;
   #full = false;

@@ -39,7 +39,7 @@ export class Stages {
     return stage;
   }
 
-  /** From the source. False = the source has to wait. */
+  /** Writes bytes of the source. False = the source has to wait. */
   write(buffer: Buffer, from: number, to: number): boolean {
     // The source's bytes are valid during the call only.
     return this.#first?.write(Buffer.from(buffer.subarray(from, to))) ?? true;
@@ -49,7 +49,7 @@ export class Stages {
     this.#first?.end(trailers);
   }
 
-  /** The destination has room: the last stage learns it, and by its `resume` those before it. */
+  /** The destination has room: informs the last stage, whose `resume` informs the stage before it. */
   drained(): void {
     this.#lastStage?.onDrain();
   }

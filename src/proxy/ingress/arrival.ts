@@ -8,7 +8,7 @@ import type { ConnectionSeries } from "../../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "../compiled.ts";
 import type { Services } from "../services.ts";
 
-/** A connection that its bind knows from accept to close, in whatever stage and protocol it is. */
+/** A connection as its bind knows it from accept to close, in every stage and protocol. */
 export interface LiveConnection {
   readonly remoteAddress: string;
   readonly remotePort: number;
@@ -16,24 +16,24 @@ export interface LiveConnection {
   readonly activity: { readonly state: string; readonly ageMs: number };
   /** Closes the connection now if it carries no stream; otherwise nothing, it closes after its last one. */
   closeIfIdle(): void;
-  /** Asks the client to connect again; connections that carry no requests have no way to. */
+  /** Asks the client to connect again; connections without requests cannot. */
   askToReconnect?(): void;
   /** Ends the connection and its streams at once; `reason` is for the log. */
   terminate(reason: string): void;
 }
 
-/** One that the roster of its bind has; a stage has a deadline of its own, and is not swept. */
+/** An entry of a bind's roster. A stage has its own deadline and is not swept. */
 export interface RosteredConnection extends LiveConnection, Rostered, Partial<Sweepable> {}
 
-/** What the stages have found out about a connection so far. Each hands a fuller one to the next. */
+/** What the stages have found out about a connection so far. Each stage passes a more complete one to the next. */
 export interface Arrival {
-  /** The addresses are the client's from the PROXY header on; the bytes are those inside TLS where it ends at the gateway. */
+  /** Has the client's addresses after the PROXY header was read, and carries plaintext after TLS was terminated. */
   readonly transport: Transport;
   /** The connection came out of a tunnel. */
   readonly tunnelled: boolean;
-  /** Of TLS and TCP; requests in plaintext find theirs by their Host. */
+  /** Known for TLS and TCP; plaintext requests select theirs by Host. */
   readonly listener: CompiledListener | undefined;
-  /** Name that the client asked for in TLS, lower-case; `` = none. */
+  /** The client's TLS server name, lower-case; `` = none. */
   readonly serverName: string;
   /** What the authorization service has returned about the connection. */
   readonly metadata: NetworkMetadata | undefined;
@@ -47,11 +47,11 @@ export interface Ingress extends StageOwner {
   /** The configuration in effect: a stage that begins after a reload follows the new one. */
   readonly bind: CompiledBind;
   readonly services: Services;
-  /** Counters of the connections of a listener; without one, of those that have none. */
+  /** Counters of a listener's connections; undefined = of connections without a listener. */
   seriesOf(listener: CompiledListener | undefined): ConnectionSeries;
   /** The connection waits in `stage`, which ends with a call of `StageOwner`. */
   onStageBegun(stage: RosteredConnection): void;
-  /** The connection may not come in and is closed right after this call. `detail` is for the log. */
+  /** The connection is rejected and closed right after this call. `detail` is for the log. */
   onRejected(arrival: Arrival, code: ErrorCode, detail: string): void;
 }
 
@@ -63,5 +63,5 @@ export function protocolOf({ listener, tunnelled }: Arrival, bind: CompiledBind)
   return listener?.protocol === "HTTPS" ? "http" : "tcp";
 }
 
-/** Handles the connections that were closed as soon as they came. */
+/** The handler of connections that were closed at once. */
 export const REJECTED: TransportHandler = { onData() {}, onEnd() {}, onDrain() {}, onClose() {}, onFault() {} };

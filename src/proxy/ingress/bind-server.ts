@@ -1,11 +1,11 @@
 /**
- * The client's door of one bind in one worker. Connections come in from the listening socket or out of tunnels, pass the stages
- * of chain.ts, and are then served: HTTP requests become exchanges (exchange.ts), bytes of TCP and of TLS that passes through
- * go to tcp-connection.ts, CONNECT on a port of tunnels leads to another bind (tunnel.ts). data-plane.ts makes a server for each
- * bind, puts new configurations into effect, and drains it.
+ * One bind in one worker. Connections come from the listening socket or out of tunnels, pass the stages of chain.ts, and are then
+ * served: HTTP requests become exchanges (exchange.ts), bytes of TCP and of passed-through TLS go to tcp-connection.ts, CONNECT on
+ * a port of tunnels leads to another bind (tunnel.ts). data-plane.ts makes a server for each bind, puts new configurations into
+ * effect, and drains it.
  *
- * Connections are known here by what all of them have (LiveConnection); requests are known by the connection that carries
- * them. So nothing here depends on how many streams a connection has, or on the version of HTTP.
+ * Connections are handled through what they have in common (LiveConnection), and requests through their connection. So nothing here
+ * depends on the number of streams of a connection or on the version of HTTP.
  */
 import { asError, ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
@@ -39,11 +39,11 @@ interface ServedConnection extends RosteredConnection {
   readonly bytesSent: number;
 }
 
-/** What is known of a connection that is served. */
+/** What the bind keeps about a connection that is served. */
 interface Served {
   /** The counters that it counts with. */
   readonly series: ConnectionSeries;
-  /** Of HTTP whose TLS ends here: the name that the client asked for, and what ended it. */
+  /** Set for HTTP inside TLS: the client's server name, and what terminated TLS. */
   readonly tls: { readonly serverName: string; readonly terminator: TlsTerminator | undefined } | undefined;
 }
 
@@ -54,11 +54,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   readonly #onEmpty: () => void;
   /** Of a port of tunnels: each request is a tunnel. */
   readonly #tunnels: StreamAcceptor;
-  /** Every open connection; the note is that of one that is served. */
+  /** Every open connection; the note is set once it is served. */
   readonly #live = new Roster<RosteredConnection, Served | undefined>();
   /** Counters of connections without a listener of their own. */
   readonly #series: ConnectionSeries;
-  /** Of the configuration in effect: looking them up by their labels for each handshake takes a hundredth of its CPU. */
+  /** Cache for the configuration in effect: a look-up by labels would take a hundredth of a handshake's CPU. */
   readonly #seriesOfListeners = new Map<CompiledListener, ConnectionSeries>();
   #bind: CompiledBind;
   #acceptor: Acceptor | undefined;
@@ -98,19 +98,19 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     return this.#live.size;
   }
 
-  /** The one that is listened on, or that an internal bind stands for; 0 = none. */
+  /** The port that is listened on, or that an internal bind stands for; 0 = none. */
   get port(): number {
     return this.#acceptor?.port || (this.#bind.mode === "internal" ? this.#bind.port : 0);
   }
 
-  /** Serves what comes out of tunnels to ports that no bind has. */
+  /** Serves tunnels to ports that no bind has. */
   get wildcard(): boolean {
     return this.#bind.mode === "internal" && this.#bind.port === 0;
   }
 
   /**
-   * Requests from now on see the new configuration; those under way keep theirs. Clients of a listener whose TLS has changed are
-   * asked to connect again (reference 1.1): what they negotiated, and how they were authenticated, is that of the old one.
+   * New requests see the new configuration; those in progress keep theirs. Clients of a listener whose TLS has changed are
+   * asked to connect again (reference 1.1): they were negotiated and authenticated by the old settings.
    */
   update(bind: CompiledBind): void {
     const { protocol } = this.#bind;
@@ -129,7 +129,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   // ── the listening socket and its drain (drain.ts) ──
 
-  /** Rejects with the system's error when the port cannot be had. */
+  /** Rejects with the system's error if the port cannot be opened. */
   async listen(port: number, reusePort: boolean): Promise<void> {
     const { host, frontend } = this.#bind;
     const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
@@ -172,16 +172,16 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     this.closeIdle();
   }
 
-  /** Ends every connection at once; the requests on them are accounted for as cut. */
+  /** Ends every connection at once; requests on them are logged as cut off. */
   destroy(): void {
     this.stopListening();
     this.serveHeld();
     this.#live.each((connection) => connection.terminate("the gateway shut down"));
   }
 
-  // ── the way in (chain.ts) ──
+  // ── new connections (chain.ts) ──
 
-  /** What comes out of a tunnel to this bind. `from`: addresses of its client. */
+  /** Serves the inner stream of a tunnel to this bind. `from`: addresses of its client. */
   serve(stream: ByteStream, from: Addresses): void {
     if (this.closesIdle || !this.#takesConnection()) stream.destroy();
     else Transport.over(stream, from, (transport) => this.#admit(transport, true));
@@ -295,7 +295,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     this.services.log.error("a connection failed inside the gateway", { error: asError(error) });
   }
 
-  /** Open connections with what they do, for the task dump. */
+  /** Open connections with their activity, for the task dump. */
   tasks(): unknown[] {
     return this.#live.items().map((connection) => ({
       client: formatHostPort(connection.remoteAddress, connection.remotePort),

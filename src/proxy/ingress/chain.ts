@@ -1,7 +1,7 @@
 /**
- * How a client connection comes in: a chain of stages, the same for every kind of port and for what comes out of tunnels
- * (docs/lifecycle.md, Before the first request). A stage looks at the connection, adds what it finds to the arrival, and hands it
- * to the next one. A stage that has nothing to do for a port costs one call. At the end, bind-server.ts serves the connection.
+ * The stages that every client connection passes, the same for every kind of port and for connections inside tunnels
+ * (docs/lifecycle.md, Before the first request). A stage examines the connection, adds what it finds to the arrival, and calls the
+ * next one. A stage that does not apply costs one call. At the end, bind-server.ts serves the connection.
  */
 import type { TransportHandler } from "../../net/transport.ts";
 import type { Arrival, Ingress, Next } from "./arrival.ts";
@@ -12,8 +12,8 @@ import { selectTlsListener } from "./tls-handshake.ts";
 type Stage = (arrival: Arrival, ingress: Ingress, next: Next) => TransportHandler;
 
 /**
- * In this order: the PROXY header stands before TLS (its specification, section 2), and rules about who may connect know
- * the address that the header gives and the certificate of the handshake.
+ * In this order, because the PROXY header precedes TLS (its specification, section 2), and rules about who may connect read the
+ * address in the header and the certificate of the handshake.
  */
 const STAGES: readonly Stage[] = [readProxyHeader, selectTlsListener, authorizeNetwork];
 

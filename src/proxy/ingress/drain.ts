@@ -15,11 +15,11 @@ import { setTimeout as delay, setImmediate as nextPoll } from "node:timers/promi
 export const DRAIN_STEPS = ["announce", "hold", "close", "finish"] as const;
 export type DrainStep = (typeof DRAIN_STEPS)[number];
 
-/** A port on its way to its shutdown; the steps say in which order the calls come. */
+/** A port that can be drained; the steps determine the order of the calls. */
 export interface DrainablePort {
   /** Connections accepted so far. */
   readonly accepted: number;
-  /** From now on every response asks its client to leave. */
+  /** From now on, every response asks its client to close the connection. */
   announceDrain(): void;
   /** New connections are accepted and wait for `serveHeld`. */
   holdConnections(): void;
@@ -29,11 +29,11 @@ export interface DrainablePort {
   closeIdle(): void;
 }
 
-/** Without a new connection for this long, clients are taken to have gone elsewhere. */
+/** Without a new connection for this long, clients are assumed to use other replicas. */
 const QUIET_MS = 100;
-/** How long connections are accepted and served when clients keep coming. */
+/** How long connections are accepted and served if new ones keep arriving. */
 const ACCEPT_MS = 1000;
-/** The same two while connections are held. */
+/** The same two limits while connections are held. */
 const HELD_QUIET_MS = 50;
 const HELD_MS = 500;
 /** Clients get this long to use or close a connection that has no request. */

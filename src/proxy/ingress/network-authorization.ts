@@ -5,12 +5,12 @@ import type { NetworkAuthorizer, NetworkDecision } from "../../policies/ext-auth
 import { connectionVariables } from "../variables.ts";
 import { type Arrival, type Ingress, type LiveConnection, type Next, protocolOf, REJECTED } from "./arrival.ts";
 
-/** Bytes that a client may send before the decision; beyond that it is not read, so waiting clients cannot fill memory. */
+/** Bytes that are read from a client before the decision: waiting clients must not fill the memory. */
 const HELD_LIMIT = 64 * 1024;
 
 /**
  * Last stage: `networkAuthorization`, then `networkExtAuthz`, once per connection. Rejected connections are closed without a
- * response: there is no request yet, and what they speak is not known.
+ * response: there is no request yet, and their protocol is unknown.
  */
 export function authorizeNetwork(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
   const { network, networkAuthorizer } = ingress.bind;
@@ -27,7 +27,7 @@ export function authorizeNetwork(arrival: Arrival, ingress: Ingress, next: Next)
   return stage;
 }
 
-/** Waits for the service. The client is read meanwhile, or its close would go unnoticed, but its bytes are not parsed. */
+/** Waits for the service. Reads from the client meanwhile, so that its close is noticed, but does not parse the bytes. */
 class AuthorizationStage extends ConnectionStage implements LiveConnection {
   readonly #arrival: Arrival;
   readonly #ingress: Ingress;
@@ -39,7 +39,7 @@ class AuthorizationStage extends ConnectionStage implements LiveConnection {
     this.#arrival = arrival;
     this.#ingress = ingress;
     this.#next = next;
-    // The call has a deadline of its own.
+    // The call has its own deadline.
     this.begin(arrival.transport, undefined);
   }
 
@@ -51,7 +51,7 @@ class AuthorizationStage extends ConnectionStage implements LiveConnection {
     return protocolOf(this.#arrival, this.#ingress.bind) === "tcp";
   }
 
-  /** `variables`: what expressions read of the connection. The decision comes later, never during this call. */
+  /** `variables`: what expressions read of the connection. The decision always follows after this call has returned. */
   ask(authorizer: NetworkAuthorizer, variables: Activation): void {
     authorizer
       .ask(variables, (cancel) => (this.closed ? cancel() : this.#cancels.push(cancel)))

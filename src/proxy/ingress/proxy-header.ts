@@ -7,7 +7,7 @@ import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 /** Milliseconds from accept to the end of the PROXY header (reference 3.32): proxies send it in their first packet. */
 const HEADER_TIMEOUT_MS = 5_000;
 
-/** First stage: the address that a proxy in front gives. What is inside a tunnel has no header of its own. */
+/** First stage: the address from the PROXY header. Connections inside tunnels have none. */
 export function readProxyHeader(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
   const { proxyProtocol } = ingress.bind.frontend;
   if (proxyProtocol === undefined || arrival.tunnelled) return next(arrival);
@@ -17,8 +17,8 @@ export function readProxyHeader(arrival: Arrival, ingress: Ingress, next: Next):
 }
 
 /**
- * Reads the header with which a proxy in front says who the client is (PROXY protocol, reference 3.32). Only ports that
- * expect one read it: anyone else could claim any address with it.
+ * Reads the header in which a proxy in front passes the client's address (PROXY protocol, reference 3.32). Only ports that expect one
+ * read it: otherwise any client could claim any address.
  */
 export class ProxyHeaderStage extends ConnectionStage implements LiveConnection {
   readonly #settings: ProxyProtocol;
@@ -46,7 +46,7 @@ export class ProxyHeaderStage extends ConnectionStage implements LiveConnection 
 
   protected onHeld(): void {
     const { held } = this;
-    // At most 528 bytes (base/proxy-protocol.ts) are looked at again with every byte that arrives.
+    // At most 528 bytes (base/proxy-protocol.ts) are parsed again with every byte that arrives.
     const header = parseProxyHeader(held.view(), this.#settings.version);
     switch (header.state) {
       case "more":
@@ -65,7 +65,7 @@ export class ProxyHeaderStage extends ConnectionStage implements LiveConnection 
     }
   }
 
-  /** A client that is silent has no header if it need not have one: it may wait for the server to speak. */
+  /** If the header is optional, a silent client has none: it may be waiting for the server to speak first. */
   protected onExpired(): void {
     if (this.#settings.mode === "optional" && this.held.length === 0) this.pass(this.#next);
     else this.reject(`${this.#expected} did not arrive in time`);

@@ -8,7 +8,7 @@ import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 /** Milliseconds for ClientHello and handshake together; default of `frontendPolicies.tls.handshakeTimeout`. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
 
-/** Second stage: TLS, and with it the listener. TCP has one listener; HTTP in plaintext chooses for each request. */
+/** Second stage: TLS, which selects the listener. TCP has one listener; plaintext HTTP selects one for each request. */
 export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next): TransportHandler {
   const { protocol, listeners, frontend } = ingress.bind;
   // A port of tunnels speaks CONNECT in plaintext; TLS is inside the tunnels.
@@ -20,9 +20,9 @@ export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next
 }
 
 /**
- * Reads the ClientHello, finds the listener by the name in it (SNI, RFC 6066 3), then ends TLS or lets it pass. Nothing is
- * answered before a listener is found, so a port scan learns no certificate. The deadline covers the whole handshake: without
- * it, clients that stop in the middle could use up `maxConnections` at no cost to them.
+ * Reads the ClientHello, finds the listener by its server name (SNI, RFC 6066 3), then terminates TLS or passes it through. Nothing is
+ * sent before a listener is found, so a port scan learns no certificate. The deadline covers the whole handshake: otherwise,
+ * clients that stop in the middle could use up `maxConnections` at no cost.
  */
 class TlsStage extends ConnectionStage implements LiveConnection {
   readonly #arrival: Arrival;
@@ -44,7 +44,7 @@ class TlsStage extends ConnectionStage implements LiveConnection {
     this.reject("the TLS handshake took too long");
   }
 
-  /** A ClientHello may come in several records and reads; it is parsed anew from its start, bounded by MAX_CLIENT_HELLO. */
+  /** A ClientHello may arrive in several records and reads; each time it is parsed from its start, bounded by MAX_CLIENT_HELLO. */
   protected onHeld(): void {
     const hello = this.held.view();
     const parsed = parseClientHello(hello);
@@ -62,7 +62,7 @@ class TlsStage extends ConnectionStage implements LiveConnection {
     } else this.pass(() => this.#next({ ...this.#arrival, listener, serverName }));
   }
 
-  /** From here on Node's TLS owns the socket, and its failures come through the terminator. */
+  /** From here on, Node's TLS owns the socket, and the terminator reports failures. */
   #terminateTls(listener: CompiledListener, terminator: TlsTerminator, serverName: string, hello: Buffer): void {
     terminator.accept(this.transport, hello, serverName, {
       onSecure: (transport) => {

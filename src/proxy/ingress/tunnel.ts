@@ -15,9 +15,9 @@ import { connectionVariables } from "../variables.ts";
 /** No write is waiting. */
 const TAKEN = (): void => {};
 
-/** A bind that serves what comes out of tunnels. */
+/** A bind that serves connections inside tunnels. */
 export interface TunnelTarget {
-  /** Serves `stream` like an accepted connection with these addresses; it is destroyed when the bind refuses it. */
+  /** Serves `stream` like an accepted connection with these addresses, or destroys it. */
   serve(stream: ByteStream, from: Addresses): void;
 }
 
@@ -27,7 +27,7 @@ export interface TunnelTargets {
   findTarget(port: number): TunnelTarget | undefined;
 }
 
-/** One request on a bind that speaks nothing but CONNECT (RFC 9110 9.3.6): its bytes go to another bind of this process. */
+/** One request on a bind that only accepts CONNECT (RFC 9110 9.3.6): its bytes go to another bind of this process. */
 export class Tunnel implements ServerStream {
   readonly #downstream: Downstream;
   readonly #request: HttpRequest;
@@ -39,7 +39,7 @@ export class Tunnel implements ServerStream {
   #status = 0;
   #reason: Reason = "Upstream";
   #error: string | undefined;
-  /** Of the response that refuses the tunnel. */
+  /** Bytes of the response that rejects the tunnel. */
   #refusalBytes = 0;
   closed = false;
 
@@ -70,7 +70,7 @@ export class Tunnel implements ServerStream {
     return { ...variables, request: this.#request, response: { status: this.#status, headers: [] } };
   }
 
-  /** Opens the tunnel, or answers why not. Only the port of the authority counts: the binds of this process are the targets. */
+  /** Opens the tunnel, or responds with an error. Only the port of the authority matters: the targets are binds of this process. */
   start(): void {
     if (this.#request.method !== "CONNECT") this.#refuse("TG_METHOD_NOT_ALLOWED", "allow", "CONNECT");
     // Content in a CONNECT has no meaning and may be smuggled tunnel bytes (RFC 9110 9.3.6).
@@ -90,7 +90,7 @@ export class Tunnel implements ServerStream {
     this.#stream?.receive(buffer, from, to);
   }
 
-  /** The stream has buffers of its own. */
+  /** Nothing to flush: the stream has its own buffers. */
   onBodyBatch(): void {}
 
   onBodyEnd(): void {
@@ -109,7 +109,7 @@ export class Tunnel implements ServerStream {
     this.#finish();
   }
 
-  /** The 200 goes out before anything of the target (RFC 9110 9.3.6). */
+  /** The 200 is sent before any bytes of the target (RFC 9110 9.3.6). */
   #open(target: TunnelTarget, from: Addresses): void {
     const downstream = this.#downstream;
     this.#status = 200;
@@ -123,7 +123,7 @@ export class Tunnel implements ServerStream {
     downstream.readBody();
   }
 
-  /** An error response with the text of the table. After a refused CONNECT the engine closes: bytes for the tunnel may follow. */
+  /** Sends an error response with the text of the table. The engine then closes the connection: bytes for the tunnel may follow. */
   #refuse(code: ErrorCode, ...headers: readonly string[]): void {
     const { status, message, reason } = ERRORS[code];
     this.#status = status;
@@ -186,13 +186,13 @@ function insideAddresses(outside: Addresses, connectHead: HttpRequest, localPort
 }
 
 /**
- * The bytes inside a tunnel of a client, as a stream that another bind serves like an accepted socket. Each direction ends by
- * itself; a side that takes nothing stops the other.
+ * The bytes inside a client's tunnel, as a stream that another bind serves like an accepted socket. The directions end independently;
+ * a side that does not read stops the other.
  */
 class TunnelStream extends Duplex {
   readonly #downstream: Downstream;
   bytesSent = 0;
-  /** Goes on writing once the client takes bytes again. */
+  /** Continues to write once the client accepts bytes again. */
   #resumeWriting = TAKEN;
 
   constructor(downstream: Downstream) {

@@ -17,14 +17,14 @@ export type Slot<R> = Entry<R> | Entry<R>[];
 const BITS = 30;
 
 /**
- * The routes of one hostname (`*` for those without); a request never mixes routes of two of them. Paths stand in maps, looked up from the longest prefix of the request's path to the
- * shortest, so the time depends on the path and not on how many routes there are; only regular expressions are tried one
- * by one. With many thousand routes what costs is memory that the processor has not at hand, so a look-up touches little:
- * lengths that no prefix has are skipped by a bit mask, prefixes stand in one table for all hostnames, and a path with one
- * entry needs no list.
+ * The routes of one hostname (`*` for those without); a request never mixes routes of two hostnames. Paths are in maps, looked up
+ * from the longest prefix of the request's path to the shortest, so the time depends on the path and not on the number of routes;
+ * only regular expressions are tried one by one. With many thousand routes the cost is cache misses, so a look-up touches little
+ * memory: a bit mask skips lengths that no prefix has, prefixes are in one table for all hostnames, and a path with one entry needs
+ * no list.
  */
 export class Bucket<R extends Keyed> {
-  // In the order of need: what a plain request reads is one cache line.
+  // In the order of use: a plain request reads one cache line.
   /** Bit `length % BITS` is set for each prefix but `/`. */
   #lengths = 0;
   #exact: Map<string, Slot<R>> | undefined;
@@ -86,7 +86,7 @@ export class Bucket<R extends Keyed> {
     return path.startsWith("/") ? firstFit(this.#root, request) : undefined;
   }
 
-  /** Going to shorter prefixes, the regular expressions that are longer than the prefix at hand go before it. */
+  /** From longer to shorter prefixes; regular expressions that are longer than a prefix are tried before it. */
   #selectWithRegexes(regexes: readonly Entry<R>[], path: string, request: HttpRequest): Entry<R> | undefined {
     let next = 0;
     for (let end = boundary(path, path.length); ; end = boundary(path, path.lastIndexOf("/", end - 1))) {

@@ -3,7 +3,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { ValueMatch } from "../../ir/ir.ts";
 
-/** A user's regular expression. RE2 matches in linear time: no pattern and no request can make it backtrack. */
+/** A user's regular expression, which RE2 matches in linear time, without backtracking. */
 export type Pattern = Pick<RE2JS, "testExact">;
 
 /** Compiles each distinct pattern once: thousands of routes often share a few. */
@@ -26,7 +26,7 @@ export class Patterns {
   }
 }
 
-/** What one header field or query parameter must be. */
+/** A condition on one header field or query parameter. */
 export interface Condition {
   readonly name: string;
   readonly accepts: (value: string) => boolean;

@@ -18,13 +18,13 @@ export interface Selected<R> {
   /** Index into the route's `matches`. */
   readonly matchIndex: number;
   readonly path: PathMatch;
-  /** What every path that fits a regex match begins with; `` for other matches. */
+  /** The literal beginning of every path that fits a regex match; `` for other matches. */
   readonly literal: string;
 }
 
 /** One compiled entry of a route's `matches`. It is its own `Selected`, so that choosing it allocates nothing. */
 export interface Entry<R> extends Selected<R> {
-  /** Only the path counts. */
+  /** The match has no condition besides the path. */
   readonly unconditional: boolean;
   /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
   readonly length: number;
@@ -60,7 +60,7 @@ export function compileEntry<R extends { readonly key: string }>(
   };
 }
 
-/** Whether everything but the path fits. */
+/** Whether all conditions besides the path are met. */
 export function conditionsHold<R>(entry: Entry<R>, request: HttpRequest): boolean {
   if (entry.method !== undefined && entry.method !== request.method) return false;
   for (const header of entry.headers) if (!headerHolds(header, request)) return false;
@@ -81,9 +81,9 @@ export function withoutTrailingSlashes(path: string): string {
 }
 
 /**
- * The text that every match of a regular expression begins with, `` when that is not plain to see: letters, digits and
- * slashes up to the first other character, less the last one, which a quantifier may follow. Comparing it first spares
- * most of the 0.2 µs that trying a pattern in vain takes.
+ * The text that every match of a regular expression begins with, as far as it is easy to determine: letters, digits and slashes up to
+ * the first other character, without the last one, to which a quantifier may apply. Comparing it first avoids most of the 0.2 µs
+ * that a failing match takes.
  */
 function literalPrefix(source: string): string {
   if (source.includes("|")) return "";

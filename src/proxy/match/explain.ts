@@ -34,7 +34,7 @@ const MAX_OTHER_HOSTS = 50;
 /** Hostnames named in one reason. */
 const MAX_NAMES = 5;
 
-/** Says of each route why it was chosen or not. `winner` is what `select` returned for the same request. */
+/** Explains for each route why it was chosen or not. `winner` is what `select` returned for the same request. */
 export function explain<R extends Keyed>(
   buckets: HostIndex<Bucket<R>>,
   request: HttpRequest,

@@ -11,7 +11,7 @@ export interface Keyed {
 
 type Rule = { readonly because: string; readonly compare: (a: Entry<Keyed>, b: Entry<Keyed>) => number };
 
-/** Precedence inside one hostname (reference 2.2), the first rule that tells two matches apart decides; negative = `a` goes first. */
+/** Precedence within one hostname (reference 2.2): the first rule that distinguishes two matches decides; negative = `a` goes first. */
 const RULES: readonly Rule[] = [
   { because: "exact path", compare: (a, b) => rank(b.path.type === "exact") - rank(a.path.type === "exact") },
   { because: "longer path", compare: (a, b) => b.length - a.length },

@@ -53,8 +53,8 @@ export class RouterBuilder<R extends Keyed> {
   #bucketCount = 0;
 
   /**
-   * `compiled` is what `select` gives back. Throws, and adds nothing, when a regular expression is not valid. What it returns
-   * can be added to the router of the next configuration.
+   * `compiled` is what `select` returns for the route. Throws, and adds nothing, if a regular expression is not valid. The result can
+   * be added to the router of the next configuration.
    */
   add(route: Route, compiled: R): KnownRoute<R> {
     const entries = route.matches.map((match, index) => compileEntry(compiled, match, index, this.#patterns));

@@ -1,14 +1,14 @@
 /**
- * Overload protection of one worker (`config.overload`): new work is turned away before its memory is gone or everything it does
- * is late. Work in progress goes on.
+ * Overload protection of one worker (`config.overload`): new work is turned away before its memory is exhausted or everything it does
+ * is late. Work in progress continues.
  *
- * - Lag: the event loop comes round late, so every request waits for others. A share of the requests is turned away, more from sample
- *   to sample until the lag falls, then less.
+ * - Lag: the event loop is late, so every request waits for others. A share of the requests is turned away, more from sample to sample
+ *   until the lag falls, then less.
  * - Heap: what is left after a collection is close to the limit of the worker's heap, where V8 ends the thread.
  * - Memory: the process is close to the limit of its container, where the system ends it (memory-pressure.ts).
  *
- * With heap or memory short, requests and connections are turned away until that is over, and the thread is frugal: work in
- * progress may not take what is left.
+ * While heap or memory is short, requests and connections are turned away, and the thread is frugal, so that work in progress does not
+ * use up the rest.
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
@@ -27,13 +27,13 @@ const REQUESTS_WHEN_FILLING = 8;
 const FILLING = 0.6;
 /** One late sample may be one long task, such as a collection. */
 const LATE_SAMPLES = 2;
-/** Changes of the share of requests that are turned away, for each late sample, and for each after that: 5 s from all to none. */
+/** How much the share of rejected requests grows with each late sample, and falls with each sample after that: 5 s from all to none. */
 const SHED_MORE = 0.2;
 const SHED_LESS = 0.05;
 /** Heap and lag have to fall to these shares of their limits, so that the state does not flap. */
 const RELIEVED = 0.9;
 const LAG_RELIEVED = 0.5;
-/** A collection may take this share of the time: it stops the thread. */
+/** Limit of the time for garbage collections, as a share: they stop the thread. */
 const COLLECTION_SHARE = 0.1;
 /** Seconds until clients should try again. */
 const RETRY_AFTER = ["retry-after", "2"];
@@ -154,7 +154,7 @@ export class Overload {
     return this.#pressure.active ? "memory" : undefined;
   }
 
-  /** Called every `SAMPLE_MS`, as far as the thread gets to it. */
+  /** Called every `SAMPLE_MS`, or later if the thread is busy. */
   sample(): void {
     const now = this.#system.now();
     const lag = Math.max(0, now - this.#sampledAt - SAMPLE_MS);
@@ -192,7 +192,7 @@ export class Overload {
     this.#note("memory", this.#pressure.active);
   }
 
-  /** Garbage does not count, and V8 leaves it for long: before a state begins, and while it lasts, it is collected. */
+  /** Garbage must not count, but V8 collects late: so it is collected here before a state begins and while it lasts. */
   #measureHeap(): HeapUse {
     const { heapShare } = this.#limits;
     const heap = this.#system.heap();

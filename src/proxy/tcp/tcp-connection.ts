@@ -41,16 +41,16 @@ export interface TcpOrigin {
 const NOTHING = Buffer.alloc(0);
 
 /**
- * One client connection whose bytes are copied to a backend and back (TCP routes, and TLS routes that pass TLS through). Each
- * direction ends by itself (half-close, RFC 9293 3.6), and a side that takes nothing stops the other one from being read, so
- * that no more than one read of each side is held.
+ * One client connection whose bytes are copied to a backend and back (TCP routes, and TLS routes that pass TLS through). The
+ * directions end independently (half-close, RFC 9293 3.6). If one side does not read, the other is not read either, so at most one
+ * read of each side is held.
  *
- * In comes a transport that has passed the connection stages; out goes one `UpstreamCall` without HTTP, and a line of access
- * log. The client is not read before the backend is connected, so a connection that fails has consumed none of its bytes.
+ * In: a transport that has passed the connection stages. Out: one `UpstreamCall` without HTTP, and a line of the access log. The client
+ * is not read before the backend is connected, so a connection that fails has consumed none of its bytes.
  */
 export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConnection, Rostered, Sweepable {
   place = -1;
-  /** For the call to the backend, a connection is like a CONNECT: it is not idempotent, and its bytes are gone once sent. */
+  /** For the call, a connection is like a CONNECT: not idempotent, and its bytes cannot be sent again. */
   readonly method = "CONNECT";
   readonly replayable = false;
   readonly requestSent = true;
@@ -79,7 +79,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #backlog = 0;
   /** Only while a watcher follows the connection. */
   readonly #trace: ConnectionTrace | undefined;
-  /** Counted and logged. The transport may still deliver events, which change nothing any more. */
+  /** Counted and logged. Later events of the transport are ignored. */
   #closed = false;
 
   constructor(origin: TcpOrigin, host: TcpHost, services: Services) {
@@ -194,7 +194,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (this.#upstreamEnded) this.#finish(undefined, "Upstream");
   }
 
-  /** The client keeps up again, so the backend is read on. */
+  /** The client keeps up again, so reading from the backend continues. */
   onDrain(): void {
     this.#clientBlocked = false;
     this.#movedAt = performance.now();
@@ -235,7 +235,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (this.#clientEnded) this.#finish(undefined, "Upstream");
   }
 
-  /** The backend keeps up again, so the client is read on. */
+  /** The backend keeps up again, so reading from the client continues. */
   onUpstreamDrain(): void {
     this.#upstreamBlocked = false;
     this.#movedAt = performance.now();
@@ -297,7 +297,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return "raw";
   }
 
-  /** Held bytes go first, then the FIN that may have come meanwhile. */
+  /** Sends held bytes first, then the FIN that may have arrived meanwhile. */
   onConnection(upstream: UpstreamConnection): void {
     this.#movedAt = performance.now();
     this.#upstream = upstream;

@@ -4,7 +4,7 @@ import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import type { LogExport } from "./log-export.ts";
 
-/** What a configuration says about its access log. */
+/** The access log settings of a configuration. */
 export interface AccessLogRules {
   /** undefined = every line, as it is. */
   readonly accessLog: AccessLogEdits | undefined;
@@ -12,13 +12,13 @@ export interface AccessLogRules {
   readonly logExport: LogExport | undefined;
 }
 
-/** Whom a record is about. */
+/** The subject of a record: a request, connection or session. */
 interface Subject {
   /** What expressions read of it: made only where there are any. */
   readonly variables: Activation;
 }
 
-/** Whether anybody wants to know what a request or a connection was: a record costs something. */
+/** Whether a record is needed at all, for the log or a collector: making one has a cost. */
 export function isLogged({ logExport }: AccessLogRules, log: AccessLog): boolean {
   return logExport !== undefined || log.enabled("info");
 }

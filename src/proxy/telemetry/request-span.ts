@@ -9,21 +9,21 @@ import { type AccessRecord, recordFields } from "../../telemetry/access-record.t
 import { type Attributes, encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
 
-/** What a recorded request continues, or begins. */
+/** The trace that a sampled request continues or begins. */
 export interface TraceContext {
   readonly traceId: string;
-  /** The client's span, when it has begun the trace. */
+  /** The client's span, if the client has begun the trace. */
   readonly parentId: string | undefined;
   readonly traceState: string | undefined;
 }
 
-/** What is done with the spans of a request. */
+/** Attributes, filter and destination of spans. */
 export interface SpanRules {
   readonly edits: AccessLogEdits;
   export(span: Uint8Array): void;
 }
 
-/** A call of which the outcome is not known yet. */
+/** A call that is still in progress. */
 interface OpenCall {
   readonly spanId: string;
   readonly name: string;
@@ -31,7 +31,7 @@ interface OpenCall {
   readonly attributes: Attributes;
 }
 
-/** Kind and subtype of the gateway's own calls (reference 3.30), by their scope in traces. */
+/** Kind and subtype of callouts (reference 3.30), by their scope in traces. */
 const CALLS: Readonly<Record<OutboundScope, readonly [kind: "Policy" | "Mirror", subtype: string]>> = {
   ext_authz: ["Policy", "ExtAuthz"],
   ext_proc: ["Policy", "ExtProc"],
@@ -53,9 +53,9 @@ export class RequestSpan {
   readonly #ended: Span[] = [];
   #path: PathMatch | undefined;
   #call: OpenCall | undefined;
-  /** Attributes of the call that was answered last. */
+  /** Attributes of the last call that got a response. */
   #answered: Record<string, unknown> = {};
-  /** Undefined while the request goes on; then whether its spans are exported. */
+  /** Undefined while the request is in progress; then whether its spans are exported. */
   #kept: boolean | undefined;
 
   /** `startedAt` is `performance.now()` of the request. */
@@ -78,10 +78,10 @@ export class RequestSpan {
 
   /** An attempt begins: a span of its own, which the backend's is to be a child of. */
   callStarted(request: HttpRequest, target: string): void {
-    // The attempt before was given up without an answer.
+    // The attempt before was abandoned without a response.
     this.callEnded(null, "no response in time", []);
     const spanId = newSpanId();
-    // Where a policy has taken the header out, or has put in another trace, that is what the backend gets.
+    // If a policy has removed the header or set another trace, that stays.
     if (getHeader(request.headers, "traceparent")?.startsWith(`00-${this.traceId}-`))
       setHeader(request.headers, "traceparent", latin1(this.traceparent(spanId)));
     const attributes = {
@@ -94,19 +94,19 @@ export class RequestSpan {
     this.#call = { spanId, name: `${request.method} ${target}`, start: performance.now(), attributes };
   }
 
-  /** The answer's head is there, or the call has failed; nothing when no call is under way. */
+  /** The response's head has arrived, or the call has failed. Does nothing without a current call. */
   callEnded(status: number | null, error: string | null, headers: HeaderList): void {
     if (this.#call === undefined) return;
     this.#answered = this.#end(this.#call, status, error, grpcStatusIn(headers));
     this.#call = undefined;
   }
 
-  /** The answer is complete: gRPC says at the end how a call went. */
+  /** The response is complete: gRPC has its status in the trailers. */
   callTrailers(trailers: HeaderList): void {
     this.#answered["grpc.status"] ??= grpcStatusIn(trailers);
   }
 
-  /** A call of the gateway's own, with a span of its own. */
+  /** A callout, which gets its own span. */
   outbound(scope: OutboundScope): OutboundTrace {
     const [kind, subtype] = CALLS[scope];
     const spanId = newSpanId();
@@ -179,7 +179,7 @@ export class RequestSpan {
       attributes,
       error: error ?? serverError(status ?? undefined),
     };
-    // What ends after the request, such as a mirror's answer, follows by itself.
+    // Spans that end after the request, such as a mirror's, are exported on their own.
     if (this.#kept === undefined) this.#ended.push(span);
     else if (this.#kept) this.#rules.export(encodeSpan(span));
     return attributes;

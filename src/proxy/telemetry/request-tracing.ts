@@ -40,8 +40,8 @@ export class RequestTracing {
   }
 
   /**
-   * Decides about a request. The span of a sampled one stands in its `traceparent` from then on; the headers of others go on
-   * as they are, since a gateway that records no span must not appear as a parent.
+   * Decides whether a request is sampled. If so, its `traceparent` names the new span from then on. Otherwise its headers stay unchanged,
+   * because a gateway that records no span must not appear as a parent.
    */
   begin(exchange: Sampled): RequestSpan | undefined {
     const parent = contextOf(exchange.request);
@@ -58,7 +58,7 @@ export class RequestTracing {
   }
 }
 
-/** What the client says of its trace; undefined when it says nothing, or nothing valid, or says it twice. */
+/** The client's trace context; undefined if the header is missing, invalid or repeated. */
 function contextOf({ headers }: HttpRequest): TraceContext | undefined {
   let text: string | undefined;
   let state: string | undefined;

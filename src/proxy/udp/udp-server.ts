@@ -21,11 +21,11 @@ import { type DropReason, type UdpHost, UdpSession } from "./udp-session.ts";
 /** Defaults of `Frontend.udp`. */
 const UDP_DEFAULTS = { idleTimeout: 60_000, maxSessions: 10_000, maxDatagramSize: 65_507 } as const;
 
-/** A session may be evicted for a new client once it has been silent for so many milliseconds. */
+/** A session may be evicted for a new client after this many milliseconds of silence. */
 const EVICTABLE_MS = 5000;
-/** Sessions that are looked at for one that may be evicted: a datagram must not cost more than that. */
+/** Limit of the sessions that are examined to find one that may be evicted: it bounds the cost of a datagram. */
 const EVICTION_TRIES = 8;
-/** At most one line about clients that may not connect in so many milliseconds. */
+/** Milliseconds in which at most one line about rejected clients is logged. */
 const REFUSALS_LOGGED_MS = 1000;
 
 /** The sessions of one UDP port; outlives configurations that keep the port. */
@@ -48,7 +48,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   #localAddress = "";
   #accepting = true;
   #draining = false;
-  /** Sessions that began so far. */
+  /** Sessions begun so far. */
   accepted = 0;
 
   /** `onEmpty` is called when the last session has ended. */
@@ -91,7 +91,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     this.#localAddress = unmapped(this.#port.address);
   }
 
-  /** Sessions whose endpoint is not a backend of the new configuration end; the next datagram of their client begins another. */
+  /** Ends sessions whose endpoint is not a backend of the new configuration; the next datagram of their client begins another one. */
   update(bind: CompiledBind): void {
     this.#bind = bind;
     this.#listener = bind.listeners.find("");
@@ -226,7 +226,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   holdConnections(): void {}
   serveHeld(): void {}
 
-  /** No session begins any more; the socket stays open for the answers of those that there are. */
+  /** Begins no more sessions; the socket stays open for responses of the existing ones. */
   stopListening(): void {
     this.#accepting = false;
     if (this.#sessions.size === 0) this.#close();
@@ -237,7 +237,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     for (const session of this.#sessions.values()) session.closeIfIdle();
   }
 
-  /** For a bind that the configuration no longer has: its port may be opened anew at once, so it cannot wait for silence. */
+  /** For a bind that the configuration no longer has: its port may be opened again at once, so it cannot wait for silence. */
   drain(): void {
     this.#endAll("the configuration has no such port any more");
   }
@@ -256,7 +256,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     this.#port = undefined;
   }
 
-  /** Sessions with what they do, for the task dump. */
+  /** Sessions with their activity, for the task dump. */
   tasks(): unknown[] {
     return [...this.#sessions.values()].map((session) => ({
       client: formatHostPort(session.remoteAddress, session.remotePort),

@@ -39,12 +39,12 @@ const DRAIN_IDLE_MS = 1000;
 
 /**
  * The datagrams between one client address and port and one endpoint. The backend and its endpoint are chosen when the session
- * begins, by weight and by the balancer, and stay; so does the socket towards the endpoint, whose port is how the backend knows
- * the client. A session ends after silence, with its endpoint, or when the system reports the endpoint as unreachable: the next
- * datagram of the client then begins another one, with another choice.
+ * begins, by weight and by the balancer, and do not change. Neither does the socket towards the endpoint, whose port identifies the
+ * client to the backend. A session ends after silence, with its endpoint, or when the system reports the endpoint as unreachable; the
+ * client's next datagram then begins another session, with a new choice.
  *
- * A session without a usable backend, or whose client an authorization service denies, drops the datagrams of its client until
- * it ends: choosing or asking again for each datagram would let clients multiply work.
+ * A session without a usable backend, or whose client an authorization service denies, drops the client's datagrams until it ends:
+ * choosing or asking again for each datagram would let clients multiply work.
  */
 export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   readonly remoteAddress: string;
@@ -99,7 +99,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     return this.#client;
   }
 
-  /** Undefined until it has been chosen, and without a usable endpoint. */
+  /** Undefined until one has been chosen, and if none is usable. */
   get endpoint(): Endpoint | undefined {
     return this.#endpoint;
   }
@@ -174,7 +174,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     if (now - this.movedAt >= limit) this.#end();
   }
 
-  /** Datagrams have no end: silence is what tells that a session is over. */
+  /** Does nothing: datagrams have no end, so only silence shows that a session is over. */
   closeIfIdle(): void {
     this.#draining = true;
   }
@@ -184,7 +184,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     this.#end();
   }
 
-  // ── the way to the endpoint ──
+  // ── connecting to the endpoint ──
 
   #connect(): void {
     this.#state = "connecting";
@@ -244,7 +244,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     this.terminate(message, ERRORS[code].reason);
   }
 
-  /** There is nowhere to send to, and asking again would not change that. */
+  /** There is no usable endpoint for the rest of the session. */
   #fail(code: ErrorCode, message: string, dropped: DropReason): void {
     this.#error = { message, reason: ERRORS[code].reason };
     this.#state = "dropping";
@@ -264,7 +264,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     this.#host.onSessionEnd(this);
   }
 
-  /** What the endpoint is taken for: an answer is a success, an error before the first answer a failure; silence says nothing. */
+  /** Records the outcome: a response is a success, an error before the first response a failure; silence says nothing. */
   #record(): void {
     const endpoint = this.#endpoint;
     if (endpoint === undefined) return;
