@@ -18,14 +18,16 @@ import { Endpoints } from "../upstream/endpoints.ts";
 import { otlpSender } from "../upstream/otlp-sender.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
+import { SlowLane } from "../upstream/slow-lane.ts";
 import type { WorkerOptions } from "../worker/messages.ts";
 import { versionInfo } from "./version.ts";
 
-type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "sensitiveHeaders" | "locality" | "env">;
+type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "slowLookups" | "sensitiveHeaders" | "locality" | "env">;
 
 /** Exports run in the main thread, with the connection settings of the workers. */
 export function makeExports(worker: Worker, env: ExportContext["env"], log: Logger): TelemetryExport {
-  const pools = new Pools(worker.pool, new Resolver(worker.lookupFamily), { onConnected() {} }, new Sweeper());
+  const resolver = new Resolver(worker.lookupFamily, undefined, undefined, new SlowLane(worker.slowLookups));
+  const pools = new Pools(worker.pool, resolver, { onConnected() {} }, new Sweeper());
   const services: CompilerServices = {
     metrics: new Metrics(),
     customLabels: undefined,
@@ -158,6 +160,7 @@ class Exporter {
       counts,
       {
         failing: (error) => log.warn("cannot export", { signal, error }),
+        lost: (entries) => log.warn("the shutdown has left telemetry behind", { signal, dropped: entries }),
         working: (dropped) => log.info("exporting again", { signal, dropped }),
       },
     );

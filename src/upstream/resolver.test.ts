@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type LookupFamily, Resolver, type System } from "./resolver.ts";
+import { SlowLane } from "./slow-lane.ts";
 
 type Options = Parameters<System["lookup"]>[1];
 type Done = Parameters<System["lookup"]>[2];
@@ -11,11 +12,12 @@ class Fake {
   now = 1000;
   readonly resolver: Resolver;
 
-  constructor(family: LookupFamily = "All") {
-    this.resolver = new Resolver(family, undefined, {
+  constructor(family: LookupFamily = "All", slowLane = new SlowLane()) {
+    const system: System = {
       lookup: (host, options, done) => void this.asked.push({ host, options, done }),
       now: () => this.now,
-    });
+    };
+    this.resolver = new Resolver(family, undefined, system, slowLane);
   }
 
   /** Answers the oldest lookup with these addresses, or with an error. */
@@ -145,4 +147,48 @@ test("a name that nobody asks for is forgotten after five minutes", () => {
   fake.get("other.test");
   fake.answer("10.0.0.2");
   assert.equal(fake.get("old.test"), undefined);
+});
+
+test("of names whose lookups fail slowly one is looked up at a time, by all threads together; other names are not held up", () => {
+  const lane = new SlowLane();
+  const [one, other] = [new Fake("All", lane), new Fake("All", new SlowLane(lane.memory))];
+  for (const fake of [one, other]) {
+    fake.get("dead.test");
+    fake.now += 10_000;
+    fake.fail("EAI_AGAIN");
+    fake.now += 5000;
+  }
+  assert.equal(one.get("dead.test"), undefined);
+  assert.equal(other.get("dead.test"), "EAI_AGAIN", "the other thread has the place");
+  assert.equal(other.asked.length, 0);
+  assert.equal(other.get("new.test"), undefined);
+  other.answer("10.0.0.1");
+  one.now += 10_000;
+  one.fail("EAI_AGAIN");
+  assert.equal(other.get("dead.test"), undefined);
+  other.answer("10.0.0.2");
+  assert.equal(other.get("dead.test"), "10.0.0.2");
+  one.now += 5000;
+  assert.equal(one.get("dead.test"), undefined, "the place is free again");
+});
+
+test("names whose lookups fail fast do not wait for each other", () => {
+  const fake = new Fake();
+  for (const host of ["a.test", "b.test"]) {
+    fake.get(host);
+    fake.fail("ENOTFOUND");
+  }
+  fake.now += 5000;
+  for (const host of ["a.test", "b.test"]) fake.get(host);
+  assert.equal(fake.asked.length, 2);
+});
+
+test("the place of a thread that has died becomes free", () => {
+  let now = 5n;
+  const memory = new SlowLane().memory;
+  const [dead, alive] = [new SlowLane(memory, () => now), new SlowLane(memory, () => now)];
+  assert.equal(dead.take(), true);
+  assert.equal(alive.take(), false);
+  now += 120_000n;
+  assert.equal(alive.take(), true);
 });

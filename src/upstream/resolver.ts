@@ -1,6 +1,7 @@
 import { type LookupAddress, lookup } from "node:dns";
 import { isIP } from "node:net";
 import type { Logger } from "../base/log.ts";
+import { SlowLane } from "./slow-lane.ts";
 
 export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
 
@@ -14,6 +15,8 @@ const FORGET_MS = 300_000;
 /** Milliseconds between lookups of a name that fails: doubled from the first to the second value. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 5000;
+/** A lookup that fails after as many milliseconds is slow: the next one of its name waits for the slow lane. */
+const SLOW_MS = 1000;
 
 /** What the resolver needs of the system; replaced in tests. */
 export interface System {
@@ -37,6 +40,8 @@ interface Entry {
   renewAt: number;
   usedAt: number;
   failures: number;
+  /** The last lookup has failed after a long time. */
+  slow: boolean;
   waiting: Callback[] | undefined;
 }
 
@@ -48,13 +53,15 @@ export class Resolver {
   readonly #family: LookupFamily;
   readonly #log: Logger | undefined;
   readonly #system: System;
+  readonly #slowLane: SlowLane;
   readonly #entries = new Map<string, Entry>();
 
-  /** `log`: of lookups, at level `debug`. */
-  constructor(family: LookupFamily, log?: Logger, system: System = SYSTEM) {
+  /** `log`: of lookups, at level `debug`. `slowLane`: that of the process. */
+  constructor(family: LookupFamily, log?: Logger, system: System = SYSTEM, slowLane = new SlowLane()) {
     this.#family = family;
     this.#log = log;
     this.#system = system;
+    this.#slowLane = slowLane;
   }
 
   /** IPv4 addresses are to be tried before those of IPv6. */
@@ -71,7 +78,15 @@ export class Resolver {
     const now = this.#system.now();
     let entry = this.#entries.get(host);
     if (entry === undefined) {
-      entry = { addresses: [], error: undefined, renewAt: 0, usedAt: now, failures: 0, waiting: undefined };
+      entry = {
+        addresses: [],
+        error: undefined,
+        renewAt: 0,
+        usedAt: now,
+        failures: 0,
+        slow: false,
+        waiting: undefined,
+      };
       this.#entries.set(host, entry);
     }
     entry.usedAt = now;
@@ -83,6 +98,9 @@ export class Resolver {
 
   #renew(host: string, entry: Entry): void {
     if (entry.waiting !== undefined) return;
+    const { slow } = entry;
+    // What is known goes on serving, or the last error.
+    if (slow && !this.#slowLane.take()) return;
     const waiting: Callback[] = [];
     entry.waiting = waiting;
     const family = this.#family === "V4Only" ? 4 : this.#family === "V6Only" ? 6 : 0;
@@ -91,14 +109,17 @@ export class Resolver {
     this.#system.lookup(host, { all: true, family, order }, (error, found) => {
       const now = this.#system.now();
       this.#tell(host, error, found, now - start);
+      if (slow) this.#slowLane.give();
       entry.waiting = undefined;
       if (error === null && found.length > 0) {
         entry.addresses = found.map((each) => each.address);
         entry.error = undefined;
         entry.failures = 0;
+        entry.slow = false;
         entry.renewAt = now + FRESH_MS;
       } else {
         entry.error = error === null ? `no address found for ${host}` : error.message;
+        entry.slow = now - start >= SLOW_MS;
         entry.renewAt = now + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** entry.failures++);
       }
       this.#forget(now);

@@ -39,6 +39,8 @@ export interface WorkerOptions {
   readonly overload: OverloadLimits;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
+  /** Shared memory of the `SlowLane` of lookups; absent: the worker has its own. */
+  readonly slowLookups?: SharedArrayBuffer;
   /** Limit of client connections of this worker, over all its ports; undefined: no limit. */
   readonly clientConnections?: number | undefined;
   /** Limit of connections of this worker to backends and callouts; undefined: no limit. */

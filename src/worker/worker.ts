@@ -35,6 +35,7 @@ import { Endpoints } from "../upstream/endpoints.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
+import { SlowLane } from "../upstream/slow-lane.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
 import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
@@ -92,7 +93,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     onFault: (error: unknown) =>
       log.error("a connection to an upstream failed inside the gateway", { error: asError(error) }),
   };
-  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"));
+  const slowLane = new SlowLane(options.slowLookups);
+  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, slowLane);
   const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
   const overruns = new LogThrottle(REFUSALS_LOGGED_MS);
   const budget = new ConnectionBudget(options.upstreamConnections, () =>

@@ -23,7 +23,11 @@ function queueOf(outcomes: SendOutcome[] | "never") {
       return new Promise((resolve) => gone.addEventListener("abort", () => resolve(later())));
     },
     counts,
-    { failing: (message) => told.push(message), working: (dropped) => told.push(dropped) },
+    {
+      failing: (message) => told.push(message),
+      working: (dropped) => told.push(dropped),
+      lost: (entries) => told.push(`lost ${entries}`),
+    },
     () => 1,
   );
   return { queue, counts, sent, told };
@@ -123,4 +127,22 @@ test("at the end what is there is sent, soon again if need be, and given up at t
   await pass(t, 5000);
   await given;
   assert.equal(silent.counts.dropped.shutdown, 3);
+  assert.deepEqual(silent.told, ["lost 3"]);
+});
+
+test("the end waits a second for a collector that has been failing, not until the deadline", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const { queue, counts, told } = queueOf(Array.from({ length: 20 }, () => later()));
+  queue.add(chunk(4));
+  await turn();
+  let closed = false;
+  const closing = queue.close(60_000).then(() => {
+    closed = true;
+  });
+  await pass(t, 999);
+  assert.equal(closed, false);
+  await pass(t, 1);
+  await closing;
+  assert.equal(counts.dropped.shutdown, 4);
+  assert.deepEqual(told, ["down", "lost 4"]);
 });

@@ -25,6 +25,8 @@ export interface ExportCounts {
 export interface ExportReports {
   failing(message: string): void;
   working(dropped: number): void;
+  /** The shutdown has left these behind: no scrape will see them counted. */
+  lost(entries: number): void;
 }
 
 /** Limits of the queue, so that an unreachable collector costs bounded memory. */
@@ -39,6 +41,8 @@ const MAX_WAIT_MS = 30_000;
 const MAX_ATTEMPTS = 6;
 /** The same during shutdown, whose deadline ends the attempts. */
 const CLOSING_WAIT_MS = 100;
+/** A shutdown waits no longer than this for a collector that has been failing, or it would take the whole deadline for nothing. */
+const FAILING_CLOSE_MS = 1000;
 
 /**
  * Queues spans or log records for one collector: one request at a time, with retries of temporary failures. In: chunks from
@@ -80,14 +84,17 @@ export class ExportQueue {
     }
   }
 
-  /** Sends the queue for at most `deadlineMs`, then drops the rest. */
+  /** Sends the queue for at most `deadlineMs`, and for a second if the collector has been failing; then drops the rest. */
   async close(deadlineMs: number): Promise<void> {
     this.#closing = true;
     this.#wake?.();
-    const timer = setTimeout(() => this.#gone.abort(), deadlineMs);
+    const timeout = this.#failing ? Math.min(FAILING_CLOSE_MS, deadlineMs) : deadlineMs;
+    const timer = setTimeout(() => this.#gone.abort(), timeout);
     await this.#running;
     clearTimeout(timer);
     this.#gone.abort();
+    const lost = this.#counts.dropped.shutdown;
+    if (lost > 0) this.#reports.lost(lost);
   }
 
   async #run(): Promise<void> {
