@@ -19,7 +19,6 @@ export function supervisorSettings(
   internalSocket: string,
 ): SupervisorSettings {
   const { backend, overload } = settings;
-  const connections = connectionsPerWorker(settings.workerThreads);
   const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
   return {
     workers: settings.workerThreads,
@@ -33,8 +32,7 @@ export function supervisorSettings(
       overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
       lookupFamily: settings.dns.lookupFamily,
       slowLookups: new SlowLane().memory,
-      clientConnections: connections,
-      upstreamConnections: connections,
+      connections: connectionsPerWorker(settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
       oidcCookieKey,
       sessionKey: sessionKey(oidcCookieKey),
@@ -64,17 +62,16 @@ function snapshotEnv(env: Readonly<Record<string, string | undefined>>): Record<
 const RESERVED = 512;
 
 /**
- * How many client connections a worker may have, and how many to backends and callouts: each of both kinds has half of the file
- * descriptors that are not reserved, so that every client can have its backend. Without such limits clients, or the requests of a few
- * of them over HTTP/2, would use up all descriptors, and nothing of the gateway could open a connection or a file. Undefined if the
- * system does not report its limit.
+ * How many connections a worker may have, of clients and to backends and callouts together: what the file descriptors that are not
+ * reserved allow. Without a limit clients, or the requests of a few of them over HTTP/2, would use up all descriptors, and nothing of
+ * the gateway could open a connection or a file. Undefined if the system does not report its limit.
  */
 function connectionsPerWorker(workers: number): number | undefined {
   const limit = openFilesLimit();
   if (limit === undefined) return undefined;
   // With a small limit, a quarter is reserved.
   const left = limit - Math.min(RESERVED, limit / 4);
-  return Math.max(1, Math.floor(left / 2 / workers));
+  return Math.max(1, Math.floor(left / workers));
 }
 
 /** What the memory of the process is watched against; undefined if that is off. */

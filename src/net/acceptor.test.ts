@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
-import { Acceptor, SocketBudget } from "./acceptor.ts";
+import { Acceptor } from "./acceptor.ts";
+import { SocketBudget } from "./socket-budget.ts";
 import type { Transport } from "./transport.ts";
 
 /** Waits for a bounded number of turns of the event loop. */

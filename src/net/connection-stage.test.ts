@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
-import { Acceptor, SocketBudget } from "./acceptor.ts";
+import { Acceptor } from "./acceptor.ts";
 import { ConnectionStage, type StageOwner } from "./connection-stage.ts";
+import { SocketBudget } from "./socket-budget.ts";
 import type { Transport, TransportHandler } from "./transport.ts";
 
 /** A stage that takes one line: `pass`, `pause` (reads no more until it has passed) or `throw`; anything else is rejected. */

@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, test } from "node:test";
 import { until } from "../../test/helpers/until.ts";
-import { Acceptor, SocketBudget } from "./acceptor.ts";
+import { Acceptor } from "./acceptor.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, setMemoryShort, waitsNoMore } from "./frugality.ts";
 import { READ_SIZE, ReadBuffer } from "./read-buffer.ts";
+import { SocketBudget } from "./socket-budget.ts";
 import type { Transport } from "./transport.ts";
 
 afterEach(() => setMemoryShort(false));

@@ -9,7 +9,7 @@ import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSy
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { until } from "../../test/helpers/until.ts";
 import { appRoot } from "../base/app-root.ts";
-import { Acceptor, SocketBudget } from "./acceptor.ts";
+import { Acceptor } from "./acceptor.ts";
 import {
   DOCUMENTED,
   describeMissing,
@@ -21,6 +21,7 @@ import {
 } from "./node-internals.ts";
 import { bodyEncoder } from "./node-internals-zlib.ts";
 import { pooledCopy, READ_SIZE } from "./read-buffer.ts";
+import { SocketBudget } from "./socket-budget.ts";
 import { connect, type Transport, type TransportHandler } from "./transport.ts";
 
 const SAMPLE = Buffer.from([0x41, 0xe9, 0xff]);

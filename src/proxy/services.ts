@@ -1,5 +1,5 @@
 import type { Logger } from "../base/log.ts";
-import type { SocketBudget } from "../net/acceptor.ts";
+import type { SocketBudget } from "../net/socket-budget.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { AccessLog } from "../telemetry/access-log.ts";
 import type { CustomLabels } from "../telemetry/custom-labels.ts";
@@ -38,7 +38,7 @@ export interface Services {
   readonly env: Readonly<Record<string, string>>;
   /** Decides whether new work is accepted. */
   readonly overload: Overload;
-  readonly clientSockets: SocketBudget;
+  readonly sockets: SocketBudget;
   /** Workloads by their addresses, to identify clients. */
   readonly workloads: Workloads;
   /** Where this gateway runs, for the choice between near and far workloads. */

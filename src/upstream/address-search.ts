@@ -1,8 +1,8 @@
 import { BlockList, isIP, isIPv6 } from "node:net";
+import { SocketBudget } from "../net/socket-budget.ts";
 import type { ConnectTarget } from "../net/transport.ts";
 import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
 import { describe } from "./connection.ts";
-import { ConnectionBudget } from "./connection-budget.ts";
 import type { Address, PoolTarget } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
 
@@ -31,7 +31,7 @@ export class AddressSearch {
   readonly #addresses: readonly Address[];
   readonly #resolver: Resolver;
   readonly #connectTimeout: number;
-  readonly #budget: ConnectionBudget;
+  readonly #budget: SocketBudget;
   /** Counts searches: each begins with the next address. */
   #rotation = 0;
 
@@ -41,7 +41,7 @@ export class AddressSearch {
     addresses: readonly Address[],
     resolver: Resolver,
     connectTimeout: number,
-    budget: ConnectionBudget = new ConnectionBudget(),
+    budget: SocketBudget = new SocketBudget(),
   ) {
     this.#target = target;
     this.#addresses = addresses;
@@ -64,7 +64,7 @@ export class AddressSearch {
       const ordered = this.#inOrder(addresses);
       queueMicrotask(() => {
         if (ordered.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
-        else if (!this.#budget.hasRoom()) attempt.fail("TG_POOL_FULL", NO_ROOM);
+        else if (!this.#budget.hasRoom("upstream")) attempt.fail("TG_POOL_FULL", NO_ROOM);
         else tryAddresses(attempt, ordered, 0, dial);
       });
     };

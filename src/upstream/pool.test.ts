@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { closedPort, type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import { SocketBudget } from "../net/socket-budget.ts";
 import type { UpstreamConnection } from "./connection.ts";
-import { ConnectionBudget } from "./connection-budget.ts";
 import { Pool, type PoolSettings } from "./pool.ts";
 import type { PoolLimits } from "./pool-target.ts";
 import { Resolver } from "./resolver.ts";
@@ -245,7 +245,7 @@ test("a closed pool closes what is unused at once, and what is in use when its e
 test("connections of all pools together stay within the budget; what closes, is cancelled or fails makes room", async () => {
   await using server = await RawUpstream.listen();
   let refused = 0;
-  const budget = new ConnectionBudget(1, () => refused++);
+  const budget = new SocketBudget(1, () => refused++);
   const make = (port: number): Pool =>
     new Pool({ host: "127.0.0.1", port }, SETTINGS, new Resolver("All"), { onConnected: () => {} }, budget);
   const [first, second, broken] = [make(server.port), make(server.port), make(await closedPort())];
@@ -258,5 +258,5 @@ test("connections of all pools together stay within the budget; what closes, is 
   new Waiter(second).cancel();
   (await new Waiter(second).connection()).destroy();
   await until(() => second.use.active === 0, "the connection to close");
-  assert.deepEqual([budget.used, refused], [0, 1]);
+  assert.deepEqual([budget.used.upstream, refused], [0, 1]);
 });

@@ -1,10 +1,10 @@
 import { isIP } from "node:net";
 import type { Sweepable } from "../base/sweeper.ts";
+import { SocketBudget } from "../net/socket-budget.ts";
 import type { Transport } from "../net/transport.ts";
 import { AddressSearch } from "./address-search.ts";
 import type { ConnectAttempt, ConnectClock, ConnectTimes, ConnectWaiter } from "./connect-attempt.ts";
 import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
-import { ConnectionBudget } from "./connection-budget.ts";
 import { Dialer, type ViaProxy } from "./dialer.ts";
 import { UpstreamSession } from "./h2/session.ts";
 import { type SessionOpener, SessionPool, type UpstreamWaiter } from "./h2/session-pool.ts";
@@ -82,7 +82,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   readonly #dialer: Dialer;
   readonly #search: AddressSearch;
   readonly #observer: PoolObserver;
-  readonly #budget: ConnectionBudget;
+  readonly #budget: SocketBudget;
   readonly #idle: UpstreamConnection[] = [];
   readonly #maxConnections: number;
   readonly #maxPending: number;
@@ -105,7 +105,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     settings: PoolSettings,
     resolver: Resolver,
     observer: PoolObserver,
-    budget: ConnectionBudget = new ConnectionBudget(),
+    budget: SocketBudget = new SocketBudget(),
   ) {
     this.target = target;
     this.name = targetName(target);
@@ -227,12 +227,12 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   #begin(): void {
     this.#connecting++;
-    this.#budget.used++;
+    this.#budget.used.upstream++;
   }
 
   #end(): void {
     this.#connecting--;
-    this.#budget.used--;
+    this.#budget.used.upstream--;
   }
 
   #dial(waiter: ConnectWaiter<UpstreamConnection>, raw: boolean): () => void {
@@ -288,7 +288,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     const { times } = clock;
     const { connect = 0, tls = 0 } = times;
     this.#open++;
-    this.#budget.used++;
+    this.#budget.used.upstream++;
     this.#observer.onConnected((connect + tls) / 1000);
     return times;
   }
@@ -302,7 +302,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** A connection is gone, which makes room for another one. */
   #left(): void {
     this.#open--;
-    this.#budget.used--;
+    this.#budget.used.upstream--;
     this.#makingRoom = false;
     this.#admit();
   }

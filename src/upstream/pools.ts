@@ -1,5 +1,5 @@
 import type { Sweeper } from "../base/sweeper.ts";
-import { ConnectionBudget } from "./connection-budget.ts";
+import { SocketBudget } from "../net/socket-budget.ts";
 import { Pool, type PoolObserver, type PoolSettings } from "./pool.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Resolver } from "./resolver.ts";
@@ -20,7 +20,7 @@ export class Pools {
   readonly #resolver: Resolver;
   readonly #observer: PoolObserver;
   readonly #sweeper: Sweeper;
-  readonly #budget: ConnectionBudget;
+  readonly #budget: SocketBudget;
 
   /** `budget`: by default, without a limit. */
   constructor(
@@ -28,7 +28,7 @@ export class Pools {
     resolver: Resolver,
     observer: PoolObserver,
     sweeper: Sweeper,
-    budget: ConnectionBudget = new ConnectionBudget(),
+    budget: SocketBudget = new SocketBudget(),
   ) {
     this.#settings = settings;
     this.#resolver = resolver;

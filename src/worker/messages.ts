@@ -41,10 +41,8 @@ export interface WorkerOptions {
   readonly lookupFamily: LookupFamily;
   /** Shared memory of the `SlowLane` of lookups; absent: the worker has its own. */
   readonly slowLookups?: SharedArrayBuffer;
-  /** Limit of client connections of this worker, over all its ports; undefined: no limit. */
-  readonly clientConnections?: number | undefined;
-  /** Limit of connections of this worker to backends and callouts; undefined: no limit. */
-  readonly upstreamConnections?: number | undefined;
+  /** Limit of this worker's connections, of clients and to backends and callouts together; undefined: no limit. */
+  readonly connections?: number | undefined;
   readonly sensitiveHeaders: readonly string[];
   /** Key that seals OpenID session cookies; undefined: the environment has none, and `oidc` policies are rejected. */
   readonly oidcCookieKey?: Uint8Array | undefined;

@@ -10,8 +10,8 @@ import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
-import { SocketBudget } from "../net/acceptor.ts";
 import { collectGarbage } from "../net/node-internals.ts";
+import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
@@ -27,7 +27,6 @@ import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
-import { ConnectionBudget } from "../upstream/connection-budget.ts";
 import { Workloads } from "../upstream/discovery.ts";
 import { dynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -41,9 +40,10 @@ import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
-const NO_DESCRIPTORS = "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections";
-const NO_UPSTREAM_DESCRIPTORS =
-  "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends";
+const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
+  client: "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections",
+  upstream: "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends",
+};
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
 const REFUSALS_LOGGED_MS = 60_000;
 
@@ -95,10 +95,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   };
   const slowLane = new SlowLane(options.slowLookups);
   const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, slowLane);
-  const refusals = new LogThrottle(REFUSALS_LOGGED_MS);
-  const overruns = new LogThrottle(REFUSALS_LOGGED_MS);
-  const budget = new ConnectionBudget(options.upstreamConnections, () =>
-    overruns.run(() => log.warn(NO_UPSTREAM_DESCRIPTORS, { connections: options.upstreamConnections })),
+  const refusals = { client: new LogThrottle(REFUSALS_LOGGED_MS), upstream: new LogThrottle(REFUSALS_LOGGED_MS) };
+  const budget = new SocketBudget(options.connections, (kind) =>
+    refusals[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] - 1 })),
   );
   const pools = new Pools(options.pool, resolver, observer, sweeper, budget);
   // Connections of probes are not those of requests, nor in their metrics.
@@ -143,9 +142,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     },
     env: options.env,
     overload,
-    clientSockets: new SocketBudget(options.clientConnections, () =>
-      refusals.run(() => log.warn(NO_DESCRIPTORS, { connections: options.clientConnections })),
-    ),
+    sockets: budget,
     workloads: new Workloads(),
     locality: options.locality,
     upstreamCall: metrics.upstreamCall("Primary", "Http"),

@@ -3,7 +3,7 @@ import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
-import { SocketBudget } from "../../src/net/acceptor.ts";
+import { SocketBudget } from "../../src/net/socket-budget.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
@@ -136,7 +136,7 @@ export class TestPlane {
       overload: this.overload,
       workloads: new Workloads(),
       locality: options.locality ?? {},
-      clientSockets: new SocketBudget(),
+      sockets: new SocketBudget(),
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       buffers: this.buffers,
       random: Math.random,

@@ -148,8 +148,8 @@ export const frontendHttp = z.strictObject({
     .min(1)
     .default(50_000)
     .describe(
-      "Most connections per worker and bind; further ones are closed at once. All workers together also use at most half " +
-        "of the limit of open files (`ulimit -n`) less 512; connections to backends have the other half, so that the admin server stays reachable.",
+      "Most connections per worker and bind; further ones are closed at once. Connections of clients and to backends together also use " +
+        "at most the limit of open files (`ulimit -n`) less 512, and each kind three quarters of that, so that the admin server stays reachable.",
     ),
   maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully. 0: off."),
   underscores: z

@@ -4,7 +4,8 @@ import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import type { Frontend } from "../../ir/ir.ts";
-import { Acceptor, SocketBudget } from "../../net/acceptor.ts";
+import { Acceptor } from "../../net/acceptor.ts";
+import { SocketBudget } from "../../net/socket-budget.ts";
 import type { Downstream, HttpHost, ServerStream, StreamAcceptor } from "../stream.ts";
 import { ServerConnection } from "./connection.ts";
 

@@ -133,7 +133,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   async listen(port: number, reusePort: boolean): Promise<void> {
     const { host, frontend } = this.#bind;
     const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
-    const budget = this.services.clientSockets;
+    const budget = this.services.sockets;
     this.#acceptor = await Acceptor.listen({ host, port, reusePort, keepAliveDelay, budget }, (transport) =>
       this.#takesConnection() ? this.#admit(transport, false) : undefined,
     );

@@ -187,7 +187,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   }
 
   admit(flow: UdpFlow): boolean {
-    return this.#services.clientSockets.admit(flow);
+    return this.#services.sockets.admit(flow);
   }
 
   onSessionEnd(session: UdpSession): void {

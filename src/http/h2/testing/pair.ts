@@ -1,5 +1,6 @@
 /** Two connections of the engine that speak with each other over loopback, with streams that note what happens to them. */
-import { Acceptor, SocketBudget } from "../../../net/acceptor.ts";
+import { Acceptor } from "../../../net/acceptor.ts";
+import { SocketBudget } from "../../../net/socket-budget.ts";
 import { connect, type Transport } from "../../../net/transport.ts";
 import { Http2Connection } from "../connection.ts";
 import type { FieldSection } from "../hpack/decoder.ts";

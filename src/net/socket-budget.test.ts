@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { test } from "node:test";
+import { SocketBudget, type SocketKind } from "./socket-budget.ts";
+
+test("one kind has three quarters at most, both have no more than the limit, and what closes makes room", () => {
+  const refused: SocketKind[] = [];
+  const budget = new SocketBudget(8, (kind) => refused.push(kind));
+  const sockets = Array.from({ length: 7 }, () => new EventEmitter());
+  assert.deepEqual(
+    sockets.map((socket) => budget.admit(socket)),
+    [true, true, true, true, true, true, false],
+  );
+  const upstream = (): boolean => {
+    budget.used.upstream++;
+    const room = budget.hasRoom("upstream");
+    if (!room) budget.used.upstream--;
+    return room;
+  };
+  assert.deepEqual([upstream(), upstream(), upstream()], [true, true, false]);
+  for (const socket of sockets.slice(0, 4)) socket.emit("close");
+  assert.deepEqual(
+    Array.from({ length: 5 }, () => upstream()),
+    [true, true, true, true, false],
+  );
+  assert.deepEqual([budget.used, budget.admit(new EventEmitter())], [{ client: 2, upstream: 6 }, false]);
+  assert.deepEqual(refused, ["client", "upstream", "upstream", "client"]);
+});

@@ -1,0 +1,50 @@
+/** Of clients, or to backends and callouts. */
+export type SocketKind = "client" | "upstream";
+
+/** Part of the budget that one kind may use, so that neither leaves the other without any. */
+const SHARE = 0.75;
+
+interface Closable {
+  on(event: "close", listener: () => void): unknown;
+}
+
+/**
+ * How many connections one worker may have, on all of its ports and in all of its pools. Otherwise they could use up the file
+ * descriptors of the process, and then nothing of the gateway would answer, its readiness server included.
+ */
+export class SocketBudget {
+  readonly #limit: number;
+  readonly #share: number;
+  readonly #onRefused: (kind: SocketKind) => void;
+  readonly #onClientClose = (): void => {
+    this.used.client--;
+  };
+  /** Connections that are open or being opened. */
+  readonly used: Record<SocketKind, number> = { client: 0, upstream: 0 };
+
+  /** `limit`: of both kinds together; one kind may use three quarters. `onRefused` is called for each connection that there is no room for. */
+  constructor(limit = Number.POSITIVE_INFINITY, onRefused: (kind: SocketKind) => void = () => {}) {
+    this.#limit = limit;
+    this.#share = Math.max(1, Math.floor(limit * SHARE));
+    this.#onRefused = onRefused;
+  }
+
+  /** Counts a connection of a client until it closes; false if there is no room for it. */
+  admit(socket: Closable): boolean {
+    this.used.client++;
+    if (this.hasRoom("client")) {
+      socket.on("close", this.#onClientClose);
+      return true;
+    }
+    this.used.client--;
+    return false;
+  }
+
+  /** Whether there is room for all that are used, the one of this kind that is about to be opened among them. */
+  hasRoom(kind: SocketKind): boolean {
+    const { client, upstream } = this.used;
+    if (this.used[kind] <= this.#share && client + upstream <= this.#limit) return true;
+    this.#onRefused(kind);
+    return false;
+  }
+}
