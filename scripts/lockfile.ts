@@ -1,4 +1,4 @@
-/** Proves that package-lock.json is whole, for every platform, and names no registry: what `npm ci` needs on any machine. */
+/** Proves that package-lock.json is complete for every platform and names no registry, so that `npm ci` works on any machine. */
 import { readText } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 

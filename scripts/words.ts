@@ -1,4 +1,4 @@
-/** Finds what must not be in the project's files: paths of somebody's machine, addresses of package registries, leftovers. */
+/** Finds what must not be in the project's files: paths of a developer's machine, addresses of package registries, leftovers. */
 import { projectFiles, readText } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 

@@ -50,7 +50,7 @@ export const reload: Row = {
 async function loadWithReloads(bench: Bench, proxy: RunningTracegate, originPort: number) {
   const hosts = join(bench.folder, "hosts");
   await writeFile(hosts, Array.from({ length: HOSTS }, (_, index) => hostName(index)).join("\n"));
-  // Enough for the reloads at five seconds each; the generator is told to stop when they are done.
+  // Enough for the reloads at five seconds each; the generator is stopped when they are done.
   const seconds = STEADY_MS / 1000 + RELOADS * 10;
   const command = [NODE, SCRIPT, String(proxy.port), String(RATE), String(seconds), hosts];
   const client = new Child("open loop", command, { cpus: bench.cores.load, stdout: "pipe", folder: bench.folder });

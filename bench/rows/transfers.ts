@@ -12,7 +12,7 @@ import { startAll, stopProxies } from "./compare.ts";
 
 const SCRIPT = fileURLToPath(new URL("../load/body.ts", import.meta.url));
 export const GIB = 2 ** 30;
-/** How long the receiver stands still in the round that looks at memory. */
+/** How long the receiver pauses in the round that measures memory. */
 const PAUSE_MS = 1000;
 
 export type Direction = "down" | "up";
@@ -25,7 +25,7 @@ export interface Transfers {
   readonly peer: Peer;
   /** Of the throughput divided by that of the peer. */
   readonly limits: Limits;
-  /** Makes one transfer and returns its seconds; throws when it was not complete. `pauseMs`: how long the receiver stands still. */
+  /** Makes one transfer and returns its seconds; throws when it was not complete. `pauseMs`: how long the receiver pauses. */
   send(bench: Bench, proxy: RunningProxy, direction: Direction, pauseMs: number): Promise<number>;
 }
 
@@ -50,7 +50,7 @@ async function runDirection(bench: Bench, transfers: Transfers, direction: Direc
   const samples: Record<string, Transfer[]> = {};
   for (let round = 0; round <= bench.rounds; round++) {
     for (const proxy of proxies) {
-      // Round 0 has a receiver that stands still for a while: it shows memory, and warms up for the others.
+      // In round 0 the receiver pauses for a while, to measure memory; it is also the warm-up of the others.
       const transfer = await transferOnce(bench, proxy, transfers, direction, round === 0 ? PAUSE_MS : 0);
       bench.note(
         `${direction}, ${round === 0 ? "with pause" : `round ${round}`} ${proxy.name}: ${number(transfer.gibPerSecond)} GiB/s, ` +

@@ -67,7 +67,7 @@ async function chunksOf(entry: string, name: string, format: "cjs" | "esm"): Pro
     cwd: root,
     platform: "node",
     external: NOT_INSTALLED,
-    // React brings a development build, three times the size, and takes it unless told otherwise.
+    // React brings a development build, three times the size, and uses it by default.
     transform: { define: { "process.env.NODE_ENV": '"production"', "process.env.DEV": "undefined" } },
     plugins: format === "cjs" ? [terminalUi, webCrypto] : [],
     logLevel: "warn",

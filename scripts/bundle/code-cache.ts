@@ -115,7 +115,7 @@ async function waitFor(child: ChildProcess, condition: () => boolean | Promise<b
   }
 }
 
-/** A port that nobody listens on now. */
+/** A port without a listener. */
 async function freePort(): Promise<number> {
   const probe = createServer();
   await once(probe.listen(0, "127.0.0.1"), "listening");

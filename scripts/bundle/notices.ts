@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 const LICENSE = /^(licen[cs]e|copying|notice)(\.|-|$)/i;
 
 /**
- * Writes the licenses of all packages that have a file among `modules`: whoever copies the bundles copies those packages.
+ * Writes the licenses of all packages that have a file among `modules`: a copy of the bundles is a copy of those packages.
  * Throws for a package without one.
  */
 export function writeNotices(path: string, modules: ReadonlySet<string>): void {

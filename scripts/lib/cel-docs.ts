@@ -19,7 +19,7 @@ const ACTIVATION: Activation = {
 
 /**
  * docs/expressions.md with its tables of functions. Throws when an example does not give what it says, or a function has no
- * example: what stands there is true and whole.
+ * example: what the page says is true and complete.
  */
 export function celPage(page: string): string {
   const covered = CEL_EXAMPLES.map(([, examples]) => examples.map(([text]) => text).join("\n")).join("\n");

@@ -170,7 +170,7 @@ export class ConfigReference {
     return `\`${name}\` (${this.#type(value, page, pathOf(title, name))})${about(this.#describe(value))}`;
   }
 
-  /** `section` is the title of the section about an object that stands here without a name of its own. */
+  /** `section` is the title of the section about an object without a name of its own. */
   #type(schema: JsonSchema, page: string, section?: string): string {
     const name = refName(schema);
     if (name !== undefined) {

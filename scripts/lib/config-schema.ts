@@ -1,6 +1,6 @@
 /**
  * The JSON Schema of a configuration file, made from the zod schemas in src/config/schema: for editors (schema/config.json),
- * and as the source of the tables in docs/. A shape that stands in several places is described once, in `$defs`.
+ * and as the source of the tables in docs/. A shape that occurs in several places is described once, in `$defs`.
  */
 import { z } from "zod";
 import { configFile } from "../../src/config/schema/config.ts";
@@ -69,7 +69,7 @@ export function refName({ $ref }: JsonSchema): string | undefined {
 }
 
 const DEFS = "#/$defs/";
-/** How a value begins that a variable of the environment stands for. */
+/** The beginning of a value that comes from an environment variable. */
 const VARIABLE = "^\\$[A-Za-z_{]";
 
 /** The descriptions and names that the schemas carry, and a name for every kind of policy. */
@@ -123,7 +123,7 @@ interface Shape {
   readonly schemas: Set<JsonSchema>;
 }
 
-/** Moves shapes that several fields have into `$defs`, the largest first: what they contain then stands there only. */
+/** Moves shapes that several fields have into `$defs`, the largest first: what they contain then occurs there only. */
 function share(root: JsonSchema): JsonSchema {
   for (let schema = root; ; ) {
     const repeated = [...shapesOf(schema).values()].filter(({ schemas }) => schemas.size > 1);

@@ -26,7 +26,7 @@ import { mapValues, type Rule, type Structural, structural } from "./structural.
 type CustomKind = "TracegatePolicy" | "TracegateBackend" | "TracegateParameters";
 export const CUSTOM_KINDS: readonly CustomKind[] = ["TracegatePolicy", "TracegateBackend", "TracegateParameters"];
 
-/** Descriptions as the schemas carry them, without names: every shape stands where it is used. */
+/** Descriptions as the schemas carry them, without names: every shape is repeated where it is used. */
 class Descriptions extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   override get<S extends z.core.$ZodType>(schema: S): z.core.$replace<z.core.GlobalMeta, S> | undefined {
     const known = z.globalRegistry.get(schema);

@@ -1,5 +1,5 @@
 /**
- * A page with new text after the line `<!-- generated: NAME -->`: what stands before the line is written by hand. Throws when
+ * A page with new text after the line `<!-- generated: NAME -->`: the text before the line is written by hand. Throws when
  * the page has no such line.
  */
 export function generatedPart(path: string, page: string, name: string, text: string): string {

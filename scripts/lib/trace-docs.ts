@@ -102,7 +102,7 @@ const EVENTS: Docs = {
     when: "the policies of a phase were merged",
     fields: {
       phase: { schema: { enum: ["gateway", "route", "backend"] }, text: "`gateway`, `route` or `backend`" },
-      effectivePolicy: { schema: { type: "object" }, text: "kind → merged policy, null where there is none" },
+      effectivePolicy: { schema: { type: "object" }, text: "kind → merged policy, null if not set" },
     },
   },
   policy: {
@@ -219,7 +219,7 @@ const EVENTS: Docs = {
     },
   },
   traceEnded: {
-    when: "the trace has lasted as long as its reader asked for (`duration`), and the request goes on; the last event",
+    when: "the requested `duration` has passed, and the request continues; the last event",
     fields: { reason: { schema: text, text: "why the trace ends" } },
   },
   dropped: {

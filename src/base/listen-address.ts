@@ -92,7 +92,7 @@ export function isWithoutIpv6(error: unknown): boolean {
   return /\b(EAFNOSUPPORT|EADDRNOTAVAIL|EINVAL)\b/.test(messageOf(error));
 }
 
-/** Listens at `host` by calling `listen`. `::` stands for any address: on a system without IPv6, that is `0.0.0.0`. */
+/** Listens at `host` by calling `listen`. `::` means any address: on a system without IPv6, that is `0.0.0.0`. */
 export async function listenAt<T>(host: string, listen: (host: string) => Promise<T>): Promise<T> {
   try {
     return await listen(host);

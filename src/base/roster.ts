@@ -1,6 +1,6 @@
 /** Something that can stand in one roster. */
 export interface Rostered {
-  /** Where it stands, which only the roster changes; -1 = in none. */
+  /** Its index, which only the roster changes; -1 = in no roster. */
   place: number;
 }
 

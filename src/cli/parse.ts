@@ -77,7 +77,7 @@ export function walk(program: Program, words: readonly string[]): Located & { re
 }
 
 /**
- * The node that the words ask for. A group stands for its fallback, except for help and version. Throws a usage error
+ * The node that the words ask for. A group means its fallback, except for help and version. Throws a usage error
  * for an unknown name.
  */
 function locate(program: Program, argv: readonly string[]): Located {

@@ -16,12 +16,12 @@ const LARGE_BYTES = 256 * 1024;
  */
 const YOUNG_GENERATION_MB = 12;
 
-/** A configuration as the main thread keeps it, or why there is none. */
+/** A configuration as the main thread keeps it, or why it could not be loaded. */
 export type PackedLoad =
   | Extract<LoadResult, { ok: false }>
   | (Omit<Extract<LoadResult, { ok: true }>, "ir"> & { readonly configuration: PackedIr });
 
-/** What the thread is told. */
+/** The arguments of the thread. */
 export interface LoadTask {
   readonly source: ConfigSource;
   readonly env: Env;
@@ -29,7 +29,7 @@ export interface LoadTask {
 }
 
 /**
- * As `loadConfig`, but a large file is loaded in a thread of its own, so that the caller's goes on answering meanwhile:
+ * As `loadConfig`, but a large file is loaded in a thread of its own, so that the caller's stays responsive:
  * for reloads. Rejects when that thread fails, as when memory runs out.
  */
 export async function loadConfigAside(source: ConfigSource, env: Env, resources = NO_RESOURCES): Promise<PackedLoad> {

@@ -174,7 +174,7 @@ function xdsSettings(input: SettingsInput, env: Env, document: ConfigDocument): 
   };
 }
 
-/** Leaves the platform's grace period some seconds for everything else (reference 1.3). */
+/** Leaves some seconds of the platform's grace period for everything else (reference 1.3). */
 function graceDeadline(seconds: string | undefined): number {
   const grace = Number(seconds);
   if (seconds === undefined || !Number.isFinite(grace)) return 5000;

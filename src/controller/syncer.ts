@@ -84,7 +84,7 @@ export class Syncer implements Sink {
     this.#timer = setTimeout(() => this.#run(), Math.max(0, Math.min(QUIET_MS, this.#deadline - now)));
   }
 
-  /** Nodes and leases are written every few seconds without a change that matters to anybody. */
+  /** Nodes and leases are written every few seconds without a relevant change. */
   #change(change: (graph: Graph) => void): void {
     const { graph } = this.#options;
     const { version } = graph;

@@ -110,7 +110,7 @@ export function hostOf(authority: string): string {
   return lastHost;
 }
 
-/** Adds the field of `from` whose name stands at `at`: what is in a list was checked. */
+/** Adds the field of `from` whose name is at `at`: fields in a list have been checked. */
 export function copyField(to: HeaderList, from: HeaderList, at: number): void {
   to.push(from[at] as Latin1, from[at + 1] as Latin1);
 }

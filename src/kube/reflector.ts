@@ -129,7 +129,7 @@ export class Reflector<K extends Kind> {
     this.#markSynced();
   }
 
-  /** Resolves with the pause before the next watch, which is none after one that did its work. */
+  /** Resolves with the pause before the next watch: 0 after a watch that succeeded. */
   async #watch(signal: AbortSignal): Promise<number> {
     const { client, kind, selectors, sink } = this.#options;
     const startedAt = performance.now();

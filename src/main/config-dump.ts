@@ -207,7 +207,7 @@ function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
   return list.length > 0 ? { inlinePolicies: list } : {};
 }
 
-/** `role` is `frontend`, `traffic` or `backend`; in `traffic` the phase stands beside the kind. */
+/** `role` is `frontend`, `traffic` or `backend`; in `traffic` the phase is a key beside the kind. */
 function redactPart(role: string, key: string, value: unknown, { hidden }: Live): unknown {
   if (role === "frontend") return redactFrontend(key, value, hidden);
   return key === "phase" ? value : redactPolicy(key, value, hidden);

@@ -83,7 +83,7 @@ export class Acceptor {
     this.#held ??= [];
   }
 
-  /** Stops accepting; open connections go on. */
+  /** Stops accepting; open connections are not affected. */
   close(): void {
     this.#server.close();
   }

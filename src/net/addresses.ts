@@ -21,7 +21,7 @@ export interface ConnectHead {
   readonly headers: readonly string[];
 }
 
-/** Base of what stands for a connection. */
+/** Base class of connections. */
 export class Peer implements Addresses {
   remoteAddress: string;
   remotePort: number;

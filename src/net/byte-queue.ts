@@ -33,7 +33,7 @@ export class ByteQueue {
     this.end += to - from;
   }
 
-  /** Drops what stands before `index`; the memory too when nothing is left. */
+  /** Drops the bytes before `index`, and releases the memory if nothing is left. */
   consume(index: number): void {
     this.start = index;
     if (this.start >= this.end) this.clear();

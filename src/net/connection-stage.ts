@@ -103,7 +103,7 @@ export abstract class ConnectionStage implements TransportHandler, Rostered {
     else this.reject(this.closedEarly);
   }
 
-  /** Whether the peer may send FIN and wait for an answer all the same, as in plain TCP. */
+  /** Whether the peer may send FIN and still wait for a response, as in plain TCP. */
   protected get allowHalfClose(): boolean {
     return false;
   }

@@ -29,7 +29,7 @@ export interface DirectWriter {
   writePieces(pieces: readonly Buffer[], length: number, release: () => void): void;
 }
 
-/** What the handle that was called last says, by index, and the class of what stands for one write. */
+/** The state of the handle that was called last, by index, and the class of write requests. */
 export interface StreamBinding {
   readonly streamBaseState: Int32Array;
   readonly kReadBytesOrError: number;

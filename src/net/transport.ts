@@ -113,7 +113,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   #writeFailure: NodeJS.ErrnoException | undefined;
   /** Of an empty write behind what waits: `onDrain` follows it. */
   #drainAwaited = false;
-  /** What TLS had decrypted already when reading was paused; comes first when it goes on. */
+  /** Bytes that TLS had already decrypted when reading was paused; delivered first when it resumes. */
   #held: ByteQueue | undefined;
   #endHeld = false;
   /** Inside TLS where it ends here. */

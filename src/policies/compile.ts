@@ -25,11 +25,11 @@ export interface CompiledChain {
   readonly response: readonly CompiledPolicy[];
   /** Policies with `onResponse` that run after those of all phases. */
   readonly final: readonly CompiledPolicy[];
-  /** `effectivePolicy` of a trace: the 17 keys of the interface, null where there is none, and others that are set. */
+  /** `effectivePolicy` of a trace: the 17 keys of the interface, null if not set, and others that are set. */
   readonly effective: Readonly<Record<string, unknown>>;
 }
 
-/** The 17 keys that `interface.md` requires, with their names in traces, which differ from some kinds. */
+/** The 17 keys of reference 4.2, by their names in traces, which differ from those of some kinds. */
 const NONE_EFFECTIVE: Readonly<Record<string, unknown>> = Object.freeze({
   localRateLimit: null,
   remoteRateLimit: null,

@@ -20,9 +20,9 @@ export type Hidden = ReadonlySet<string>;
 export type Bind = (deps: PolicyDeps) => PolicyHooks;
 
 /**
- * What becomes of a backend's policy when the gateway itself calls that backend, for example as an authorization service.
- * `apply`: the call gets it too. `warn`: it is left out with a warning, because whoever attached it would expect it to guard
- * or redirect these calls as well. undefined: it is left out silently, since nobody would expect it there.
+ * How a backend's policy applies to callouts to that backend, for example if it is an authorization service.
+ * `apply`: the call gets it too. `warn`: it is left out with a warning, because users would expect it to guard
+ * or redirect these calls as well. undefined: it is left out silently, since users would not expect it there.
  */
 export type CallUse = "apply" | "warn" | undefined;
 
@@ -134,7 +134,7 @@ export function defineConditionalPolicy<
   });
 }
 
-/** An alternative in `effectivePolicy`: its condition stands beside the policy. */
+/** An alternative in `effectivePolicy`: its condition is shown beside the policy. */
 function traceAlternative(condition: string | undefined, redacted: unknown): unknown {
   const { condition: _beside, ...pol } = Object(redacted) as Readonly<Record<string, unknown>>;
   return { pol, ...(condition !== undefined && { condition }) };

@@ -35,13 +35,13 @@ export interface RequestMetadata {
 /** The body of a request or response. It streams past the policies unless one of them uses a method below. */
 export interface MessageBody {
   /**
-   * Reads the body to its end before anything of it goes on. Resolves with undefined when it is longer than `limit` bytes:
-   * what was read goes on all the same, and the rest follows. Never resolves once the exchange is over.
+   * Reads the body to its end before any of it is passed on. Resolves with undefined when it is longer than `limit` bytes:
+   * what was read is passed on anyway, and the rest follows. Never resolves once the exchange is over.
    */
   buffer(limit: number): Promise<Uint8Array | undefined>;
   /** Puts another body in its place; its length is announced. What has not been read yet is read and dropped. */
   replace(bytes: Uint8Array): void;
-  /** Reads until more than `limit` bytes have come or the body has ended; nothing of it goes on before. */
+  /** Reads until more than `limit` bytes have arrived or the body has ended; none of it is passed on before. */
   peek(limit: number): Promise<BodyStart>;
   /**
    * Lets the body flow through a stage from now on, with what is there of it already; its length is unknown then. Stages
@@ -64,7 +64,7 @@ export interface BodyStage {
 
 /** The output of a stage. Its methods do nothing once the exchange has ended. */
 export interface BodySink {
-  /** False = what follows the stage is slow: wait for `onDrain`. Bytes are taken all the same. */
+  /** False = what follows the stage is slow: wait for `onDrain`. Bytes are accepted anyway. */
   write(bytes: Uint8Array): boolean;
   end(trailers: HeaderList): void;
   /** The stage accepts bytes again after `write` returned false. */
@@ -114,7 +114,7 @@ export interface PolicyContext {
   /** The prefix that the selected route's match consumed (`/` when none, undefined for exact and regex matches). */
   readonly matchedPrefix: string | undefined;
   /**
-   * The path that the selected route's match stands for: its prefix or exact path, or the folder of all paths that fit its regular
+   * The path of the selected route's match: its prefix or exact path, or the folder of all paths that fit its regular
    * expression; `/` if that is all of them.
    */
   readonly matchedPath: string;

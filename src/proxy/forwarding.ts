@@ -118,7 +118,7 @@ function listOf(networks: readonly string[]): BlockList {
   return list;
 }
 
-/** The value of a field that stands there once; undefined otherwise. */
+/** The value of a field that occurs once; undefined otherwise. */
 function onlyValue(headers: HeaderList, name: string): string | undefined {
   let found: string | undefined;
   for (let i = 0; i < headers.length; i += 2) {

@@ -163,7 +163,7 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
   }
 
-  /** The chosen route with the reason for each other one; an error when there is none. */
+  /** The chosen route with the reason for each other one; an error if no route matches. */
   routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
     this.#tracer.emit(selected === undefined ? "error" : "info", {
       type: "routeSelection",

@@ -53,7 +53,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   #rawNames: readonly string[] | null = null;
   /** The body, while it waits for the head to be sent or policies work on it. */
   #body: BufferedBody | undefined;
-  /** Edits by policies that hold for every response to this request, also for errors. */
+  /** Edits by policies that apply to every response to this request, including errors. */
   #edits: HeaderEdit[] | undefined;
   /** Translates head and body for the client (`grpcWeb`). */
   #translation: ResponseTranslation | undefined;

@@ -32,7 +32,7 @@ export class TraceLog {
     return this.#enabled;
   }
 
-  /** The sink of one request's events; `id` stands in every line. */
+  /** The sink of one request's events; every line has the `id`. */
   begin(id: string, start: number): TraceSink {
     const { proxy } = this.#loggers;
     return {

@@ -24,7 +24,7 @@ const FIXED_BYTES = 1024;
 
 type Mutable<T> = { -readonly [key in keyof T]: T[key] };
 
-/** What differs between the formats. Names are written with what stands before and after them. */
+/** What differs between the formats. Names include the separators around them. */
 interface Style {
   readonly json: boolean;
   /** Before the time, and after it. */

@@ -20,7 +20,7 @@ const HMAC_BYTES = 32;
  */
 export class TicketSecrets {
   readonly memory: SharedArrayBuffer;
-  /** [0] counts the rotations; the current secret stands at this number modulo `PLACES`. */
+  /** [0] counts the rotations; the current secret is at this number modulo `PLACES`. */
   readonly #rotations: Int32Array;
   readonly #secrets: Uint8Array;
 

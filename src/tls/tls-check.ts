@@ -23,7 +23,7 @@ export interface TlsProblem {
   readonly message: string;
 }
 
-/** Clients reject what has expired; connections can be accepted all the same. */
+/** Clients reject expired certificates; connections can be accepted anyway. */
 export interface TlsExpiry extends TlsProblem {
   /** Of the certificate, by `digestOfPem`; undefined = it is something else that has expired. */
   readonly certificate?: string;

@@ -1,4 +1,4 @@
-/** The summaries of the event list (interface.md "Text UI summaries", reference 5.4). */
+/** The summaries of the event list (reference 5.4). */
 import { type Fields, fields, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 

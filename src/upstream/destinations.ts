@@ -121,7 +121,7 @@ export class Destinations {
     }
   }
 
-  /** Holds and shares a destination of the configuration in effect. Whoever uses it there can go on using it. */
+  /** Takes over a destination of the configuration in effect, so that parts that are taken over can keep using it. */
   takeOver(destination: Destination): void {
     const { balancer, key } = destination;
     if (balancer === undefined || this.#ofServices.has(key)) return;

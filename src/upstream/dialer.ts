@@ -7,7 +7,7 @@ import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
 
 /** How a request is addressed if a proxy forwards it (RFC 9112 3.2.2). */
 export interface ViaProxy {
-  /** `http://host:port`, which stands before the path. */
+  /** `http://host:port`, which precedes the path. */
   readonly origin: string;
   readonly authority: string;
   /** Value of Proxy-Authorization. */

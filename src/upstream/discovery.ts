@@ -112,7 +112,7 @@ export class Workloads {
     );
   }
 
-  /** The last one with this address; undefined when there is none. */
+  /** The last workload with this address, if any. */
   find(address: string): Workload | undefined {
     return this.#byAddress.size === 0 ? undefined : this.#byAddress.get(canonical(address));
   }

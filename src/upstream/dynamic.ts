@@ -22,7 +22,7 @@ export class DynamicTarget {
       throw new CelError("the backend is chosen before the body is read; a target cannot depend on it", text, 0);
   }
 
-  /** `host:port`. Throws a GatewayError when there is none for this request. */
+  /** `host:port`. Throws a GatewayError if the request has no valid target. */
   read(variables: Activation): string {
     let value: unknown;
     try {

@@ -47,7 +47,7 @@ interface Entry {
 
 /**
  * Host names to addresses through the system's resolver (hosts file, search domains), cached. A known name answers at
- * once and is renewed behind the request that found it stale; when a renewal fails the last good addresses go on serving.
+ * once and is renewed behind the request that found it stale; if a renewal fails, the last good addresses stay in use.
  */
 export class Resolver {
   readonly #family: LookupFamily;

@@ -246,7 +246,7 @@ export class Supervisor implements WorkerEvents {
     return cut;
   }
 
-  /** Ends all workers at once; connections break. After a drain there are none left. */
+  /** Ends all workers at once; connections break. After a drain, none are left. */
   async stop(): Promise<void> {
     this.#stopping = true;
     clearInterval(this.#rotation);

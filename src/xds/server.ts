@@ -215,7 +215,7 @@ export class XdsServer {
     }
   }
 
-  /** Rejects with Refusal when the token is not valid any more; while it cannot be checked, the stream stays open. */
+  /** Rejects with Refusal if the token is no longer valid; while it cannot be checked, the stream stays open. */
   async #recheck(metadata: Metadata): Promise<void> {
     try {
       await this.#options.authenticate?.(tokenIn(metadata) ?? "");

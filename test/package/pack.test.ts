@@ -188,7 +188,7 @@ binds:
   assert.equal(await ended, 0, output);
 });
 
-/** A port that nobody listens on now. */
+/** A port without a listener. */
 async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((listening) => probe.listen(0, "127.0.0.1", listening));

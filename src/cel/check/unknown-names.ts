@@ -53,7 +53,7 @@ export function hint(wrong: string, names: Iterable<string>): string {
 }
 
 /**
- * A hint for `request.headers.x-user`, which CEL reads as a subtraction: `name`, at `at`, stands behind a header's name and a
+ * A hint for `request.headers.x-user`, which CEL reads as a subtraction: `name`, at `at`, follows a header's name and a
  * minus. Undefined for any other name.
  */
 export function dashedHeader(text: string, name: string, at: number): string | undefined {

@@ -150,7 +150,7 @@ function compileOptionalMap(node: OptionalMap, { compile, checked }: Compilation
   };
 }
 
-/** `default` goes on where something is absent, `coalesce` after any failure (reference 4.7); both after null. */
+/** `default` continues if something is absent, `coalesce` after any failure (reference 4.7); both after null. */
 function compileFallback({ choices, onlyAbsent }: Fallback, { compile }: Compilation): Evaluator {
   const evaluators = choices.map(compile);
   return (activation, slots) => {

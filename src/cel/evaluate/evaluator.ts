@@ -4,7 +4,7 @@ import type { Node } from "../syntax/ast.ts";
 import type { CelValue } from "../values/types.ts";
 import type { Failure } from "./failure.ts";
 
-/** The variables of loops and binds, by slot. One array for each evaluation; shared and empty where there are none. */
+/** The variables of loops and binds, by slot. One array for each evaluation; shared and empty without such variables. */
 export type Slots = CelValue[];
 
 /** A part of an expression, ready to run. */

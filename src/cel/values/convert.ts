@@ -24,7 +24,7 @@ export function toJson(value: CelValue): unknown {
   }
 }
 
-/** Like toJson, as a part of an evaluation and its budget. `large` makes what stands for integers beyond 2^53. */
+/** Like toJson, as a part of an evaluation and its budget. `large` converts integers beyond 2^53. */
 export function jsonOf(value: CelValue, large: (value: bigint) => unknown = String): unknown {
   charge(1);
   switch (typeof value) {

@@ -24,12 +24,12 @@ export interface Validated {
 
 /** Reports every issue of the schema at its place in the document, in words of its own. */
 export function reportIssues(document: Validated, issues: readonly Issue[], known: KnownFields): void {
-  const told = issues.flatMap((issue) => unionIssues(issue, document.value, known));
+  const reported = issues.flatMap((issue) => unionIssues(issue, document.value, known));
   // A misspelt field explains why another one is missing.
   const misnamed = new Set(
-    told.filter((issue) => issue.code === "unrecognized_keys").map((issue) => formatPath(issue.path)),
+    reported.filter((issue) => issue.code === "unrecognized_keys").map((issue) => formatPath(issue.path)),
   );
-  for (const issue of told) {
+  for (const issue of reported) {
     if (issue.code === "unrecognized_keys") reportUnknown(document, issue, known);
     else if (issue.code === "invalid_key") document.report(issue.path.slice(0, -1), invalidKey(issue), lastKey(issue));
     else if (!(issue.code === "custom" && issue.params?.noneOf !== undefined && misnamed.has(formatPath(issue.path))))

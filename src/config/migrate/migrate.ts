@@ -28,7 +28,7 @@ const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 /**
  * A configuration with what has moved where it belongs now: `config.logging.filter` and `fields` in
  * `frontendPolicies.accessLog`, `config.tracing` in `frontendPolicies.tracing`. Comments and variables stay; what cannot be
- * moved is told with its place, and then nothing is. `file` is its name in messages.
+ * moved is reported with its place, and then nothing is moved. `file` is its name in messages.
  */
 export function migrateConfig(file: string, text: string): Migration {
   const lines = new Lines(text);
@@ -56,7 +56,7 @@ export function migrateConfig(file: string, text: string): Migration {
   }
 }
 
-/** What things are moved out of or into must be written out: what an alias stands for belongs to another place too. */
+/** The maps that fields are moved out of or into must not be aliases, whose values belong to another place too. */
 const OBJECTS = [
   ["config"],
   ["config", "logging"],

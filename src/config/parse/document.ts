@@ -37,7 +37,7 @@ export function isSecret(path: Path): boolean {
 }
 
 /**
- * One configuration text, parsed once, that can tell where each of its values stands. Positions are looked up only when there
+ * One configuration text, parsed once, that can locate each of its values. Positions are looked up only when there
  * is something to report: to keep them for every value takes most of the time and memory of a parse.
  */
 export class ConfigDocument {

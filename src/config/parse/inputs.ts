@@ -103,7 +103,7 @@ export class DiskDigests {
     this.#stat = stat;
   }
 
-  /** The digest of what is in the file; ABSENT, UNKNOWN or another reason where there is none. */
+  /** The digest of the file's content; ABSENT, UNKNOWN or another reason if it cannot be read. */
   of(path: string): string {
     const now = this.#now();
     const { stats, real, digest: failure } = statOf(path, this.#stat);

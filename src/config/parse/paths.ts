@@ -1,4 +1,4 @@
-/** Where a value stands in plain data: the keys and indices that lead to it. */
+/** The path of a value in plain data: the keys and indices that lead to it. */
 export type Path = readonly PropertyKey[];
 
 /** A path as people write it: `["binds", 0, "port"]` → `binds[0].port`; keys with other characters are quoted. */

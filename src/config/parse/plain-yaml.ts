@@ -8,7 +8,7 @@
  * What it returns is what the complete parser would: a property test compares the two.
  */
 
-/** Where a value stands in the text; `key` is undefined in lists. Offsets count UTF-16 units. */
+/** The position of a value in the text; `key` is undefined in lists. Offsets count UTF-16 units. */
 export interface Mark {
   readonly key: number | undefined;
   /** That of the key when the value is not written. */
@@ -171,7 +171,7 @@ class PlainReader {
     return list;
   }
 
-  /** The key at hand; goes on behind its colon. */
+  /** Reads the current key, and advances behind its colon. */
   #key(): string {
     const start = this.#at;
     const code = this.#text.charCodeAt(start);
@@ -220,7 +220,7 @@ class PlainReader {
     return scalar(text.slice(start, at));
   }
 
-  /** Single- and double-quoted text on one line; goes on behind it. */
+  /** Reads single- or double-quoted text on one line, and advances behind it. */
   #quoted(start: number): string {
     const text = this.#text;
     const quote = text.charCodeAt(start);
@@ -246,7 +246,7 @@ class PlainReader {
     throw new BeyondPlain();
   }
 
-  /** A flow collection, or a scalar inside one; goes on behind it. */
+  /** Reads a flow collection, or a scalar inside one, and advances behind it. */
   #flow(start: number, depth: number): unknown {
     if (depth > MAX_DEPTH) throw new BeyondPlain();
     switch (this.#text.charCodeAt(start)) {
@@ -297,7 +297,7 @@ class PlainReader {
     }
   }
 
-  /** Behind an entry: whether there is another one, which is at hand then; else goes on behind the collection. */
+  /** After an entry: whether another one follows, which is then the current one; otherwise advances behind the collection. */
   #another(close: number): boolean {
     const at = this.#afterSpaces(this.#at);
     const code = this.#text.charCodeAt(at);

@@ -7,7 +7,7 @@ type Path = readonly PropertyKey[];
 export interface Positions {
   /** Of the deepest part of the path that exists; of the key `key` there instead, if it exists. */
   offsetOf(path: Path, key: string | undefined): number;
-  /** Of the `|` of the literal block at the path; undefined when something else stands there. */
+  /** Of the `|` of the literal block at the path; undefined if the value is not a literal block. */
   literalBlockAt(path: Path): number | undefined;
 }
 
@@ -99,7 +99,7 @@ function startOf(node: unknown): number | undefined {
   return (node as Node | null | undefined)?.range?.[0];
 }
 
-/** Whether a value stands in the text; the one of a key without a value does not. */
+/** Whether a value is written in the text; that of a key without a value is not. */
 function isWritten(node: unknown): boolean {
   const range = (node as Node | null | undefined)?.range;
   return range != null && range[1] > range[0];

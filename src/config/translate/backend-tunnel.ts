@@ -17,7 +17,7 @@ export function translateBackendTunnel(
 ): BackendTunnel {
   const at = [...path, "policies"];
   const named = calledTargets.policiesOf(proxy.backend);
-  // What is wrong with a named backend is reported where it stands.
+  // Problems of a named backend are reported at its definition.
   const { withoutDiagnostics } = calledTargets;
   const key = policies?.backendAuth?.key;
   const text = key && sources.readText([...at, "backendAuth", "key", "value"], key.value);

@@ -69,7 +69,7 @@ export class CalledTargets {
     this.#context = { services, routeGroups: new Set(), report, incomplete };
   }
 
-  /** For what stands elsewhere too, where its mistakes are reported. */
+  /** For values that also appear elsewhere, where their mistakes are reported. */
   get withoutDiagnostics(): CallContext {
     const { services, incomplete } = this.#context;
     this.#withoutDiagnostics ??= {

@@ -115,7 +115,7 @@ function headerReadTimeout(http: NonNullable<FrontendInput["http"]>): number {
 
 const KIND = "networkExtAuthz";
 
-/** `frontendPolicies.networkExtAuthz` as a runtime type; what is wrong with it is reported. undefined = there is none. */
+/** `frontendPolicies.networkExtAuthz` as a runtime type, after its problems were reported. undefined = not configured. */
 export function translateNetworkExtAuthz(
   { [KIND]: input }: FrontendInput,
   { calledTargets, report, cel }: Pick<Context, "calledTargets" | "report" | "cel">,

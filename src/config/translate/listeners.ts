@@ -64,7 +64,7 @@ export function makeBind(
     const host = hostname === "" ? "*" : hostname;
     const first = hostnames.get(host);
     if (first === undefined) hostnames.set(host, name);
-    // TCP listeners cannot be told apart by host. An invalid hostname that was left out is not the default.
+    // TCP listeners cannot be distinguished by host. An invalid hostname that was left out is not the default.
     else if (tcp.length + udp.length === 0 && (host !== "*" || context.incomplete.size === 0))
       context.report([...path, "listeners", i, "hostname"], {
         message: `listener ${first} of this port has hostname ${host} too; only that one would be used`,

@@ -1,7 +1,7 @@
 /**
  * Translates a validated configuration file to IR. Pure apart from the files that it reads: the same input gives the same IR. What
  * the schema cannot express is checked here: references, duplicates, ports, certificates, and policies at the wrong place.
- * Everything is reported by path through `Report`; translation goes on with the rest, so that one run finds all problems.
+ * Everything is reported by path through `Report`; translation continues with the rest, so that one run finds all problems.
  */
 import { collide, formatListenAddress, type ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment } from "../../cel/index.ts";

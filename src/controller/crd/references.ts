@@ -45,12 +45,12 @@ export interface TextPlace {
  */
 const MARK = "\0";
 
-/** The file name that stands for a text in the cluster. */
+/** The file name that represents a text in the cluster. */
 function nameOfText({ kind, namespace, name, key }: TextPlace): string {
   return `${MARK}${kind}/${namespace}/${name}/${key}`;
 }
 
-/** What a file name stands for: a text, where it is, or undefined for what users have written. */
+/** What a file name represents: a text, where it is, or undefined for a name that users have written. */
 export function textOfName(name: string): string | TextPlace | undefined {
   if (!name.startsWith(MARK)) return undefined;
   if (name.startsWith(INLINE)) return name.slice(INLINE.length);

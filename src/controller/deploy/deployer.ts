@@ -211,7 +211,7 @@ export class Deployer {
   }
 
   /**
-   * An object of somebody else that has the name already is not taken over: neither one of a user's, nor one of another Gateway,
+   * An object of another owner with the same name is not taken over: neither one of a user, nor one of another Gateway,
    * such as the ConfigMap `web-xds-ca` of Gateway `web` by a Gateway with that name.
    */
   async #checkFree(object: Manifest, signal: AbortSignal): Promise<void> {
@@ -232,7 +232,7 @@ export class Deployer {
     );
   }
 
-  /** Deletes what belongs to a Gateway and is not wanted any more. */
+  /** Deletes objects of a Gateway that are no longer needed. */
   async #deleteOthers(key: string, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const owned = [...this.#owned].filter(([, { gateway }]) => gateway === key);
     const workload = owned.find(([id, { kind }]) => wanted.has(id) && isWorkload(kind))?.[1];

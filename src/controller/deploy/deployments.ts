@@ -8,7 +8,7 @@ import type { GatewayModel } from "../translate/model.ts";
 import { type GatewayPort, gatewayObjects } from "./gateway-objects.ts";
 import type { Manifest } from "./manifest.ts";
 
-/** What becomes of the objects of one Gateway. */
+/** The result for the objects of one Gateway. */
 export interface GatewayDeployment {
   /** `<namespace>/<name>` */
   readonly key: string;
@@ -74,7 +74,7 @@ function deploymentOf(
   return { ...unchanged, action: "apply", objects };
 }
 
-/** Only what the deployer needs, so that a change of anything else is none. */
+/** Only what the deployer needs, so that other changes do not count. */
 function identityOf({ apiVersion, kind, metadata, spec }: Gateway): Gateway {
   const { name, namespace, uid } = metadata;
   const { gatewayClassName, infrastructure } = spec;

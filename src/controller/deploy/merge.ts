@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "./manifest.ts";
 
 /**
- * Fields of lists whose elements are told apart by a key, as in Kubernetes' strategic merge patch; other lists are replaced.
+ * Fields of lists whose elements are identified by a key, as in Kubernetes' strategic merge patch; other lists are replaced.
  * Elements of `ports` are compared with their protocol, because one port may take TCP and UDP.
  */
 const MERGE_KEYS: Readonly<Record<string, (element: JsonObject) => Json | undefined>> = {
@@ -19,7 +19,7 @@ const MERGE_KEYS: Readonly<Record<string, (element: JsonObject) => Json | undefi
   ports: ({ containerPort, port = containerPort, protocol }) =>
     port === undefined ? undefined : `${port}/${protocol ?? "TCP"}`,
 };
-/** Says what becomes of an object or of an element: `replace`, `delete` or (the default) `merge`. */
+/** How an object or element is patched: `replace`, `delete` or (the default) `merge`. */
 const DIRECTIVE = "$patch";
 
 /**

@@ -29,7 +29,7 @@ export interface Referrer {
   readonly findings: Findings;
 }
 
-/** A backend that can be called, or what stands for it. */
+/** A backend that can be called, or its placeholder. */
 export interface ResolvedBackend {
   /** `invalid` answers 500 and closes connections without HTTP: the share of such a backend goes to no other one. */
   readonly target: Target;

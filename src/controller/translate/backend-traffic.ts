@@ -1,6 +1,6 @@
 /**
  * XBackendTrafficPolicy: sessions with a Service or TracegateBackend, whichever routes send to it (GEP-1619). A session belongs to the
- * rule of a route all the same: rules must not share sessions, and a rule has one kind of sessions for all its backends, because it
+ * rule of a route: rules must not share sessions, and a rule has one kind of sessions for all its backends, because it
  * is a session that chooses among them.
  */
 import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";

@@ -10,7 +10,7 @@ import { mergeAttached } from "./policies.ts";
 /** As for `extAuthz` of the configuration file. */
 const TIMEOUT = ms(2000);
 
-/** Rule and path in it where the filter stands. */
+/** The rule of the filter, and the path in it. */
 interface Place {
   readonly rule: number;
   readonly path: string;

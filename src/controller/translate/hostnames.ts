@@ -1,6 +1,6 @@
 /**
  * Where the hostnames of a route and a listener overlap (Gateway API, HTTPRoute `spec.hostnames`): of two that overlap, the
- * more specific one. Hostnames are lower-case, `*.` stands for one or more labels, empty = any.
+ * more specific one. Hostnames are lower-case, `*.` means one or more labels, empty = any.
  */
 export function intersectHostnames(listener: string, route: readonly string[]): readonly string[] | undefined {
   if (route.length === 0) return listener === "" ? [] : [listener];

@@ -138,7 +138,7 @@ export class ChunkedDecoder {
     const digit = HEX[byte] as number;
     if (digit > 0) {
       this.#left = this.#left * 16 + (digit - 1);
-      // Leading zeros count too, so that a size cannot take for ever.
+      // Leading zeros count too, so that a size cannot be endless.
       this.#digits++;
       if (this.#digits > MAX_SIZE_DIGITS || this.#left > Number.MAX_SAFE_INTEGER)
         this.error = "chunk size is too large";

@@ -7,7 +7,7 @@ const BARE_LF = invalid("LF without CR");
 const CONTROL = invalid("control character in the head");
 
 /**
- * Index just after the first CRLFCRLF of `buffer[from, end)`, or -1. When more bytes come, the search may go on from
+ * Index just after the first CRLFCRLF of `buffer[from, end)`, or -1. When more bytes arrive, the search may continue from
  * `max(start, end - 3)`. Looks at one byte of four where no line ends; `Buffer.indexOf` would read past `end` into what an
  * earlier message left there.
  */

@@ -172,7 +172,7 @@ function minorVersion(text: string, at: number): number {
   return digit === 0 || digit === 1 ? digit : -1;
 }
 
-/** A proper version that is not spoken is told apart from text that is no version. */
+/** Distinguishes a valid version that is not supported from text that is not a version. */
 function versionError(text: string, at: number, malformed: HeadError): HeadError {
   const wellFormed =
     text.startsWith("HTTP/", at) && isDigit(text, at + 5) && text[at + 6] === "." && isDigit(text, at + 7);

@@ -53,7 +53,7 @@ for (let code = 0x21; code < 0x7f; code++) {
 
 /**
  * Splits `target` into `out`. `hostHeader` and `minor` are those of the head. Returns undefined, or why the request is
- * refused. The authority of an absolute URI wins over Host (RFC 9112 3.2.2), which must be valid all the same.
+ * refused. The authority of an absolute URI wins over Host (RFC 9112 3.2.2), which must still be valid.
  */
 export function parseTarget(
   method: string,
@@ -107,7 +107,7 @@ function parseAbsoluteForm(method: string, target: string, out: TargetParts): He
 }
 
 /**
- * Checks the path of `target` from `start`, where a slash stands. Dot segments are refused also when written `%2e`, ended by
+ * Checks the path of `target` from `start`, which is a slash. Dot segments are rejected also if written `%2e`, ended by
  * `;` or delimited by an encoded slash or backslash: some servers resolve those, so a rule for one path would be applied
  * to another.
  */

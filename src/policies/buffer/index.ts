@@ -46,7 +46,7 @@ function hooksOf({ request, response }: Buffering): PolicyHooks {
   };
 }
 
-/** Resolves with the reply that rejects the request, or undefined to go on. */
+/** Resolves with the reply that rejects the request, or undefined to continue. */
 async function bufferRequest(
   { maxBytes, failureMode }: BufferedSide,
   { requestBody, maxBufferSize, trace }: PolicyContext,

@@ -24,7 +24,7 @@ export const csrf = definePolicy({
 
 /**
  * Decides by `Sec-Fetch-Site` (Fetch Metadata), which pages cannot forge, and for browsers without it by `Origin`. Clients that
- * send neither are not browsers: nobody can make them send a request with a user's cookies. Throws PolicyError for an entry that
+ * send neither are not browsers: a page cannot make them send a request with a user's cookies. Throws PolicyError for an entry that
  * is not an origin.
  */
 function prepare(config: Csrf): () => PolicyHooks {

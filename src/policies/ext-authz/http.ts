@@ -93,7 +93,7 @@ function refusal(answer: CallResponse, redirect: Expression | undefined, variabl
   return { status, headers: passed, body, reason: "ExtAuth" };
 }
 
-/** undefined if the expression fails: the denial stands, with the response of the service. */
+/** undefined if the expression fails: the denial then has the response of the service. */
 function placeOf(redirect: Expression, variables: Activation): string | undefined {
   try {
     return textOf(redirect, variables);

@@ -1,7 +1,7 @@
 /**
  * `extProc`: sends requests and responses through a processing service over gRPC (Envoy's `envoy.service.ext_proc.v3`, reference
  * 3.9). In: head, body and trailers of both sides, as far as the modes ask for them. Out: what the service makes of them, or its
- * own response in place of the backend's. A service that fails means TG_EXT_PROC, or with `failOpen` that the exchange goes on
+ * own response in place of the backend's. A service that fails means TG_EXT_PROC, or with `failOpen` that the exchange continues
  * without it, as long as no part of a body is with the service.
  *
  * One gRPC stream (`session.ts`) serves an exchange. `side.ts` walks one side of it through the service, `stages.ts` are the
@@ -78,7 +78,7 @@ function hooksOf(
   const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
   const inResponses = responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride;
 
-  /** Sends one side through the service. Resolves with its immediate response, undefined to go on; rejects to end the exchange. */
+  /** Sends one side through the service. Resolves with its immediate response, undefined to continue; rejects to end the exchange. */
   const run = async (
     context: PolicyContext,
     side: Omit<Side, "context" | "limit">,

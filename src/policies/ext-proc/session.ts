@@ -119,7 +119,7 @@ export class Session {
 
   /**
    * Restarts the oldest timeout with the duration of `override_message_timeout`. Limited as in Envoy: a service must not keep
-   * clients waiting for ever.
+   * clients waiting without limit.
    */
   #extend({ seconds, nanos }: Duration): void {
     const { trace } = this.#context;

@@ -41,7 +41,7 @@ export interface Outcome {
 }
 
 /**
- * Resolves when the head may go on; a streamed body is still in flight then. Rejects with a GatewayError: TG_EXT_PROC if the
+ * Resolves when the head may be passed on; a streamed body is still in flight then. Rejects with a GatewayError: TG_EXT_PROC if the
  * service fails, TG_BODY_TOO_LARGE for a request body over the buffer limit.
  */
 export async function processSide(

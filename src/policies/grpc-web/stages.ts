@@ -42,7 +42,7 @@ export class TextRequestStage implements BodyStage {
   }
 }
 
-/** The body of a response. Messages go on as they come; browsers cannot read HTTP trailers, so they become the last frame. */
+/** The body of a response. Messages are passed on as they arrive; browsers cannot read HTTP trailers, so they become the last frame. */
 export class ResponseStage implements BodyStage {
   readonly #sink: BodySink;
   readonly #encoder: MessageEncoder | undefined;

@@ -18,7 +18,7 @@ const MIN_RSA_BITS = 2048;
 
 /**
  * Algorithms by type of key, so a token cannot choose one that does not fit its key (RFC 8725, section 3.1). Only asymmetric ones:
- * whoever can read a set with an HMAC key could sign tokens, and a public key must never be taken for an HMAC secret. `none` is
+ * every reader of a set with an HMAC key could sign tokens, and a public key must never be taken for an HMAC secret. `none` is
  * not there. `EdDSA` is the older name of `Ed25519` (RFC 9864).
  */
 const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,6 @@
 /**
  * `localRateLimit`: token buckets in memory that all workers share (reference 3.1). In: limits, each with an optional CEL key that
- * gives every client, user or path its own bucket. Out: the request goes on, and the response reports the most constrained limit
+ * gives every client, user or path its own bucket. Out: the request continues, and the response reports the most constrained limit
  * in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. `buckets.ts` has the table, `sip-hash.ts` how a bucket is found.
  */
 import { withDurations } from "../../base/durations.ts";

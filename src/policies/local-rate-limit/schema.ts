@@ -14,7 +14,7 @@ const limit = z
     type: z
       .enum(["requests", "tokens"])
       .default("requests")
-      .describe("What a token stands for: `requests`. `tokens` of language models are not supported."),
+      .describe("What a token counts: `requests`. `tokens` of language models are not supported."),
     key: expression("request")
       .optional()
       .describe(

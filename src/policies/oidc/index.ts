@@ -22,7 +22,7 @@ import { Provider } from "./provider.ts";
 import type { Oidc } from "./schema.ts";
 
 const KIND = "oidc";
-/** Parameters of the callback: whoever sees them in a log could complete the login (RFC 9700, sections 4.2 and 4.5). */
+/** Parameters of the callback: a reader of a log could complete the login with them (RFC 9700, sections 4.2 and 4.5). */
 const SECRET_PARAMETERS = ["code", "state"];
 /** `Sec-Fetch-Dest` of requests that can show a login page; an image or a script's request would follow the redirect in vain. */
 const PAGES = new Set(["document", "frame", "iframe", "fencedframe", "embed", "object"]);

@@ -1,6 +1,6 @@
 /**
  * `remoteRateLimit`: asks a rate limit service over gRPC (Envoy's `envoy.service.ratelimit.v3`, reference 3.2), so that several
- * gateways share their counts. In: descriptors, computed from the request by CEL. Out: the request goes on with the header fields
+ * gateways share their counts. In: descriptors, computed from the request by CEL. Out: the request continues with the header fields
  * that the service adds; or 429 with the service's body, or TG_RATE_LIMITED. A service that fails means TG_RATE_LIMIT_SERVICE,
  * or with `failOpen` no limit. The response tells the client how much is left.
  */
@@ -85,7 +85,7 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, fai
   return descriptors;
 }
 
-/** Calls the service and applies its decision. Resolves with a reply for a limited request, undefined to go on. */
+/** Calls the service and applies its decision. Resolves with a reply for a limited request, undefined to continue. */
 async function limit(
   { domain, failureMode, timeout }: RemoteRateLimit,
   callout: Callout<CalloutContext>,

@@ -65,7 +65,7 @@ function hooksOf(config: SessionPersistence, { sessionKey, identity }: PolicyDep
   };
 }
 
-/** Where a session stands in messages. */
+/** The place of a session in messages. */
 interface Carrier {
   /** Name of the header, lower-case, where it is one. */
   readonly header?: string;

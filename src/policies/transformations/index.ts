@@ -73,7 +73,7 @@ function claimUnderscores(context: PolicyContext): void {
     context.claimField(name);
 }
 
-/** `failed`: as `Program.run` returns it. The request goes on either way. */
+/** `failed`: as `Program.run` returns it. The request continues either way. */
 function report({ trace }: PolicyContext, side: string, failed: readonly string[] | undefined): void {
   if (failed === undefined) trace?.applied("transformation", { side });
   else trace?.failed("transformation", { side, failed });

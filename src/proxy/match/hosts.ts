@@ -1,5 +1,5 @@
 /**
- * Values by hostname: exact names, wildcards (`*.example.com`, which stands for one or more labels before the suffix) and
+ * Values by hostname: exact names, wildcards (`*.example.com`, which means one or more labels before the suffix) and
  * one for any host (`` or `*`). A look-up costs one map access, plus one for each label when there are wildcards.
  */
 export class HostIndex<V> {
@@ -10,7 +10,7 @@ export class HostIndex<V> {
   /** Length of the longest wildcard suffix: longer ends of a host are not looked up, so a host of many dots costs little. */
   #longest = 0;
 
-  /** The value of exactly this hostname, made by `create` when there is none yet. `hostname` is lower-case. */
+  /** The value of exactly this hostname, made by `create` if it is new. `hostname` is lower-case. */
   getOrAdd(hostname: string, create: () => V): V {
     if (hostname === "" || hostname === "*") {
       this.#any ??= create();

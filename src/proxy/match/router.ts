@@ -70,7 +70,7 @@ export class RouterBuilder<R extends Keyed> {
       this.#buckets.getOrAdd(hostname, () => new Bucket(hostname, this.#prefixes, this.#bucketCount++)).add(known);
   }
 
-  /** The router over everything added, at no cost. The builder is not used any more. */
+  /** The router over everything added, at no cost. The builder must not be used afterwards. */
   finish(): Router<R> {
     return new Router(this.#buckets);
   }

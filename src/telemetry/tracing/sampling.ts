@@ -1,7 +1,7 @@
 import { type Activation, type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
 import type { SamplingRules } from "../settings.ts";
 
-/** Who began the trace: the client, or nobody yet. */
+/** Whether the client began the trace, or it is new. */
 export type Origin = "client" | "random";
 
 /** Which requests leave spans (reference 3.30). */

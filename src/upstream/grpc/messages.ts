@@ -5,7 +5,7 @@ import { type GrpcStatus, STATUS } from "./status.ts";
 /** One byte that says whether the message is compressed, four for its length. */
 const PREFIX = 5;
 /**
- * Bytes of one message from a service: the default of all gRPC libraries. A length is four bytes of somebody else's making,
+ * Bytes of one message from a service: the default of all gRPC libraries. The peer chooses the four bytes of the length,
  * so without a limit it could claim 4 GiB.
  */
 const MAX_MESSAGE = 4 * 1024 * 1024;
@@ -37,7 +37,7 @@ export class MessageReader {
     return this.#partial.length > 0;
   }
 
-  /** Reads `buffer[from, to)`, which may be reused afterwards. Returns why the call cannot go on, if so. */
+  /** Reads `buffer[from, to)`, which may be reused afterwards. Returns the status that ends the call, if the messages are invalid. */
   push(buffer: Buffer, from: number, to: number): GrpcStatus | undefined {
     const partial = this.#partial;
     if (partial.length === 0) {
@@ -70,7 +70,7 @@ export class MessageReader {
 
   /** Looks at a prefix before its message is there. */
   #refuse(compressed: number, length: number): GrpcStatus | undefined {
-    // Only identity is offered: a service that compresses all the same breaks the protocol (gRPC "Compression").
+    // Only identity is offered: a service that compresses anyway breaks the protocol (gRPC "Compression").
     if (compressed !== 0) {
       const message = `the service has compressed a message by ${this.encoding ?? "an unnamed encoding"}; none is accepted`;
       return { code: STATUS.internal, message };

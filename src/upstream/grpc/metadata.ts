@@ -8,7 +8,7 @@ const OWN = new Set(["content-type", "user-agent", "grpc-timeout", "grpc-encodin
 const MAX_TIMEOUT = 99_999_999;
 
 /**
- * The fields of a call besides the pseudo-header fields and `te`. `timeoutMs`: what is left of the deadline; 0 = there is none.
+ * The fields of a call besides the pseudo-header fields and `te`. `timeoutMs`: the rest of the deadline; 0 = no deadline.
  * Of names that end in `-bin` the values are base64. Throws TG_UPSTREAM_FAILED for what metadata cannot have; the message shows no
  * value, which may be a secret.
  */

@@ -236,7 +236,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   /** Closes at once: nothing is left to wait for, and the server may be gone. */
   #leave(): void {
     this.#connection.goAway(true);
-    this.#connection.destroy("the connection is not needed any more");
+    this.#connection.destroy("the connection is no longer needed");
   }
 
   #retire(): void {

@@ -64,7 +64,7 @@ export class HealthChecks implements CheckedEndpoints {
     const fields = { endpoint: endpoint.pool.name, ...(notice.healthy === false && { reason: notice.reason }) };
     if (before === notice.healthy) this.#log.debug("endpoint is still unhealthy", fields);
     else if (notice.healthy === false) this.#log.warn("endpoint is unhealthy", fields);
-    // The first success of a new endpoint is no change that anybody waits for.
+    // The first success of a new endpoint is not worth a line at `info`.
     else this.#log[before === undefined ? "debug" : "info"]("endpoint is healthy", fields);
     endpoint.setHealth(notice);
     this.#publish(notice);

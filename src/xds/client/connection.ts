@@ -83,7 +83,7 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
     this.#ended = true;
     clearInterval(this.#timer);
     this.#cancelConnect();
-    this.#session?.abort("the stream is not needed any more");
+    this.#session?.abort("the stream is no longer needed");
   }
 
   #connect(): () => void {

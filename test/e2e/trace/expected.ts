@@ -1,4 +1,4 @@
-/** The events of a GET without policies (interface.md "Observed orderings", builds with phases; decision 7). */
+/** The events of a GET without policies (reference 4.1; decision 7). */
 export const SEQUENCE_GET: readonly string[] = [
   "requestStarted",
   "requestSnapshot initial request",

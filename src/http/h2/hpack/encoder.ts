@@ -70,7 +70,7 @@ export class HpackEncoder {
   readonly #sizes = new Array<number>(8);
   #size = 0;
   #capacity = DEFAULT_TABLE_SIZE;
-  /** What the next block has to say first: the smallest capacity since the last one; -1 = nothing (RFC 7541 4.2). */
+  /** What the next block has to begin with: the smallest capacity since the last one; -1 = nothing (RFC 7541 4.2). */
   #smallest = -1;
 
   /** Adopts the peer's SETTINGS_HEADER_TABLE_SIZE, bytes, as far as it is not above 4096; the next block says so. */
