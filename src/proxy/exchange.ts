@@ -209,6 +209,9 @@ export class Exchange implements ServerStream, PolicyContext {
     readonly attempt: number;
     readonly ageMs: number;
     readonly request: string;
+    /** Of the route and of the endpoint of the last attempt; absent before they are chosen. */
+    readonly route: string | undefined;
+    readonly endpoint: string | undefined;
     readonly bytesReceived: number;
     readonly bytesSent: number;
   } {
@@ -217,6 +220,8 @@ export class Exchange implements ServerStream, PolicyContext {
       attempt: this.call?.attempts ?? 0,
       ageMs: performance.now() - this.startedAt,
       request: `${this.request.method} ${this.request.authority}${this.request.path}`,
+      route: this.selected.route?.label,
+      endpoint: this.call?.endpointName,
       bytesReceived: this.downstream.bodyBytes,
       bytesSent: this.responseSide.bytes,
     };

@@ -115,6 +115,24 @@ test("what decided is not guessed while the request runs, nor from a callout or 
   assert.equal(outcomeOf([]).request, "");
 });
 
+test("a stream that lasts has its status, how long it has been idle and what has moved", () => {
+  const moved = { chunks: 2, bytes: 90 };
+  const nothing = { chunks: 0, bytes: 0 };
+  const progress = event("info", { type: "streamProgress", received: nothing, sent: moved, idle: "1.250s" });
+  const head = event("info", {
+    type: "responseSnapshot",
+    stage: "final response",
+    requestState: { response: { code: 200 } },
+  });
+  const seen = outcomeOf(rowsOf([snapshot, WON, head, progress]));
+  assert.equal(seen.status, "200 streaming");
+  assert.equal(seen.why, "idle 1.250s, received 0 B in 0 chunks, sent 90 B in 2 chunks");
+  assert.equal(outcomeOf(rowsOf([snapshot, WON, head])).status, "");
+  assert.equal(outcomeOf(rowsOf([snapshot, WON, head, progress, done(200)])).why, "the only route that matches");
+  const connection = event("info", { type: "requestStarted", protocol: "tls" });
+  assert.equal(outcomeOf(rowsOf([connection, WON, progress])).status, "open");
+});
+
 test("the engine's refusal has no route and no request; its reason stands alone", () => {
   const line = outcomeLine(outcomeOf(rowsOf([done(431, "request head too large")])));
   assert.equal(line, "→ 431 in 3 µs · request head too large");

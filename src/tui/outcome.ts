@@ -11,15 +11,15 @@ export interface TraceOutcome {
   /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
   /**
-   * The final status, or `closed` of a connection without requests, or `still running` if the trace has ended first; empty while the
-   * request runs, or when there was no response.
+   * The final status, or `closed` of a connection without requests, or `still running` if the trace has ended first. Of a stream that
+   * lasts, `200 streaming`, or `open`. Empty while any other request runs, or when there was no response.
    */
   readonly status: string;
   /** From the start of the trace to its last event: `7.558 ms`. */
   readonly duration: string;
   /** Short name of the selected route; empty when none was. */
   readonly route: string;
-  /** What decided the response: a route, policy, rule or backend; empty until the request has finished. */
+  /** What decided the response: a route, policy, rule or backend. Until the request has finished, how far its stream is, or empty. */
   readonly why: string;
   readonly severity: Row["severity"];
 }
@@ -33,10 +33,11 @@ export function outcomeOf(rows: readonly Row[]): TraceOutcome {
   const end = (finished ?? own.findLast((row) => row.end !== undefined))?.end;
   return {
     request: harmless(requestOf(own)),
-    status: finished === undefined && last("traceEnded") !== undefined ? RUNNING : statusOf(own, finished),
+    status:
+      finished !== undefined ? statusOf(own, finished) : last("traceEnded") !== undefined ? RUNNING : streaming(own),
     duration: end === undefined ? "" : duration(end),
     route: harmless(route === undefined ? "" : selectedName(route.message)),
-    why: harmless(finished === undefined ? "" : why(own, finished, route)),
+    why: harmless(finished === undefined ? (last("streamProgress")?.summary ?? "") : why(own, finished, route)),
     severity: finished?.severity ?? "info",
   };
 }
@@ -58,9 +59,17 @@ function requestOf(rows: readonly Row[]): string {
   return [method, uri].map(textOf).filter(Boolean).join(" ");
 }
 
-function statusOf(rows: readonly Row[], finished: Row | undefined): string {
-  const status = textOf(finished?.message.status);
-  return status === "" && finished !== undefined && connectionOf(rows) !== "" ? "closed" : status;
+function statusOf(rows: readonly Row[], finished: Row): string {
+  const status = textOf(finished.message.status);
+  return status === "" && connectionOf(rows) !== "" ? "closed" : status;
+}
+
+/** Of a stream that has lasted long enough for an event of its progress. */
+function streaming(rows: readonly Row[]): string {
+  if (!rows.some(({ message }) => message.type === "streamProgress")) return "";
+  if (connectionOf(rows) !== "") return "open";
+  const head = rows.findLast(({ message }) => message.type === "responseSnapshot")?.message.requestState;
+  return [textOf(fields(fields(head).response).code), "streaming"].filter(Boolean).join(" ");
 }
 
 /** `tcp` or `tls` of a connection without requests. */

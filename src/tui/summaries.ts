@@ -52,7 +52,7 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   backendCallResult: outcome,
   requestFinished: (message) => ["request finished", outcome(message)].filter(Boolean).join(" "),
   streamProgress: (message) =>
-    `received ${traffic(message.received)}, sent ${traffic(message.sent)}, idle ${textOf(message.idle)}`,
+    `idle ${textOf(message.idle)}, received ${traffic(message.received)}, sent ${traffic(message.sent)}`,
   traceEnded: (message) => textOf(message.reason),
   dropped: (message) => `${textOf(message.count)} events lost, the reader was too slow`,
 };

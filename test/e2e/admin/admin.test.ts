@@ -210,6 +210,8 @@ suite("the admin server of a gateway with two workers", () => {
       phase: "attempt",
       attempt: 1,
       request: "GET a.test/hang",
+      route: "default/r",
+      endpoint: upstream.address,
       bytesReceived: 0,
       bytesSent: 0,
     });
