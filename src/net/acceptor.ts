@@ -20,8 +20,8 @@ export interface ListenOptions {
 type OnConnection = (transport: Transport) => TransportHandler | undefined;
 
 /**
- * A listening socket. It accepts and hands out transports; drain.ts of the proxy says when it holds them back and when it closes.
- * `onConnection` returns the handler of the new transport, or undefined to refuse it.
+ * A listening socket, which accepts connections as transports; drain.ts of the proxy decides when it holds them and when it closes.
+ * `onConnection` returns the handler of the new transport, or undefined to reject it.
  */
 export class Acceptor {
   readonly #server: Server;

@@ -1,15 +1,15 @@
 /** Where a connection comes from and where it went. */
 export interface Addresses {
-  /** Of the client: the TCP peer's, or what a PROXY header says. IPv4 clients of a dual-stack socket appear as IPv4. */
+  /** The client's address: that of the TCP peer, or the one in a PROXY header. IPv4 clients of a dual-stack socket appear as IPv4. */
   readonly remoteAddress: string;
   readonly remotePort: number;
   /** What the client connected to. */
   readonly localAddress: string;
   readonly localPort: number;
-  /** Of the TCP peer, whatever a PROXY header says. */
+  /** Address of the TCP peer, even with a PROXY header. */
   readonly rawAddress: string;
   readonly rawPort: number;
-  /** Of the CONNECT request inside whose tunnel the client speaks; undefined without a tunnel. */
+  /** The CONNECT request of the tunnel that carries the connection; undefined outside tunnels. */
   readonly connectHead?: ConnectHead | undefined;
 }
 

@@ -2,8 +2,8 @@ const NOTHING = Buffer.alloc(0);
 const FIRST_ROOM = 1024;
 
 /**
- * Bytes that arrived but cannot be used yet: `bytes[start, end)`. Added behind, taken from the front; room grows by
- * doubling, so that a peer that sends one byte at a time costs no more than its bytes.
+ * Bytes that have arrived but cannot be used yet: `bytes[start, end)`. They are added at the end and taken from the front. The
+ * capacity doubles, so a peer that sends one byte at a time costs no more than its bytes.
  */
 export class ByteQueue {
   bytes: Buffer = NOTHING;
@@ -14,7 +14,7 @@ export class ByteQueue {
     return this.end - this.start;
   }
 
-  /** What is held, without a copy: valid until the next `append`. */
+  /** The bytes without a copy, valid until the next `append`. */
   view(): Buffer {
     return this.bytes.subarray(this.start, this.end);
   }

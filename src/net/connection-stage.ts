@@ -13,20 +13,20 @@ export interface StageOwner {
 }
 
 /**
- * One step that a connection passes before its bytes are served: it reads a PROXY header, makes a TLS handshake, waits for an
- * authorization, opens a tunnel through a proxy. This is what all of them share. It holds the bytes that arrive until the step
- * has decided, gives the step a deadline, and ends it once, by whichever comes first: a decision, the deadline, the peer, a
- * defect. Most steps write nothing to the peer.
+ * One stage that a connection passes before it is served: reading a PROXY header, a TLS handshake, waiting for an authorization,
+ * opening a tunnel through a proxy. This class has what they share. It holds the bytes that arrive until the stage has decided,
+ * enforces a deadline, and ends the stage once, by whichever comes first: a decision, the deadline, the peer, or a defect. Most
+ * stages write nothing to the peer.
  */
 export abstract class ConnectionStage implements TransportHandler, Rostered {
   place = -1;
-  /** What the peer has sent in this stage and the stage has not used. */
+  /** Bytes of the peer that the stage has not used. */
   protected readonly held = new ByteQueue();
   protected readonly startedAt = performance.now();
   readonly #owner: StageOwner;
   #transport: Transport | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** The peer has sent FIN, and the stage has let it. */
+  /** The peer has sent FIN, and the stage allows that. */
   #peerEnded = false;
   #closed = false;
 
@@ -37,7 +37,7 @@ export abstract class ConnectionStage implements TransportHandler, Rostered {
   /** For the task dump: `handshake`. */
   protected abstract readonly state: string;
 
-  /** What the stage waits for, for the log: `the connection closed before a PROXY header`. */
+  /** The log message if the peer closes first: `the connection closed before a PROXY header`. */
   protected abstract readonly closedEarly: string;
 
   /** `held` has grown. A stage that cannot decide yet returns. */
@@ -46,7 +46,7 @@ export abstract class ConnectionStage implements TransportHandler, Rostered {
   /** The deadline has passed: the stage decides, or rejects. */
   protected abstract onExpired(): void;
 
-  /** The stage has ended, one way or another: gives up what it waits for. */
+  /** The stage has ended: cancels what it waits for. */
   protected onClosed(): void {}
 
   /** The connection in this stage; it exists from `begin` on. */
@@ -55,7 +55,7 @@ export abstract class ConnectionStage implements TransportHandler, Rostered {
     return this.#transport;
   }
 
-  /** `timeoutMs`: milliseconds until `onExpired`; undefined = whatever the stage waits for has a deadline of its own. */
+  /** `timeoutMs`: milliseconds until `onExpired`; undefined = what the stage waits for has its own deadline. */
   protected begin(transport: Transport, timeoutMs: number | undefined): void {
     this.#transport = transport;
     if (timeoutMs !== undefined) this.#timer = setTimeout(() => this.onExpired(), timeoutMs);
@@ -77,7 +77,7 @@ export abstract class ConnectionStage implements TransportHandler, Rostered {
     return { state: this.state, ageMs: performance.now() - this.startedAt };
   }
 
-  /** A connection in a stage is not idle: it is about to carry its first stream. */
+  /** Does nothing: a connection in a stage is about to carry its first stream. */
   closeIfIdle(): void {}
 
   /** Ends stage and connection from outside; `reason` is for the log. */
@@ -123,14 +123,14 @@ export abstract class ConnectionStage implements TransportHandler, Rostered {
     if (this.#end()) this.#owner.onStageFailed(this, message);
   }
 
-  /** Ends the stage as done. The connection, or what TLS has made of it, belongs to what comes next. False = it had ended before. */
+  /** Ends the stage as passed. The connection, or the TLS stream over it, belongs to the next stage. False = it had ended before. */
   protected leave(): boolean {
     if (!this.#end()) return false;
     this.#owner.onStagePassed(this);
     return true;
   }
 
-  /** Ends the stage as done. The next handler gets what is held, and the FIN that came in between. */
+  /** Ends the stage as passed. The next handler gets the held bytes, and the FIN that arrived meanwhile. */
   protected pass(next: () => TransportHandler): void {
     if (!this.leave()) return;
     const { transport } = this;

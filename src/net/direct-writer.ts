@@ -1,29 +1,29 @@
 /**
- * Writes to the handle of a socket, past its stream. The handle is an undocumented part of Node: node-internals.ts finds it, and makes
- * a writer only where the self-check has seen that this Node writes in this way.
+ * Writes to the handle of a socket without its stream. The handle is an undocumented part of Node: node-internals.ts finds it, and makes
+ * a writer only if the self-check has confirmed that this Node supports it.
  */
 import { getSystemErrorName } from "node:util";
 
-/** Hears how writes that the system did not take at once have ended. */
+/** Is notified when writes that the system did not take at once have ended. */
 export interface DirectWriteSink {
   /** The system has taken everything. */
   onWritten(): void;
-  /** Nothing more can be written, unless the sink outlives it. May come before the write returns. */
+  /** Nothing more can be written, unless the sink outlives the failure. May be called before the write returns. */
   onWriteFailure(error: NodeJS.ErrnoException): void;
 }
 
 /**
- * Hands bytes to a socket's handle. Only while the stream has nothing to write, is not corked, and has not ended: what the stream
- * gets afterwards follows these bytes.
+ * Passes bytes to a socket's handle. May only be used while the stream has nothing to write, is not corked, and has not ended; bytes
+ * written to the stream afterwards follow these.
  */
 export interface DirectWriter {
   /** While `pending`, the stream may not write either: the handle takes one write at a time. */
   readonly exclusive: boolean;
-  /** Bytes of the last write that the system has not taken; another write has to wait until it has, or to use the stream. */
+  /** Bytes of the last write that the system has not taken yet; until then, another write has to wait or use the stream. */
   readonly pending: number;
   /** One byte for each character. */
   writeText(text: string): void;
-  /** `release` is called once `bytes` need not stay as they are: at once where the system takes them. */
+  /** `release` is called once `bytes` may be reused: at once if the system takes them. */
   writeBytes(bytes: Buffer, release?: () => void): void;
   /** The same for `pieces`, one after the other, `length` bytes in all: the system is called once. */
   writePieces(pieces: readonly Buffer[], length: number, release: () => void): void;
@@ -45,7 +45,7 @@ export interface WritableHandle {
   writev(request: object, pieces: readonly Buffer[], allBuffers: true): number;
 }
 
-/** A write as the handle knows it. */
+/** A write request of the handle. */
 interface WriteRequest {
   oncomplete: (this: WriteRequest, status: number) => void;
   writer: HandleWriter | undefined;
@@ -54,7 +54,7 @@ interface WriteRequest {
 }
 
 /**
- * A stream makes several objects and a tick for each write. What the system takes at once needs none of them, not even a new
+ * A stream creates several objects and a tick for each write. Bytes that the system takes at once need none of them, not even a new
  * request: libuv tries to write before it queues.
  */
 export class HandleWriter implements DirectWriter {
@@ -121,7 +121,7 @@ export class HandleWriter implements DirectWriter {
   }
 }
 
-/** Of this thread: a request is used again unless its write had to wait. */
+/** The request of this thread, which is reused unless its write had to wait. */
 let spareRequest: WriteRequest | undefined;
 
 function newRequest({ WriteWrap }: StreamBinding): WriteRequest {

@@ -1,15 +1,15 @@
 /**
- * When a thread has to be sparing with memory for bytes that wait for slow peers. A client that does not read its response leaves what
- * was read of it last in the gateway: with reads of 64 KiB, thousands of such clients take more memory than a container may have,
- * and turning new work away does not help, because they have been let in before. So only the first ones may leave that
- * much. From then on everything is read in small pieces, and queues are short.
+ * Decides when a thread has to save memory for bytes that wait for slow peers. For a client that does not read its response, the gateway
+ * holds the last read of it: with reads of 64 KiB, thousands of such clients take more memory than a container may have, and turning
+ * new work away does not help, because they have been accepted before. So only the first ones may occupy that much. Beyond them,
+ * everything is read in small pieces, and queues are short.
  */
 
-/** Bytes that a read brings, and that a queue holds before its source is paused, while the thread is frugal. */
+/** Limit of a read, and of a queue before its source is paused, while the thread is frugal. Bytes. */
 export const FRUGAL_BYTES = 8 * 1024;
-/** Sources that may wait with what a large read brings: 16 MiB. */
+/** Paused sources that may hold a large read: 16 MiB altogether. */
 const MAX_WAITING = 256;
-/** Bytes that streams of HTTP/2 may hold together: their windows let much more come than a read. */
+/** Bytes that streams of HTTP/2 may hold together: their windows are much larger than a read. */
 const MAX_HELD = 32 * 1024 * 1024;
 
 let waiting = 0;
@@ -23,19 +23,19 @@ function decide(): void {
   frugal = short || waiting > MAX_WAITING || held > MAX_HELD;
 }
 
-/** One more source is paused, because what it brings is not taken. */
+/** Another source is paused, because its bytes are not taken. */
 export function beginsToWait(): void {
   waiting++;
   decide();
 }
 
-/** It is read again, or gone. */
+/** A paused source is read again, or gone. */
 export function waitsNoMore(): void {
   waiting--;
   decide();
 }
 
-/** So many bytes more, or less, have come on streams of HTTP/2 and were not taken yet. */
+/** Streams of HTTP/2 hold `bytes` more, or less if negative, that have not been taken. */
 export function holdsMore(bytes: number): void {
   held += bytes;
   decide();

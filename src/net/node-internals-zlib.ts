@@ -1,7 +1,7 @@
-/** What this project uses of `node:zlib` although it is undocumented; see node-internals.ts. Checked when an encoder is made. */
+/** The undocumented parts of `node:zlib` that this project uses; see node-internals.ts. Checked when an encoder is made. */
 import type { Duplex } from "node:stream";
 
-/** What a stream of `node:zlib` works with. `writeSync` leaves in its `_writeState` how much room and how much input is left. */
+/** The handle of a `node:zlib` stream. `writeSync` stores in `_writeState` how much room and how much input is left. */
 interface ZlibHandle {
   writeSync(
     flush: number,

@@ -1,10 +1,10 @@
 /**
- * All parts of Node.js that this project uses although they are undocumented. No other file touches a name that begins with
- * an underscore or a method that Node keeps for itself; a test searches `src` for them.
+ * All undocumented parts of Node.js that this project uses. No other file uses a name that begins with an underscore or an internal
+ * method of Node; a test searches `src` for them.
  *
- * Each part is probed once, when the module loads: by what it does where that can be seen, not just by its name.
- * A part that this Node lacks is replaced by documented API. Everything then works, but costs more CPU or notices a
- * broken connection later; `missingInternals` says so, and the gateway logs it when it starts.
+ * Each part is probed once, when the module loads: by its behaviour where possible, not just by its name. A part that this Node lacks
+ * is replaced by documented API. Everything then works, but costs more CPU or notices broken connections later; `missingInternals`
+ * lists the parts, and the gateway logs them at start-up.
  *
  * Measurements: Node 24, one core, requests of 102 bytes that only pass through, unless said otherwise.
  */
@@ -22,7 +22,7 @@ import {
   type WritableHandle,
 } from "./direct-writer.ts";
 
-/** A part of Node that was not found, and what that costs. */
+/** A part of Node that is missing, and the effect of that. */
 export interface MissingInternal {
   readonly name: string;
   readonly effect: string;
@@ -72,7 +72,7 @@ function documentedLatin1Write(buffer: Buffer, text: string, at: number): void {
 
 // ── sockets ──
 
-/** A reader into buffers of its own, as sockets take it (`onread`). */
+/** A reader that provides the buffers, as for the option `onread` of sockets. */
 export interface BufferedReader {
   /** The buffer for the next read; undefined = the same again. */
   nextBuffer(): Buffer | undefined;
@@ -94,7 +94,7 @@ export function onreadOptions(reader: BufferedReader): OnReadOpts {
   };
 }
 
-/** A socket's link to libuv, or to the TLS between both. */
+/** A socket's handle of libuv, or of the TLS between both. */
 interface Handle {
   readonly [method: string]: unknown;
   /** Returns 0 or an error number. */
@@ -114,7 +114,7 @@ interface HandleOwner {
 // Every socket is such an owner; Node's types leave `_handle` out.
 const handleOf = (socket: object): Handle | null => (socket as HandleOwner)._handle ?? null;
 
-/** Where a socket keeps what its option `onread` says. Node names these properties by symbols that it does not export. */
+/** The properties in which a socket keeps its option `onread`. Their keys are symbols that Node does not export. */
 interface ReadKeys {
   /** The buffer that is read into. */
   readonly buffer: symbol;
@@ -129,7 +129,7 @@ interface ReadKeys {
  * itself, and they allocate a buffer for every read; only `new Socket` and `connect` take `onread`, and those of TLS around a
  * socket do not. 13 µs of CPU instead of 15 for a request; inside TLS a tenth of the CPU.
  *
- * False when that is impossible: the stream must be read by its `data` events then.
+ * False if that is impossible: then the stream must be read by its `data` events.
  */
 function internalReadInto(stream: Duplex, reader: BufferedReader): boolean {
   if (readKeys === undefined || stream.readableLength > 0) return false;
@@ -192,8 +192,8 @@ function documentedReadDirectly(): boolean {
 
 /**
  * Whether the peer has reset the connection. Node reports that only while it reads, and a paused socket is not read: the
- * request would hold its upstream until a timeout. The system forgets the peer's name with the reset, so asking for the name
- * fails then. `socket.remoteAddress` would not do: Node remembers it. False where it cannot be determined.
+ * request would occupy its upstream until a timeout. The system forgets the peer's address with the reset, so `getpeername` fails.
+ * (`socket.remoteAddress` would not: Node remembers it.) False if it cannot be determined.
  */
 function internalWasReset(socket: object): boolean {
   const handle = handleOf(socket);
@@ -215,9 +215,9 @@ export interface WriteGuard {
 }
 
 /**
- * From now on `guard` decides what a failed write does to `stream`. Node destroys a stream whose write fails, and throws what
- * it has read away; a peer that answers early and closes would lose its answer (RFC 9112 9.5). `_write` and `_writev` are
- * documented for those who implement a stream, not for others to replace, and there is no other place to catch the error.
+ * Lets `guard` decide the effect of a failed write on `stream`. Node destroys a stream whose write fails and discards what
+ * it has read, so the response of a peer that responds early and closes would be lost (RFC 9112 9.5). `_write` and `_writev` are
+ * documented for implementors of streams, not for replacement from outside, but there is no other place to catch the error.
  */
 function internalGuardWrites(stream: Duplex, guard: WriteGuard): void {
   // A stream has one write under way at a time: its callback is kept here, so that no closure is made for each write.
@@ -244,8 +244,8 @@ function documentedGuardWrites(): void {}
 // ── writes without the stream ──
 
 /**
- * Writes to the handle of a TCP or Unix socket that is connected, or of the TLS around it; undefined where the stream has to be
- * used. TLS takes nothing at once, and the thread ends when it gets a second write before the first has ended.
+ * Writes to the handle of a connected TCP or Unix socket, or of the TLS around it; undefined if the stream has to be used. TLS never
+ * takes bytes at once, and a second write before the first has ended ends the thread.
  */
 function internalDirectWrites(stream: Duplex, sink: DirectWriteSink): DirectWriter | undefined {
   if (streamBinding === undefined || !(stream instanceof Socket)) return undefined;
@@ -261,7 +261,7 @@ function isWritableHandle(handle: object | null): handle is WritableHandle {
   return handle !== null && "writeLatin1String" in handle && "writeBuffer" in handle && "writev" in handle;
 }
 
-/** The binding of Node's own streams; undefined where this Node has none, or gives none away. */
+/** The binding of Node's own streams; undefined if this Node has none or does not expose it. */
 function findStreamBinding(): StreamBinding | undefined {
   const { binding } = process as { readonly binding?: (name: string) => Partial<StreamBinding> };
   try {
@@ -293,13 +293,13 @@ export interface TicketKey {
 export interface TicketKeyring {
   /** For new tickets; changes with a rotation. */
   readonly current: TicketKey;
-  /** Of a ticket that a client shows; undefined = its session cannot be resumed. */
+  /** The key of a client's ticket by its name; undefined = the session cannot be resumed. */
   find(name: Buffer): TicketKey | undefined;
   /** Whether a resumed session gets a new ticket. */
   readonly renew: boolean;
 }
 
-/** Answers OpenSSL's question for the key of a ticket: 0 = unknown, 1 = known, 2 = known and a new ticket should follow. */
+/** The result of OpenSSL's callback for the key of a ticket: 0 = unknown, 1 = known, 2 = known and a new ticket should follow. */
 type TicketAnswer = readonly [found: 0 | 1 | 2, hmac: Buffer, aes: Buffer, name?: Buffer, iv?: Buffer];
 
 /** The context of a `tls.Server`. */
@@ -310,7 +310,7 @@ interface TicketContext {
 
 const NO_KEY = Buffer.alloc(16);
 const IV_BYTES = 16;
-/** Random bytes are cheap by the kilobyte: 16 alone take 2 µs, as many out of 4,096 a tenth of that. */
+/** Random bytes are cheaper in bulk: 16 bytes take 2 µs on their own, and a tenth of that as a part of 4,096. */
 const POOL_BYTES = 4096;
 let pool = Buffer.alloc(0);
 
@@ -323,8 +323,8 @@ function randomIv(): Buffer {
 }
 
 /**
- * From now on `server` takes the keys of its tickets from `keys`. `setTicketKeys`, which is documented, knows one key only, so
- * that a rotation would end all sessions, and gives resumed sessions of TLS 1.3 no new ticket, although clients should use each
+ * Makes `server` take the keys of its tickets from `keys`. The documented `setTicketKeys` supports one key only, so
+ * a rotation would end all sessions, and it gives resumed sessions of TLS 1.3 no new ticket, although clients should use each
  * ticket once (RFC 8446 C.4). Not probed with the rest: `node:tls` is loaded for the first listener that needs it.
  */
 function internalSetTickets(server: Server, keys: TicketKeyring): void {
@@ -345,8 +345,8 @@ function internalSetTickets(server: Server, keys: TicketKeyring): void {
 }
 
 /**
- * Handshakes of `server` have no deadline from now on. Node gives each a timer of 120 s, and its documented option accepts every other
- * time, but not none: a hundredth of the CPU of a handshake that has a deadline already.
+ * Removes the deadline of `server`'s handshakes. Node starts a timer of 120 s for each, and its documented option cannot turn it off.
+ * The timer costs a hundredth of a handshake's CPU, and the TLS stage has a deadline already.
  */
 function internalNoDeadline(server: Server): void {
   const properties = server as object as Record<symbol, unknown>;
@@ -356,7 +356,7 @@ function internalNoDeadline(server: Server): void {
 
 function documentedNoDeadline(): void {}
 
-/** Each connection is accepted with the key that is current. */
+/** The documented way: sets the current key for each new connection. */
 function documentedSetTickets(server: Server, keys: TicketKeyring): void {
   let used: TicketKey | undefined;
   server.prependListener("connection", () => {
@@ -503,7 +503,7 @@ function works(check: () => boolean): boolean {
   }
 }
 
-/** What an operator should know about the parts that `available` lacks. */
+/** Describes the missing parts for operators. */
 export function describeMissing(available: Available): readonly MissingInternal[] {
   const parts: readonly (MissingInternal & { readonly there: boolean })[] = [
     { there: available.latin1Slice, name: "Buffer.latin1Slice", effect: "reading heads costs more CPU" },
@@ -556,7 +556,7 @@ export const DOCUMENTED: SocketInternals & { latin1Slice: typeof latin1Slice; la
   latin1Write: documentedLatin1Write,
 };
 
-/** Those in use: called through the object, once per connection at most, so that a test can replace them. */
+/** The functions in use. They are called through this object, at most once per connection, so that tests can replace them. */
 export const sockets: SocketInternals = {
   readInto: available.buffers ? internalReadInto : documentedReadInto,
   readDirectly: available.streamState ? internalReadDirectly : documentedReadDirectly,
@@ -573,8 +573,8 @@ export const sockets: SocketInternals = {
 let collector: (() => void) | undefined;
 
 /**
- * Collects all garbage of this thread, which waits for it. `gc` is documented for `--expose-gc`, which would make it global for the
- * whole process; a context that is made with the flag has it too. Without it, nothing is collected, and garbage counts as in use.
+ * Collects all garbage of this thread, synchronously. `gc` is documented for `--expose-gc`, which would make it global in the
+ * whole process; a context that is created with the flag has it too. Without it, nothing is collected, and garbage counts as in use.
  */
 export function collectGarbage(): void {
   if (collector === undefined) {

@@ -1,6 +1,6 @@
 /**
- * The seam to the system's sockets: this file and acceptor.ts alone touch `node:net`. A transport delivers bytes in a buffer
- * that the next read fills again, so a handler must use, write on or copy them before it returns.
+ * The boundary to the system's sockets: only this file and acceptor.ts use `node:net`. A transport delivers bytes in a buffer
+ * that the next read overwrites, so a handler must consume, forward or copy them before it returns.
  */
 import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
@@ -25,7 +25,7 @@ export interface TransportHandler {
   onFault(error: unknown): void;
 }
 
-/** What others than TLS read of a certificate that was verified in the handshake. */
+/** What code outside TLS reads of a certificate that was verified in the handshake. */
 export interface PeerCertificate {
   readonly subject: string;
   readonly subjectCn: string | undefined;
@@ -41,11 +41,11 @@ export interface PeerCertificate {
 export interface TlsSession {
   /** The name that the client asked for (SNI), lower-case; `` = none. */
   readonly serverName: string;
-  /** What was agreed on by ALPN (RFC 7301), such as `h2`; `` = the client offered nothing, or the listener offers nothing. */
+  /** The protocol negotiated by ALPN (RFC 7301), such as `h2`; `` = the client or the listener offers none. */
   readonly protocol: string;
-  /** Tells how the client's certificate was validated: by which CAs, and whether it had to be valid; undefined = none was asked for. */
+  /** Identifies how the client's certificate was validated: by which CAs, and whether it had to be valid; undefined = none was requested. */
   readonly clientValidation: string | undefined;
-  /** Verified; undefined where none was asked for, or the client may connect without a valid one. */
+  /** The verified certificate; undefined if none was requested, or if the client may connect without a valid one. */
   readonly client: PeerCertificate | undefined;
 }
 
@@ -53,7 +53,7 @@ const NOTHING = Buffer.alloc(0);
 
 export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
-/** What transports need of sockets; streams inside the process have it too. */
+/** What transports need of sockets; streams inside the process implement it too. */
 export interface ByteStream extends Duplex {
   /** Closes with RST, so a truncated body is not mistaken for a complete one. */
   resetAndDestroy(): unknown;
@@ -61,12 +61,12 @@ export interface ByteStream extends Duplex {
 
 const TRANSPORT = Symbol("transport");
 
-/** A stream that knows its transport, so that all share the listeners: as closures they take 250 bytes of each connection. */
+/** A stream with a reference to its transport, so that all share the listeners: closures take 250 bytes per connection. */
 interface Attached extends ByteStream {
   readonly [TRANSPORT]: Transport;
 }
 
-/** Pieces that one write will take, and the buffers that stay as they are until then. */
+/** Pieces for one write, and the callbacks that release their buffers afterwards. */
 class Gathered {
   readonly pieces: Buffer[] = [];
   readonly #releases: (() => void)[] = [];
@@ -90,20 +90,20 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   /** The TCP connection below TLS. */
   readonly #carrier: ByteStream;
   readonly #reader: SocketReader;
-  /** Writes past the stream; undefined where that is impossible. */
+  /** Writes without the stream; undefined if that is impossible. */
   readonly #writer: DirectWriter | undefined;
-  /** The same while it may be used: until the writing has ended or failed. */
+  /** The same, until writing has ended or failed. */
   #direct: DirectWriter | undefined;
   #gathered: Gathered | undefined;
-  /** The stream is corked until the direct write has ended that is under way. */
+  /** The stream is corked until the current direct write has ended. */
   #streamHeld = false;
-  /** Then the writing ends. */
+  /** The writing ends after the current direct write. */
   #endDue = false;
   /** A direct write has returned false: `onDrain` is due when it has ended. */
   #drainDue = false;
   #handler: TransportHandler | undefined;
   #paused = false;
-  /** It is paused and counts as waiting. */
+  /** Reading is paused, and this source counts as waiting (frugality.ts). */
   #waits = false;
   /** Why the connection is about to close. */
   #failure: Error | undefined;
@@ -111,7 +111,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   #outlivesFailure = false;
   /** Why nothing more can be written, while the peer's last bytes are still being read. */
   #writeFailure: NodeJS.ErrnoException | undefined;
-  /** Of an empty write behind what waits: `onDrain` follows it. */
+  /** An empty write is queued behind the waiting bytes; `onDrain` follows it. */
   #drainAwaited = false;
   /** Bytes that TLS had already decrypted when reading was paused; delivered first when it resumes. */
   #held: ByteQueue | undefined;
@@ -186,14 +186,14 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     this.#gathered = undefined;
     this.#waitNoMore();
     this.#call((handler) => handler.onClose(this.#failure));
-    // Node's sockets of TLS survive some collections after their close: what has handled them need not.
+    // Node's TLS sockets survive some garbage collections after their close; their handlers need not.
     this.#handler = undefined;
   }
 
   /**
-   * A peer that wants nothing more may answer and close at once. Bytes written after that fail before its answer has been
-   * read, and the stream would throw the answer away. From now on such a failure only ends the writing; the connection
-   * ends where the peer's bytes do.
+   * A peer that needs no more bytes may respond and close at once. Writes after that fail before its response has been read, and the
+   * stream would discard the response. From now on, such a failure only ends the writing; the connection ends when the peer's bytes
+   * have been read.
    */
   outliveFailedWrites(): void {
     this.#outlivesFailure = true;
@@ -214,13 +214,13 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     return true;
   }
 
-  /** From now on `handler` gets the events; `read` are bytes that were taken and that it gets first. */
+  /** Passes the connection to `handler`, which first gets `read`: bytes that were already read. */
   passTo(handler: TransportHandler, read: Buffer): void {
     this.#handler = handler;
     if (read.length > 0) handler.onData(read, read.length);
   }
 
-  /** Puts what a proxy in front says in the place of the socket's addresses, for handlers made from now on. */
+  /** Replaces the socket's addresses by those in a PROXY header, for handlers created from now on. */
   setAddresses({ remoteAddress, remotePort, localAddress, localPort }: ProxiedAddresses): void {
     this.remoteAddress = remoteAddress;
     this.remotePort = remotePort;
@@ -254,8 +254,8 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   }
 
   /**
-   * Adds `buffer[from, to)`, which may change after the call, to what `flush` writes: a part of an own buffer of the transport that
-   * is delivering is kept from being read into, everything else is copied.
+   * Adds `buffer[from, to)`, which may change after the call, to what `flush` writes. If it is part of the buffer that a transport is
+   * delivering from its own memory, that buffer is lent and not read into meanwhile; everything else is copied.
    */
   gather(buffer: Buffer, from: number, to: number): void {
     const bytes = buffer.subarray(from, to);

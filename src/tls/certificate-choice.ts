@@ -1,7 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import type { CertificateAndKey } from "./tls-settings.ts";
 
-/** What a server shows its clients: the chain, its own certificate first, and the key, both PEM; or one of each for each type of key. */
+/** The certificate chain (the server's certificate first) and key of a server, PEM; or one of each for each type of key. */
 export interface ServerIdentity {
   readonly cert: string | string[];
   readonly key: string | string[];
@@ -15,12 +15,12 @@ interface Known {
 }
 
 /**
- * The certificates of a listener that has several. Clients choose by the name that they ask for (SNI), and among certificates
- * for it by the types of keys that they support, which OpenSSL compares in the handshake: it takes one certificate of each type.
+ * The certificates of a listener that has several. The client's server name (SNI) selects the certificates that are valid for it, and
+ * OpenSSL chooses among these by the types of keys that the client supports; it accepts one certificate of each type.
  */
 export class CertificateChoice {
   readonly #known: readonly Known[];
-  /** By the indexes of their certificates. */
+  /** Identities by the indexes of their certificates. */
   readonly #identities = new Map<string, ServerIdentity>();
 
   /** Certificates and keys that `checkTlsServer` has found usable. */
@@ -28,7 +28,7 @@ export class CertificateChoice {
     this.#known = pairs.map((pair) => ({ pair, certificate: new X509Certificate(pair.cert) }));
   }
 
-  /** The same object for the same certificates. A name that none is valid for gets the same as no name: the first of each type. */
+  /** Returns the same object for the same certificates. Without a valid certificate for the name: the first one of each type. */
   for(serverName: string): ServerIdentity {
     const valid = this.#known.filter(
       ({ certificate }) => serverName !== "" && certificate.checkHost(serverName) !== undefined,

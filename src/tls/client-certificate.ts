@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import type { PeerCertificate } from "../net/transport.ts";
 
-/** Who a SPIFFE ID of a Kubernetes workload names: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. */
+/** The parts of a Kubernetes workload's SPIFFE ID: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. */
 export interface WorkloadIdentity {
   readonly trustDomain: string;
   readonly namespace: string;

@@ -1,9 +1,9 @@
 import { createHash, hkdfSync, randomFillSync } from "node:crypto";
 import type { TicketKey, TicketKeyring } from "../net/node-internals.ts";
 
-/** Milliseconds for which a secret encrypts new tickets. Afterwards their sessions can be resumed for as long again. */
+/** Milliseconds for which a secret encrypts new tickets; for the same time after that, it only decrypts. */
 export const TICKET_PERIOD_MS = 2 * 3600 * 1000;
-/** Seconds for which clients may resume a session. It does not outlive the secret of its ticket. */
+/** Seconds for which clients may resume a session, so that it does not outlive the secret of its ticket. */
 export const SESSION_LIFETIME_S = TICKET_PERIOD_MS / 1000;
 
 const SECRET_BYTES = 32;
@@ -15,8 +15,8 @@ const AES_BYTES = 16;
 const HMAC_BYTES = 32;
 
 /**
- * What the keys of session tickets are derived from, in memory that all workers share: a client may resume its session at any
- * worker, whichever gets the connection. Secrets are random and never stored; a restart of the process forgets them.
+ * The secrets from which the keys of session tickets are derived, in memory that all workers share: a client can resume its session
+ * at any worker. Secrets are random and never stored; a restart of the process forgets them.
  */
 export class TicketSecrets {
   readonly memory: SharedArrayBuffer;
@@ -33,14 +33,14 @@ export class TicketSecrets {
   }
 
   /**
-   * From now on, tickets are encrypted with a new secret. The current one still decrypts, the one before no longer: who steals
-   * the memory of the process learns the sessions of two periods, not of its whole life. Called by the main thread only.
+   * From now on, tickets are encrypted with a new secret. The current one still decrypts, the one before does not: an attacker who
+   * reads the memory of the process learns the sessions of two periods, not of its whole life. Called by the main thread only.
    */
   rotate(): void {
     const next = this.rotations + 1;
     this.#secrets.set(randomBytes(SECRET_BYTES), (next % PLACES) * SECRET_BYTES);
     Atomics.store(this.#rotations, 0, next);
-    // The place of the rotation after this one holds what has been the one before.
+    // The place of the next rotation holds the secret before the former one.
     this.#secrets.fill(0, ((next + 1) % PLACES) * SECRET_BYTES, ((next + 1) % PLACES) * SECRET_BYTES + SECRET_BYTES);
   }
 
@@ -48,7 +48,7 @@ export class TicketSecrets {
     return Atomics.load(this.#rotations, 0);
   }
 
-  /** A copy of the secret after so many rotations: of the current one or of the one before. */
+  /** A copy of the secret with this number of rotations: the current one or the one before. */
   at(rotations: number): Uint8Array {
     const from = ((rotations + PLACES) % PLACES) * SECRET_BYTES;
     return Uint8Array.from(this.#secrets.subarray(from, from + SECRET_BYTES));
@@ -56,13 +56,13 @@ export class TicketSecrets {
 }
 
 /**
- * The keys of one listener's tickets. They are derived from its name and all of its TLS settings: no other listener accepts its
- * tickets, which could have skipped the check of another client CA, and neither does the same one with other settings.
+ * The keys of one listener's tickets, derived from its name and all of its TLS settings. So neither another listener nor the same one
+ * with other settings accepts its tickets, which could otherwise bypass the check against another client CA.
  */
 export class ListenerTickets implements TicketKeyring {
   /** Sessions with a client's certificate end with their first ticket, because a resumption does not check the certificate anew. */
   readonly renew: boolean;
-  /** Tells listeners apart in sessions too (at most 32 characters). */
+  /** Also distinguishes listeners in sessions (at most 32 characters). */
   readonly id: string;
   readonly #secrets: TicketSecrets;
   readonly #listener: Buffer;
@@ -98,7 +98,7 @@ export class ListenerTickets implements TicketKeyring {
   }
 }
 
-/** HKDF (RFC 5869): what one key tells says nothing about the secret, nor about the keys of other listeners. */
+/** HKDF (RFC 5869): a key reveals nothing about the secret or the keys of other listeners. */
 function derive(secret: Uint8Array, listener: Buffer): TicketKey {
   const length = NAME_BYTES + AES_BYTES + HMAC_BYTES;
   const bytes = Buffer.from(hkdfSync("sha256", secret, "tracegate session tickets", listener, length));

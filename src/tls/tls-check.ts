@@ -75,8 +75,8 @@ function stapleProblem({ ocspStaple }: CertificateAndKey, certificate: X509Certi
 }
 
 /**
- * Finds what would fail at the first handshake, while the configuration loads: a listener whose certificate cannot be used would
- * otherwise be found out by its clients. `undefined` = connections can be accepted.
+ * Finds problems that would only show at the first handshake, while the configuration loads. `undefined` = connections can be
+ * accepted.
  */
 export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   const suite = tls.cipherSuites?.findIndex((name) => opensslCipher(name) === undefined) ?? -1;
@@ -120,7 +120,7 @@ const WEAK: readonly (readonly [RegExp, string])[] = [
   [/md too weak/, "the certificate is signed with a hash that is too weak, such as SHA-1; expected SHA-256"],
 ];
 
-/** What OpenSSL has against a certificate and the other settings. */
+/** Why OpenSSL rejects a certificate or the other settings. */
 function contextProblem(tls: TlsServer, identity: ServerIdentity): TlsProblem | undefined {
   try {
     nodeTls().createSecureContext(serverContext(tls, identity));

@@ -38,8 +38,8 @@ export function opensslCipher(name: string): string | undefined {
 const FIRST = "TLS_AES_128_GCM_SHA256";
 
 /**
- * The runtime's suites with AES-128 before AES-256 in TLS 1.3 too, as they are for TLS 1.2, and as in Go and BoringSSL. Both are
- * out of reach; SHA-256, which comes with AES-128, takes half of the time of SHA-384 where the processor has instructions for it.
+ * The runtime's suites with AES-128 before AES-256 in TLS 1.3 too, as for TLS 1.2, and as in Go and BoringSSL. Both key lengths are
+ * secure; SHA-256, which comes with AES-128, takes half the time of SHA-384 on processors with instructions for it.
  */
 export function defaultCiphers(runtime: string): string {
   const suites = runtime.split(":");

@@ -1,19 +1,19 @@
 /**
- * Reads the start of a TLS connection without ending TLS there: the name that the client asks for (SNI, RFC 6066 3). Node's own
- * SNI callback comes too late: by then versions, cipher suites and client CA are chosen, and those differ by listener. It also
- * cannot let TLS pass through. The proxy's TLS stage calls this with all bytes that have arrived so far.
+ * Reads the client's server name (SNI, RFC 6066 3) from the start of a TLS connection, without terminating TLS. Node's own SNI callback
+ * comes too late: by then versions, cipher suites and client CA are chosen, which differ by listener. It also does not allow
+ * passing TLS through. The proxy's TLS stage calls this with all bytes that have arrived so far.
  */
 
 import { latin1Slice } from "../net/node-internals.ts";
 
-/** Raw bytes that a ClientHello may take, its record headers included; browsers send under 2 KiB. */
+/** Limit of a ClientHello in bytes, including record headers; browsers send less than 2 KiB. */
 export const MAX_CLIENT_HELLO = 16 * 1024;
 
 const HANDSHAKE_RECORD = 22;
 const CLIENT_HELLO = 1;
 const SERVER_NAME = 0;
 const MAX_RECORD = 16 * 1024;
-/** Clients use one or two. A bound, because all are looked at again with every byte that arrives. */
+/** Clients use one or two records. A limit, because all of them are parsed again with every byte that arrives. */
 const MAX_RECORDS = 64;
 
 /** `more`: it may become one with further bytes. `serverName` is lower-case, `` when the client names none. */
@@ -24,7 +24,7 @@ export type ClientHello =
 
 const MORE: ClientHello = { state: "more" };
 
-/** Parses what a connection begins with. Strict, so that nothing that ends TLS behind the gateway can read another name. */
+/** Parses the beginning of a connection. Strict, so that a TLS server behind the gateway cannot read a different name. */
 export function parseClientHello(bytes: Buffer): ClientHello {
   const fragments: Buffer[] = [];
   let gathered = 0;
@@ -86,7 +86,7 @@ function parseBody(reader: Reader): ClientHello {
   return { state: "complete", serverName: serverName ?? "" };
 }
 
-/** One name of type host_name: a second one of the type is forbidden and there are no other types. */
+/** One name of type host_name: a second one is forbidden, and no other types exist. */
 function parseServerName(value: Reader): string | undefined {
   const entry = value.vector(2);
   if (entry === undefined || value.left > 0) return undefined;
@@ -96,7 +96,7 @@ function parseServerName(value: Reader): string | undefined {
   return name.length <= 255 && /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/.test(name) ? name.toLowerCase() : undefined;
 }
 
-/** Takes pieces from the front of `bytes[at, end)`. It makes no Buffer of any, which costs 0.2 µs each, and a ClientHello has thirty. */
+/** Takes pieces from the front of `bytes[at, end)` without making Buffers, which cost 0.2 µs each; a ClientHello has thirty pieces. */
 class Reader {
   readonly #bytes: Buffer;
   #at: number;
@@ -112,21 +112,21 @@ class Reader {
     return this.#end - this.#at;
   }
 
-  /** False when there are not so many bytes; then nothing is left. */
+  /** False if there are fewer bytes; then nothing is left. */
   skip(length: number): boolean {
     const enough = length <= this.left;
     this.#at = enough ? this.#at + length : this.#end;
     return enough;
   }
 
-  /** A number of `size` bytes; undefined when there are not so many. */
+  /** A number of `size` bytes; undefined if there are fewer. */
   uint(size: 1 | 2): number | undefined {
     const [bytes, at] = [this.#bytes, this.#at];
     if (!this.skip(size)) return undefined;
     return size === 1 ? bytes[at] : bytes.readUInt16BE(at);
   }
 
-  /** A length of `size` bytes and as many bytes as it says; undefined when there are not enough. */
+  /** A length of `size` bytes, followed by that many bytes; undefined if there are fewer. */
   vector(size: 1 | 2): Reader | undefined {
     const length = this.uint(size);
     const at = this.#at;

@@ -10,7 +10,7 @@ import type { BackendTls } from "./tls-settings.ts";
 
 /** Receives the result of a handshake; exactly one of `onSecure` and `onClose` is called. */
 export interface SecureWaiter {
-  /** `socket.alpnProtocol` is what was agreed on. */
+  /** `socket.alpnProtocol` is the negotiated protocol. */
   onSecure(socket: TLSSocket): void;
   onClose(error: Error | undefined): void;
   /** TCP is connected and the handshake begins. Not called for a stream that was connected before. */
@@ -120,7 +120,7 @@ export class TlsClient {
   }
 }
 
-/** As `tls.checkServerIdentity`, which knows no URIs (RFC 6125 6.4): they are compared as they are. */
+/** Like `tls.checkServerIdentity`, which does not support URIs (RFC 6125 6.4): these are compared literally. */
 function checkName(name: string, certificate: PeerCertificate): Error | undefined {
   if (!isUri(name)) return nodeTls().checkServerIdentity(name, certificate);
   const { subjectaltname = "" } = certificate;

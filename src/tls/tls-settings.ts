@@ -8,15 +8,15 @@ export interface TlsServer {
   readonly key: string;
   readonly ocspStaple?: string | undefined;
   /**
-   * Further certificates. A client gets one that is valid for the server name it asks for, of a key type that it supports; where
-   * several are, the first in the order of `cert`, then these.
+   * Further certificates. A client gets one that is valid for its server name, of a key type that it supports; if several are, the first
+   * in the order of `cert`, then these.
    */
   readonly otherCertificates?: readonly CertificateAndKey[] | undefined;
   /** One or more certificates of CAs. */
   readonly clientCa?: string | undefined;
   /**
-   * With `clientCa`. `optional`: clients are asked for a certificate, and served without one or with an invalid one; only a
-   * verified one is an identity (Gateway API, `AllowInsecureFallback`). Absent: `required`.
+   * With `clientCa`. `optional`: clients are asked for a certificate, but also served without one or with an invalid one; only a
+   * verified certificate is an identity (Gateway API, `AllowInsecureFallback`). Absent: `required`.
    */
   readonly clientCertificates?: "required" | "optional" | undefined;
   readonly minVersion?: "TLSv1.2" | "TLSv1.3" | undefined;

@@ -33,12 +33,12 @@ interface Pending extends Rostered {
   readonly from: Addresses;
 }
 
-/** Has its handshake as long as that lasts, because Node says for which socket one has ended and nothing else. */
+/** Refers to its handshake while that lasts, because Node only reports the socket of a handshake that has ended. */
 type Carrier = ByteStream & { [HANDSHAKE]?: Pending | undefined };
 
 /**
- * What OpenSSL needs of a server's configuration, which `checkTlsServer` has found usable, to show clients `identity`: the
- * certificate and key of `tls`, or some that they have signed.
+ * OpenSSL's options for a server's configuration, which `checkTlsServer` has found usable. `identity`: the certificate and key of `tls`, or
+ * a pair that they have signed.
  */
 export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): SecureContextOptions {
   return {
@@ -55,14 +55,14 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
 }
 
 /**
- * Ends TLS for one listener. The server's name was read before (see tls-client-hello.ts), so that each listener has
- * versions, suites and client CA of its own, not only its certificate. Sessions are resumed within a listener only, by any
- * worker; see ticket-keys.ts.
+ * Terminates TLS for one listener. The server name was read before (tls-client-hello.ts), so that each listener can have its own
+ * versions, suites and client CA, not only its own certificate. Sessions are resumed within a listener only, by any worker; see
+ * ticket-keys.ts.
  */
 export class TlsTerminator {
   /**
-   * Tells how client certificates are validated; undefined = clients are not asked for one. Made once, because each request compares
-   * it with that of its connection: a new string for each costs 0.4 µs with one CA, 0.2 ms with a bundle of 200 KB.
+   * Identifies how client certificates are validated; undefined = clients are not asked for one. Made once, because each request
+   * compares it with that of its connection: a new string each time costs 0.4 µs with one CA, 0.2 ms with a bundle of 200 KB.
    */
   readonly clientValidation: string | undefined;
   readonly #name: string;
@@ -70,17 +70,17 @@ export class TlsTerminator {
   readonly #protocols: readonly string[];
   readonly #tickets: TicketSecrets;
   readonly #onMade: LeafListener;
-  /** Made with the first connection of a CA: reading keys for thousands of listeners would delay a reload. */
+  /** Set if the listener has a CA; made with its first connection, because reading keys for thousands of listeners would delay a reload. */
   #leaves: LeafCache | undefined;
-  /** Of listeners with several certificates; made with the first connection. */
+  /** Set if the listener has several certificates; made with the first connection. */
   #certificates: CertificateChoice | undefined;
-  /** Made with the first connection that is shown this identity, kept for as long as the identity. */
+  /** Made with the first connection that uses the identity, and kept as long as the identity. */
   readonly #servers = new WeakMap<ServerIdentity, Server>();
   readonly #pending = new Roster<Pending>();
 
   /**
-   * `name` of the listener; no other has it. `protocols` are offered by ALPN (RFC 7301); none = the client's offer is not answered.
-   * `onMade`: with a dynamic CA.
+   * `name`: the unique name of the listener. `protocols` are offered by ALPN (RFC 7301); empty = the client's offer is ignored.
+   * `onMade`: called for each certificate that a dynamic CA makes.
    */
   constructor(
     name: string,
@@ -100,7 +100,7 @@ export class TlsTerminator {
     this.#onMade = onMade;
   }
 
-  /** Takes over a connection of which `hello` has been read. Destroying `transport` gives the handshake up. */
+  /** Takes over a connection of which `hello` has been read. Destroying `transport` cancels the handshake. */
   accept(transport: Transport, hello: Buffer, serverName: string, waiter: HandshakeWaiter): void {
     let identity: ServerIdentity;
     try {
@@ -117,10 +117,10 @@ export class TlsTerminator {
     carrier[HANDSHAKE] = pending;
     this.#pending.set(pending, undefined);
     carrier.once("close", () => this.#fail(carrier, this.#closed));
-    // A client that ends in the middle of the handshake is gone; after it, it may end its own direction only.
+    // A client that ends its direction during the handshake is gone; afterwards, it may still read.
     carrier.allowHalfOpen = false;
     if (!("remoteAddress" in carrier)) {
-      // Node does not tell which stream inside the process a handshake was for, so each gets a server of its own.
+      // Node does not report the stream of a handshake inside the process, so each such stream gets its own server.
       this.#createServer(identity, serverName, () => carrier).emit("connection", carrier);
       return;
     }
@@ -149,7 +149,7 @@ export class TlsTerminator {
     return this.#leaves.get(serverName);
   }
 
-  /** Node reports no reason when it refuses a client's certificate: it just closes the connection. */
+  /** Node reports no reason if it rejects a client's certificate: it just closes the connection. */
   get #closed(): string {
     const closed = "the connection closed during the handshake";
     return this.#settings.clientCa === undefined || this.#admitsAll
@@ -180,14 +180,14 @@ export class TlsTerminator {
     return server;
   }
 
-  /** A session is resumed with what it began with. Workers make certificates of their own for one name, so the name counts then. */
+  /** A session is resumed with the same identity. Workers make different certificates for one name, so with a dynamic CA the name counts. */
   #ticketsOf({ cert }: ServerIdentity, serverName: string): ListenerTickets {
     const { dynamicCa, clientCa } = this.#settings;
     const listener = [this.#name, this.#protocols, this.#settings, dynamicCa === undefined ? cert : serverName];
     return new ListenerTickets(this.#tickets, JSON.stringify(listener), clientCa === undefined);
   }
 
-  /** Node's server does not say for which of the connections it was given a handshake has ended. */
+  /** Node's server does not report which of its connections a finished handshake belongs to. */
   #carrierOf(socket: Socket): Carrier | undefined {
     const carrier = sockets.carrierOf(socket);
     if (carrier !== undefined) return carrier;
@@ -231,7 +231,7 @@ export class TlsTerminator {
   }
 }
 
-/** Clients that ask for the state of the certificate get it in the handshake (RFC 6066 8), until the CA's answer expires. */
+/** Clients that request the status of the certificate get it in the handshake (RFC 6066 8), until the CA's response expires. */
 function staple(server: Server, base64: string, cert: ServerIdentity["cert"]): void {
   const [first = ""] = [cert].flat();
   const { response, expires } = readOcspStaple(Buffer.from(base64, "base64"), new X509Certificate(first));

@@ -1,11 +1,11 @@
-/** How much of its limit's memory is in use, without what the system can read from files again. */
+/** How much memory is in use against a limit, without pages that the system can read from files again. */
 import { existsSync, readFileSync } from "node:fs";
 import { kernelFile } from "../base/kernel-file.ts";
 import { residentMemory } from "../base/resident-memory.ts";
 
 const ROOT = "/sys/fs/cgroup";
 
-/** Of the process. The mapped parts of Node's own binary, 60 MiB, count as resident, but are the first to go when memory is short. */
+/** Memory of the process, without the mapped parts of Node's binary: these 60 MiB are resident, but are released first when memory is short. */
 export function residentBytes(): number {
   const { all, ofFiles } = residentMemory();
   return all - ofFiles;
@@ -13,9 +13,8 @@ export function residentBytes(): number {
 
 /**
  * Returns a function that measures what the container of this process uses (cgroups of either version), as the system counts it
- * before it ends a process: with memory of the kernel, in version 2 also what waits in sockets, and with the container's other
- * processes. Of the process alone where there is no such file. `root`, `own`: where the system has cgroups, and which are those of the
- * process.
+ * before it kills a process: including kernel memory, in version 2 also socket buffers, and the container's other processes. Outside a
+ * container, it measures the process. `root`, `own`: the mount point of cgroups, and the content of `/proc/self/cgroup`.
  */
 export function containerBytes(root = ROOT, own = readText("/proc/self/cgroup")): () => number {
   for (const folder of foldersOf(root, own)) {

@@ -4,8 +4,8 @@ import type { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 /** Milliseconds between samples, which cost 20 µs, in a container 60 µs. */
 const SAMPLE_MS = 50;
 /**
- * From this share of the threshold on, workers collect garbage, since V8 knows its heap's limit and not that of the container, and
- * they are frugal.
+ * From this share of the threshold on, workers are frugal and collect garbage, because V8 knows the limit of its heap but not that of the
+ * container.
  */
 const NEAR = 0.9;
 /** Milliseconds between collections; doubled while they do not help. */
@@ -14,10 +14,10 @@ const COLLECT_EVERY_MAX_MS = 60_000;
 /** Memory has to fall to this share of the threshold before the pressure ends. */
 const RELIEVED = 0.95;
 /**
- * Pressure begins only while workers, and the system for their sockets, hold this share of what they can beside what they hold at
- * rest: the limit without what the process needs at rest. It ends when they hold less. Memory that was freed may stay resident,
- * where the allocator keeps it for the next use: turning work away would not bring it back, and would never end. Of what slow
- * clients inside TLS take, a third is seen as held: the rest is OpenSSL's and libuv's.
+ * Pressure begins only while workers, and the system for their sockets, hold at least this share of what the limit leaves beyond the
+ * needs of the process at rest, and it ends when they hold less. Freed memory may stay resident, because the allocator keeps it
+ * for the next use: turning work away would not return it, so the pressure would never end. Of the memory for slow clients inside TLS,
+ * a third counts as held; the rest belongs to OpenSSL and libuv.
  */
 const HELD = 0.2;
 const RELEASED = 0.15;
@@ -29,7 +29,7 @@ export interface MemoryLimit {
   readonly share: number;
   /** What counts against the limit; see memory-in-use.ts. */
   used(): number;
-  /** What of it the process itself has. The rest is the system's, such as what waits in the buffers of sockets. */
+  /** The part of it that the process itself uses. The rest is the system's, such as socket buffers. */
   resident(): number;
 }
 
@@ -44,7 +44,7 @@ export class MemoryWatch {
   /** Milliseconds. */
   readonly #now: () => number;
   readonly #timer: NodeJS.Timeout;
-  /** What was in use at rest, and how much of it was held: each worker has 25 MiB of code and data. Known when all have reported. */
+  /** Memory in use at rest, and how much of it was held: each worker has 25 MiB of code and data. Known when all have reported. */
   #atRest: { readonly used: number; readonly held: number } | undefined;
   #collectAt = 0;
   #collectEvery = COLLECT_EVERY_MS;
@@ -99,7 +99,7 @@ export class MemoryWatch {
     } else this.#log.info("memory is available again", { ...fields, lasted: `${Math.round(now - this.#since)}ms` });
   }
 
-  /** What workers and the system hold of what they can, both without what they hold at rest. */
+  /** The share that workers and the system hold of what they can hold, both without the needs at rest. */
   #shareHeld(used: number, byWorkers: number): number {
     const held = byWorkers + Math.max(0, used - this.#resident());
     if (this.#atRest === undefined) {

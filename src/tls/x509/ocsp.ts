@@ -3,16 +3,16 @@ import { oid, type Read, readElements } from "./der.ts";
 
 /** What a server may send in the handshake to prove that its certificate is not revoked (RFC 6066 8). */
 export interface OcspStaple {
-  /** The answer of the CA as it was signed, DER. */
+  /** The signed response of the CA, DER. */
   readonly response: Buffer;
-  /** Milliseconds since 1970, from which on clients reject it; infinite = the CA does not say. */
+  /** Milliseconds since 1970 at which clients begin to reject it; infinite = the response does not expire. */
   readonly expires: number;
 }
 
 const BASIC = oid("1.3.6.1.5.5.7.48.1.1");
 /** RFC 6960 4.2.1, responseStatus. */
 const STATUSES = ["successful", "malformedRequest", "internalError", "tryLater", "", "sigRequired", "unauthorized"];
-/** The algorithms that hash issuer names in answers, by their encoded identifiers. */
+/** The algorithms that hash issuer names in responses, by their encoded identifiers. */
 const HASHES = new Map([
   [oid("1.3.14.3.2.26").toString("hex"), "sha1"],
   [oid("2.16.840.1.101.3.4.2.1").toString("hex"), "sha256"],
@@ -22,8 +22,8 @@ const GOOD = 0x80;
 const REVOKED = 0xa1;
 
 /**
- * Reads the answer of a CA about `certificate` (RFC 6960 4.2.1). Throws an Error that says what is wrong with it, unless it has
- * merely expired. Its signature is for clients to check: they know the CA.
+ * Reads the response of a CA about `certificate` (RFC 6960 4.2.1). Throws an Error that says what is wrong with it, unless it has
+ * merely expired. Clients verify its signature, because they know the CA.
  */
 export function readOcspStaple(response: Buffer, certificate: X509Certificate): OcspStaple {
   const [status, bytes] = inside(response);
