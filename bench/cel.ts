@@ -1,5 +1,5 @@
 /**
- * Time of one evaluation of small expressions, beside the same by hand and by another implementation.
+ * Measures one evaluation of small expressions against handwritten code and another implementation of CEL.
  * Run: node bench/cel.ts
  */
 import { Environment } from "@marcbachmann/cel-js";
@@ -41,7 +41,7 @@ function headerOf({ headers }: NonNullable<Activation["request"]>, name: string)
 
 interface Row {
   readonly text: string;
-  /** What the other implementation is given, where it has not the same functions. */
+  /** The expression for the other implementation, where it lacks the same functions. */
   readonly other?: string;
   readonly byHand?: (activation: Activation) => boolean;
 }
@@ -78,7 +78,7 @@ function measure(run: (activation: Activation) => unknown, inputs: readonly Acti
   return best;
 }
 
-/** Map for headers and bigint for integers are what the other implementation takes; made before the clock starts. */
+/** The other implementation expects a Map for headers and bigints for integers; converted before the clock starts. */
 const OTHER_INPUTS = ACTIVATIONS.map(({ request, ...rest }) => {
   const headers = new Map<string, string>();
   for (let i = 0; i < HEADERS.length; i += 2) headers.set(HEADERS[i] ?? "", HEADERS[i + 1] ?? "");
@@ -118,7 +118,7 @@ for (const row of ROWS) {
   console.log(`${cells.join(" ")}  ${row.text}${row.other === undefined ? "" : ` (cel-js: ${row.other})`}`);
 }
 
-/** What a call of a function of the configuration adds to the same expression without it. */
+/** The cost of calling a function that the configuration defines, on top of the same expression inline. */
 const FUNCTIONS = CelEnvironment.defining(`
   internal() { request.headers["x-user"] == "admin" }
   this.under(prefix) { this.startsWith(prefix + "/") }

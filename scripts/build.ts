@@ -1,5 +1,5 @@
 /**
- * `npm run build`: makes dist/ for the published package and for images, from nothing, so that no removed module lives on: a bundle
+ * `npm run build`: makes dist/ for the published package and for images, from scratch, so that no removed module remains: a bundle
  * for each program and each kind of thread, the code that V8 compiles of them, and the licenses of what is in them.
  */
 import { rmSync } from "node:fs";

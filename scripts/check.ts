@@ -1,4 +1,4 @@
-/** `npm run check`: everything that can be proved about the project without running it. Fails when one step fails. */
+/** `npm run check`: everything that can be checked about the project without running it. Fails when one step fails. */
 import { checkLayers } from "./layers.ts";
 import { run } from "./lib/process.ts";
 import { type Result, table } from "./lib/report.ts";
@@ -14,7 +14,7 @@ async function tool(name: string, args: readonly string[], summary: string): Pro
   return { problems: code === 0 ? [] : output.trimEnd().split("\n"), summary };
 }
 
-/** A step that throws, such as on a module that does not load, fails alone. */
+/** A step that throws, e.g. because a module does not load, fails without keeping the others from running. */
 async function attempt(step: () => Result | Promise<Result>): Promise<Result> {
   try {
     return await step();

@@ -21,7 +21,7 @@ import { generatedMessages } from "../test/helpers/envoy/generated.ts";
 import { allTables } from "../test/helpers/envoy/tables.ts";
 
 const ENVOY = "github.com/envoyproxy/go-control-plane/envoy@v1.40.0";
-/** As go.sum would have it. */
+/** The checksum in the form of go.sum. */
 const ENVOY_SUM = "h1:G4dcl8KE/HVPnZ25BBdvGZWi8JjyeBfQSvm95U5P1Qc=";
 const TARGET = fileURLToPath(new URL("../test/helpers/envoy/descriptors.json", import.meta.url));
 
@@ -34,7 +34,7 @@ function download(module: string): { readonly Dir: string; readonly Sum: string 
   return JSON.parse(stdout) as { Dir: string; Sum: string };
 }
 
-/** The module with the messages that Envoy's share with all gRPC services, in the version that Envoy's names. */
+/** The module of the messages that Envoy shares with all gRPC services, in the version that Envoy's module requires. */
 function commonModule(envoy: string): string {
   const [, name, version] =
     /^\s+(\S+\/genproto\/googleapis\/rpc) (\S+)/m.exec(readFileSync(`${envoy}/go.mod`, "utf8")) ?? [];

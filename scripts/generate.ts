@@ -1,4 +1,4 @@
-/** `npm run generate`: writes the files that are made from code. `--check` only tells which of them are not current. */
+/** `npm run generate`: writes the files that are made from code. `--check` only reports which of them are stale. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
 import { celPage } from "./lib/cel-docs.ts";

@@ -31,7 +31,7 @@ const ROOMS = [
   "tui",
   "main",
 ];
-/** What serves requests. The rooms in VIEWS see it through snapshots and the admin interface only. */
+/** The rooms that serve requests. Those in VIEWS see them only through snapshots and the admin interface. */
 const DATA_PLANE = ["net", "tls", "http", "upstream", "policies", "proxy", "worker"];
 const VIEWS = ["admin", "cli", "tui"];
 /** `import()` that may point upwards: a command loads the terminal library only when a terminal is to be drawn on. */
@@ -45,8 +45,8 @@ const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly st
 ];
 
 /**
- * What a thread's entry must not load before it is needed: each costs every thread that has it milliseconds and memory. A policy
- * or command that needs one of these imports it lazily.
+ * Modules that the entry of a thread must not load eagerly, because each costs every thread milliseconds and memory. A policy
+ * or command that needs one of them imports it lazily.
  */
 const THREADS: readonly { readonly entry: string; readonly without: RegExp; readonly why: string }[] = [
   {
@@ -101,7 +101,7 @@ function shortestCycle(graph: ReadonlyMap<string, readonly string[]>, start: str
   return undefined;
 }
 
-/** Of every module that imports itself in a roundabout way the shortest such way; each way once. */
+/** The shortest import cycle of every module that is part of one; each cycle once. */
 export function cycles(graph: ReadonlyMap<string, readonly string[]>): string[][] {
   const found = new Map<string, string[]>();
   for (const start of graph.keys()) {

@@ -1,4 +1,4 @@
-/** Proves that docs/lifecycle.md draws the phases that requests run through, and every error that ends them. */
+/** Checks that docs/lifecycle.md shows the phases that requests run through and every error that ends them. */
 import { ERRORS } from "../src/base/errors.ts";
 import { PHASES } from "../src/proxy/handle-request.ts";
 import { projectFiles, readText } from "./lib/files.ts";
@@ -7,14 +7,14 @@ import type { Result } from "./lib/report.ts";
 const LIFECYCLE = "docs/lifecycle.md";
 const TABLE = "src/base/errors.ts";
 
-/** The page draws exactly the phases of the code, in their order, as headings `## 1. accept`. */
+/** The page's headings (`## 1. accept`) are exactly the phases of the code, in their order. */
 function phaseProblems(phases: readonly string[]): string[] {
   const drawn = [...readText(LIFECYCLE).matchAll(/^## \d+\. (.+)$/gm)].map((match) => match[1] ?? "");
   if (drawn.join() === phases.join()) return [];
   return [`${LIFECYCLE}: draws ${drawn.join(", ")}; src/proxy/handle-request.ts runs ${phases.join(", ")}`];
 }
 
-/** Every error code of the table is used by a source and drawn on the page, and the page and the sources name no other. */
+/** Every error code of the table is used by a source and shown on the page; the page and the sources name no other. */
 function errorProblems(): string[] {
   const codes = (text: string) => new Set<string>(text.match(/\bTG_[A-Z_]+\b/g));
   const drawn = codes(readText(LIFECYCLE));

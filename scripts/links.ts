@@ -1,4 +1,4 @@
-/** Proves that links between the files of the documentation lead somewhere. */
+/** Checks that no link between the files of the documentation is broken. */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
 import { projectFiles, readText, root } from "./lib/files.ts";

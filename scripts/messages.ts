@@ -11,13 +11,13 @@ import type { Result } from "./lib/report.ts";
 const MANIFEST = "proto/generated.json";
 
 interface Digests {
-  /** Of the messages, and of what compiles them. */
+  /** Digest of the messages and of the tools that compile them. */
   readonly from: string;
-  /** Of src/gen. */
+  /** Digest of src/gen. */
   readonly to: string;
 }
 
-/** Compiles the messages unless they are current. Throws an Error with the compiler's words. */
+/** Compiles the messages unless they are current. Throws an Error with the compiler's output. */
 export async function generateMessages(): Promise<void> {
   if (isCurrent()) return;
   const { code, output } = await run("buf", ["generate"]);

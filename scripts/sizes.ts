@@ -1,9 +1,9 @@
-/** Measures what makes code hard to read: long files, escapes from the type system, and how much is explained. */
+/** Measures how readable the code is: long files, escapes from the type system, and the share of comments. */
 import { projectFiles, readText } from "./lib/files.ts";
 import { type Result, table } from "./lib/report.ts";
 import { withoutComments } from "./lib/source.ts";
 
-/** No source file may be longer; above NOTABLE it is listed, so that a reader of the table sees it. */
+/** No source file may be longer; those above NOTABLE are listed. */
 const LONGEST = 600;
 const NOTABLE = 500;
 /** The median file of the project may not be longer. */

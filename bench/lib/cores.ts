@@ -1,4 +1,4 @@
-/** Which cores do what. The proxy under test has a core of its own; load and origin share what is left. */
+/** Assigns cores: the proxy under test gets its own, load generator and origin share the rest. */
 import { readFileSync } from "node:fs";
 
 export interface Cores {

@@ -1,4 +1,4 @@
-/** One run of h2load, and what the proxy spent on it. */
+/** One run of h2load and the CPU time that the proxy spent on it. */
 import { Child, cpuMicros } from "./proc.ts";
 import type { Bench, RunningProxy } from "./types.ts";
 import type { Sample } from "./wrk.ts";
@@ -8,7 +8,7 @@ export interface H2Load {
   readonly connections: number;
   /** Requests in flight on each connection. */
   readonly streams: number;
-  /** The proxy ends TLS on its port. */
+  /** The proxy terminates TLS on its port. */
   readonly tls?: boolean;
   /** Default: `/`. */
   readonly path?: string;
@@ -17,7 +17,7 @@ export interface H2Load {
   readonly body?: string;
 }
 
-/** Saturates the proxy over HTTP/2. Throws when a request failed: such a run measures nothing. */
+/** Saturates the proxy over HTTP/2. Throws when a request failed, because errors are cheaper than responses. */
 export async function measureH2(bench: Bench, proxy: RunningProxy, load: H2Load): Promise<Sample> {
   const before = cpuMicros(proxy.child.pid);
   const { seconds, requests } = await runH2load(bench, proxy, load, [`-D${load.seconds}`]);
@@ -25,7 +25,7 @@ export async function measureH2(bench: Bench, proxy: RunningProxy, load: H2Load)
   return { cpuMicrosPerRequest: spent / requests, requestsPerSecond: requests / seconds };
 }
 
-/** Makes one request with a large body in one direction; windows do not limit it. Returns seconds. */
+/** Makes one request with a large body in one direction, with windows that never limit it. Returns seconds. */
 export async function transferH2(bench: Bench, proxy: RunningProxy, load: Omit<H2Load, "seconds">): Promise<number> {
   return (await runH2load(bench, proxy, load, ["-n1"])).seconds;
 }

@@ -32,7 +32,7 @@ export function ask({ port, path, method = "GET", host, agent }: Ask): Promise<A
   });
 }
 
-/** True when the path answers 200; false while nothing listens or it says something else. */
+/** True when the path answers 200; false for any other status and while nothing listens. */
 export async function answersOk(port: number, path: string, host?: string): Promise<boolean> {
   try {
     return (await ask({ port, path, ...(host === undefined ? {} : { host }) })).status === 200;

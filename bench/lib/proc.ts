@@ -1,4 +1,4 @@
-/** Processes under test: started pinned to cores, read through /proc, and stopped by their ids whatever happens. Linux only. */
+/** Processes under test: started pinned to cores, measured through /proc, and always stopped at the end. Linux only. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, createWriteStream, existsSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -67,7 +67,7 @@ export class Child {
     return existsSync(this.#log) ? readFileSync(this.#log, "utf8").slice(-2000) : "";
   }
 
-  /** All of standard output once the program ended; throws with the log when it failed. */
+  /** All of standard output, once the program has ended; throws with the log when it failed. */
   async output(): Promise<string> {
     const { stdout } = this.process;
     if (stdout === null) throw new Error(`${this.name}: its standard output is not piped`);
@@ -104,7 +104,7 @@ export async function stopAll(): Promise<void> {
   folders.clear();
 }
 
-/** As `stopAll`, and nothing can be started any more: for signals, which come while rows are at work. */
+/** Like `stopAll`, and nothing can be started afterwards: for signals, which arrive while rows are running. */
 export async function abandon(): Promise<void> {
   abandoned = true;
   await stopAll();

@@ -45,7 +45,7 @@ function reaches(value: number, target: number, { better }: Limits): boolean {
   return better === "less" ? value <= target : value >= target;
 }
 
-/** A ratio to a proxy that is absent is NaN. */
+/** The ratio to a proxy that is not installed is NaN. */
 function isKnown(value: number | undefined): value is number {
   return value !== undefined && Number.isFinite(value);
 }

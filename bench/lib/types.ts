@@ -1,4 +1,4 @@
-/** The seams of the bench: a peer is a proxy that can be started, a row is something measured, a measure is a table line. */
+/** The terms of the bench: a peer is a proxy that can be started, a row is one experiment, a measure is one line of the table. */
 import type { Cores } from "./cores.ts";
 import type { Child } from "./proc.ts";
 
@@ -10,7 +10,7 @@ export interface Bench {
   readonly cores: Cores;
   /** For configuration, logs and bodies; removed at the end. */
   readonly folder: string;
-  /** Tells the reader what happens or why something is left out. */
+  /** Prints progress, and why something is left out. */
   note(text: string): void;
 }
 
@@ -44,7 +44,7 @@ export interface RunningProxy {
 
 export interface Peer {
   readonly name: string;
-  /** What to do to have it. */
+  /** How to install it. */
   readonly hint: string;
   /** The program to start, or undefined when it is not installed. */
   find(): string | undefined;
@@ -52,7 +52,7 @@ export interface Peer {
   start(bench: Bench, program: string, options: ProxyOptions): Promise<RunningProxy>;
 }
 
-/** A target value. "must" is what the project promises, "aim" what it strives for. */
+/** Target values: the project promises "must" and strives for "aim". */
 export interface Limits {
   readonly better: "less" | "more";
   readonly must: number;
@@ -63,11 +63,11 @@ export interface Measure {
   readonly measure: string;
   readonly tracegate: string;
   readonly peers: string;
-  /** What the limits judge, e.g. a ratio, milliseconds, MiB; absent = information only, NaN = one side is not here. */
+  /** The value that the limits apply to, e.g. a ratio, milliseconds or MiB; absent = information only, NaN = one side is not installed. */
   readonly value?: number;
   readonly unit?: "ms" | "MiB";
   readonly limits?: Limits;
-  /** Replaces the verdict where this machine cannot show it. */
+  /** Replaces the verdict where this machine cannot give one. */
   readonly verdict?: string;
 }
 

@@ -1,4 +1,4 @@
-/** One run of wrk, and what the proxy spent on it. */
+/** One run of wrk and the CPU time that the proxy spent on it. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Child, cpuMicros } from "./proc.ts";
@@ -16,12 +16,12 @@ export interface Load {
   readonly connections?: number;
   /** Requests taken in turn; absent = GET / with the proxy's address as host. */
   readonly targets?: readonly Target[];
-  /** The proxy ends TLS on its port. */
+  /** The proxy terminates TLS on its port. */
   readonly tls?: boolean;
 }
 
 export interface Sample {
-  /** CPU of the whole process tree divided by requests answered. */
+  /** CPU time of the whole process tree divided by the number of responses. */
   readonly cpuMicrosPerRequest: number;
   readonly requestsPerSecond: number;
   /** Absent: h2load does not report it. */
@@ -45,7 +45,7 @@ function done(summary, latency)
 end
 `;
 
-/** Saturates the proxy from keep-alive connections (64). Throws when any request failed: such a run measures nothing. */
+/** Saturates the proxy over 64 keep-alive connections. Throws when a request failed, because errors are cheaper than responses. */
 export async function measure(bench: Bench, proxy: RunningProxy, load: Load): Promise<Sample> {
   const before = cpuMicros(proxy.child.pid);
   const report = await runWrk(bench, proxy.port, load);
@@ -81,7 +81,7 @@ async function runWrk(bench: Bench, port: number, load: Load): Promise<WrkReport
   return JSON.parse(line) as WrkReport;
 }
 
-/** wrk runs Lua for every request only when there are several; then the texts are made beforehand. */
+/** wrk runs Lua for each request only when there are several targets; the request texts are made beforehand. */
 function requestScript(targets: readonly Target[] | undefined): string {
   if (targets === undefined) return "";
   const lines = targets.map(({ host, path, headers = {} }) => {

@@ -12,7 +12,7 @@ const hosts = readFileSync(process.argv[5] ?? "", "utf8")
   .split("\n")
   .filter(Boolean);
 
-/** More connections than this at once means that the server is lost; requests beyond fail. */
+/** A server that needs more connections than this at once has stalled for good; further requests fail. */
 const MAX_CONNECTIONS = 2000;
 const TIMEOUT_MS = 10_000;
 

@@ -6,7 +6,7 @@ import { nginx, startNginx } from "./nginx.ts";
 
 const SMALL_BODY_BYTES = 102;
 
-/** Answers 200 with 102 bytes to everything; `/big` is a sparse file of `bigBytes` (sent by sendfile, no disk is read). */
+/** Answers everything with 200 and 102 bytes; `/big` is a sparse file of `bigBytes` (sent by sendfile, no disk is read). */
 export async function startOrigin(bench: Bench, bigBytes = 0): Promise<RunningProxy> {
   const program = nginx.find();
   if (program === undefined) throw new Error(`the origin is nginx, which is missing: ${nginx.hint}`);

@@ -1,4 +1,4 @@
-/** The published package, as `npm run build` makes it, and the least that Node.js takes for the same threads. */
+/** The published package, as `npm run build` makes it, and an empty Node.js program with the same number of threads. */
 import { execFileSync } from "node:child_process";
 import { cpSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -43,7 +43,7 @@ binds:
   return untilReady(bench, "package", [join(folder, "bin/tracegate"), "-f", file], readyPort);
 }
 
-/** Node.js with a server and two threads that do nothing: what a start cannot go below. */
+/** Node.js with a server and two idle threads: the lower bound of a start. */
 export async function startEmptyNode(bench: Bench): Promise<Child> {
   const [port = 0] = await freePorts(1);
   const code = `

@@ -31,7 +31,7 @@ export interface RunningTracegate extends RunningProxy {
   readonly adminPort: number;
   readonly statsPort: number;
   readonly readyPort: number;
-  /** Puts other routes into the watched file, by one rename. */
+  /** Replaces the routes in the watched file, by one rename. */
   rewrite(routes: string): Promise<void>;
 }
 
@@ -89,9 +89,9 @@ export async function startTracegate(bench: Bench, options: TracegateOptions): P
   return { name: "tracegate", port, child, adminPort, statsPort, readyPort, rewrite };
 }
 
-/** One route that forwards everything, as the peers have. */
+/** One route that forwards everything, as in the configurations of the peers. */
 export function oneRoute(originPort: number, protocol: Protocol = "http"): string {
-  // Else what comes by HTTP/2 without TLS goes to the origin by HTTP/2 too.
+  // Without a version, requests that arrive over HTTP/2 without TLS would go to the origin over HTTP/2 too.
   const version = { h2: "HTTP/1.1", grpc: "HTTP/2.0", http: "", tcp: "" }[protocol];
   const policies = version === "" ? "" : `      policies: { http: { version: ${version} } }\n`;
   return `  - backends:\n    - host: 127.0.0.1:${originPort}\n${policies}`;

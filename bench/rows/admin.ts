@@ -9,7 +9,7 @@ import { startOrigin } from "../peers/origin.ts";
 import { oneRoute, onOneCore, type RunningTracegate, startTracegate } from "../peers/tracegate.ts";
 import { stopProxies } from "./compare.ts";
 
-/** One question every 20 ms in all. */
+/** One request every 20 ms, over all paths together. */
 const PAUSE_MS = 20;
 
 /** How fast the admin and stats servers answer while wrk saturates the worker, which shares their only core. */

@@ -14,7 +14,7 @@ export const PROXIES: readonly Peer[] = [tracegate, base, nginx, haproxy, envoy]
 /** Samples by name of the proxy or variant, one for each round. */
 export type Samples = Readonly<Record<string, readonly Sample[]>>;
 
-/** Starts those that are installed; says which are not. */
+/** Starts the peers that are installed; notes which are not. */
 export async function startAll(bench: Bench, peers: readonly Peer[], options: ProxyOptions): Promise<RunningProxy[]> {
   const started: RunningProxy[] = [];
   for (const peer of peers) {
@@ -41,7 +41,7 @@ export interface Variant {
  */
 const WARM_UP_SECONDS = 8;
 
-/** A warm-up of each, then rounds A B C A B C …, so that whatever disturbs the machine disturbs all alike. */
+/** A warm-up of each, then rounds A B C A B C …, so that other load on the machine affects all of them alike. */
 export async function interleave(bench: Bench, variants: readonly Variant[]): Promise<Samples> {
   const samples: Record<string, Sample[]> = {};
   for (const variant of variants) await oneRound(bench, variant, WARM_UP_SECONDS);

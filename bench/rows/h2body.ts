@@ -19,7 +19,7 @@ export const h2body: Row = {
     }),
 };
 
-/** h2load has no pause; its windows are as large as can be. */
+/** h2load cannot pause; its windows have the largest size. */
 async function send(bench: Bench, proxy: RunningProxy, direction: Direction): Promise<number> {
   const load = { connections: 1, streams: 1 };
   if (direction === "down") return transferH2(bench, proxy, { ...load, path: "/big" });

@@ -13,7 +13,7 @@ const SCRIPT = fileURLToPath(new URL("../load/handshakes.ts", import.meta.url));
 const KEYS: readonly KeyKind[] = ["ECDSA P-256", "RSA 2048"];
 const KINDS = ["full", "resumed"] as const;
 
-/** CPU of one TLS 1.3 connection that carries nothing: accept, handshake (X25519), tickets, close. */
+/** CPU of one TLS 1.3 connection without requests: accept, handshake (X25519), tickets, close. */
 export const handshakes: Row = {
   name: "handshakes",
   title: "TLS handshakes",

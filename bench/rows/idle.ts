@@ -16,7 +16,7 @@ const CONNECTIONS = 10_000;
 /** Time for memory to settle before it is read. */
 const SETTLE_MS = 3000;
 
-/** Resident memory that 10,000 idle keep-alive connections add, each of which has done one request. */
+/** Resident memory that 10,000 idle keep-alive connections add, after one request on each. */
 export const idle: Row = {
   name: "idle",
   title: "10,000 idle connections",

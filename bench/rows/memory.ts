@@ -17,7 +17,7 @@ const CHECKOUT = fileURLToPath(new URL("../../", import.meta.url));
 const FEW = 300;
 const WORKERS = 2;
 const CONNECTIONS = 40;
-/** Of load; the second half is what counts. */
+/** Duration of the load; only its second half counts. */
 const SECONDS = 20;
 const PERIOD_MS = 2000;
 const SAMPLE_MS = 100;
@@ -32,7 +32,7 @@ interface Load {
 
 interface Many {
   readonly startMiB: number;
-  /** Some time after each reload. */
+  /** Resident memory, read PAUSE_MS after each reload. */
   readonly reloadedMiB: readonly number[];
   /** From the change of the file to the first answer of its new route. */
   readonly visibleMs: readonly number[];

@@ -5,7 +5,7 @@ import { startOrigin } from "../peers/origin.ts";
 import { onOneCore, startTracegate } from "../peers/tracegate.ts";
 import { cpuOf, interleave } from "./compare.ts";
 
-/** What a policy may cost that waits for nothing and computes no cryptography. */
+/** What a policy without I/O and cryptography may cost. */
 const LIMIT = { better: "less", must: 1.3, aim: 1.1 } as const;
 
 const PLAIN = "plain";
@@ -25,7 +25,7 @@ const POLICIES: Readonly<Record<string, string>> = {
   urlRewrite: "{ urlRewrite: { path: { prefix: / } } }",
 };
 
-/** CPU per request of a route with one policy against the same route without; and of a route beside all of them. */
+/** CPU per request of a route with one policy against the same route without it; and of a route without policies next to them. */
 export const policies: Row = {
   name: "policies",
   title: "each policy alone",

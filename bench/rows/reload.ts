@@ -17,7 +17,7 @@ const SCRIPT = fileURLToPath(new URL("../load/open-loop.ts", import.meta.url));
 const RATE = 1000;
 /** Load before the first reload, for the comparison and so that the code is warm. */
 const STEADY_MS = 3000;
-/** After a reload has become visible the window stays open, for what it cleans up. */
+/** The window stays open this long after a reload has become visible, because cleaning up takes time too. */
 const TAIL_MS = 500;
 const RELOADS = 3;
 

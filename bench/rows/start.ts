@@ -64,7 +64,7 @@ export const start: Row = {
   },
 };
 
-/** Of each sample the smallest is what the program takes; larger ones are what else the machine was doing. */
+/** The smallest sample is the cost of the program; larger ones include other work of the machine. */
 function measuresOf(
   bench: Bench,
   starts: Readonly<Record<string, readonly Start[]>>,

@@ -2,7 +2,7 @@ import type { Row } from "../lib/types.ts";
 import { haproxy } from "../peers/haproxy.ts";
 import { compareTransfers, sendByScript } from "./transfers.ts";
 
-/** 1 GiB over one connection that the proxy passes on as it is: a listener of protocol TCP. */
+/** 1 GiB over one connection through a listener of protocol TCP. */
 export const tcp: Row = {
   name: "tcp",
   title: "1 GiB each way through a TCP listener",

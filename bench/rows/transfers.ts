@@ -17,9 +17,9 @@ const PAUSE_MS = 1000;
 
 export type Direction = "down" | "up";
 
-/** What is transferred how, and compared with whom. */
+/** What is transferred, how, and which peers are compared. */
 export interface Transfers {
-  /** Begins the names of the measures. */
+  /** First words of the measures' names. */
   readonly what: string;
   readonly protocol: Protocol;
   readonly peer: Peer;

@@ -7,7 +7,7 @@ import { cpuOf, interleave, type Samples, stopProxies } from "./compare.ts";
 
 const NAMES = ["one worker", "two workers"] as const;
 
-/** Requests per second of two workers against one, both on the same two cores. Needs four: load and origin take two. */
+/** Requests per second of two workers against one, both on the same two cores. Needs four cores: load and origin use two. */
 export const workers: Row = {
   name: "workers",
   title: "two workers against one",

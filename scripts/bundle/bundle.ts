@@ -4,8 +4,8 @@ import { type OutputChunk, type Plugin, rolldown } from "rolldown";
 import { root } from "../lib/files.ts";
 
 /**
- * What is started by name: programs by the launchers, threads through `moduleUrl`; paths below src/ without extension. Each has
- * a bundle of its own, so that it loads what it needs and nothing else, whatever others share with it.
+ * Modules that are started by name: programs by the launchers, threads through `moduleUrl`; paths below src/ without extension.
+ * Each gets its own bundle, so that it loads only what it needs, even where it shares modules with others.
  */
 const ENTRIES = [
   "main",
@@ -21,10 +21,10 @@ const ENTRIES = [
  */
 const TERMINAL_UI = "tui/trace-view";
 const TERMINAL_UI_FILE = `./${TERMINAL_UI.replaceAll("/", "-")}.mjs`;
-/** Ink asks for it only when DEV is set. */
+/** Ink imports it only when DEV is set. */
 const NOT_INSTALLED = ["react-devtools-core"];
 
-/** Below dist/: one level deep, because src/base/app-root.ts, of which it holds copies, expects to be. */
+/** Folder below dist/. One level deep, because the copies of src/base/app-root.ts in it find the package's root from there. */
 const FOLDER = "code";
 
 export interface Bundled {
@@ -104,8 +104,8 @@ const webCrypto: Plugin = {
 const LAZY = new Set(["crypto", "zlib", "child_process", "inspector/promises", "dns", "v8", "tty", "http"]);
 
 /**
- * Rewrites rolldown's `let node_x = require("node:x")` and each `node_x.y`. Leaves a module alone of which anything else is done,
- * such as one that is imported as a whole.
+ * Rewrites rolldown's `let node_x = require("node:x")` and each `node_x.y`. Leaves a module alone that is used in any other way,
+ * such as being imported as a whole.
  */
 export function withLazyModules(code: string): string {
   const declarations = [...code.matchAll(/^let (node_\w+) = require\("node:([^"]+)"\);$/gm)];
@@ -123,8 +123,8 @@ export function withLazyModules(code: string): string {
 }
 
 /**
- * As loader.ts runs it. Escapes keep the text in one byte a character, in memory too; a comment could not hold them, but there
- * is none left. What is in the line before the code stays in the code's first line, so positions are those of the bundle.
+ * The form that loader.ts runs. Escapes keep the text at one byte per character, in memory too; they would not work in comments,
+ * but the bundler has removed all of them. The wrapper's head is on the code's first line, so that line numbers are the bundle's.
  */
 function wrapped(code: string): string {
   const ascii = withLazyModules(code)

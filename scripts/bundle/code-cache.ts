@@ -18,8 +18,8 @@ const PASSWORD = "$$2b$$04$$BjLL2fdFLWsDXcIY3OPAcOByy4AIRPxzUxQKy5RZyb6ri.GFiaDc
 const CREDENTIALS = `Basic ${Buffer.from("recorder:recorder").toString("base64")}`;
 
 /**
- * Runs what is in `dist` and leaves the code that V8 has compiled beside each bundle: of a gateway after its first request, of
- * a reload of a large file, of a password check, and of the client's help.
+ * Runs the programs in `dist` and writes the code that V8 has compiled next to each bundle: after a gateway's first request, a
+ * reload of a large file, a password check, and the client's help.
  */
 export async function recordCodeCache(dist: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-build-"));

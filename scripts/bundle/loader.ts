@@ -1,7 +1,7 @@
 /**
  * The start of every program and thread of the published package; `npm run build` puts a copy in front of each. Runs a bundle
- * from the code that V8 compiled when the package was built. V8 looks at its version and flags first: another Node.js compiles
- * anew, which only takes longer. Nothing is ever written, so the package may belong to another user or be read-only.
+ * from the code that V8 compiled when the package was built. V8 checks its version and flags first; under another Node.js it
+ * compiles the code again, which only takes longer. Nothing is ever written, so the package may belong to another user or be read-only.
  *
  * Not Node's own compile cache: it is bound to the user id that wrote it, and hashes every source to find it.
  */
@@ -39,7 +39,7 @@ export function run(folder: string, name: string): object {
   const wrapper: Wrapper = script.runInThisContext();
   // Bundles import each other by relative paths, everything else is part of Node.js.
   const load = (id: string): unknown => (id.startsWith("./") ? run(folder, id.slice(2)) : process.getBuiltinModule(id));
-  // Not `import()` in the bundle: in a script it needs a feature that is experimental, of which Node.js warns the user.
+  // Not `import()` in the bundle: in a script it needs an experimental feature, about which Node.js warns the user.
   const importModule = (id: string): Promise<unknown> => import(pathToFileURL(`${folder}/${id}`).href);
   wrapper(module.exports, load, module, file, folder, importModule);
   return module.exports;

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 
-/** Files of a package that say on what terms it may be copied. */
+/** Files with a package's license. */
 const LICENSE = /^(licen[cs]e|copying|notice)(\.|-|$)/i;
 
 /**

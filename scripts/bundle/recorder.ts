@@ -1,7 +1,7 @@
 /**
  * Preloaded into a run of the bundles by code-cache.ts (`node --require`, which threads inherit): writes the code that V8 has
- * compiled for each of them to `<bundle>.cache`. After a run that is what a start needs, not only the outermost function. The
- * first recording of a bundle counts: later ones lack what only the start has needed and V8 has dropped since.
+ * compiled for each of them to `<bundle>.cache`. Recorded after a run, the cache holds all functions that a start needs, not only the
+ * outermost one. Only the first recording of a bundle is kept: V8 drops functions that only the start has used, so later ones lack them.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -13,7 +13,7 @@ const PATIENCE_MS = 5000;
 const RECORD = "record";
 
 const scripts = new Map<string, vm.Script>();
-/** Carries RECORD from the main thread, and as an answer the id of the thread that has recorded. */
+/** Carries RECORD from the main thread and, in return, the id of each thread that has recorded. */
 const channel = new BroadcastChannel("code-cache");
 const waiting = new Map<number, () => void>();
 

@@ -2,7 +2,7 @@ import { FUNCTIONS } from "../../src/cel/functions/functions.ts";
 import { type Activation, CelSecret, STANDARD_ENVIRONMENT, toJson } from "../../src/cel/index.ts";
 import { CEL_EXAMPLES } from "./cel-examples.ts";
 
-/** What the examples are evaluated over. */
+/** The variables of the examples. */
 const ACTIVATION: Activation = {
   request: {
     method: "GET",
@@ -18,8 +18,8 @@ const ACTIVATION: Activation = {
 };
 
 /**
- * docs/expressions.md with its tables of functions. Throws when an example does not give what it says, or a function has no
- * example: what the page says is true and complete.
+ * docs/expressions.md with its tables of functions. Throws when an example does not give the stated value, or a function has no
+ * example, so the page is correct and complete.
  */
 export function celPage(page: string): string {
   const covered = CEL_EXAMPLES.map(([, examples]) => examples.map(([text]) => text).join("\n")).join("\n");

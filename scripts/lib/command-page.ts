@@ -5,7 +5,7 @@ import { tgctl } from "../../src/cli/tgctl.ts";
 
 const BEGIN = "<!-- generated: exit codes and commands -->";
 
-/** The page with its end, from the mark on, written anew. */
+/** The page with the part after the mark replaced. */
 export function commandPage(page: string): string {
   const program = tgctl(() => Promise.reject(new Error("pages of help have no terminal")));
   const [written = ""] = page.split(BEGIN);

@@ -8,7 +8,7 @@ import { type JsonSchema, policyDefinition, refName } from "./config-schema.ts";
 const CONFIGURATION = "configuration.md";
 /** Title of the section about the file itself. */
 const TOP_LEVEL = "Top level";
-/** An object that has all fields of another has one row for them, if they are at least as many. */
+/** An object that has all fields of another gets one row for them instead, if there are at least this many. */
 const MIN_FIELDS = 3;
 
 /** An object or a choice, with the heading under which it is described. */
@@ -141,7 +141,7 @@ export class ConfigReference {
       const size = Object.keys(fields).length;
       return size >= MIN_FIELDS && size < count && includes(properties, fields);
     });
-    // What is part of a larger set is described there.
+    // A set that is part of a larger one is described there.
     return names.filter(
       (name) =>
         !names.some((other) => {

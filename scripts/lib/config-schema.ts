@@ -44,7 +44,7 @@ export function editorJsonSchema(): JsonSchema {
       // A pattern applies to strings only, a minimum or maximum to numbers only.
       (jsonSchema as { type: readonly string[] }).type = [type, "string"];
       jsonSchema.pattern = VARIABLE;
-      // What has a name passes by more than once: as itself, and where it is referred to.
+      // A named schema is visited more than once: for its definition, and for every reference to it.
     } else if (pattern?.startsWith(VARIABLE) === false) jsonSchema.pattern = `${VARIABLE}|${pattern}`;
   });
 }

@@ -395,7 +395,7 @@ export function specOf(kind: CustomKind): Structural {
   return DEFINITIONS[kind].spec();
 }
 
-/** The definition of a kind, as the API server takes it. */
+/** The CustomResourceDefinition of a kind. */
 export function customResource(kind: CustomKind): Readonly<Record<string, unknown>> {
   const { shortName, description, spec, status, columns } = DEFINITIONS[kind];
   const { plural, version } = RESOURCES[kind];

@@ -1,6 +1,6 @@
 import { SUPPORTED_FEATURES } from "../../src/controller/translate/features.ts";
 
-/** Objects, with whose names the names of their features begin. */
+/** The objects that features belong to; a feature's name begins with its object's. */
 const SUBJECTS = [
   "BackendTLSPolicy",
   "Gateway",
@@ -13,7 +13,7 @@ const SUBJECTS = [
   "UDPRoute",
 ] as const;
 
-/** What the GatewayClass claims, as a table by object. @throws Error for a feature of another object */
+/** The features that the GatewayClass claims, as a table by object. @throws Error for a feature of another object */
 export function featureTable(): string {
   const rows = new Map<string, string[]>(SUBJECTS.map((subject) => [subject, []]));
   for (const { name } of SUPPORTED_FEATURES) {

@@ -3,7 +3,7 @@ import { root } from "./files.ts";
 
 /**
  * Runs a program of node_modules/.bin in the package's folder.
- * Resolves to its exit code (1 when a signal ended it or it could not start) and what it wrote to either stream.
+ * Resolves to its exit code (1 when a signal ended it or it could not start) and the output of both streams.
  */
 export function run(tool: string, args: readonly string[]): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {

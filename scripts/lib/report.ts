@@ -2,7 +2,7 @@
 export interface Result {
   /** One line each, `file:line: what is wrong and how to mend it`; empty = the step passes. */
   readonly problems: readonly string[];
-  /** What was looked at, for the summary: `212 modules, 640 imports`. */
+  /** What was checked, for the summary: `212 modules, 640 imports`. */
   readonly summary: string;
 }
 

