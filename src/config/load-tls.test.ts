@@ -145,6 +145,31 @@ binds:
     );
   });
 
+  test("go with suites of a version that is offered", () => {
+    const problems = (settings: string): unknown => {
+      const result = load(`gateways: {web: {port: 1, tls: {cert: cert.pem, key: key.pem, ${settings}}}}`);
+      return result.ok || result.diagnostics.map(({ path, message }) => `${path}: ${message}`);
+    };
+    const older = "cipherSuites: [ECDHE-ECDSA-AES128-GCM-SHA256]";
+    const newer = "cipherSuites: [TLS13_AES_128_GCM_SHA256]";
+    const at = "gateways.web.tls.cipherSuites: has no suite of TLS";
+    assert.deepEqual(problems(`${older}, minTLSVersion: TLS_V1_3`), [
+      `${at} 1.3, the only version that minTLSVersion leaves`,
+    ]);
+    assert.deepEqual(problems(`${newer}, maxTLSVersion: TLS_V1_2`), [
+      `${at} 1.2, the only version that maxTLSVersion leaves`,
+    ]);
+    for (const each of [older, newer, `${older}, maxTLSVersion: TLS_V1_2`]) assert.equal(problems(each), true);
+  });
+
+  test("of CAs that insecure ignores bring a warning", () => {
+    const backend = `{host: "10.0.0.1:443", policies: {backendTLS: {insecure: true, root: ${ca.certFile}}}}`;
+    const result = load(`binds: [{port: 1, listeners: [{protocol: HTTP, routes: [{backends: [${backend}]}]}]}]`);
+    assert.ok(result.ok, JSON.stringify(result));
+    const [warning] = result.warnings.filter(({ path }) => path.endsWith("backendTLS.root"));
+    assert.match(warning?.message ?? "", /^has no effect: insecure accepts every certificate/);
+  });
+
   test("whose key is too short for clients are refused in words", () => {
     const { certFile, keyFile } = ca.issueWith("rsa:1024", "short.example");
     const result = load(`gateways: {web: {port: 1, tls: {cert: ${certFile}, key: ${keyFile}}}}`);

@@ -7,7 +7,7 @@ import { createHash, createPrivateKey, type KeyObject, X509Certificate } from "n
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import type { ServerIdentity } from "./certificate-choice.ts";
-import { CIPHER_SUITES, opensslCipher } from "./tls-ciphers.ts";
+import { CIPHER_SUITES, isTls13Suite, opensslCipher } from "./tls-ciphers.ts";
 import type { CertificateAndKey, TlsServer } from "./tls-settings.ts";
 import { serverContext } from "./tls-terminator.ts";
 import { issuerProblem, readIssuer } from "./x509/issuer.ts";
@@ -90,6 +90,8 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   }
   if (tls.minVersion === "TLSv1.3" && tls.maxVersion === "TLSv1.2")
     return { field: "minVersion", message: "minTLSVersion is above maxTLSVersion; no version would be left" };
+  const unsuitable = suitesProblem(tls);
+  if (unsuitable !== undefined) return unsuitable;
   const certificate = readCertificate(tls.cert);
   const key = readKey(tls.key);
   const mismatch = pairProblem(certificate, key);
@@ -112,6 +114,19 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
     tls,
     dynamicCa === undefined ? tls : mintLeaf(readIssuer(tls.cert, tls.key), PROBE, Date.now()),
   );
+}
+
+/** OpenSSL would offer its own suites of TLS 1.3 in place of none, and refuse every client of TLS 1.2. */
+function suitesProblem({ cipherSuites, minVersion, maxVersion }: TlsServer): TlsProblem | undefined {
+  if (cipherSuites === undefined) return undefined;
+  const modern = cipherSuites.filter(isTls13Suite).length;
+  const none = (version: string, field: string): TlsProblem => ({
+    field: "cipherSuites",
+    message: `has no suite of TLS ${version}, the only version that ${field} leaves`,
+  });
+  if (minVersion === "TLSv1.3" && modern === 0) return none("1.3", "minTLSVersion");
+  if (maxVersion === "TLSv1.2" && modern === cipherSuites.length) return none("1.2", "maxTLSVersion");
+  return undefined;
 }
 
 /** What OpenSSL says of certificates that are too weak, and what that means. */

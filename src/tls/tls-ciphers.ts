@@ -35,6 +35,11 @@ export function opensslCipher(name: string): string | undefined {
   return OPENSSL.get(name);
 }
 
+/** Whether a suite, by a name of `CIPHER_SUITES`, is one of TLS 1.3. */
+export function isTls13Suite(name: string): boolean {
+  return opensslCipher(name)?.startsWith("TLS_") === true;
+}
+
 const FIRST = "TLS_AES_128_GCM_SHA256";
 
 /**

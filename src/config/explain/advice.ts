@@ -25,6 +25,13 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
     if (set[kind] === undefined || mode === "strict" || tests(set.authorization, variable)) continue;
     warn(report, [...path, kind], lenient(mode));
   }
+  const { backendTLS } = set;
+  if (backendTLS?.insecure === true && backendTLS.root !== undefined)
+    warn(
+      report,
+      [...path, "backendTLS", "root"],
+      "has no effect: insecure accepts every certificate; remove one of them",
+    );
   const limits = Array.isArray(set.localRateLimit) ? set.localRateLimit : [];
   for (const [i, { maxTokens, tokensPerFill }] of limits.entries()) {
     const at = [...path, "localRateLimit", i];

@@ -6,10 +6,10 @@ import { formatPath, type Path } from "./paths.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
 
-/** Lines and fields with such names, and lines with a URL that has a password, are never quoted in an error. */
+/** Lines and fields with such names, and lines with a user and password before a host, are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
 const SECRET_LINE =
-  /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]|:\/\/[^\s/?#]*@/i;
+  /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]|\S:\S*@/i;
 /** Values from the environment that are at least this long are named instead of shown. */
 const SECRET_LENGTH = 8;
 /** How often one anchor may be used, times how often those inside it are; far above what people write. */

@@ -65,6 +65,8 @@ function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `it has not responded within ${TIMEOUT_MS / 1000} s`;
   if (!(error.cause instanceof Error)) return error.message;
+  if (error.cause.message === "bad port")
+    return "its port is one that browsers and Node.js refuse to connect to; use another one";
   const code = (error.cause as NodeJS.ErrnoException).code ?? "";
   return IN_WORDS[code] ?? (error.cause.message || code || error.message);
 }

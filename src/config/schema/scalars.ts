@@ -17,7 +17,9 @@ export const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
 export const cipherSuites = z
   .array(z.enum(CIPHER_SUITES))
   .min(1)
-  .describe("Cipher suites to offer. Default: those of the Node.js runtime, AES-128 before AES-256.");
+  .describe(
+    "Cipher suites to offer. Without any of TLS 1.2 that version is not offered; without any of TLS 1.3 it is, with its default suites: set `maxTLSVersion` to leave it out. Default: those of the Node.js runtime, AES-128 before AES-256.",
+  );
 
 export const keyExchangeGroups = z
   .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))

@@ -57,7 +57,8 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
 }
 
 function invalidHost(text: string): Problem {
-  const message = `invalid host:port: ${text}`;
+  // Of a URL's user and password nothing is shown.
+  const message = `invalid host:port: ${text.replace(/.*@/s, "<redacted>@")}`;
   const [, scheme, authority = ""] = /^(https?):\/\/([^/?#@]+)(?:[/?#].*)?$/i.exec(text) ?? [];
   if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path" };
   const secure = scheme.toLowerCase() === "https";
@@ -67,7 +68,8 @@ function invalidHost(text: string): Problem {
 }
 
 function parseHost(text: string): Target | undefined {
-  if (text.startsWith("unix:")) return text.length > 5 ? { type: "unix", path: text.slice(5) } : undefined;
+  // A path that is not absolute would depend on the folder that the gateway was started in.
+  if (text.startsWith("unix:")) return text[5] === "/" ? { type: "unix", path: text.slice(5) } : undefined;
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   const host = match?.[1] ?? match?.[2];
