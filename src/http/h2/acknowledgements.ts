@@ -4,14 +4,22 @@ const ACK_TIMEOUT_MS = 10_000;
 /** What the peer of one connection has to acknowledge in time: our SETTINGS (RFC 9113 6.5.3) and our PINGs (6.7), in order. */
 export class Acknowledgements {
   readonly #pings: { readonly onAck: () => void; readonly due: number }[] = [];
-  /** `performance.now()` ms, 0 = our SETTINGS have been acknowledged. */
+  /** SETTINGS frames of ours that have not been acknowledged. */
+  #settings = 1;
+  /** `performance.now()` ms, 0 = all have been. */
   #settingsDue = performance.now() + ACK_TIMEOUT_MS;
+
+  /** SETTINGS were sent after the first. */
+  settingsSent(): void {
+    this.#settings++;
+    this.#settingsDue = performance.now() + ACK_TIMEOUT_MS;
+  }
 
   /** Returns whether it was awaited. */
   settingsCame(): boolean {
-    const awaited = this.#settingsDue > 0;
-    this.#settingsDue = 0;
-    return awaited;
+    if (this.#settings === 0) return false;
+    if (--this.#settings === 0) this.#settingsDue = 0;
+    return true;
   }
 
   /** Returns the payload of the PING; `onAck` follows. `timeoutMs` 0: no limit. */

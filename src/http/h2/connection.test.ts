@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { connect as http2Connect } from "node:http2";
 import { connect as netConnect, type Socket } from "node:net";
 import { test } from "node:test";
+import { setMemoryShort } from "../../net/frugality.ts";
 import { collectGarbage } from "../../net/node-internals.ts";
 import {
   CANCEL,
@@ -136,6 +137,40 @@ test("a paused reader gets nothing, holds its peer back by the stream's window, 
   held?.resume();
   await until(() => slow.events.includes("end"), "the slow stream");
   assert.equal(held?.bytes, 200_000);
+});
+
+test("windows become smaller when the thread becomes frugal, without a stream that stops", async (t) => {
+  const data = Buffer.alloc(100_000, 120);
+  using pair = await connectPair(
+    (side) => {
+      side.accept = (stream) => {
+        stream.act = (event) => event === "headers" && stream.sendHeaders(OK, [], false);
+      };
+    },
+    { client: { streamWindow: 200_000, largestWindow: 200_000, frugalWindow: 16_384, connectionWindow: 1_000_000 } },
+  );
+  const { client, server } = pair;
+  const [open, paused] = [client.request("POST"), client.request("POST")];
+  paused.pause();
+  await until(() => server.streams.length === 2, "the requests");
+  const [toOpen, toPaused] = server.streams;
+  // So far no credit was returned: it is less than half of the window.
+  toOpen?.sendData(data, 0, 90_000);
+  await until(() => open.bytes === 90_000, "the first bytes");
+  t.after(() => setMemoryShort(false));
+  setMemoryShort(true);
+  toPaused?.sendData(data, 0, 10_000);
+  await until(() => toPaused?.sendWindow === 16_384 - 10_000, "the smaller window");
+  toPaused?.sendData(data, 0, 50_000);
+  toOpen?.sendData(data, 0, 90_000);
+  toOpen?.sendEnd([]);
+  await until(() => open.events.includes("end"), "the rest of the open stream");
+  assert.deepEqual([open.bytes, paused.uncredited], [180_000, 16_384]);
+  const later = client.request("POST");
+  await until(() => server.streams[2]?.sendWindow === 16_384, "a stream with the smaller window");
+  paused.resume();
+  await until(() => paused.bytes === 60_000, "the rest of the paused stream");
+  assert.deepEqual([client.error, later.resetCode], [undefined, undefined]);
 });
 
 test("a stream that is reset with unread data gives the connection its window back", async () => {

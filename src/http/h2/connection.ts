@@ -96,7 +96,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     this.#prefaceLeft = role === "server" ? PREFACE.length : 0;
     if (role === "client") this.#writer.preface();
     this.#writer.settings(announcement(role, settings));
-    this.#receiving = new ReceiveFlow(this.#writer, settings);
+    this.#receiving = new ReceiveFlow(this.#writer, settings, this.#streams, this.#acks);
   }
 
   get streamCount(): number {
@@ -137,7 +137,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
   open(stream: Http2Stream, pseudo: readonly string[], fields: readonly string[], endStream: boolean): boolean {
     const id = this.ended ? undefined : this.#streams.nextId();
     if (id === undefined) return false;
-    stream.attach(this, id, this.peer.initialWindow, this.#settings.streamWindow);
+    stream.attach(this, id, this.peer.initialWindow, this.#receiving.streamWindow);
     this.#streams.add(stream);
     stream.sendHeaders(pseudo, fields, endStream);
     stream.openedAt = this.#writer.writes;
@@ -326,7 +326,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
       this.#count("resets", this.#streamsEnded);
       return undefined;
     }
-    stream.attach(this, id, this.peer.initialWindow, this.#settings.streamWindow);
+    stream.attach(this, id, this.peer.initialWindow, this.#receiving.streamWindow);
     this.#receiving.begin(stream);
     this.#streams.add(stream);
     return stream;
@@ -428,7 +428,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
 
   onSettingsFrame(ack: boolean, buffer: Buffer, from: number, to: number): void {
     if (ack) {
-      if (this.#acks.settingsCame()) this.#receiving.settle(this.streams);
+      if (this.#acks.settingsCame()) this.#receiving.settle();
       else this.onIdleFrame();
       return;
     }

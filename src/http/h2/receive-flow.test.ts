@@ -3,10 +3,12 @@ import { type TestContext, test } from "node:test";
 import { Wire } from "../../../test/fuzz/http2/wire.ts";
 import { frugal, setMemoryShort } from "../../net/frugality.ts";
 import type { Transport } from "../../net/transport.ts";
+import { Acknowledgements } from "./acknowledgements.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { DEFAULT_WINDOW } from "./frames.ts";
 import { ReceiveFlow } from "./receive-flow.ts";
 import { LARGEST_WINDOW } from "./settings.ts";
+import { StreamTable } from "./stream-table.ts";
 import { NotingStream, SETTINGS } from "./testing/pair.ts";
 
 const KIB = 1024;
@@ -31,8 +33,9 @@ class Connection {
     t.mock.method(writer, "windowUpdate", (id: number, increment: number) => {
       this.#room.set(id, this.room(id) + increment);
     });
-    const settings = { ...SETTINGS, streamWindow: STREAM_WINDOW, connectionWindow: CONNECTION_WINDOW, largestWindow };
-    this.flow = new ReceiveFlow(writer, settings);
+    const windows = { streamWindow: STREAM_WINDOW, frugalWindow: STREAM_WINDOW, connectionWindow: CONNECTION_WINDOW };
+    const settings = { ...SETTINGS, ...windows, largestWindow };
+    this.flow = new ReceiveFlow(writer, settings, new StreamTable("server"), new Acknowledgements());
     t.after(() => this.flow.close());
   }
 

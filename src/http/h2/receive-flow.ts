@@ -1,8 +1,10 @@
 import { frugal, holdsMore } from "../../net/frugality.ts";
+import type { Acknowledgements } from "./acknowledgements.ts";
 import type { FrameWriter } from "./frame-writer.ts";
-import { DEFAULT_WINDOW } from "./frames.ts";
+import { DEFAULT_WINDOW, INITIAL_WINDOW_SIZE } from "./frames.ts";
 import type { Http2Settings } from "./settings.ts";
 import type { Http2Stream } from "./stream.ts";
+import type { StreamTable } from "./stream-table.ts";
 
 /**
  * A window grows if half of it is taken in fewer milliseconds than this: over a round trip of twice that time, it would limit the
@@ -36,12 +38,21 @@ export class ReceiveFlow {
   #settled = false;
   /** Bytes by which the window of streams that we announce is smaller than the default. */
   readonly #leeway: number;
+  readonly #streams: StreamTable;
+  readonly #acks: Acknowledgements;
+  /** What a new stream may receive at first. */
+  streamWindow: number;
+  /** Streams that were open when their windows were made smaller; the peer has not acknowledged it. */
+  #reduced: readonly Http2Stream[] = [];
 
   /** Announces the window of the connection; that of streams is part of SETTINGS. */
-  constructor(writer: FrameWriter, settings: Http2Settings) {
+  constructor(writer: FrameWriter, settings: Http2Settings, streams: StreamTable, acks: Acknowledgements) {
     const more = settings.connectionWindow - DEFAULT_WINDOW;
     this.#writer = writer;
     this.#settings = settings;
+    this.#streams = streams;
+    this.#acks = acks;
+    this.streamWindow = settings.streamWindow;
     this.#leeway = Math.max(0, DEFAULT_WINDOW - settings.streamWindow);
     this.#announced = Math.max(settings.connectionWindow, DEFAULT_WINDOW);
     this.#size = this.#announced;
@@ -53,6 +64,7 @@ export class ReceiveFlow {
   receive(bytes: number): boolean {
     this.#window -= bytes;
     holdsMore(bytes);
+    if (frugal && this.streamWindow > this.#settings.frugalWindow) this.#reduce();
     return this.#window >= 0;
   }
 
@@ -72,10 +84,33 @@ export class ReceiveFlow {
     if (!this.#settled) stream.receiveWindow += this.#leeway;
   }
 
-  /** The peer has acknowledged our SETTINGS: it has reduced the windows of these streams. */
-  settle(streams: Iterable<Http2Stream>): void {
-    this.#settled = true;
-    if (this.#leeway > 0) for (const stream of streams) stream.receiveWindow -= this.#leeway;
+  /** The peer has acknowledged SETTINGS of ours: the windows of streams that were open are smaller from now on. */
+  settle(): void {
+    if (!this.#settled) {
+      this.#settled = true;
+      if (this.#leeway > 0) for (const stream of this.#streams.all()) stream.receiveWindow -= this.#leeway;
+      return;
+    }
+    for (const stream of this.#reduced) stream.receiveWindow -= this.#settings.streamWindow - this.streamWindow;
+    this.#reduced = [];
+  }
+
+  /**
+   * Makes the windows of streams smaller that were announced when there was memory for them, those of open streams too (RFC 9113
+   * 6.9.2): what their readers do not take would fill them. The peer learns it before it sends on streams that open later.
+   */
+  #reduce(): void {
+    const { frugalWindow } = this.#settings;
+    const difference = this.streamWindow - frugalWindow;
+    this.streamWindow = frugalWindow;
+    this.#acks.settingsSent();
+    this.#writer.settings([[INITIAL_WINDOW_SIZE, frugalWindow]]);
+    this.#reduced = this.#streams.all();
+    for (const stream of this.#reduced) {
+      stream.windowSize -= difference;
+      // Nothing more may come to a stream whose window is below 0 now, so that nothing else would make it return the credit.
+      this.creditStream(stream, 0);
+    }
   }
 
   /** The same for the window of a stream. */
@@ -90,7 +125,7 @@ export class ReceiveFlow {
 
   /** The stream is over: takes back what its window has grown by. */
   forget(stream: Http2Stream): void {
-    this.#surplus += stream.windowSize - this.#settings.streamWindow;
+    this.#surplus += stream.windowSize - this.streamWindow;
     if (this.#surplus > 0) this.#shrink();
   }
 

@@ -27,6 +27,8 @@ export const LARGEST_WINDOW = 4 * 1024 * 1024;
 export interface Http2Settings {
   /** SETTINGS_INITIAL_WINDOW_SIZE: what the peer may send on a stream before any of it is taken, so the most that is held of it. */
   readonly streamWindow: number;
+  /** What that becomes while the thread is frugal; `streamWindow` = it stays. */
+  readonly frugalWindow: number;
   /** The same for all streams of the connection together; at least 65535. */
   readonly connectionWindow: number;
   /** What a stream's window may grow to while its bytes are taken fast; equal to `streamWindow` = it does not grow. */

@@ -44,6 +44,8 @@ function makeSettings({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits)
   const streamWindow = windowSize ?? window;
   return {
     streamWindow,
+    // The window of the connection is what bounds it.
+    frugalWindow: streamWindow,
     // Configured sizes are limits, so those windows do not grow.
     largestWindow: windowSize === undefined && connectionWindowSize === undefined ? LARGEST_WINDOW : streamWindow,
     connectionWindow: connectionWindowSize ?? 4 * window,

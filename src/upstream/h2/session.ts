@@ -12,8 +12,8 @@ import { type StreamSession, UpstreamStream } from "./stream.ts";
 const MAX_STREAMS = 100;
 /** Bytes that the server may send on a stream before any is taken: what the gateway holds for a slow client. */
 const STREAM_WINDOW = 256 * 1024;
-/** The same for connections that are opened while the thread is frugal. */
-const FRUGAL_WINDOW = 64 * 1024;
+/** The same while the thread is frugal. */
+const FRUGAL_WINDOW = 32 * 1024;
 const SETTINGS = {
   largestWindow: LARGEST_WINDOW,
   maxFrameSize: 16 * 1024,
@@ -27,7 +27,7 @@ const SETTINGS = {
 function settings(): Http2Settings {
   const streamWindow = frugal ? FRUGAL_WINDOW : STREAM_WINDOW;
   // Streams of slow clients, however many, must not use up the window of the others.
-  return { ...SETTINGS, streamWindow, connectionWindow: MAX_STREAMS * streamWindow };
+  return { ...SETTINGS, streamWindow, frugalWindow: FRUGAL_WINDOW, connectionWindow: MAX_STREAMS * streamWindow };
 }
 
 /**

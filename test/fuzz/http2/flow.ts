@@ -47,6 +47,7 @@ class Game {
     const streamWindow = dice.of([1000, DEFAULT_WINDOW, 100_000]);
     const settings: Http2Settings = {
       streamWindow,
+      frugalWindow: streamWindow,
       largestWindow: streamWindow * dice.of([1, 1, 10]),
       connectionWindow: dice.of([DEFAULT_WINDOW, 100_000, 1_000_000]),
       maxFrameSize: 16_384,

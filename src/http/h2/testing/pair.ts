@@ -9,6 +9,7 @@ import { Http2Stream } from "../stream.ts";
 
 export const SETTINGS: Http2Settings = {
   streamWindow: 64 * 1024,
+  frugalWindow: 64 * 1024,
   largestWindow: 64 * 1024,
   connectionWindow: 256 * 1024,
   maxFrameSize: 16_384,
