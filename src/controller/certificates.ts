@@ -88,7 +88,7 @@ export class Certificates implements Sink {
     this.#keep(secret, inUse, problem);
   }
 
-  /** Of a copy: takes it for the Secret that it belongs to, unless that has something better. */
+  /** Uses a copy in place of the Secret that it belongs to, unless that Secret is usable itself. */
   #restore(object: Objects[Kind]): void {
     if (object.kind !== "Secret") return;
     const { graph } = this.#options;

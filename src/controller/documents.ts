@@ -14,14 +14,14 @@ import { policyModel } from "./translate/policy/model.ts";
 const RETRY_MS = 2_000;
 const MAX_RETRY_MS = 60_000;
 
-/** What policies and backends name, sorted. */
+/** The URLs that policies and backends name, sorted. */
 const wantedUrls = defineQuery<readonly string[]>("wantedUrls", (read) => {
   const policies = read.list("TracegatePolicy").map((each) => read.query(policyModel, keyOfObject(each)));
   const backends = read.list("TracegateBackend").map((each) => read.query(backendModel, keyOfObject(each)));
   return [...new Set([...policies, ...backends].flatMap((model) => model?.urls ?? []))].sort();
 });
 
-/** How much is wrong with policies and backends. */
+/** The number of problems of policies and backends. */
 const problemCount = defineQuery<number>("problemCount", (read) => {
   const policies = read.list("TracegatePolicy").map((each) => read.query(policyModel, keyOfObject(each)));
   const backends = read.list("TracegateBackend").map((each) => read.query(backendModel, keyOfObject(each)));
@@ -55,7 +55,7 @@ export class Documents {
     this.#retry = options.retry ?? RETRY_MS;
   }
 
-  /** Fetches what has become necessary, and drops what no policy names any more. Call it after changes of the graph. */
+  /** Fetches newly named documents and drops those that no policy names any more. To be called after changes of the graph. */
   update(): void {
     const wanted = this.#options.graph.query(wantedUrls, "");
     if (wanted === this.#wanted || this.#closed) return;
@@ -112,7 +112,7 @@ export class Documents {
     if (touched) changed();
   }
 
-  /** False: policies that worked would not work with the new documents, so the former ones stay. */
+  /** False: the new documents would make valid policies invalid, so the former ones stay. */
   #replace(): boolean {
     const { graph } = this.#options;
     const before = graph.list("FetchedDocument");

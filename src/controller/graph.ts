@@ -84,7 +84,7 @@ class Cell<T> extends Source {
     this.#changedAt = revision;
     this.markReaders();
   }
-  /** Fills in what the value is; it has not changed. */
+  /** Sets the value without marking it as changed: it was only computed late. */
   fill(value: T): void {
     this.#value = value;
   }
@@ -123,7 +123,7 @@ export class Graph {
     return this.#revision;
   }
 
-  /** Increases whenever an object changes at all, but for what is written every few seconds to show that its writer is alive. */
+  /** Increases with every change of an object other than a heartbeat that its writer sends every few seconds. */
   get version(): number {
     return this.#version;
   }

@@ -29,7 +29,7 @@ export interface ProxyReport extends KubeObject {
 export interface Rejection {
   /** Name of the pod. */
   readonly pod: string;
-  /** What the proxy said about it. */
+  /** The proxy's message. */
   readonly message: string;
 }
 
@@ -81,7 +81,7 @@ export function formerCertificate(secret: Secret, certificate: CertificateAndKey
   return { apiVersion: "", kind: "FormerCertificate", metadata: { namespace, name }, certificate };
 }
 
-/** What time it is, for certificates that expire. There is one, named `controller`; without it nothing has expired. */
+/** The current time, which decides what has expired. There is one, named `controller`; without it nothing has expired. */
 export interface Clock extends KubeObject {
   readonly kind: "Clock";
   /** Milliseconds since 1970, as of the last tick. */
@@ -92,7 +92,7 @@ export function clock(now: number): Clock {
   return { apiVersion: "", kind: "Clock", metadata: { namespace: "", name: "controller" }, now };
 }
 
-/** What proxies trust as the controller. There is one, named `controller`, once the stream has a certificate. */
+/** The CA that proxies verify the controller with. There is one, named `controller`, once the stream has a certificate. */
 export interface StreamAuthority extends KubeObject {
   readonly kind: "StreamAuthority";
   /** PEM */

@@ -22,7 +22,7 @@ const RESTS = { failure: { first: 500, longest: 60_000 } };
 /** Characters of a name (RFC 1123). */
 const MAX_NAME = 253;
 
-/** The Secret that a copy belongs to; undefined: it is no copy. */
+/** The Secret that a copy belongs to; undefined: not a copy. */
 export function keptFor({ metadata }: Secret): { readonly key: string; readonly uid: string } | undefined {
   const owner = metadata.ownerReferences?.find(({ kind }) => kind === "Secret");
   if (metadata.labels?.[LABEL] === undefined || owner === undefined) return undefined;

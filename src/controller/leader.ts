@@ -8,7 +8,7 @@ import type { Logger } from "../base/log.ts";
 import { type KubeClient, KubeError } from "../kube/client.ts";
 
 export interface LeaderElectionOptions {
-  /** Not one whose writes are throttled together with others: a renewal must not wait for thousands of statuses. */
+  /** A client with its own rate limit: a renewal must not wait for thousands of statuses. */
   readonly client: KubeClient;
   readonly namespace: string;
   /** Of the Lease. */
@@ -23,9 +23,9 @@ export interface LeaderElectionOptions {
 
 /** In milliseconds. */
 export interface LeaseTimes {
-  /** For which others respect a lease that is not renewed. */
+  /** How long others respect a lease that is not renewed. */
   readonly lease: number;
-  /** After the last renewal, for which the leader writes; less than `lease`, so that there are never two. */
+  /** How long the leader keeps writing after its last renewal; less than `lease`, so that there are never two. */
   readonly renewWithin: number;
   readonly retryEvery: number;
 }
@@ -100,7 +100,7 @@ export class LeaderElection {
     };
     this.#observe(await this.#write(lease, spec, limit, client));
     clearTimeout(this.#expiry);
-    // Not left to the next attempt, which may hang.
+    // A timer of its own, because the next attempt may hang.
     const left = this.#times.renewWithin - (performance.now() - startedAt);
     this.#expiry = setTimeout(() => this.#set(false, "the lease was not renewed in time"), left);
     this.#expiry.unref();

@@ -8,7 +8,7 @@ import type { ReflectorState } from "../kube/reflector.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 
-/** What the metrics are made of. */
+/** The sources of the metrics. */
 export interface ControllerCounters {
   readonly version: string;
   readonly leading: boolean;

@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Graph } from "./graph.ts";
 import { type ProxyReport, proxyReport, type Rejection } from "./inputs.ts";
 
-/** What is read of a connected proxy. */
+/** What the stream reports about a connected proxy. */
 export interface ReportingProxy {
   /** `<namespace>/<name>` of its Gateway. */
   readonly gateway: string;
   readonly pod: string;
-  /** Tells apart proxies that name no pod, and the connections of one. */
+  /** Distinguishes proxies that name no pod, and several connections of one. */
   readonly peer: string;
   readonly rejection: { readonly message: string; readonly version: string } | null;
   /** Version of the state that it has applied; empty: none since it connected. */
@@ -32,13 +32,13 @@ const MAX_SHOWN = 10;
 
 interface Known extends Rejection {
   readonly version: string;
-  /** Address and port of the connection that it came by. */
+  /** Address and port of the peer that sent it. */
   readonly peer: string;
   /** Runs when the proxy has left. */
   readonly end: NodeJS.Timeout | undefined;
 }
 
-/** Collects what the proxies that are connected here have rejected, as input of queries. */
+/** Collects the rejections of connected proxies, as input of queries. */
 export class ProxyReports {
   readonly #options: ProxyReportsOptions;
   /** Gateway → pod, or peer if it names none → rejection. */

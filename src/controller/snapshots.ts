@@ -1,4 +1,4 @@
-/** What the admin server shows of the controller. Contents of Secrets, and settings that may hold some, are left out. */
+/** The controller's state as the admin server shows it. Contents of Secrets, and settings that may hold some, are left out. */
 import { keyOfObject } from "../kube/objects.ts";
 import type { GatewayState } from "../xds/resources.ts";
 import type { Graph } from "./graph.ts";

@@ -75,7 +75,7 @@ export class Syncer implements Sink {
     this.#writeTimer = undefined;
   }
 
-  /** Something else than the graph has changed that writers depend on. */
+  /** To be called when something outside of the graph has changed that writers depend on. */
   changed(): void {
     if (!this.#started) return;
     const now = performance.now();
@@ -92,7 +92,7 @@ export class Syncer implements Sink {
     if (graph.version !== version) this.changed();
   }
 
-  /** What the stream was given last. */
+  /** The state that the stream was given last. */
   get published(): ReadonlyMap<string, GatewayState> {
     return this.#published;
   }

@@ -3,13 +3,13 @@ import type { ContainerStatus, Kind, Objects } from "../kube/objects.ts";
 import { GATEWAY_NAME } from "./deploy/manifest.ts";
 
 export interface Watched<K extends Kind> {
-  /** The API server sends only these. */
+  /** Selectors that the API server filters by. */
   readonly selectors?: Readonly<Record<string, string>>;
   /** Drops fields that the controller does not read, such as most of a Pod. */
   readonly trim?: (object: Objects[K]) => Objects[K];
 }
 
-/** Types of Secrets that hold nothing that a Gateway could use. Helm keeps whole releases in them, a megabyte each. */
+/** Types of Secrets that a Gateway cannot use. Helm stores whole releases in Secrets, up to a megabyte each. */
 const UNUSED_SECRETS = [
   "helm.sh/release.v1",
   "kubernetes.io/service-account-token",

@@ -24,10 +24,10 @@ interface Entry {
 
 /**
  * Runs work by key: a key never runs twice at once, several additions become one run, a failed run is repeated after a growing
- * rest. The work compares what is with what should be, so it needs to know nothing but the key.
+ * rest. The work compares the actual with the desired state, so the key is all that it needs.
  */
 export class WorkQueue {
-  /** Resolves with whether it has changed anything. */
+  /** Resolves to whether it has changed anything. */
   readonly #work: (key: string, signal: AbortSignal) => Promise<boolean>;
   readonly #failed: (key: string, error: unknown, failures: number) => void;
   readonly #parallel: number;
@@ -74,7 +74,7 @@ export class WorkQueue {
     this.add(key);
   }
 
-  /** Stops: nothing starts any more, requests of running work are aborted. Resolves when all have ended. */
+  /** Stops: starts no further work and aborts the requests of running work. Resolves when all of it has ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#ready.clear();

@@ -58,7 +58,7 @@ export class ClusterWriters {
     });
   }
 
-  /** Compares what is with what should be. */
+  /** Compares the actual with the desired state. */
   update(): void {
     const { graph, metrics, settings } = this.#options;
     this.#classes.update(graph.get("GatewayClass", settings.className));
@@ -100,7 +100,7 @@ export class ClusterWriters {
     ];
   }
 
-  /** Resolves when nothing is written any more. */
+  /** Resolves when no write is under way. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([this.#statuses.close(), this.#classes.close(), this.#certificates.close(), this.#deploying]);

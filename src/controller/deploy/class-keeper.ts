@@ -41,7 +41,7 @@ export class ClassKeeper {
     );
   }
 
-  /** Takes the class of that name, if there is one. To be called once classes have been read, and after changes. */
+  /** `existing`: the class of that name, if any. To be called once classes have been read, and after changes. */
   update(existing: GatewayClass | undefined): void {
     if (existing === undefined) this.#queue.add(this.#name);
   }

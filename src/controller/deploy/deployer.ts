@@ -23,7 +23,7 @@ import { COOKIE_KEY, secretName } from "./workload.ts";
 const PARALLEL = 4;
 const RESTS = {
   failure: { first: 500, longest: 60_000 },
-  // Somebody who changes our objects back and forth is not followed as fast as they can.
+  // Another writer that keeps changing our objects back must not make us write as fast as it does.
   change: { first: 50, longest: 10_000, quiet: 10_000 },
 };
 /** Failures in a row after which a Gateway's status shows one that may pass, such as that of a busy API server. */
@@ -34,7 +34,7 @@ export interface DeployerOptions {
   readonly settings: ControllerSettings;
   readonly version: string;
   readonly log: Logger;
-  /** Told whenever it changes why a Gateway (`<namespace>/<name>`) cannot be deployed; undefined: nothing fails. */
+  /** Called with the reason why a Gateway (`<namespace>/<name>`) cannot be deployed when it changes; undefined: deployed. */
   readonly report: (gateway: string, error: string | undefined) => void;
 }
 
@@ -78,7 +78,7 @@ export class Deployer {
     for (const [key, deployment] of this.#deployments) if (before.get(key) !== deployment) this.#queue.retry(key);
   }
 
-  /** Follows the objects of ours until `signal` aborts. Resolves when no request is under way. */
+  /** Watches our objects until `signal` aborts. Resolves when no request is under way. */
   async run(signal: AbortSignal): Promise<void> {
     const { client, log } = this.#options;
     const selectors = { labelSelector: `${MANAGED_BY}=${MANAGER}` };
@@ -275,7 +275,7 @@ export class Deployer {
 
 class TakenError extends Error {}
 
-/** What only a change in the cluster can mend. */
+/** Whether only a change in the cluster can make a retry succeed. */
 function isLasting(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   if (cause instanceof TakenError) return true;

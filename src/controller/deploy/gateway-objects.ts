@@ -36,7 +36,7 @@ export interface DeployInput {
   readonly xdsCa: string | undefined;
 }
 
-/** A Service needs a port: where a Gateway without listeners would be. Nothing listens there. */
+/** A Service must have a port, so that of a Gateway without listeners has one on which nothing listens. */
 const NO_LISTENERS: readonly GatewayPort[] = [{ port: 443, protocol: "TCP" }];
 
 /**
@@ -156,7 +156,7 @@ function scaleTarget(name: string): JsonObject {
   return { apiVersion: apiVersionOf("Deployment"), kind: "Deployment", name };
 }
 
-/** The autoscaler decides: applying a number would fight with it. */
+/** Leaves the number of replicas to the autoscaler, which would otherwise be overridden with every apply. */
 function withoutReplicas(deployment: Manifest): Manifest {
   const { replicas: _, ...spec } = deployment.spec as JsonObject;
   return { ...deployment, spec };

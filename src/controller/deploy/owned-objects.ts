@@ -10,7 +10,7 @@ export interface OwnedObject {
   readonly gateway: string | undefined;
   /** Changes with everything but the status. */
   readonly fingerprint: string;
-  /** Of a workload: the latest version of it serves. */
+  /** For workloads: pods of its latest version are available. */
   readonly available: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Statuses of BackendTLSPolicies: what the Gateways whose routes call the Service make of them. */
+/** Statuses of BackendTLSPolicies, with one ancestor for each Gateway whose routes call the Service. */
 import { keyOfObject, objectKey } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { conflictsOf, isService, translatedBackendTls } from "../translate/backend-tls.ts";
@@ -15,7 +15,7 @@ export function backendTlsStatuses(read: Read): readonly DesiredStatus[] {
     .filter((status) => status !== undefined);
 }
 
-/** undefined: no Gateway of ours calls its targets, and none did. */
+/** undefined: no Gateway of ours calls its targets or has done so. */
 const backendTlsStatus = defineQuery<DesiredStatus | undefined>("backendTlsStatus", (read, key) => {
   const policy = read.get("BackendTLSPolicy", key);
   if (policy === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Statuses of XBackendTrafficPolicies: what the Gateways whose routes send to their targets make of them. */
+/** Statuses of XBackendTrafficPolicies, with one ancestor for each Gateway whose routes send to their targets. */
 import { isDeepStrictEqual } from "node:util";
 import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph.ts";
@@ -24,7 +24,7 @@ export function backendTrafficStatuses(read: Read): readonly DesiredStatus[] {
     .filter((status) => status !== undefined);
 }
 
-/** undefined: no HTTP route of a Gateway of ours sends to its targets, and none did. */
+/** undefined: no HTTP route of a Gateway of ours sends to its targets or has done so. */
 const backendTrafficStatus = defineQuery<DesiredStatus | undefined>("backendTrafficStatus", (read, key) => {
   const policy = read.get("XBackendTrafficPolicy", key);
   if (policy === undefined) return undefined;
@@ -91,7 +91,7 @@ function targetProblem(
 }
 
 /**
- * Whether a route sends to the target of a policy in a rule whose sessions are not those of the policy. Key:
+ * Whether a route sends to the target of a policy in a rule that uses other sessions than the policy's. Key:
  * `<policy> <target> <route>`.
  */
 const hasOtherSessions = defineQuery<boolean>("hasOtherSessions", (read, text) => {

@@ -13,7 +13,7 @@ export interface Programming {
   readonly addresses: readonly AssignedAddress[];
   /** Programmed of the Gateway. */
   readonly condition: ConditionDraft;
-  /** Why none of its listeners is programmed, whatever they are like. */
+  /** A reason for which none of its listeners can be programmed. */
   readonly obstacle?: Problem;
 }
 
@@ -30,7 +30,7 @@ const hasReadyProxy = defineQuery<boolean>("hasReadyProxy", (read, deployment) =
     .some(({ status }) => status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True")),
 );
 
-/** What keeps the first of the proxies that cannot start; undefined if they are merely starting. */
+/** Why the first of the proxies that cannot start cannot; undefined if all are merely starting. */
 const startProblem = defineQuery<string | undefined>("startProblem", (read, deployment) => {
   const problems = read.find(PROXIES, deployment).map(problemOf);
   return problems.filter((problem) => problem !== undefined).sort()[0];

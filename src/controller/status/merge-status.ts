@@ -13,7 +13,7 @@ type Fields = Readonly<Record<string, unknown>>;
 /** A change of an object's status, as a merge patch of `status`. */
 export interface StatusChange {
   readonly status: Fields;
-  /** It writes a list that others write too, so it must not be applied to another version of the object. */
+  /** The patch replaces a list that others write too, so it must not be applied to another version of the object. */
   readonly shared: boolean;
 }
 

@@ -56,7 +56,7 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
   };
 });
 
-/** Another controller of the same cluster applies the policy, and this one does not. */
+/** Another controller of the cluster applies the policy; this one does not. */
 function isOfOthers(read: Read, key: string, gateways: readonly ParentReference[]): boolean {
   if (gateways.length > 0) return false;
   const written = read.get("TracegatePolicy", key)?.status?.ancestors ?? [];
@@ -114,7 +114,7 @@ function targetText({ kind, namespace, name, section }: ResolvedTarget): string 
   return policyTarget(kind, namespace, name, section);
 }
 
-/** Why a policy has no effect at a target, or not the whole of it. */
+/** Why a policy has no or only a partial effect at a target. */
 function attachmentProblem(
   read: Read,
   input: PolicyInput,

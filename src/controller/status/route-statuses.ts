@@ -1,4 +1,4 @@
-/** Statuses of routes: what each of their parents that is ours makes of them. */
+/** Statuses of routes, with one entry for each parent that is ours. */
 import { type KubeObject, keyOfObject, type RouteParentStatus } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../graph.ts";
 import { isTrue, joined } from "../translate/conditions.ts";
@@ -38,7 +38,7 @@ const BY_SHARD: { readonly [K in RouteKind]: Index<K> } = {
   UDPRoute: defineIndex("UDPRoute", inShard),
 };
 
-/** Key: `<kind>/<namespace>/<name>`. undefined: no parent is ours, and none was. */
+/** Key: `<kind>/<namespace>/<name>`. undefined: no parent is ours or has been. */
 const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read, key) => {
   const kind = key.slice(0, key.indexOf("/")) as RouteKind;
   const name = key.slice(kind.length + 1);
@@ -61,7 +61,7 @@ const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read,
   };
 });
 
-/** A condition of ours, only where a rule is of no use. */
+/** A condition of tracegate's own, set only if a rule can never match. */
 function shadowing(read: Read, route: string, { gateway, attachments }: ParentModel): readonly ConditionDraft[] {
   const shadowed = gateway === undefined ? undefined : read.query(shadowedRules, gateway)[route];
   const messages = attachments.flatMap(({ listener }) => shadowed?.[listener] ?? []);

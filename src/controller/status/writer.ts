@@ -41,7 +41,7 @@ interface Written {
  * Out: one request for each status that differs, and none for others, so it does not matter who wrote it. To be run by the leader.
  */
 export class StatusWriter {
-  /** Since the start. `conflicts`: writes that others came before. */
+  /** Since the start. `conflicts`: writes that failed because another writer was faster. */
   readonly counters = { writes: 0, failures: 0, conflicts: 0 };
   readonly #options: StatusWriterOptions;
   readonly #queue: WorkQueue;
@@ -105,12 +105,12 @@ export class StatusWriter {
       if (object === known) this.#written.delete(id);
       return undefined;
     }
-    // An API server that stores something else than it was sent, such as one with older CRDs, is not asked again.
+    // Not repeated if the API server stores something else than it was sent, e.g. because its CRDs are older.
     const same = written?.object.metadata.resourceVersion === object.metadata.resourceVersion;
     return same && written !== undefined && equalButTimes(written.change, change) ? undefined : { change, object };
   }
 
-  /** Resolves with whether there was something to write. */
+  /** Resolves to whether there was something to write. */
   async #write(id: string, signal: AbortSignal): Promise<boolean> {
     const { client } = this.#options;
     let fresh: KubeObject | undefined;
@@ -149,7 +149,7 @@ export class StatusWriter {
   }
 }
 
-/** Of a response: what is compared. The rest of an object would be kept twice. */
+/** The part of a response that is compared. Keeping the rest would double the memory of objects. */
 function statusOnly(object: KubeObject): KubeObject {
   const { apiVersion, kind, metadata } = object;
   const { name, namespace, resourceVersion } = metadata;

@@ -7,7 +7,7 @@ import { type Address, nameOfAddress } from "../../xds/resources.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { mergeWorkloads, serviceAddresses } from "./discovery.ts";
 
-/** The services of these keys with everything behind them, by name. Services that do not exist are left out. */
+/** The services with these keys and their workloads, by name. Services that do not exist are left out. */
 export function addressesOf(read: Read, services: Iterable<string>): ReadonlyMap<string, Address> {
   const addresses = new Map<string, Address>();
   const servicesOf = new Map<string, string[]>();

@@ -25,7 +25,7 @@ export interface Attaching {
     /** The hostnames that route and listener share, lower-case; empty = any. */
     readonly hostnames: readonly string[];
   }[];
-  /** Accepted, as far as the parent decides it. */
+  /** The parent's contribution to the condition Accepted. */
   readonly condition: ConditionDraft;
 }
 

@@ -18,7 +18,7 @@ export function isService({ group, kind }: Pick<PolicyTargetReference, "group" |
   return group === "" && kind === "Service";
 }
 
-/** Policies by `<namespace>/<service>`. */
+/** Policies by their targets, `<namespace>/<service>`. */
 const BY_SERVICE = defineIndex("BackendTLSPolicy", ({ metadata, spec }) => [
   ...new Set(spec.targetRefs.filter(isService).map(({ name }) => `${metadata.namespace}/${name}`)),
 ]);
@@ -54,7 +54,7 @@ function winner(
     .sort(byAge)[0];
 }
 
-/** For each target of a policy that another one has: the key of that other policy. */
+/** The keys of the policies that win over this one, for each target that it loses. */
 export function conflictsOf(read: Read, policy: BackendTlsPolicy): readonly string[] {
   return policy.spec.targetRefs.flatMap((target) => {
     if (!isService(target)) return [];
@@ -68,7 +68,7 @@ export function conflictsOf(read: Read, policy: BackendTlsPolicy): readonly stri
 interface TranslatedBackendTls {
   /** Absent: invalid. */
   readonly tls?: BackendTls;
-  /** Accepted and ResolvedRefs, as far as the policy itself decides them. */
+  /** The policy's own contribution to the conditions Accepted and ResolvedRefs. */
   readonly conditions: readonly ConditionDraft[];
 }
 

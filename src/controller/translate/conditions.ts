@@ -12,7 +12,7 @@ export function isFalse(type: string, reason: string, message: string): Conditio
 /** Characters; the API server allows 32768, too many to read. */
 const MAX_MESSAGE = 2000;
 
-/** Messages as one, each once. Those that would make it too long are counted. */
+/** Joins messages, each once. Those that would make the text too long are only counted. */
 export function joined(messages: readonly string[]): string {
   const [first = "", ...others] = new Set(messages);
   let text = first.slice(0, MAX_MESSAGE);

@@ -16,7 +16,7 @@ interface Place {
   readonly path: string;
 }
 
-/** undefined: there is no service to ask, so requests must not pass. */
+/** undefined: the authorization service does not exist, so requests must not pass. */
 export function translateExternalAuth(
   filter: ExternalAuthFilter,
   place: Place,

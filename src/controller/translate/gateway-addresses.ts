@@ -1,4 +1,4 @@
-/** `spec.addresses` of Gateways, and the addresses that they have in fact. */
+/** `spec.addresses` of Gateways, and the addresses that were assigned. */
 import type { Gateway, Service } from "../../kube/objects.ts";
 import type { Problem } from "./listeners.ts";
 
@@ -32,7 +32,7 @@ export interface AssignedAddress {
   readonly value: string;
 }
 
-/** Those of the load balancer, otherwise those of the cluster. Absent Service: none. */
+/** Addresses of the load balancer, otherwise cluster IPs; none without a Service. */
 export function assignedAddresses(service: Service | undefined): readonly AssignedAddress[] {
   const ingress = (service?.status?.loadBalancer?.ingress ?? []).flatMap(({ ip, hostname }): AssignedAddress[] => {
     if (ip !== undefined) return [{ type: "IPAddress", value: ip }];

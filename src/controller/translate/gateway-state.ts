@@ -1,5 +1,5 @@
 /**
- * What the proxies of a Gateway are sent. Every resource is a query that reads little, so it stays the same object until
+ * The state that the proxies of a Gateway are sent. Every resource is a query that reads little, so it stays the same object until
  * one of its inputs changes: the stream finds what to send by comparing references.
  */
 import type { Bind } from "../../ir/ir.ts";
@@ -123,7 +123,7 @@ const bindResource = defineQuery<BindResource | undefined>("bindResource", (read
   };
 });
 
-/** Listeners of one bind agree on what connections begin with: others conflict. */
+/** Listeners of one bind agree on how connections begin: others conflict. */
 function protocolOfBind({ protocol }: ListenerModel): Bind["protocol"] {
   switch (protocol) {
     case "HTTPS":

@@ -1,4 +1,4 @@
-/** Rules of GRPCRoutes: a method is a path, `/<service>/<method>` (gRPC over HTTP/2). */
+/** Rules of GRPCRoutes. A gRPC method is the path `/<service>/<method>`. */
 import { RE2JS } from "re2js";
 import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
 import type { GrpcRouteRule } from "../../kube/objects.ts";

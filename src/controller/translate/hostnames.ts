@@ -11,7 +11,7 @@ export function intersectHostnames(listener: string, route: readonly string[]): 
   return both.length === 0 ? undefined : [...new Set(both)];
 }
 
-/** The hostname that both cover; undefined: they do not overlap. */
+/** The more specific of two overlapping hostnames; undefined: they do not overlap. */
 function narrowerOf(one: string, other: string): string | undefined {
   if (covers(one, other)) return other;
   return covers(other, one) ? one : undefined;

@@ -19,14 +19,14 @@ export interface Rule {
   readonly name?: string;
   /** Those that are valid; empty for routes of connections. */
   readonly matches: readonly RouteMatch[];
-  /** Those that stand in the rule. */
+  /** Policies from the rule's own filters and fields. */
   readonly policies: PolicySet;
   readonly backends: readonly RuleBackend[];
 }
 
 export interface RuleBackend extends ResolvedBackend {
   readonly weight: number;
-  /** Those that stand at the reference. */
+  /** Policies from the filters of a backendRef. */
   readonly filters: PolicySet;
 }
 

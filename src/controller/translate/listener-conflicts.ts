@@ -67,7 +67,7 @@ function conflictOf(each: Declaration, rival: Declaration): Problem | undefined 
   };
 }
 
-/** What a connection begins with; listeners that share a port must agree. HTTPS and TLS can share one: the server name selects the listener. */
+/** How connections begin; listeners that share a port must agree. HTTPS and TLS can share one: the server name selects the listener. */
 function transportOf(spec: Declaration["spec"]): string {
   const protocol = protocolOf(spec);
   return protocol === "HTTPS" ? "TLS" : protocol;

@@ -30,7 +30,7 @@ export function protocolOf({ protocol }: Pick<GatewayListener, "protocol">): Pro
     : "unsupported";
 }
 
-/** What kinds of routes a listener can serve at all. */
+/** The kinds of routes that a listener can serve with its protocol. */
 function possibleKinds({ protocol, tls }: GatewayListener): readonly RouteKind[] {
   switch (protocol) {
     case "HTTP":

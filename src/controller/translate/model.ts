@@ -50,7 +50,7 @@ export interface ListenerModel {
   readonly conditions: readonly ConditionDraft[];
 }
 
-/** What a route makes of its parents. Result of the query `routeModel`, whose key is `<kind>/<namespace>/<name>`. */
+/** A route with its parents and the listeners that it attaches to. Result of the query `routeModel`, whose key is `<kind>/<namespace>/<name>`. */
 export interface RouteModel {
   /** One for each parentRef that names a Gateway or ListenerSet of ours, in their order. */
   readonly parents: readonly ParentModel[];

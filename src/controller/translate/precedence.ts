@@ -1,7 +1,7 @@
 /** Which of several objects takes precedence (Gateway API, "Conflicts"): the oldest, then the first by `<namespace>/<name>`. */
 import { type KubeObject, keyOfObject } from "../../kube/objects.ts";
 
-/** What decides about precedence. */
+/** The inputs of precedence. */
 export interface Aged {
   /** `<namespace>/<name>` */
   readonly key: string;

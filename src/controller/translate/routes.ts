@@ -26,7 +26,7 @@ import { createdAt } from "./precedence.ts";
 
 const NO_ROUTE: RouteModel = { parents: [], services: [] };
 
-/** What a route makes of its parents; the key is `<kind>/<namespace>/<name>`. A route that does not exist has no parents. */
+/** A route with its parents; the key is `<kind>/<namespace>/<name>`. A route that does not exist has no parents. */
 export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
   const [kind = "", namespace = "", name = ""] = key.split("/");
   const found = RULES[kind as RouteKind](read, `${namespace}/${name}`);
@@ -124,7 +124,7 @@ interface Translation {
   readonly read: Read;
   readonly kind: RouteKind;
   readonly route: RouteObject;
-  /** Those that can be served. */
+  /** The valid rules. */
   readonly rules: readonly Rule[];
 }
 
@@ -180,7 +180,7 @@ function httpRouteAt(place: Place): Route {
     requestRedirect === undefined
       ? rule.policies
       : { ...others, requestRedirect: redirectAt(requestRedirect, listener) };
-  // What backends want applies to any route, so the route itself decides otherwise (GEP-1619, API attachment points).
+  // Session settings of a backend apply to all routes, so those of the route itself win (GEP-1619, API attachment points).
   const levels = [...listenerTargets(listener), sessionOfBackends(read, rule.backends), ...routeTargets(place)];
   const policies = mergeAttached(read, "route", levels, own);
   return {

@@ -1,6 +1,6 @@
 /**
- * What requests or connections a rule matches, so that rules which match the same ones are found. A rule can be reached by no
- * request only if others that go first match the same host, path and conditions: whatever is less specific goes after it
+ * The matches of rules in comparable form, to find rules that match the same requests or connections. A rule is unreachable only
+ * if rules that take precedence match the same host, path and conditions: less specific ones come after it
  * (reference 2.2).
  */
 import type { Route, RouteMatch, ValueMatch } from "../../ir/ir.ts";

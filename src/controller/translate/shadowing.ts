@@ -1,6 +1,6 @@
 /**
- * Rules of routes that no request can reach, because others that go first ask for the same. Nothing in the Gateway API reports
- * them, and they are a usual surprise.
+ * Rules of routes that no request can reach, because other rules with the same matches take precedence. The Gateway API has no
+ * condition for them, although they surprise users often.
  */
 import { defineQuery } from "../graph.ts";
 import { contributionsOf } from "./gateway-routes.ts";

@@ -1,4 +1,4 @@
-/** A change of one object among thousands costs what the objects of its shard cost, and a look at each shard. */
+/** Divides thousands of objects into shards, so that a change of one costs a run for its shard and a check of every other shard. */
 const SHARDS = 64;
 export const SHARD_NUMBERS: readonly number[] = Array.from({ length: SHARDS }, (_, shard) => shard);
 

@@ -60,7 +60,7 @@ function nameOf({ kind, namespace, name, section }: ResolvedTarget): string {
   return policyTarget(kind, namespace, name, section);
 }
 
-/** As reference 4.4 has targets. */
+/** A target in the form of the configuration dump. */
 function dumpTarget({ kind, namespace, name, section }: ResolvedTarget): TargetedPolicy["target"] {
   switch (kind) {
     case "Gateway":

@@ -14,7 +14,7 @@ import { Problems } from "./problems.ts";
 import { ObjectSources } from "./sources.ts";
 import { policyTarget } from "./targets.ts";
 
-/** What translating the policies of an object needs. `urls` collects the URLs that they name. */
+/** The inputs for translating the policies of an object. `urls` collects the URLs that they name. */
 export function callContext(read: Read, callees: readonly Callee[], report: Report, urls: string[]): CallContext {
   const sources = new ObjectSources(read, report, urls);
   const { config, services } = calledConfig(read, callees);
@@ -100,7 +100,7 @@ export const backendInput = defineQuery<BackendRead>("backendInput", (read, key)
   };
 });
 
-/** How the file writes a fixed address. */
+/** A fixed address in the syntax of the configuration file. */
 export function hostOf(spec: BackendSpec | undefined): string | undefined {
   if (spec?.static === undefined) return undefined;
   const { host = "", port, unixPath } = spec.static;

@@ -9,7 +9,7 @@ import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
 
-/** Without them requests would pass that should not, or reach backends without the credentials that were meant. */
+/** Kinds without which requests would pass that should not, or reach backends without their credentials. */
 const DENYING: readonly PolicyKind[] = [
   "authorization",
   "extAuthz",

@@ -38,7 +38,7 @@ export interface PolicyInput extends Aged {
   readonly frontend: FrontendInput;
   readonly traffic: PolicyInputs;
   readonly backend: PolicyInputs;
-  /** What could not be parsed. */
+  /** Kinds and fields that could not be parsed. */
   readonly invalid: {
     readonly frontend: readonly FrontendField[];
     readonly traffic: readonly PolicyKind[];

@@ -23,7 +23,7 @@ export interface PolicyModel {
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
-  /** Something of it can be used as it was written. */
+  /** At least one part of it applies as written. */
   readonly usable: boolean;
   /** Something that restricts access is invalid, so access is denied until it is corrected. */
   readonly denying: boolean;

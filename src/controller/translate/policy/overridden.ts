@@ -8,9 +8,9 @@ export interface Overridden extends Part {
   readonly target: string;
   /** Key of the other policy. */
   readonly by: string;
-  /** The other one is attached to something wider with the inheritance `Override`. */
+  /** The other policy is attached to a wider target with the inheritance `Override`. */
   readonly wider?: string;
-  /** The other one is attached to this listener, which has the same port and comes first. */
+  /** The other policy is attached to this listener, which has the same port and comes first. */
   readonly listener?: string;
 }
 
