@@ -106,6 +106,15 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
   const terminator = (): TlsTerminator =>
     new TlsTerminator("listener", { cert, key }, [], new TicketSecrets(), () => {});
 
+  test("come after one handshake: a client of TLS 1.2 cannot renegotiate", async () => {
+    await using port = await TlsPort.listen(terminator());
+    const client = await port.connect({ ca: ca.cert, maxVersion: "TLSv1.2" });
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    client.on("error", resolve);
+    client.renegotiate({}, resolve);
+    assert.match(String(await promise), /no renegotiation/);
+  });
+
   test("are read into one buffer, again and again", async () => {
     await using port = await TlsPort.listen(terminator());
     const client = await port.connect({ ca: ca.cert });

@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { constants, X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import type { SecureContextOptions, Server, TLSSocket } from "node:tls";
 import { messageOf } from "../base/errors.ts";
@@ -50,6 +50,8 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
     ...(tls.keyExchangeGroups !== undefined && {
       ecdhCurve: opensslGroups(tls.keyExchangeGroups),
     }),
+    // HTTP/2 must not have it over TLS 1.2 (RFC 9113 9.2.1), and for the client each new handshake is cheap (CVE-2011-1473).
+    secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
     ciphers: tls.cipherSuites?.map(cipherName).join(":") ?? defaultCiphers(nodeTls().DEFAULT_CIPHERS),
   };
 }
