@@ -164,6 +164,8 @@ test("requests that are cancelled before anything of them was sent keep the conn
     client.request(id, "POST");
     client.reset(id, 8);
     client.peer.socket.uncork();
+    // One at a time: what many at once leave to the gateway's next turn, it sends.
+    await client.settled();
   }
   client.request(101);
   await client.response(101);

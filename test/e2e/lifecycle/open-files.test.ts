@@ -60,9 +60,11 @@ test("requests that use up the open files leave readiness and metrics reachable,
     { binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }] },
     { openFiles: OPEN_FILES },
   );
-  const clients = Array.from({ length: 6 }, () => connectHttp2(`http://127.0.0.1:${gateway.port()}`));
+  const clients = Array.from({ length: 6 }, () =>
+    connectHttp2(`http://127.0.0.1:${gateway.port()}`).on("error", () => undefined),
+  );
   t.after(() => {
-    for (const client of clients) client.on("error", () => undefined).destroy();
+    for (const client of clients) client.destroy();
     for (const socket of held) socket.destroy();
     silent.close();
   });
