@@ -37,6 +37,10 @@ find_node() {
   exit 1
 }
 
+# SIGUSR1, by which other servers reopen their logs, would open Node.js's debugger, by which every user of the machine could take over.
+# So it does nothing.
+flags=--disable-sigusr1
+
 # launch MODULE ARGUMENT...: MODULE is a path below src/ (checkout) or dist/ (installed package), without extension. A checkout
 # keeps compiled code between starts; the package was built with it, and Node.js gets `package_flags`.
 launch() {
@@ -45,7 +49,7 @@ launch() {
   if [ -f "$entry" ]; then
     shift
     find_node
-    exec "$node" --require "$root/src/base/compile-cache.ts" "$entry" "$@"
+    exec "$node" $flags --require "$root/src/base/compile-cache.ts" "$entry" "$@"
   fi
   if [ ! -f "$bundle" ]; then
     echo "${0##*/}: $root has neither src/$1.ts nor dist/$1.cjs; reinstall the package, or run \"npm run build\"." >&2
@@ -54,5 +58,5 @@ launch() {
   shift
   find_node
   # shellcheck disable=SC2086 # flags are words
-  exec "$node" $package_flags "$bundle" "$@"
+  exec "$node" $flags $package_flags "$bundle" "$@"
 }

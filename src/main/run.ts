@@ -89,10 +89,17 @@ async function start(
     if (hadTerminal && !isatty(0)) stop(129);
     else void reload(gateway, manager);
   });
+  // Scripts that rotate the logs of other servers send it; by default it ends the process. bin/launch.sh has a word about SIGUSR1.
+  process.on("SIGUSR2", () => onUnused());
   if (supervised) onOrphaned(() => stop(143));
+  let onUnused = (): void => {};
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
     introduce(made.output.logger("gateway"));
+    onUnused = () => {
+      const message = "the signal does nothing: the log is standard output, SIGHUP reloads, SIGTERM drains";
+      made.output.logger("gateway").warn(message, { signal: "SIGUSR2" });
+    };
     manager = ServiceManager.of(process.env, made.output.logger("gateway"));
     return made;
   };

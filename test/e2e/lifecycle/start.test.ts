@@ -56,6 +56,14 @@ suite("start", () => {
     assert.match(await failure("binds:\n  - port: eighty\n    listeners: []\n"), /gateway\.yaml:2:11: error: /);
   });
 
+  test("signals by which other servers rotate logs neither end the process nor open a debugger", async () => {
+    gateway.process.kill("SIGUSR1");
+    gateway.process.kill("SIGUSR2");
+    await gateway.until(() => gateway.lines.some(({ signal }) => signal === "SIGUSR2"), "the line about it");
+    assert.equal((await call(gateway.port(), {})).status, 200);
+    assert.equal(gateway.stderr, "");
+  });
+
   test("a reload to a port that is taken is refused; the old configuration serves on", async () => {
     await using other = await TestGateway.start(proxyTo(upstream.address));
     const bind = { port: gateway.port(), listeners: [{ protocol: "HTTP", routes: [] }] };
