@@ -26,7 +26,7 @@ export interface WatchEvent<T> {
   readonly object: T;
 }
 
-/** The API server refused a request, or could not be reached (`status` 0). */
+/** The API server rejected a request, or could not be reached (`status` 0). */
 export class KubeError extends Error {
   readonly status: number;
   /** `reason` of the Status object, such as `NotFound` or `Conflict`; empty without one. */
@@ -41,7 +41,7 @@ export class KubeError extends Error {
 
 /**
  * The error of a response with `status`, whose body is a Status object, or the text of something in front of the API server.
- * `request`: method and path, for responses that say nothing.
+ * `request`: method and path, the message for responses without a text.
  */
 export function kubeError(status: number, body: string, request: string): KubeError {
   let reason = "";

@@ -44,7 +44,7 @@ interface Send {
 
 /**
  * The API server over HTTP/1.1 with connections that are kept. Credentials are read again every minute and after 401; requests
- * that write are throttled. What the server sends has no size limit: it is trusted as much as it trusts us.
+ * that write are throttled. Responses have no size limit, because the API server is trusted.
  */
 export class HttpKubeClient implements KubeClient {
   readonly access: ClusterAccess;
@@ -108,7 +108,7 @@ export class HttpKubeClient implements KubeClient {
     this.close();
   }
 
-  /** The response's head. One that says that the credentials are not valid is discarded once, for they may be old. */
+  /** The response's head. The first 401 is discarded and the request repeated with credentials that are read again. */
   async #open(send: Send): Promise<http.IncomingMessage> {
     for (let attempt = 0; ; attempt++) {
       const credentials = await this.#current();
@@ -207,7 +207,7 @@ function parse<T>(text: string, response: http.IncomingMessage): T {
   return JSON.parse(text) as T;
 }
 
-/** Milliseconds after which the server wants the request again; undefined: it does not. */
+/** Milliseconds after which the server asks for a retry; undefined: it does not. */
 function retryAfter({ statusCode = 0, headers }: http.IncomingMessage): number | undefined {
   const seconds = Number(headers["retry-after"]);
   if (statusCode !== 429 && (statusCode < 500 || headers["retry-after"] === undefined)) return undefined;

@@ -30,7 +30,7 @@ export type TlsSettings = Pick<
   "ca" | "cert" | "key" | "passphrase" | "pfx" | "rejectUnauthorized" | "servername"
 >;
 
-/** What a user may say about the cluster; each takes precedence over the kubeconfig. */
+/** A user's choice of the cluster; each field takes precedence over the kubeconfig. */
 export interface ClusterChoice {
   /** Path of a kubeconfig. Default: `KUBECONFIG`, then `~/.kube/config`, then the ServiceAccount of the pod. */
   readonly kubeconfig?: string;
@@ -52,7 +52,7 @@ export async function findCluster(env: Env, choice: ClusterChoice = {}): Promise
 
 function defaultFiles({ KUBECONFIG, HOME = homedir() }: Env): string[] {
   const named = (KUBECONFIG ?? "").split(delimiter).filter((file) => file !== "");
-  // As kubectl: of several files, those that do not exist are skipped.
+  // Like kubectl: of several files, those that do not exist are skipped.
   if (named.length > 0) return named.length === 1 ? named : named.filter((file) => existsSync(file));
   const file = join(HOME, ".kube", "config");
   return existsSync(file) ? [file] : [];
@@ -83,7 +83,7 @@ export async function inClusterAccess(env: Env, folder = SERVICE_ACCOUNT): Promi
   };
 }
 
-/** There is no configuration that could be used. */
+/** The error for a configuration that is missing or cannot be used. */
 export function unusable(message: string, cause?: unknown): KubeError {
   return new KubeError(0, "Configuration", message, { cause });
 }

@@ -23,7 +23,7 @@ const QUIET_MS = 10_000;
 /** Events of one object that are written at once, and milliseconds until another one may be; client-go's limits. */
 const BURST = 25;
 const REFILL_MS = 300_000;
-/** Events that wait to be written. What is lost is in the log and in the status of the object. */
+/** Events waiting to be written; further ones are dropped. The log and the object's status have the same information. */
 const MAX_WAITING = 100;
 
 interface Written {

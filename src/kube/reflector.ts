@@ -30,7 +30,7 @@ export interface ReflectorOptions<K extends Kind> {
   readonly trim?: (object: Objects[K]) => Objects[K];
   readonly sink: Sink;
   readonly log: Logger;
-  /** Shared by the reflectors of a client: when the server is gone, one line is enough. */
+  /** Shared by the reflectors of a client, so that an outage of the server causes a single log line. */
   readonly outages?: LogThrottle;
   /** Default: 0.2 s to 10 s. */
   readonly pauses?: Backoff;
@@ -40,9 +40,9 @@ export interface ReflectorOptions<K extends Kind> {
 
 /** Objects in one response: what client-go asks for too. */
 const PAGE = "500";
-/** Seconds after which the server ends a watch: so much, up to twice as much. */
+/** Seconds after which the server ends a watch: between this and twice as many. */
 const WATCH_SECONDS = 300;
-/** Milliseconds after the end that the server should have put to a watch: it must be dead. */
+/** Milliseconds after which a watch that the server should have ended counts as dead. */
 const OVERDUE_MS = 30_000;
 /** Milliseconds that a watch must last to count as a success. */
 const LASTING_MS = 1000;
@@ -52,7 +52,7 @@ interface List<T> {
   readonly items: readonly T[];
 }
 
-/** `absent`: the cluster has no such kind, for its CRD is not installed. `lost`: what is known may be out of date. */
+/** `absent`: the CRD of the kind is not installed. `lost`: the known objects may be out of date. */
 export type ReflectorState = "starting" | "following" | "absent" | "lost";
 
 export class Reflector<K extends Kind> {
@@ -68,9 +68,9 @@ export class Reflector<K extends Kind> {
   #listedAt = Number.NEGATIVE_INFINITY;
   /** Version to watch from; undefined: list first. */
   #version: string | undefined;
-  /** The log has the error; it says so once. */
+  /** The error has been logged; repetitions are not. */
   #warned = false;
-  /** The last list could not be continued, so the next one comes in one piece. */
+  /** The last list could not be continued, so the next one is requested without pages. */
   #unpaged = false;
 
   constructor(options: ReflectorOptions<K>) {
@@ -188,11 +188,11 @@ export class Reflector<K extends Kind> {
       log.debug("version is too old, listing again", { kind });
       this.#unpaged = this.#version === undefined;
       this.#version = undefined;
-      // Normally at once. A server that rejects what it has just sent must not be asked for everything again and again.
+      // Normally without a pause. But a server that rejects the version it has just sent must not be asked for full lists in a loop.
       const again = performance.now() - this.#listedAt < LASTING_MS;
       return this.#unpaged || again ? this.#pauses.next() : 0;
     }
-    // Only from errors that say nothing about the version can a watch resume; 429 and 5xx are those of a busy server.
+    // A watch can resume only after errors that are not about the version, such as 429 and 5xx of a busy server.
     if (!(status === 0 || status === 429 || (status !== undefined && status >= 500))) this.#version = undefined;
     const warn = (): void => log.warn("cannot follow, retrying", { kind, error: asError(error) });
     if (!this.#warned && status === 0 && outages !== undefined) outages.run(warn);

@@ -1,6 +1,6 @@
 import type { ObjectMeta } from "./objects.ts";
 
-/** As long as the object, and of no use to a reader. */
+/** As large as the object itself, and of no use to us. */
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** The metadata that we read: without managed fields and the copy that kubectl keeps in an annotation. */

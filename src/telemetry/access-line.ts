@@ -19,7 +19,7 @@ const LINE_FEED = 0x0a;
 const MAX_INT32 = 0x7fff_ffff;
 /** The longest escape of a UTF-16 code unit, such as `\u0007`; in UTF-8 it takes up to 3 bytes. */
 const MAX_BYTES_PER_CODE_UNIT = 6;
-/** More than all names, numbers and punctuation of a line together. */
+/** An upper bound for all names, numbers and punctuation of a line together. */
 const FIXED_BYTES = 1024;
 
 type Mutable<T> = { -readonly [key in keyof T]: T[key] };
@@ -84,7 +84,7 @@ function styleOf(json: boolean, begin: string, scope: string, shown: (name: stri
   };
 }
 
-/** No line of the record takes more bytes than this. */
+/** An upper bound for the bytes of the record's line. */
 export function mostBytes(r: AccessRecord): number {
   const units =
     lengthOf(r.requestId) +

@@ -115,7 +115,7 @@ export class Metrics {
     return this.#count("udp_sessions", [bind]);
   }
 
-  /** `reason`: a word of few. */
+  /** `reason`: one of a small set of words. */
   droppedDatagrams(bind: string, reason: string): Count {
     return this.#count("udp_dropped_datagrams_total", [bind, reason]);
   }
@@ -130,7 +130,7 @@ export class Metrics {
     return this.#count("retry_overflow_total", [backend]);
   }
 
-  /** gRPC calls that ended. `status`: a number of the protocol or a word of few. */
+  /** gRPC calls that ended. `status`: a number of the protocol or one of a small set of words. */
   grpcCalls(backend: string, route: string, status: string): Count {
     return this.#count("grpc_calls_total", [backend, route, status]);
   }
@@ -140,12 +140,12 @@ export class Metrics {
     return this.#count("event_loop_lag_seconds", [`worker-${worker}`]);
   }
 
-  /** 1 while this worker is overloaded. `reason`: a word of few, as below. */
+  /** 1 while this worker is overloaded. `reason`: one of a small set of words. */
   overloaded(reason: string): Count {
     return this.#count("overloaded_workers", [reason]);
   }
 
-  /** Work that was turned away because of an overload: `request` or `connection`. */
+  /** Work that was rejected because of an overload. `kind`: `request` or `connection`. */
   turnedAway(kind: string, reason: string): Count {
     return this.#count("overload_rejected_total", [kind, reason]);
   }

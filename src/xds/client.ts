@@ -1,6 +1,6 @@
 /**
  * The configuration stream, proxy's side. It connects with growing pauses, keeps what it has when the controller is away, and
- * resumes: the controller then sends only what differs. A batch of responses counts once its last one has come.
+ * resumes: the controller then sends only what differs. A batch of responses takes effect once its last one has arrived.
  */
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
@@ -10,7 +10,7 @@ import { Connection, type ConnectionOptions } from "./client/connection.ts";
 import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "./client/messages.ts";
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "./resources.ts";
 
-/** Milliseconds before the next attempt to connect; they double up to the longest, each less up to a half at random. */
+/** Milliseconds before the next attempt to connect, doubled up to the longest; each pause is shortened by up to a half at random. */
 const FIRST_PAUSE = 200;
 const LONGEST_PAUSE = 15_000;
 
@@ -23,7 +23,7 @@ export interface XdsClientOptions extends ConnectionOptions {
   readonly random?: () => number;
 }
 
-/** Responses that wait for an answer, on the connection that they came by. */
+/** Responses to be acknowledged or rejected, with their connection. */
 interface Unanswered {
   readonly connection: Connection;
   readonly typeUrl: string;
@@ -63,20 +63,20 @@ export class XdsClient {
     return this.#problem;
   }
 
-  /** The newest complete state. Throws an Error for resources that are not what they should be. */
+  /** The newest complete state. Throws an Error for invalid resources. */
   pack(customFunctions: string | undefined): PackedIr {
     return this.#assembly.pack(customFunctions);
   }
 
   /**
-   * Takes the responses that make up the newest state. The function that it returns answers them: without an error the state is
-   * in effect; it may be called again, as after a retry that succeeds.
+   * Takes the responses that make up the newest state. The returned function acknowledges them, or rejects them with `error`; it
+   * may be called again, e.g. after a retry that succeeds.
    */
   takeResponses(): (error?: string) => void {
     const responses = this.#unanswered;
     this.#unanswered = [];
     return (error) => {
-      // A connection that has ended sends nothing.
+      // Sends nothing on a connection that has ended.
       for (const { connection, typeUrl, nonce } of responses)
         connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));
     };
@@ -149,7 +149,7 @@ export class XdsClient {
     } catch (error) {
       const reason = `the controller has sent something that this version cannot read: ${messageOf(error)}`;
       this.takeResponses()(reason);
-      // Connecting again asks for it again: what was not read is not known.
+      // A new connection requests them again, because only resources that were read count as known.
       connection.close();
       this.#lost(reason);
     }

@@ -1,6 +1,6 @@
 /**
- * What the configuration stream carries: the parts of one gateway's IR, each a named resource with its own version. The
- * controller makes them, a proxy assembles them to an `Ir`. There are two types: `Address` (services and workloads), which
+ * The resources of the configuration stream: the parts of one gateway's IR, each with a name and a version. The controller makes
+ * them, a proxy assembles them to an `Ir`. There are two types: `Address` (services and workloads), which
  * changes with every pod, and `Resource` (everything else).
  */
 import type { Backend, Bind, Listener, Route, TargetedPolicy, TcpRoute } from "../ir/ir.ts";

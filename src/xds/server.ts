@@ -20,11 +20,11 @@ import { XdsMetrics } from "./server/metrics.ts";
 import type { ProxyStatus } from "./server/proxies.ts";
 import { ProxyStream } from "./server/proxy-stream.ts";
 
-/** Bytes of a request: that which resumes names every resource that the proxy has, in about 100 bytes each: 80,000. */
+/** Bytes of a request. One that resumes names every resource of the proxy, in about 100 bytes each: enough for 80,000. */
 const MAX_REQUEST = 8 * 1024 * 1024;
 /** Of one connection. A proxy has one. */
 const MAX_STREAMS = 4;
-/** Of one pod: a former one may not be known to have ended. */
+/** Of one pod: an earlier stream may have ended without our knowing yet. */
 const MAX_STREAMS_OF_POD = 4;
 /** Milliseconds after which a connection without a stream is closed. */
 const IDLE_MS = 60_000;
@@ -131,7 +131,7 @@ export class XdsServer {
     return this.#metrics.render(new Map([...this.#streams].map(([gateway, streams]) => [gateway, streams.size])));
   }
 
-  /** Ends all streams in good order; proxies connect to another replica and resume there. */
+  /** Ends all streams gracefully; proxies connect to another replica and resume there. */
   async close(): Promise<void> {
     for (const call of this.#calls) call.end();
     await new Promise<void>((resolve) => {
@@ -236,7 +236,7 @@ export class XdsServer {
     if (identity !== undefined) this.#authorize(identity, namespace, name);
     const gateway = `${namespace}/${name}`;
     const peer = call.getPeer();
-    // What the API server says counts: a proxy must not speak for another pod.
+    // The pod comes from the token as the API server sees it: a proxy must not speak for another pod.
     const shown = { gateway, pod: identity?.pod ?? (typeof pod === "string" ? pod.slice(0, MAX_POD_NAME) : ""), peer };
     const report = (connected: boolean): void => this.#options.onProxy?.(stream.status, connected);
     const writer = { write: (response: Buffer) => call.write(response) };

@@ -23,7 +23,7 @@ export class Sampler {
   }
 }
 
-/** A share of the requests from 0 to 1, or what gives it. */
+/** A share of the requests from 0 to 1, or an expression that yields it. */
 type Rule = number | Expression;
 
 function compile(rule: boolean | number | string, cel: CelEnvironment): Rule {

@@ -15,7 +15,7 @@ const NO_TRACE = "0".repeat(32);
 const NO_SPAN = "0".repeat(16);
 const SAMPLED = 1;
 
-/** Strictly as section 3.2.2 says; undefined for anything else: such a caller starts no trace. */
+/** Parses strictly by section 3.2.2; undefined for anything else, in which case a new trace begins. */
 export function parseTraceparent(text: string): TraceParent | undefined {
   const match = TRACEPARENT.exec(text);
   if (match === null) return undefined;

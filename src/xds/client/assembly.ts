@@ -1,6 +1,6 @@
 /**
- * The configuration of a proxy, put together from resources. Routes stay the text that they came as: only the listener whose
- * routes have changed is packed again, and no route is parsed here.
+ * The configuration of a proxy, assembled from resources. Routes remain in the text form in which they arrive: no route is parsed
+ * here, and only listeners whose routes have changed are packed again.
  */
 import type { Backend, Bind, Ir, Listener, TargetedPolicy, TcpRoute } from "../../ir/ir.ts";
 import { parseJson } from "../../ir/json.ts";
@@ -59,7 +59,7 @@ export class Assembly {
 
   /** Takes the responses of a batch. Returns whether they have changed anything. Throws an Error for what it cannot read. */
   update(batch: readonly DeltaResponse[]): boolean {
-    // Read first: a batch is taken as a whole.
+    // All are read first, because a batch applies as a whole or not at all.
     const read = batch.map(({ typeUrl, resources, removed }) => {
       const type = ([RESOURCE_TYPE, ADDRESS_TYPE] as const).find((each) => each === typeUrl);
       if (type === undefined) throw new Error(`unknown type ${typeUrl}`);
@@ -91,7 +91,7 @@ export class Assembly {
     return changed;
   }
 
-  /** `customFunctions` are those of the proxy's own file. Throws an Error that names a resource that is not what it should be. */
+  /** `customFunctions` are those of the proxy's own file. Throws an Error that names an invalid resource. */
   pack(customFunctions: string | undefined): PackedIr {
     const listeners = Map.groupBy(
       this.#parsedOf<Omit<Listener, "routes" | "tcpRoutes">>("listener"),

@@ -16,9 +16,9 @@ import { Resolver } from "../../upstream/resolver.ts";
 import type { UpstreamEvents } from "../../upstream/upstream.ts";
 import { DELTA_METHOD } from "../resources.ts";
 
-/** Milliseconds. A controller whose node has vanished is noticed this long and the deadline of a PING after its last sign. */
+/** Milliseconds of silence before a PING. A controller whose node has vanished is noticed after this and the PING's deadline. */
 const PING_EVERY = 20_000;
-/** Milliseconds over all addresses of the controller, and again from connecting to the first sign of it. */
+/** Milliseconds to connect, over all addresses of the controller, and the same again until its first bytes arrive. */
 const CONNECT_TIMEOUT = 10_000;
 const LATE = `no connection within ${CONNECT_TIMEOUT / 1000} s`;
 
@@ -38,8 +38,8 @@ export interface ConnectionEvents {
 }
 
 /**
- * One gRPC stream on its own connection. The pools of upstream/ are made for many short calls; this is a single one that
- * lasts for days, leaves a controller that is about to end, and has to notice one that vanishes.
+ * One gRPC stream on its own connection. The pools of upstream/ are made for many short calls; this single call lasts for days,
+ * must leave a controller that drains, and must notice one that vanishes.
  */
 export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner, UpstreamEvents {
   readonly #events: ConnectionEvents;

@@ -11,7 +11,7 @@ export interface Identity {
   readonly pod?: string;
 }
 
-/** Why a proxy may not connect; `temporary`: the token could not be checked. */
+/** A proxy may not connect; `temporary`: because its token could not be checked. */
 export class AuthError extends Error {
   readonly temporary: boolean;
   constructor(message: string, temporary = false, options?: ErrorOptions) {
@@ -27,7 +27,7 @@ export type Authenticate = (token: string) => Promise<Identity>;
 const ACCEPTED_MS = 60_000;
 const REJECTED_MS = 10_000;
 const MAX_TOKENS = 10_000;
-/** Tokens that are being checked. Strangers with random ones must not take the memory, nor let proxies wait for minutes. */
+/** Most concurrent checks. Strangers with random tokens must not exhaust memory or make proxies wait for minutes. */
 const MAX_CHECKS = 500;
 
 interface TokenReview {
@@ -79,7 +79,7 @@ const USER = /^system:serviceaccount:([^:]+):([^:]+)$/;
 function identityOf({ status }: TokenReview, audience: string): Identity | AuthError {
   if (status?.authenticated !== true)
     return new AuthError(`the token is not valid${status?.error === undefined ? "" : `: ${status.error}`}`);
-  // An API server that does not know audiences would accept every token of the cluster.
+  // An API server that ignores audiences would accept every token of the cluster.
   if (status.audiences?.includes(audience) !== true)
     return new AuthError(`the token was not made for the audience ${audience}`);
   const [, namespace, serviceAccount] = USER.exec(status.user?.username ?? "") ?? [];

@@ -1,7 +1,7 @@
 /**
  * TLS of the stream. All replicas of the controller share one CA, in the Secret `tracegate-xds-cert`; each signs a certificate of
- * its own with it, which is never stored. Proxies trust the CA by a ConfigMap beside them. The Secret is compared with what is
- * read again and again, so deleting or damaging it does no lasting harm.
+ * its own with it, which is never stored. Proxies trust the CA by a ConfigMap beside them. The Secret is read and
+ * compared periodically, so deleting or damaging it does no lasting harm.
  */
 import { X509Certificate } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -65,7 +65,7 @@ export class XdsCertificates {
     return this.#authority?.bundle;
   }
 
-  /** Resolves once there is a certificate, however long the API server takes; keeps it current from then on, until `close`. */
+  /** Resolves once there is a certificate, however long the API server takes; then keeps it current until `close`. */
   async start(): Promise<void> {
     const backoff = new Backoff(FIRST_PAUSE, LONGEST_PAUSE);
     while (!this.#closed.signal.aborted) {
@@ -79,7 +79,7 @@ export class XdsCertificates {
     this.#closed.abort();
   }
 
-  /** Compares the Secret and the certificate with what they should be. Resolves with whether they are. */
+  /** Brings the Secret and the certificate up to date. Resolves to whether that succeeded. */
   async check(): Promise<boolean> {
     try {
       const authority = await this.#agree();
@@ -127,7 +127,7 @@ export class XdsCertificates {
       const found = secret && usable(secret, this.#now());
       if (found !== undefined) return found;
       const former = secret === undefined ? undefined : trusted(secret, this.#now());
-      // A Secret that was deleted comes back with the CA that proxies already trust.
+      // A deleted Secret is created again with the CA that proxies already trust.
       const known =
         this.#authority !== undefined && lastsLong(this.#authority.cert, this.#now()) ? this.#authority : undefined;
       const made = known ?? withFormer(makeAuthority("tracegate xds", this.#now(), CA_LIFETIME), former);

@@ -25,9 +25,9 @@ export interface Resources extends ReadonlyMap<string, Encoded> {}
 
 export interface EncodedState {
   readonly types: Readonly<Record<TypeUrl, Resources>>;
-  /** The marks of all resources, combined by exclusive or: a change of one costs no pass over all. */
+  /** The marks of all resources combined by XOR, so that a change of one needs no pass over all. */
   readonly mark: Buffer;
-  /** Says which resources there are, in which versions. */
+  /** The version of the whole state: it identifies its resources and their versions. */
   readonly version: string;
 }
 

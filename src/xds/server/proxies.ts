@@ -15,7 +15,7 @@ export interface ProxyStatus {
   readonly acknowledged: string;
   /** The same by type: versions of the last responses that it has acknowledged. */
   readonly acknowledgedTypes: Readonly<Record<TypeUrl, string>>;
-  /** Why it has rejected what it was sent last; null when it has not. */
+  /** Why it rejected the last state that it was sent; null if it did not. */
   readonly rejection: Rejection | null;
   /** It runs the newest state of its Gateway. */
   readonly synchronized: boolean;

@@ -5,7 +5,7 @@ import type { XdsMetrics } from "./metrics.ts";
 import type { ProxyStatus, Rejection } from "./proxies.ts";
 import { responsesOf } from "./responses.ts";
 
-/** What a proxy is connected by. */
+/** The transport of a proxy's stream. */
 export interface ResponseWriter {
   /** False = wait for `onDrain`. */
   write(response: Buffer): boolean;
@@ -23,15 +23,15 @@ interface Batch {
 
 /** Characters that are kept of the reason of a rejection, which goes into statuses and Events. */
 const MAX_REASON = 1000;
-/** Different reasons of one batch that are taken: retries may fail in other ways, but not forever. */
+/** Most different reasons that are taken for one batch: retries may fail in other ways, but not without end. */
 const MAX_REASONS = 10;
 
 type Known = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
 const NONE: ReadonlyMap<string, { readonly version: string }> = new Map();
 
 /**
- * What one proxy has and is being sent. At most one batch is under way: while the proxy takes and applies it, changes only
- * replace the state that comes next, so a slow proxy costs no memory and gets the newest state, not every one in between.
+ * What one proxy has and is being sent. At most one batch is under way: while the proxy receives and applies it, changes only
+ * replace the state that will be sent next. So a slow proxy costs no memory, and gets the newest state instead of every one.
  */
 export class ProxyStream {
   readonly #identity: Pick<ProxyStatus, "gateway" | "pod" | "peer">;
@@ -93,7 +93,7 @@ export class ProxyStream {
     this.#begin();
   }
 
-  /** A request after the first, or the first one. Returns what is wrong with it. */
+  /** Handles any request of the stream. Returns what is wrong with it; undefined: nothing. */
   receive(request: DeltaDiscoveryRequest): string | undefined {
     const type = TYPES.find((each) => each === request.typeUrl);
     if (type === undefined) return `unknown type ${request.typeUrl}`;
@@ -114,7 +114,7 @@ export class ProxyStream {
     const addresses = this.#initial.get(ADDRESS_TYPE);
     if (resources === undefined || addresses === undefined) return;
     this.#known = { [RESOURCE_TYPE]: resources, [ADDRESS_TYPE]: addresses };
-    // Only that they were given matters from now on.
+    // They are not needed any more; an empty map means that they were given.
     for (const each of TYPES) this.#initial.set(each, NONE);
     this.#since = performance.now();
     this.#begin();
@@ -151,7 +151,7 @@ export class ProxyStream {
     }
   }
 
-  /** Of a batch, the answer to its last response counts: the proxy applies all of it or nothing. */
+  /** Only the reply to the last response of a batch counts: the proxy applies all of it or nothing. */
   #answer(type: TypeUrl, { responseNonce, errorDetail }: DeltaDiscoveryRequest): void {
     const batch = this.#batch?.nonce === responseNonce ? this.#batch : undefined;
     const version =

@@ -4,7 +4,7 @@ import { DeltaDiscoveryResponseSchema, ResourceSchema } from "../../gen/envoy/se
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
 import type { Difference, EncodedState, TypeUrl } from "./encoded-state.ts";
 
-/** Bytes of the resources of one response, about: far below the 4 MiB that receivers of gRPC accept. */
+/** Approximate bytes of the resources in one response, far below the 4 MiB that gRPC receivers accept by default. */
 const MAX_RESPONSE = 512 * 1024;
 
 /** A response before it is encoded. */
@@ -50,7 +50,7 @@ function partsOf(state: EncodedState, { changed, removed }: Difference): Part[] 
     ...chunks(state, RESOURCE_TYPE, changed[RESOURCE_TYPE], removed[RESOURCE_TYPE]),
     ...chunks(state, ADDRESS_TYPE, [], removed[ADDRESS_TYPE]),
   ];
-  // A proxy that already has the whole state needs a response that says so.
+  // Even a proxy that already has the whole state needs a response, which tells it so.
   return parts.length > 0 ? parts : [{ type: RESOURCE_TYPE, names: [], removed: [] }];
 }
 
