@@ -23,10 +23,14 @@ const OF_ERRORS: ReadonlyMap<ErrorCode, number> = new Map([
   ["TG_HEAD_TOO_LARGE", 8],
 ]);
 
+const GRPC_LENGTH = "application/grpc".length;
+
 /** Whether a message says that it is gRPC by its Content-Type. */
 export function isGrpc(headers: Fields): boolean {
   const contentType = getHeader(headers, "content-type") ?? "";
-  return contentType === "application/grpc" || contentType.startsWith("application/grpc+");
+  if (!contentType.startsWith("application/grpc")) return false;
+  // A format such as `+proto` may follow, and parameters, which servers and other proxies accept too; gRPC-Web is something else.
+  return contentType.length === GRPC_LENGTH || "+;".includes(contentType.charAt(GRPC_LENGTH));
 }
 
 export function grpcStatusOf(httpStatus: number): number {

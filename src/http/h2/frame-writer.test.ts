@@ -80,6 +80,34 @@ test("the end of a stream is a flag of its last frame while that is the last one
   );
 });
 
+test("a field block of several frames that ends its stream has END_STREAM on its HEADERS", async () => {
+  const large = ["x-a", "\x01".repeat(40_000)];
+  const frames = await framesOf((writer) => {
+    // Not enough room for the block is left behind it.
+    writer.data(3, BODY, 0, 16_000);
+    writer.data(3, BODY, 0, 16_000);
+    writer.headers(1, [":status", "200"], large, false);
+    writer.endStream(1);
+    writer.headers(5, [":status", "200"], large, false);
+    writer.data(3, BODY, 0, 5);
+    writer.endStream(5);
+  });
+  const kinds = frames.map(({ type, flags, id }) => [type, flags, id]);
+  const block = (id: number, flags: number) => [
+    [HEADERS, flags, id],
+    [CONTINUATION, 0, id],
+    [CONTINUATION, END_HEADERS, id],
+  ];
+  assert.deepEqual(kinds, [
+    [DATA, 0, 3],
+    [DATA, 0, 3],
+    ...block(1, END_STREAM),
+    ...block(5, 0),
+    [DATA, 0, 3],
+    [DATA, END_STREAM, 5],
+  ]);
+});
+
 test("frames that fill the buffer to its last byte, and those that do not fit any more, arrive in order", async () => {
   const frames = await framesOf((writer) => {
     // 64 KiB are 3 frames of the usual size with their heads, and 16,348 bytes and a head.

@@ -140,11 +140,16 @@ export class FrameWriter {
 
   /** A field block that one frame cannot carry. */
   #block(id: number, block: Buffer, length: number, endStream: boolean): void {
+    const frames = Math.ceil(length / SENT_FRAME_SIZE);
+    // In one buffer if it fits, so that HEADERS can still take END_STREAM: gRPC tells a status without messages by that.
+    this.#output.reserve(Math.min(OUTPUT_SIZE, length + frames * FRAME_HEADER));
     for (let from = 0; from < length; from += SENT_FRAME_SIZE) {
       const to = Math.min(length, from + SENT_FRAME_SIZE);
       const flags = (from === 0 && endStream ? END_STREAM : 0) | (to === length ? END_HEADERS : 0);
       const out = this.#begin(to - from, from === 0 ? HEADERS : CONTINUATION, flags, id);
-      this.#output.advance(this.#payload + block.copy(out, this.#payload, from, to), 0);
+      const end = this.#payload + block.copy(out, this.#payload, from, to);
+      if (from === 0) this.#output.advance(end, id);
+      else this.#output.extend(end);
     }
   }
 

@@ -85,6 +85,11 @@ export class FrameOutput {
     setImmediate(flushAll);
   }
 
+  /** After `advance`: what was written up to `to` belongs to the same frame as far as END_STREAM goes. */
+  extend(to: number): void {
+    this.#at = to;
+  }
+
   /** Sets END_STREAM on the last frame. False if that is of another stream, cannot carry it, or has been written already. */
   endLast(stream: number): boolean {
     const chunk = this.#chunk;

@@ -84,6 +84,8 @@ test("requests that reach no policy are answered in the form of gRPC, others in 
   }
   client.request(11, "POST", ["content-type", "application/grpc-web", ...many(30)]);
   assert.equal(H2Client.status(await client.response(11)), 431);
+  client.request(13, "POST", ["content-type", "application/grpc;charset=utf-8", ...many(30)]);
+  assert.equal(H2Client.status(await client.response(13)), 200);
   // The call whose body was too large had begun.
   const line = setup.gateway.lines.find((each) => each["http.method"] === "POST");
   assert.deepEqual([line?.["http.status"], line?.["grpc.status"]], [200, 8]);
