@@ -10,7 +10,7 @@ export interface CheckReport {
   readonly diagnostics: readonly Diagnostic[];
   /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`; absent when there are none. */
   readonly startOnly?: readonly string[];
-  /** How much a valid configuration holds. */
+  /** Numbers of objects in a valid configuration. */
   readonly summary?: {
     readonly binds: number;
     readonly listeners: number;
@@ -21,7 +21,7 @@ export interface CheckReport {
   };
 }
 
-/** Loads a configuration like a start does, including the documents behind its URLs, without starting anything. */
+/** Loads a configuration as at start-up, including the documents behind its URLs, without starting anything. */
 export async function checkConfig(
   source: ConfigSource,
   env: Readonly<Record<string, string | undefined>>,

@@ -8,7 +8,7 @@ import { NO_RESOURCES, type ResourceStore, type Resources } from "./resources/st
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A file of this size takes about a tenth of a second, as long as starting a thread. */
+/** Loading a file of this size takes about 100 ms, as long as starting a thread. */
 const LARGE_BYTES = 256 * 1024;
 /**
  * Room for new objects of the thread. V8 keeps the pages of a thread that has ended for a while, so this much stays: with 64

@@ -1,4 +1,4 @@
-/** Thread entry of load-thread.ts: loads one configuration and sends what became of it. */
+/** Thread entry of load-thread.ts: loads one configuration and sends the result. */
 import { parentPort, workerData } from "node:worker_threads";
 import { loadConfig } from "./load.ts";
 import { type LoadTask, packLoaded } from "./load-thread.ts";

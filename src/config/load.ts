@@ -1,8 +1,8 @@
 /**
- * Configuration, from text to what runs. In: a file or text, the environment, and the documents behind its URLs. Out: settings of
+ * Configuration, from text to IR. In: a file or text, the environment, and the documents behind its URLs. Out: settings of
  * the process and the IR of the data plane, or diagnostics with file, line and column; nothing is started, and nothing throws.
  * The steps are folders: `parse/` reads and expands the text and knows where each value is, `schema/` (zod) validates it and is
- * the source of the documentation, `translate/` turns it into IR, `explain/` words what is wrong or probably not meant. `migrate/`
+ * the source of the documentation, `translate/` turns it into IR, `explain/` writes error messages and advice. `migrate/`
  * rewrites settings that have moved, `resources/` fetches documents.
  * Callers: `load-thread.ts` for the start and reloads, `check.ts` for `tracegate check`.
  */
@@ -63,7 +63,7 @@ interface LoadContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly resources: Resources;
   readonly reader: InputReader;
-  /** What expressions may name. */
+  /** The names that expressions may use. */
   readonly cel: CelEnvironment;
 }
 
@@ -152,7 +152,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
   };
 }
 
-/** With a controller, what is written here would never serve. */
+/** With a controller, objects that this file defines would have no effect. */
 function reportTraffic(value: object, document: ConfigDocument): void {
   for (const field of Object.keys(value))
     if (field !== "config" && field !== "adminAddr")
@@ -171,7 +171,7 @@ function check(value: object, document: ConfigDocument, cel: CelEnvironment): Va
   return keepValidParts(parse, value, result.error.issues);
 }
 
-/** A source that can be read again: what can be read only once, such as standard input, as its text. */
+/** A source that can be read again: one that can be read only once, such as standard input, becomes its text. */
 export function rereadable(source: ConfigSource): ConfigSource {
   if (source.kind === "text" || !isReadOnce(source.path)) return source;
   try {
@@ -182,7 +182,7 @@ export function rereadable(source: ConfigSource): ConfigSource {
   }
 }
 
-/** What messages call the source of a configuration. */
+/** The name of a configuration's source in messages. */
 function nameOf(source: ConfigSource): string {
   if (source.kind === "text") return source.name ?? "configuration";
   return source.path === "-" ? "standard input" : source.path;
@@ -203,7 +203,7 @@ function problem(file: string, message: string): Diagnostic[] {
   return [{ severity: "error", file, line: 0, column: 0, path: "", message }];
 }
 
-/** What keeps `oidc` from sealing its cookies; undefined when there is a key, or no such policy. */
+/** Why `oidc` cannot seal its cookies; undefined if there is a valid key, or no such policy. */
 function cookieSecretProblem(ir: Ir, env: Readonly<Record<string, string | undefined>>): Problem | undefined {
   const secret = env[COOKIE_SECRET] ?? "";
   if (parseCookieKey(secret) !== undefined || !usesOidc(ir)) return undefined;
@@ -213,7 +213,7 @@ function cookieSecretProblem(ir: Ir, env: Readonly<Record<string, string | undef
       message: `${COOKIE_SECRET} is required when oidc is configured`,
       expected: `an environment variable of ${expected}`,
     };
-  // Never the value: it is a secret, if not a good one.
+  // Never the value: it is a secret, even if it is invalid.
   return { message: `environment variable ${COOKIE_SECRET} is not valid`, expected };
 }
 

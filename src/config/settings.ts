@@ -46,13 +46,13 @@ export interface Settings {
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */
   readonly locality: Locality;
-  /** Present: routes and all else but these settings come from a controller. */
+  /** Present: everything except these settings, such as routes, comes from a controller. */
   readonly xds?: XdsSettings;
   /** Of listeners with `tls.mode: dynamicCa`; from the environment alone. */
   readonly leafCaching: LeafCaching;
 }
 
-/** The controller that a proxy takes its configuration from, and who the proxy is. */
+/** The controller of a proxy, and the proxy's identity. */
 export interface XdsSettings {
   /** `http(s)://host:port` */
   readonly address: string;
@@ -200,7 +200,7 @@ function parseThreads(text: string): string | undefined {
 const LEAF_TTL = "seconds, or a duration such as 5m; from 1s to 12h";
 const LEAF_CAPACITY = "a number of certificates from 1 to 65536";
 
-/** Milliseconds. Certificates are valid for a day: what was kept for half of it is still good for as long again. */
+/** Milliseconds. Certificates are valid for a day, so one that was cached for half a day is valid for as long again. */
 function parseLeafTtl(text: string): number | undefined {
   const ttl = parseDuration(/^\d+$/.test(text) ? `${text}s` : text);
   return ttl !== undefined && ttl >= 1000 && ttl <= 12 * 3_600_000 ? ttl : undefined;
@@ -228,7 +228,7 @@ function attempt<T>(action: () => T): T | undefined {
   }
 }
 
-/** The fields of `config` that are read at the start only, with what each has become. */
+/** The fields of `config` that are read only at start-up, with their effective values. */
 const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   enableIpv6: (settings) => settings.enableIpv6,
   "dns.lookupFamily": (settings) => settings.dns.lookupFamily,

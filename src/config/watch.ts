@@ -2,18 +2,18 @@ import { type FSWatcher, watch } from "node:fs";
 import { dirname } from "node:path";
 import { ABSENT, type Digests, DiskDigests, UNKNOWN } from "./parse/inputs.ts";
 
-/** Files that stay the same for this long have been written: editors write in several steps. */
+/** Files that have not changed for this long are read: editors write in several steps. */
 const QUIET_MS = 100;
-/** A file that never comes to rest is read after this long. */
+/** A file that keeps changing is read after this long. */
 const MAX_WAIT_MS = 1000;
-/** Where the system's notices do not reach (network file systems, some containers), a look this often does. */
+/** How often to check without a notification, which network file systems and some containers do not deliver. */
 const POLL_MS = 250;
-/** A file that is away for a moment is about to come back: some programs remove a file before they write it again. */
+/** How long a file may be missing before that counts as a change: some programs remove a file before they write it again. */
 const ABSENT_MS = 1000;
 
 /**
- * Compares what was read from files with what is in them. It does not depend on notices of the system, which only make it
- * look earlier: whatever happened, a difference that stays is found. Does not keep the process alive.
+ * Compares the content that was read from files with their present content. Notifications of the system only make it check
+ * earlier, so a lasting difference is always found. Does not keep the process alive.
  */
 export class FileWatch {
   readonly #onChange: () => void;
@@ -22,7 +22,7 @@ export class FileWatch {
   #files: Digests = new Map();
   #folders = new Map<string, FSWatcher>();
   #timer: NodeJS.Timeout | undefined;
-  /** What was there at the last look; undefined while nothing differs. */
+  /** The different content at the last check; undefined while nothing differs. */
   #seen: string | undefined;
   #differsSince = 0;
   readonly #absentSince = new Map<string, number>();
@@ -35,7 +35,7 @@ export class FileWatch {
     this.#poll.unref();
   }
 
-  /** These files were read: calls back as soon as something else is in one of them, or is there already. */
+  /** Watches files that were read: calls back once the content of one differs, which it may already do. */
   follow(files: Digests): void {
     this.#files = files;
     this.#disk.keep(files);
@@ -52,12 +52,12 @@ export class FileWatch {
     this.#notice();
   }
 
-  /** What is in the files that are followed. */
+  /** The present content of the watched files. */
   now(): Digests {
     return new Map(Array.from(this.#files.keys(), (path) => [path, this.#disk.of(path)]));
   }
 
-  /** Whether anything else than this is on disk, or may be. */
+  /** Whether the files on disk differ from these, or may differ. */
   differs(files: Digests): boolean {
     return [...files].some(([path, read]) => read === UNKNOWN || this.#disk.of(path) !== read);
   }
@@ -70,7 +70,7 @@ export class FileWatch {
   }
 
   #notice(): void {
-    // A look is due anyway.
+    // A check is due anyway.
     if (this.#timer === undefined && this.#waiting) this.#look();
   }
 
@@ -93,7 +93,7 @@ export class FileWatch {
     this.#timer = setTimeout(() => this.#look(), QUIET_MS).unref();
   }
 
-  /** The files in which something else is now, with what that is. */
+  /** The files whose content differs, with their present content. */
   #changed(now: number): string {
     let changed = "";
     for (const [path, read] of this.#files) {
@@ -116,12 +116,12 @@ export class FileWatch {
       const watcher = watch(folder, { persistent: false }, () => this.#notice());
       watcher.on("error", () => {
         watcher.close();
-        // Watched again with the next reload; until then the regular look finds changes.
+        // Watched again after the next reload; until then the regular check finds changes.
         this.#folders.delete(folder);
       });
       return watcher;
     } catch {
-      // The regular look finds changes too, a little later.
+      // The regular check finds changes too, a little later.
       return undefined;
     }
   }

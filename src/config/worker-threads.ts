@@ -12,8 +12,8 @@ export function countThreads(threads: string | number | undefined, limit: string
 }
 
 /**
- * How many workers a configuration probably asks for, without parsing it: at the start their threads begin before the parser is
- * loaded. A wrong guess costs time, nothing else.
+ * The number of workers that a configuration probably asks for, without parsing it, so that their threads can start before the
+ * parser is loaded. A wrong guess costs only time.
  */
 export function guessThreads(configuration: string, env: Env): number {
   const written = /^\s*(?:config:\s*\{.*)?["']?workerThreads["']?:\s*["']?(\d+%?)/m.exec(configuration)?.[1];

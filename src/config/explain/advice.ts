@@ -1,4 +1,4 @@
-/** Warnings about what is valid and most likely not meant. */
+/** Warnings about settings that are valid but most likely not intended. */
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment, Scope } from "../../cel/index.ts";
@@ -52,7 +52,7 @@ function lenient(mode: string): string {
   return `lets requests ${pass} pass, because mode is ${mode}; set mode: strict, or authorization rules that deny them`;
 }
 
-/** About one route: what its matches and backends lead to. */
+/** About one route: its matches and backends. */
 export function adviseOnRoute(route: Route, path: Path, report: Report): void {
   for (const [i, { method }] of route.matches.entries())
     if (method !== undefined && method !== method.toUpperCase())
@@ -65,7 +65,7 @@ export function adviseOnRoute(route: Route, path: Path, report: Report): void {
     warn(report, [...path, "backends"], "all weights are 0, so every request gets 500");
 }
 
-/** About the routes of a listener among each other, each at its path: those that no request can reach. */
+/** About the routes of a listener: those that no request can reach because of others; each is reported at its path. */
 export function adviseOnRoutes(
   { hostname, routes }: Pick<Listener, "hostname" | "routes">,
   paths: readonly Path[],
@@ -98,7 +98,7 @@ function meet(one: string, other: string): boolean {
   return other.startsWith("*") ? one.endsWith(other.slice(1)) || other.endsWith(one.slice(1)) : meet(other, one);
 }
 
-/** About the bodies that are held at a time. */
+/** About the memory for buffered bodies. */
 export function adviseOnBodies(
   { maxBufferSize, maxBufferedBytes = DEFAULT_BUFFERED_BYTES }: Frontend,
   report: Report,
@@ -121,7 +121,7 @@ function warn(report: Report, path: Path, message: string): void {
   report(path, { message, warning: true, advice: true });
 }
 
-/** Warns about `deny` rules, at `path`, that let pass who leaves out what they negate or compare. The rules are known to compile. */
+/** Warns about `deny` rules, at `path`, that a request passes by omitting the value they negate or compare. The rules compile. */
 export function warnAboutDenyRules(
   rules: readonly AuthorizationRule[],
   scope: Scope,

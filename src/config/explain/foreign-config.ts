@@ -1,4 +1,4 @@
-/** Configurations that people try first, by words at the beginning of a line that this one never has there. */
+/** Formats of other programs that people try first, recognized by line beginnings that ours never has. */
 const PROGRAMS: readonly { readonly what: string; readonly words: readonly string[] }[] = [
   { what: "Kubernetes objects", words: ["apiVersion", "kind"] },
   { what: "a configuration of Envoy", words: ["static_resources"] },
@@ -11,7 +11,7 @@ const PROGRAMS: readonly { readonly what: string; readonly words: readonly strin
   { what: "a configuration of Caddy", words: ["reverse_proxy"] },
 ];
 
-/** Fields of which one or the other begins each configuration of this program. */
+/** Top-level fields: every configuration of tracegate has at least one of them. */
 const OWN = /^(config|binds|gateways|routes|backends|frontendPolicies)\s*:/m;
 
 /**
@@ -19,7 +19,7 @@ const OWN = /^(config|binds|gateways|routes|backends|frontendPolicies)\s*:/m;
  * as YAML; undefined when that failed.
  */
 export function otherProgram(text: string, value: unknown): string | undefined {
-  // One of our own with a syntax error is not YAML either, and text in it, such as a response body, may look like anything.
+  // Our own configuration may also fail to parse, and a text in it, such as a response body, may look like another format.
   if (OWN.test(text)) return undefined;
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   const begins = (word: string): boolean =>

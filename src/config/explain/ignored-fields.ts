@@ -10,8 +10,8 @@ const MODELS = "belongs to the language model gateway";
 const DATABASE = "belongs to the request database";
 
 /**
- * Fields of `config` that only other modes read. One file often serves several deployments, so they are no error; nothing of
- * what they ask for would protect traffic here. Fields that name a source of configuration or of identities are refused
+ * Fields of `config` that only other modes read. One file often serves several deployments, so they are no error; none
+ * of them would protect traffic here. Fields that name a source of configuration or of identities are rejected
  * instead (unsupported fields), because a gateway that ignored them would not do what its file says.
  */
 const OTHER_MODES: Readonly<Record<string, string>> = {
@@ -28,14 +28,14 @@ const OTHER_MODES: Readonly<Record<string, string>> = {
   skipValidateTrustDomain: MESH,
 };
 
-/** Optional choices: an empty object chooses nothing. Elsewhere `{}` is a value, such as TLS with the system's CAs. */
+/** Fields whose empty object chooses nothing and counts as absent. Elsewhere `{}` is a value, such as TLS with the system's CAs. */
 const EMPTY_IS_ABSENT: ReadonlySet<string> = new Set(["authority", "path", "tracing"]);
 
-/** Data of the user's own, in which null is a value. */
+/** User-defined data, in which null is a value. */
 const FREE: ReadonlySet<string> = new Set(["metadata", "claims"]);
 
 /**
- * A configuration without what counts as absent: fields that are null, choices that are empty objects, and fields
+ * A configuration without everything that counts as absent: fields that are null, choices that are empty objects, and fields
  * of `config` that belong to other modes, each of these with a warning.
  */
 export function withoutIgnored(value: object, known: KnownFields, document: ConfigDocument): object {
@@ -56,8 +56,8 @@ export function withoutIgnored(value: object, known: KnownFields, document: Conf
 const NAMED: ReadonlySet<string> = new Set(["gateways"]);
 
 /**
- * Removes what is absent from a value; a null under a name that the schema does not have stays, and is refused. What has
- * nothing to remove is not copied: of 10,000 routes that took a fifth of the time of a load.
+ * Removes absent fields from a value; a null under a name that the schema does not have stays, so that it is rejected. Objects
+ * with nothing to remove are not copied: with 10,000 routes, copying took a fifth of the load time.
  */
 class Absence {
   readonly #known: KnownFields;

@@ -3,10 +3,10 @@ import { formatPath, isDeeperThan, valueAt } from "../parse/paths.ts";
 
 type Path = readonly PropertyKey[];
 
-/** What is left of a configuration without its invalid parts. */
+/** A configuration without its invalid parts. */
 export interface ValidParts<T> {
   readonly data: T;
-  /** The path in the configuration as written of a path in `data`: list elements that were left out count there. */
+  /** Converts a path in `data` to the path in the text, where list elements that were left out count too. */
   readonly original: (path: Path) => Path;
   /** Top-level fields from which something was left out. References to it are not reported again. */
   readonly incomplete: ReadonlySet<string>;
@@ -14,7 +14,7 @@ export interface ValidParts<T> {
   readonly damaged: (path: Path) => boolean;
 }
 
-/** Deeper than any configuration: each round takes the parts away that the last one left incomplete. */
+/** Rounds; each removes the parts that the last one left incomplete. More than configurations have levels. */
 const MAX_ROUNDS = 30;
 /** No configuration is nested more deeply, and deeper nesting may exhaust the call stack. */
 const MAX_DEPTH = 100;

@@ -30,7 +30,7 @@ function objectsAt(defs: readonly Def[], path: readonly PropertyKey[]): Def[] {
   });
 }
 
-/** Through optional, default, pipe and the like; a union gives all its alternatives. */
+/** The object definitions inside optional, default, pipe and similar schemas; for a union, those of all alternatives. */
 function unwrap(schema: z.core.$ZodType): Def[] {
   const def = schema._zod.def as unknown as Def;
   const inner = def.innerType ?? def.in;

@@ -1,6 +1,6 @@
 /**
- * Issues of the zod schema as diagnostics that people can act on: at their line, in the words of a configuration, with what was
- * expected and what was probably meant. Of several issues with one cause only the cause is reported.
+ * Turns issues of the zod schema into diagnostics that people can act on: with their line, in terms of the configuration, with the
+ * expected value and a suggestion. Of several issues with one cause only the cause is reported.
  */
 import type { z } from "zod";
 import { suggest } from "../../base/suggest.ts";
@@ -11,18 +11,18 @@ import { absentField, absentValue } from "./unsupported-fields.ts";
 
 type Issue = z.core.$ZodIssue;
 
-/** Longer lists of values are left out when one of them was probably meant. */
+/** Longer lists of values are omitted if the message already suggests one of them. */
 const MAX_NAMED = 10;
 /** Messages of the schema library begin with this unless the schema has a message of its own. */
 const UNWORDED = "Invalid input";
 
-/** A value that was validated, and where its problems go. */
+/** A validated value and the destination of its problems. */
 export interface Validated {
   readonly value: unknown;
   readonly report: Report;
 }
 
-/** Reports every issue of the schema at its place in the document, in words of its own. */
+/** Reports every issue of the schema at its place in the document. */
 export function reportIssues(document: Validated, issues: readonly Issue[], known: KnownFields): void {
   const reported = issues.flatMap((issue) => unionIssues(issue, document.value, known));
   // A misspelt field explains why another one is missing.
@@ -64,7 +64,7 @@ function unknownField(path: readonly PropertyKey[], key: string, known: KnownFie
   };
 }
 
-/** Quotes decide in YAML whether `8080` is a number or text. */
+/** In YAML, quotes decide whether `8080` is a number or a text. */
 function quotesHint(value: unknown, expected: string): string {
   if (expected === "string" && (typeof value === "number" || typeof value === "boolean")) return " in quotes";
   const plain = typeof value === "string" && /^(\d+|true|false)$/.test(value);
@@ -192,7 +192,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
   boolean: "true or false",
 };
 
-/** The name that people have for a type of the schema. */
+/** The name of a schema's type in messages. */
 export function typeName(type: string): string {
   return TYPE_NAMES[type] ?? type;
 }
@@ -200,14 +200,14 @@ export function typeName(type: string): string {
 /** Fields named to show what an object is; more would hide the rest of the message. */
 const MAX_FIELDS = 4;
 
-/** An object of which some fields are known, in words. */
+/** Describes an object by some of its fields. */
 function objectWith(fields: readonly string[]): string {
   if (fields.length === 0) return typeName("object");
   const shown = fields.slice(0, MAX_FIELDS).join(", ");
   return `${typeName("object")} with fields such as ${shown}`;
 }
 
-/** What a value is, in words; text is not quoted, for it may be a secret, and of a `secret` number that it is one. */
+/** Describes a value. Text is not quoted, because it may be a secret; a `secret` number is only called a number. */
 export function kindOf(value: unknown, secret = false): string {
   if (value === null) return "empty";
   if (Array.isArray(value)) return "a list";

@@ -187,8 +187,8 @@ const VALUES: readonly { readonly in: RegExp; readonly values: Readonly<Record<s
 ];
 
 /**
- * More than "not a known value" about one that is known elsewhere, a text or an object with one field; undefined when it is
- * known nowhere.
+ * A better message than "not a known value" for a text or an object with one field that is known elsewhere; undefined for
+ * others.
  */
 export function absentValue(path: readonly PropertyKey[], value: unknown): string | undefined {
   const name = nameOf(value);

@@ -7,10 +7,10 @@ export interface SyntaxProblem {
   readonly message: string;
 }
 
-/** Errors of the parser in words that say how to mend them; of several with one cause, the first. */
+/** Rewords errors of the parser so that they say how to correct them. Of several with one cause, only the first is kept. */
 export function syntaxProblems(document: Document.Parsed): SyntaxProblem[] {
   const problems: SyntaxProblem[] = [];
-  // Having lost its way, a parser complains more than once about one place.
+  // After an error, the parser often reports the same place again.
   let lost = false;
   for (const error of [...document.errors, ...document.warnings]) {
     const harmless = error.code === "DUPLICATE_KEY" || error.code === "TAG_RESOLVE_FAILED";
@@ -21,7 +21,7 @@ export function syntaxProblems(document: Document.Parsed): SyntaxProblem[] {
   return problems;
 }
 
-/** Why the values of a parsed document could not be made: an alias of nothing, or too many of them. */
+/** Why a parsed document has no values: an alias without an anchor, or too many aliases. */
 export function aliasProblem(document: Document.Parsed, error: unknown): SyntaxProblem {
   let first: number | undefined;
   let unresolved: SyntaxProblem | undefined;

@@ -26,9 +26,9 @@ const ENDPOINT =
 const PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
 /**
- * A configuration with what has moved where it belongs now: `config.logging.filter` and `fields` in
- * `frontendPolicies.accessLog`, `config.tracing` in `frontendPolicies.tracing`. Comments and variables stay; what cannot be
- * moved is reported with its place, and then nothing is moved. `file` is its name in messages.
+ * Moves settings to their present places: `config.logging.filter` and `fields` to `frontendPolicies.accessLog`, `config.tracing`
+ * to `frontendPolicies.tracing`. Comments and variables are kept. If a setting cannot be moved, it is reported with its place and
+ * nothing is moved. `file` is its name in messages.
  */
 export function migrateConfig(file: string, text: string): Migration {
   const lines = new Lines(text);
@@ -159,7 +159,7 @@ function moveEndpoint(place: Node | undefined, tracing: Holder, target: Holder, 
   if (scheme === "https") ensureMap(ensureMap(target, "policies"), "backendTLS").flow = true;
 }
 
-/** Moves what is under `fields`, of which each name has one of its own. */
+/** Moves the entries of `fields`, each of which has a new name. */
 function moveFields(
   holder: Holder,
   path: readonly string[],

@@ -1,6 +1,6 @@
 import { type Document, isMap, isScalar, type Node, Pair, Scalar, YAMLMap } from "yaml";
 
-/** A map that may be written as nothing at all (`frontendPolicies:`). */
+/** A map, or the empty value of a key without one (`frontendPolicies:`). */
 export type Holder = YAMLMap<Node, Node | null>;
 type Entry = Pair<Node, Node | null>;
 
@@ -33,7 +33,7 @@ export function entryOf(holder: Holder, key: string): Entry | undefined {
   return holder.items.find((item) => nameOf(item.key) === key);
 }
 
-/** Takes an entry out of its map, with the comment above it; the parser gives that of a first entry to the map. */
+/** Removes an entry from its map, with the comment above it, which the parser assigns to the map if the entry is the first. */
 export function take(holder: Holder, key: string): Entry | undefined {
   const entry = entryOf(holder, key);
   if (entry === undefined) return undefined;
@@ -45,7 +45,7 @@ export function take(holder: Holder, key: string): Entry | undefined {
   return entry;
 }
 
-/** Takes out an entry whose map has become empty; what was written about it goes above `heir`. */
+/** Removes an entry whose map has become empty; its comment moves above `heir`. */
 export function drop(holder: Holder, key: string, heir: Entry | undefined): void {
   const value = mapAt(holder, key);
   if (value === undefined || value.items.length > 0) return;

@@ -1,4 +1,4 @@
-/** One problem of a configuration: what, where, and how to mend it. */
+/** One problem of a configuration: what is wrong, where, and how to correct it. */
 export interface Diagnostic {
   /** A note is about valid settings that often have another effect than intended. */
   readonly severity: "error" | "warning" | "note";
@@ -11,15 +11,15 @@ export interface Diagnostic {
   readonly path: string;
   readonly message: string;
   readonly expected?: string;
-  /** What was probably meant. */
+  /** The value or name that was probably intended. */
   readonly suggestion?: string;
-  /** A digest of the certificate that has expired, by `digestOfPem`: it may stay in effect, but may not come into effect by a reload. */
+  /** A digest of the expired certificate, by `digestOfPem`: a reload may keep it in effect, but not introduce it. */
   readonly expiredCertificate?: string;
   /** The line of the text, for people; absent when it might show a secret. */
   readonly source?: string;
 }
 
-/** More than this would hide the first ones, which are often the cause of the others. */
+/** Most problems to print: more would hide the first ones, which often cause the others. */
 const MAX_SHOWN = 100;
 
 /** The problems for people: `file:line:column: error: message`, the line with a caret, and the hint. */

@@ -12,7 +12,7 @@ const SECRET_LINE =
   /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]|\S:\S*@/i;
 /** Values from the environment that are at least this long are named instead of shown. */
 const SECRET_LENGTH = 8;
-/** How often one anchor may be used, times how often those inside it are; far above what people write. */
+/** Limit of alias expansions, counting nested ones by multiplication; far above what people write. */
 const MAX_ALIASES = 10_000;
 /** `__proto__`, also where a quoted key spells an underscore as `\x5f`. */
 const PROTO = /__proto__|\\[xuU]0*5f/;
@@ -22,7 +22,7 @@ const MAX_SOURCE = 200;
 export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "expiredCertificate"> & {
   readonly warning?: boolean;
   readonly note?: boolean;
-  /** A warning about what is valid. A configuration with errors goes without: what is left of it looks odd for another reason. */
+  /** A warning about valid settings. Dropped if there are errors, since a configuration without its invalid parts may look odd. */
   readonly advice?: boolean;
 };
 
@@ -47,7 +47,7 @@ export class ConfigDocument {
   readonly value: unknown;
   readonly #text: string;
   readonly #expanded: Expanded;
-  /** Of a text that only the complete parser can read. */
+  /** The complete parser's document, if only that could read the text. */
   readonly #document: Document.Parsed | undefined;
   #lines: Lines | undefined;
   #positions: Positions | undefined;
@@ -145,7 +145,7 @@ export class ConfigDocument {
     });
   }
 
-  /** What came from the environment may be a secret: its variable is named instead. */
+  /** Values from the environment may be secrets: replaces them by the names of their variables. */
   #withoutValues(text: string): string {
     let shown = text;
     for (const [name, value] of this.#expanded.values)

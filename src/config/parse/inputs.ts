@@ -1,6 +1,6 @@
 /**
- * What a configuration was read from, and whether the same is still on disk. The loader reports a digest of the very bytes
- * that it parsed, so a write between reading and watching cannot go unnoticed: comparing the two needs no notice of it.
+ * The files that a configuration was read from, and whether they have changed since. The loader reports a digest of exactly the
+ * bytes that it parsed, so a write between reading and watching is noticed by comparison, without a notification.
  */
 import { createHash } from "node:crypto";
 import { closeSync, openSync, readFileSync, readSync, realpathSync, type Stats, statSync } from "node:fs";
@@ -9,7 +9,7 @@ import { messageOf } from "../../base/errors.ts";
 /** Each file by its path with a digest of its content, or with the reason why it has none. */
 export type Digests = ReadonlyMap<string, string>;
 
-/** What one load has read. */
+/** The inputs of one load. */
 export interface Inputs {
   /** The configuration and the files that it names, also those that could not be read. */
   readonly files: Digests;
@@ -50,7 +50,7 @@ export class InputReader {
     return toText(this.readBytes(path));
   }
 
-  /** As `readText`, for what is no text. */
+  /** As `readText`, for binary content. */
   readBytes(path: string): Buffer {
     return this.#contentOf(path)();
   }
@@ -91,7 +91,7 @@ interface Known {
   readonly settled: boolean;
 }
 
-/** Tells what is in files; reads only those whose size, times or place differ from the last look. */
+/** Digests of files; reads only those whose size, times or inode have changed since the last check. */
 export class DiskDigests {
   readonly #known = new Map<string, Known>();
   readonly #now: () => number;
@@ -111,7 +111,7 @@ export class DiskDigests {
     const fingerprint = `${real} ${stats.dev} ${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`;
     const known = this.#known.get(path);
     if (known?.fingerprint === fingerprint && known.settled && now - known.readAt < CONTENT_MS) return known.digest;
-    // Pipes and devices are not read: another reader waits for what is in them.
+    // Pipes and devices are not read, because that would take the content from another reader.
     const readable = stats.isFile() && stats.size <= MAX_BYTES;
     const digest = readable ? digestOf(path) : stats.isFile() || stats.isDirectory() ? readInput(path).digest : SPECIAL;
     // Within one tick of the clock a file can change twice and look the same.
@@ -120,7 +120,7 @@ export class DiskDigests {
     return digest;
   }
 
-  /** Forgets what is known of other files. */
+  /** Forgets all other files. */
   keep(paths: ReadonlyMap<string, unknown>): void {
     for (const path of this.#known.keys()) if (!paths.has(path)) this.#known.delete(path);
   }
@@ -144,10 +144,10 @@ function readInput(path: string): Read {
   return stats === undefined || stats.isFile() || read.bytes === undefined ? read : { ...read, digest: SPECIAL };
 }
 
-/** Reused: a watch looks often, and the content of each look would stay until the collector runs. */
+/** Reused, because a watch checks often and each buffer would stay until the next garbage collection. */
 const CHUNK = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** The digest of a file of which nothing else is wanted. */
+/** The digest of a file whose content is not needed. */
 function digestOf(path: string): string {
   try {
     const file = openSync(path, "r");

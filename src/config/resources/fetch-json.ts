@@ -2,7 +2,7 @@
 const MAX_BYTES = 1024 * 1024;
 const TIMEOUT_MS = 10_000;
 
-/** What keeps servers from being reached most often; what else there is comes in the words of the system. */
+/** Messages for the most frequent connection errors; others have the system's text. */
 const IN_WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused; nothing listens there",
   ENOTFOUND: "no such host name",
@@ -60,7 +60,7 @@ function isObject(text: string): boolean {
   }
 }
 
-/** `fetch` hides why in the cause of what it throws. */
+/** The reason of a failure, which `fetch` hides in the `cause` of its error. */
 function explain(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return `it has not responded within ${TIMEOUT_MS / 1000} s`;

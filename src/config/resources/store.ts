@@ -4,7 +4,7 @@ import { fetchJson } from "./fetch-json.ts";
 /** The content of a URL, or why it is unknown. */
 export type Resource = { readonly text: string } | { readonly problem: string };
 
-/** What has been fetched so far, by URL. */
+/** The documents that have been fetched so far, by URL. */
 export type Resources = ReadonlyMap<string, Resource>;
 
 export const NO_RESOURCES: Resources = new Map();
@@ -20,16 +20,16 @@ const TIMING: Timing = { refresh: 15 * 60_000, retry: 15_000 };
 
 /** Callbacks about documents in use. */
 export interface ResourceListener {
-  /** One is another than before. False: the configuration cannot be used with it, so what was there is to stay. */
+  /** A document has changed. Returns false if the configuration cannot be used with it: then the former one stays. */
   changed(): Promise<boolean>;
-  /** One could not be fetched again; what was there stays. */
+  /** A document could not be refreshed; the former one stays. */
   failed(url: string, problem: string): void;
 }
 
 /**
  * Documents behind URLs that configurations name: fetched before the first configuration that needs them is in effect, and
- * again from time to time as long as one does. A fetch that fails later changes nothing: what was there stays. So it does
- * when something unusable comes, or one wrong answer of an issuer would refuse every other change of the configuration.
+ * again from time to time while they are in use. If a later fetch fails or returns an unusable document, the former one stays:
+ * otherwise one wrong response of an issuer would block every other change of the configuration.
  */
 export class ResourceStore {
   readonly #known = new Map<string, Resource>();
@@ -57,14 +57,14 @@ export class ResourceStore {
     );
   }
 
-  /** From now on these are refreshed, and the others forgotten. */
+  /** Refreshes these documents from now on, and forgets all others. */
   keep(urls: readonly string[], listener: ResourceListener): void {
     this.#listener = listener;
     this.forgetOthers(urls);
     for (const url of new Set(urls)) if (!this.#timers.has(url)) this.#schedule(url, this.#timing.refresh);
   }
 
-  /** Forgets what was fetched for a configuration that was refused, so that the next attempt fetches it again. */
+  /** Forgets documents that were fetched for a rejected configuration, so that the next attempt fetches them again. */
   forgetOthers(inUse: readonly string[]): void {
     const kept = new Set(inUse);
     for (const url of this.#known.keys()) if (!kept.has(url)) this.#forget(url);

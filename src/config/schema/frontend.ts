@@ -241,7 +241,7 @@ const networkAuthorization = z
       "Allows or denies connections by CEL rules, once per connection, after the PROXY header and the TLS handshake.",
   });
 
-/** The form of the reference: `[104, 50]` is `h2`. */
+/** ALPN names as bytes, the form of the reference: `[104, 50]` is `h2`. */
 const protocolBytes = z.array(z.int().min(0).max(255)).transform((bytes) => String.fromCharCode(...bytes));
 
 const tls = z.strictObject({

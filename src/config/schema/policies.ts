@@ -30,7 +30,7 @@ export const gatewayPolicies = policySet("gateway").meta({
   id: "GatewayPolicies",
   description: "Policies that run before a route is chosen.",
 });
-/** Of the policies of backends those that connections without HTTP have a use for (reference 3.33). */
+/** The backend policies that apply to connections without HTTP (reference 3.33). */
 export const tcpPolicies = backendPolicies
   .pick({ backendTLS: true, tcp: true, backendTunnel: true })
   .extend({

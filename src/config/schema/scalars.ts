@@ -98,7 +98,7 @@ export const hostname = z
   )
   .meta({ title: "host name", description: "Host name, wildcard such as `*.example.com`, or `*`." });
 
-/** A host name that must say something: of a route, where nothing means no entry in the list. */
+/** A host name that must not be empty: for routes, where an empty list means any host. */
 export const routeHostname = hostname.min(1, { message: "must not be empty; leave hostnames out to match every host" });
 
 /** A path of a request; one that a request could not have would match nothing. */

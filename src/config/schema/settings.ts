@@ -20,7 +20,7 @@ const level = z
   .union([z.string(), z.array(z.string())])
   .describe("Log level: `info`, `info,request=off`, or a list of `module=level`.");
 
-/** CEL for the value of a label. */
+/** CEL that yields the value of a label. */
 const labelValue = celText(compileLabel);
 
 const labelName = z.string().check((context) => {

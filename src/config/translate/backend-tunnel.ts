@@ -8,7 +8,7 @@ import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { CallContext } from "./called-targets.ts";
 
-/** `backendTunnel` with its proxy, and what the gateway shows to that. */
+/** `backendTunnel` with its proxy and the gateway's credential for it. */
 export function translateBackendTunnel(
   { proxy, policies }: BackendTunnelInput,
   path: Path,

@@ -16,7 +16,7 @@ export function exchangesTokens({ backendAuth }: PolicyInputs): boolean {
   return backendAuth?.oauthTokenExchange !== undefined || backendAuth?.crossAppAccess !== undefined;
 }
 
-/** Those of a backend's policies that apply to the gateway's own calls too, as each kind's `calls` says. */
+/** The policies of a backend that also apply to callouts, as each kind's `calls` says. */
 export function policiesForCalls(policies: PolicyInputs): PolicyInputs {
   const applied: PolicyInputs = {};
   for (const kind of kindsOf(policies))
@@ -24,7 +24,7 @@ export function policiesForCalls(policies: PolicyInputs): PolicyInputs {
   return applied;
 }
 
-/** Warns, at `path`, of policies of the backend `name` that the gateway's own calls to it do not get. */
+/** Warns, at `path`, about policies of the backend `name` that do not apply to callouts to it. */
 export function warnAboutUnappliedPolicies(policies: PolicyInputs, name: string, path: Path, report: Report): void {
   const unapplied = kindsOf(policies).filter((kind) => policies[kind] !== undefined && KINDS[kind].calls === "warn");
   if (unapplied.length === 0) return;

@@ -28,7 +28,7 @@ const TOKEN_TIMEOUT = ms(10_000);
 
 type Backends = ConfigFile["backends"];
 
-/** What translating the policies of calls needs: files, services, and where to report problems. */
+/** The inputs for translating the policies of callouts: files, services, and the destination of problems. */
 export interface CallContext {
   readonly sources: Sources;
   readonly calledTargets: CalledTargets;

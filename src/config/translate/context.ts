@@ -33,9 +33,9 @@ export interface Targeted {
   readonly forService: (service: string, port: number) => PolicySet;
 }
 
-/** What translating one part needs to know of the others. */
+/** The context for translating one part: facts about the other parts. */
 export interface Context extends TargetContext {
-  /** What expressions of this configuration may name. */
+  /** The names that expressions of this configuration may use. */
   readonly cel: CelEnvironment;
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
@@ -45,10 +45,10 @@ export interface Context extends TargetContext {
   /** Collects the policies that are written inline at listeners, for the dump. */
   readonly inline: TargetedPolicy[];
   readonly calledTargets: CalledTargets;
-  /** What listeners with TLS that say nothing else have in common. */
+  /** TLS defaults of listeners. */
   readonly tls: NonNullable<FrontendInput["tls"]>;
   /** Of listeners that make their certificates. */
   readonly leafCaching: LeafCaching;
-  /** Texts outside of the configuration that it names. */
+  /** Reads the files and documents that the configuration names. */
   readonly sources: Sources;
 }

@@ -30,7 +30,7 @@ export function keyOf({ namespace, hostname }: Pick<Service, "namespace" | "host
   return `${namespace}/${hostname}`;
 }
 
-/** Plain data in which what is not set is not there. */
+/** Plain data without undefined fields. */
 function plain(value: object): unknown {
   return JSON.parse(JSON.stringify(value));
 }

@@ -23,10 +23,10 @@ const HTTP = frontendHttp.parse({});
 const TCP = frontendTcp.parse({});
 const PROXY_PROTOCOL = proxyProtocol.parse({});
 
-/** What names services, as runtime types. */
+/** The settings that call services, as runtime types. */
 export type Calling = Pick<Frontend, "networkExtAuthz" | "accessLog" | "tracing">;
 
-/** What holds for the connections of every bind. */
+/** The settings of connections, for every bind. */
 export function translateFrontend(input: FrontendInput, calling: Calling): Frontend {
   const { http = HTTP, tcp = TCP, proxyProtocol = input.proxy, connect, networkAuthorization } = input;
   return {
@@ -129,7 +129,7 @@ export function translateNetworkExtAuthz(
   const config: NetworkExtAuthz = defined({
     ...calledTargets.service(call, "grpc" in protocol ? "grpc" : "http", path, translateCallPolicies),
     ...rest,
-    // Refused clients get no answer that could have a status.
+    // Rejected clients get no response that could have a status.
     failureMode: failureMode === "allow" ? "allow" : "deny",
     protocol: networkProtocol(protocol, [...path, "protocol"], report),
   });
@@ -153,7 +153,7 @@ function networkProtocol(
   return { http };
 }
 
-/** Warns of fields that `extAuthz` has and that are about a request. */
+/** Warns about fields of `extAuthz` that concern a request. */
 function warnAboutUnusedFields(fields: Readonly<Record<string, unknown>>, path: Path, report: Report): void {
   for (const [field, value] of Object.entries(fields))
     if (value !== undefined)
@@ -163,7 +163,7 @@ function warnAboutUnusedFields(fields: Readonly<Record<string, unknown>>, path: 
       });
 }
 
-/** Milliseconds for one export when nothing else is said (OpenTelemetry, "OTLP Exporter Configuration"). */
+/** Default timeout of one export, in milliseconds (OpenTelemetry, "OTLP Exporter Configuration"). */
 const TIMEOUT = 10_000;
 const MOVED = "has moved to frontendPolicies.accessLog; tracegate migrate -f FILE moves it there";
 

@@ -77,7 +77,7 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
   return made;
 }
 
-/** A listener is called what routes call it, `<gateway>[/<listener>]`; all belong to one gateway, as those of `binds` do. */
+/** A listener has the name by which routes refer to it, `<gateway>[/<listener>]`; all belong to one gateway, like those of `binds`. */
 function makeEntry(
   name: string,
   port: number,

@@ -84,7 +84,7 @@ export function makeBind(
 
 const INSTEAD = { HTTP: ", or use HTTPS", TCP: ", or use TLS", UDP: "" } as const;
 
-/** Says what is wrong between a listener's protocol and its `tls` (reference 1.4). */
+/** Reports a mismatch between a listener's protocol and its `tls` (reference 1.4). */
 export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, context: Context): void {
   if (tls && protocol !== "HTTPS" && protocol !== "TLS")
     context.report([...path, "tls"], { message: `protocol ${protocol} cannot set tls; remove it${INSTEAD[protocol]}` });
@@ -178,7 +178,7 @@ function locate({ field, suite, other }: TlsProblem): Path {
   return suite === undefined ? path : [...path, suite];
 }
 
-/** The log has no excerpt of the configuration: who renews certificates looks for the file. */
+/** Names the file, because the log has no excerpt of the configuration and the file is what has to be renewed. */
 function withFile({ field, other, message }: TlsProblem, input: TlsInput): string {
   const files = other === undefined ? input : input.otherCertificates?.[other];
   let file: string | undefined;

@@ -22,7 +22,7 @@ import type { Context } from "./context.ts";
 /** Checked here: a kind whose `resolve` does not give what runs does not compile. */
 const TABLE: ResolveTable = POLICY_SCHEMAS;
 
-/** The policies at `path` as runtime types; what they themselves refuse is reported, as near as they tell. */
+/** The policies at `path` as runtime types; problems that the policies find themselves are reported as precisely as they say. */
 export function translatePolicies(
   input: PolicyInputs | undefined,
   phase: Phase,
@@ -115,7 +115,7 @@ class PolicyResolver implements Resolver {
   }
 }
 
-/** Reports what the policies themselves refuse, such as a header that may not be set. False when one does. */
+/** Reports the problems that policies find themselves, such as a header that may not be set. False if there are any. */
 function validatePolicies(
   set: PolicySet,
   phase: Phase,
@@ -128,7 +128,7 @@ function validatePolicies(
   return problems.length === 0;
 }
 
-/** Reports what is wrong at `path` or below. */
+/** Reports problems at `path` or below. */
 export function reportProblem({ path: at, key, reason }: PolicyProblem, path: Path, report: Context["report"]): void {
   report([...path, ...at], { message: reason }, key);
 }

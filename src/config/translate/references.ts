@@ -1,17 +1,17 @@
-/** Names that one part of a configuration gives a thing, and by which others refer to it. */
+/** Names that one part of a configuration defines and others refer to. */
 import { suggest } from "../../base/suggest.ts";
 import type { Problem, Report } from "../parse/document.ts";
 import { formatPath, type Path } from "../parse/paths.ts";
 
-/** A thing that has to be the only one of its key. */
+/** An object whose key must be unique. */
 export interface Named {
   readonly key: string;
-  /** What people call it. */
+  /** Its name in messages. */
   readonly name: string;
   readonly path: Path;
 }
 
-/** Of two things with one key, the one would shadow the other silently. `field` is where the key is written. */
+/** Reports objects with the same key, because one would silently shadow the other. `field` is where the key is written. */
 export function reportDuplicates(what: string, things: Iterable<Named>, report: Report, field = "name"): void {
   const seen = new Map<string, Path>();
   for (const { key, name, path } of things) {
@@ -21,7 +21,7 @@ export function reportDuplicates(what: string, things: Iterable<Named>, report: 
   }
 }
 
-/** More names than this are no help. */
+/** Most names to list in a message. */
 const MAX_NAMED = 10;
 
 /** The problem with a reference to a port that a service does not have. */
@@ -30,8 +30,8 @@ export function noPort(service: string, port: number | string, known: Readonly<R
 }
 
 /**
- * Tells that nothing has a name, unless it is gone because it was wrong itself; `field` is where such things are written,
- * `key` the key of the value at `path` that is the name.
+ * Reports an unknown name, unless its object was left out because it was invalid itself. `field` is where such objects are
+ * defined, `key` the key of the value at `path` that holds the name.
  */
 export function reportUnknown(
   what: string,

@@ -8,7 +8,7 @@ import { translatePolicies } from "./policies.ts";
 import { reportUnknown } from "./references.ts";
 import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "./target.ts";
 
-/** What targets a route and what is around it, for the backends of the route. */
+/** Policies that target a route or its listener, for the backends of the route. */
 export interface InheritedPolicies {
   /** Of the listener. */
   readonly listener: PolicySet;
@@ -77,7 +77,7 @@ export function inlineEntries(
   }));
 }
 
-/** `inline` where other places add to the policies that are written at one, or win over some of them. */
+/** `inline`, as the dump shows it: the policies as written, present only if other places add policies or win over one. */
 export function inlineUnlessAll(written: PolicySet, inForce: PolicySet): { readonly inline?: PolicySet } {
   const own = new Map<string, unknown>(Object.entries(written));
   const others = Object.entries(inForce).filter(([kind, value]) => own.get(kind) !== value);

@@ -18,11 +18,11 @@ type NamedInput = NonNullable<MatchInput["headers"]>[number];
 
 const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
 
-/** What a route belongs to. */
+/** The listener or route group of a route. */
 export interface Owner {
   /** Of a listener, or `group/<name>`. */
   readonly key: string;
-  /** What targets attach to it. */
+  /** Policies that target it. */
   readonly targeted: Pick<PhaseSets, "route" | "backend">;
   /** A listener of datagrams. Absent: false. */
   readonly udp?: boolean;
@@ -63,7 +63,7 @@ interface Written {
   readonly backends: PolicyInputs | undefined;
 }
 
-/** What of a route's policies is about its backends. */
+/** The policies of a route that apply to its backends. */
 function split(policies: RouteInput["policies"]): Written {
   if (policies === undefined || ROUTE_BACKEND_KINDS.every((kind) => policies[kind] === undefined))
     return { route: policies, backends: undefined };

@@ -6,16 +6,16 @@ import type { InputReader } from "../parse/inputs.ts";
 import type { Path } from "../parse/paths.ts";
 import type { Resources } from "../resources/store.ts";
 
-/** Reads what a configuration names, and remembers the URLs that it has named. What cannot be read is reported at `path`. */
+/** Reads the files and documents that a configuration names, and collects their URLs. Problems are reported at `path`. */
 export interface Sources {
   readonly urls: readonly string[];
-  /** For what is read once more, and is the same then: it records no inputs and reports no problems. */
+  /** The same for reading again: records no inputs and reports no problems. */
   withoutDiagnostics(): Sources;
   /** The text of a file; undefined when it cannot be read. */
   readFile(path: Path, name: string): string | undefined;
-  /** As `readFile`, for a file that is no text. */
+  /** As `readFile`, for a binary file. */
   readBytes(path: Path, name: string): Buffer | undefined;
-  /** What has been fetched; undefined when it is yet to be, or when it could not be. */
+  /** A fetched document; undefined if it has not been fetched yet or could not be. */
   readUrl(path: Path, url: string): string | undefined;
   /** The text that `source` stands for; undefined as for files and URLs. */
   readText(path: Path, source: TextSource): string | undefined;

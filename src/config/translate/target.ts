@@ -12,17 +12,17 @@ export type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic"
   readonly invalid?: unknown;
 };
 
-/** What there is to send to. */
+/** The backends and services that a reference may name. */
 export interface TargetContext {
   readonly report: Report;
-  /** Top-level fields of which something wrong was left out; what refers to that is not reported again. */
+  /** Top-level fields from which invalid entries were left out; references to those are not reported again. */
   readonly incomplete: ReadonlySet<string>;
   readonly routeGroups: ReadonlySet<string>;
   /** Keys (`namespace/hostname`) of services with their ports. */
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
 }
 
-/** What a backend sends to. Problems are reported and give an invalid target. */
+/** The target of a backend. Problems are reported and give an invalid target. */
 export function translateTarget(input: TargetInput, path: Path, context: TargetContext): Target {
   if (input.host !== undefined) {
     const parsed = parseHost(input.host);
@@ -57,7 +57,7 @@ export function translateTarget(input: TargetInput, path: Path, context: TargetC
 }
 
 function invalidHost(text: string): Problem {
-  // Of a URL's user and password nothing is shown.
+  // Never shows the user and password of a URL.
   const message = `invalid host:port: ${text.replace(/.*@/s, "<redacted>@")}`;
   const [, scheme, authority = ""] = /^(https?):\/\/([^/?#@]+)(?:[/?#].*)?$/i.exec(text) ?? [];
   if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path" };

@@ -63,7 +63,7 @@ export function translateTargeted(
 }
 
 /**
- * What a listener is targeted by, the widest first. A listener of `gateways` can be targeted by the name of its entry too:
+ * The keys that target a listener, the widest first. A listener of `gateways` can be targeted by the name of its entry too:
  * `edge/web` is the listener `edge/web` of the gateway `default`, and the listener `web` of the gateway `edge`.
  */
 export function listenerKeys({ key, gatewayName, gatewayNamespace, port, name }: ListenerPlace): string[] {

@@ -45,7 +45,7 @@ export interface Translated {
   readonly urls: readonly string[];
 }
 
-/** What the result of a translation depends on besides the configuration. */
+/** The inputs of a translation besides the configuration. */
 export interface TranslateInput {
   /** Path of the configuration: paths in it are relative to its directory. */
   readonly file: string;
@@ -54,7 +54,7 @@ export interface TranslateInput {
   readonly enableIpv6: boolean;
   /** Where the gateway's own servers listen, by the field that says it. */
   readonly servers: Readonly<Record<string, ListenAddress>>;
-  /** What expressions of this configuration may name. */
+  /** The names that expressions of this configuration may use. */
   readonly cel: CelEnvironment;
   readonly leafCaching: LeafCaching;
   /** The configuration that serves comes from a controller. */
@@ -63,7 +63,7 @@ export interface TranslateInput {
   readonly resources: Resources;
   /** Reads the files that it names. */
   readonly reader: InputReader;
-  /** What the environment and `config.tracing` say in the place of `frontendPolicies.tracing`. */
+  /** Settings of the environment and of `config.tracing`, which `frontendPolicies.tracing` overrides. */
   readonly formerTracing: TracingInput | undefined;
 }
 
