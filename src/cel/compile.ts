@@ -1,8 +1,8 @@
 /**
  * CEL (Common Expression Language, cel-spec), as policies, filters and logs use it. In: the text of an expression and its scope,
  * which says what it may read. Out: an `Expression` that is evaluated for each request. A text is parsed (`syntax/`), names and
- * types are checked (`check/`), and the tree becomes closures (`evaluate/`) over `functions/` and `variables/`, so that all that
- * can fail or cost happens when a configuration loads. `custom/` has the functions that a configuration defines.
+ * types are checked (`check/`), and the tree becomes closures (`evaluate/`) over `functions/` and `variables/`, so that
+ * everything that can be checked or prepared is done when a configuration loads. `custom/` has the functions that a configuration defines.
  * Evaluation has a budget for each request (`evaluate/budget.ts`), because clients choose the data that expressions work on.
  */
 import { messageOf } from "../base/errors.ts";
@@ -55,7 +55,7 @@ export interface Condition extends Expression {
 export type WhenFailed = (error: CelError) => boolean;
 
 /**
- * What the expressions of one configuration may name: CEL itself, the gateway's variables and functions, and the functions that
+ * The names that the expressions of one configuration may use: CEL itself, the gateway's variables and functions, and the functions that
  * the configuration defines. Passed to everything that compiles an expression, so configurations cannot see each other's functions.
  */
 export class CelEnvironment {

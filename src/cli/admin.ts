@@ -14,7 +14,7 @@ export interface ProxyAdmin {
   readonly client: AdminClient;
   /** The port of 127.0.0.1 that leads to this port of the proxy. */
   reach(port: number): Promise<number>;
-  /** Why nothing was reached at the admin address, as the user can mend it. */
+  /** Why the admin address could not be reached, and what the user can do. */
   unreachable(error: AdminClientError): CliError;
   /** Why a request to `reach(port)` failed, if that is known. */
   failureAt(port: number): Promise<CliError | undefined>;

@@ -9,7 +9,7 @@ export const EXIT_CODES = [
   { code: 143, name: "terminated", meaning: "terminated (SIGTERM)" },
 ] as const;
 
-/** Errors that only a defect throws: their stack helps more than the message. */
+/** Errors that only a bug throws: their stack is more helpful than the message. */
 const BUGS = [TypeError, RangeError, ReferenceError];
 
 /** The kinds of failure of a command; signals are handled by the runner. */

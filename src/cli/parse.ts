@@ -107,7 +107,7 @@ export function findByWords(program: Program, words: readonly string[]): Found {
 
 interface OptionToken {
   readonly name: string;
-  /** As it was written, such as `-o`. */
+  /** The option as written, such as `-o`. */
   readonly raw: string;
   /** undefined without a value: a following word that starts with a dash is the next option. */
   readonly value: string | undefined;

@@ -37,7 +37,7 @@ export function fileOption(summary: string) {
   return { type: "text", short: "f", value: "file", completes: "file", summary } as const;
 }
 
-/** The part of a command line that says which proxies it is about. */
+/** The part of a command line that selects proxies. */
 export interface TargetWords {
   readonly argument: string | undefined;
   readonly options: {
@@ -51,7 +51,7 @@ export interface TargetWords {
   };
 }
 
-/** What came of a call to one proxy. */
+/** The outcome of a call to one proxy. */
 export interface Outcome<T> {
   /** `<pod>.<namespace>` */
   readonly name: string;
@@ -75,7 +75,7 @@ export interface Proxies extends AsyncDisposable {
   readonly serving: (() => Promise<readonly ProxyAdmin[]>) | undefined;
 }
 
-/** The command line that sends and traces a request, for one that has a URL but lacks the rest; else undefined. */
+/** Suggests the command line that sends and traces a request, if the user has given only a URL; else undefined. */
 export function requestHint(url: string | undefined, resource?: string): string | undefined {
   if (url === undefined || !/^https?:/.test(url)) return undefined;
   const proxy = resource === undefined ? "--port 3000" : `${resource} --port 80`;

@@ -281,7 +281,7 @@ function redactAccessLog({ otlp, ...own }: AccessLog, hidden: ReadonlySet<string
   return { ...own, otlp: { ...redacted, ...(filter !== undefined && { filter }), fields } };
 }
 
-/** What is added to exports is credentials, whatever the headers are called. */
+/** Headers that are added to exports are credentials, whatever their names. */
 function redactCollector(collector: Collector, hidden: ReadonlySet<string>): Readonly<Record<string, unknown>> {
   const { add = {}, set = {} } = collector.policies?.requestHeaderModifier ?? {};
   const names = [...Object.keys(add), ...Object.keys(set)].map((name) => name.toLowerCase());

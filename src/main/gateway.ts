@@ -57,7 +57,7 @@ export class Gateway {
   #memory: MemoryWatch | undefined;
   readonly #follower: Follower;
   #configuration: PackedIr;
-  /** What readiness waits for; the name is that of reference 4.6. */
+  /** The startup task that readiness waits for, with the name of reference 4.6. */
   readonly #pending: Set<string>;
   #started = false;
   /** A configuration is in effect. */
@@ -170,7 +170,7 @@ export class Gateway {
     return this.#shutdown !== undefined;
   }
 
-  /** Reads the configuration again, changed or not; `status` says what became of it. */
+  /** Reads the configuration again, changed or not; `status` has the outcome. */
   async reload(): Promise<void> {
     await this.#follower.reload();
   }

@@ -45,7 +45,7 @@ export class LogSink {
     });
   }
 
-  /** Whole lines with their line breaks; bytes are UTF-8 and need be valid during the call only. */
+  /** Whole lines with their line breaks; bytes are UTF-8 and may be reused after the call. */
   write(lines: string | Uint8Array): void {
     if (this.#stream !== undefined) this.#writeToStream(this.#stream, lines);
     else if (typeof lines === "string") this.#writeToFile(Buffer.from(lines));

@@ -89,7 +89,7 @@ async function start(
     if (hadTerminal && !isatty(0)) stop(129);
     else void reload(gateway, manager);
   });
-  // Scripts that rotate the logs of other servers send it; by default it ends the process. bin/launch.sh has a word about SIGUSR1.
+  // Scripts that rotate logs of other servers send it, and by default it ends the process. For SIGUSR1 see bin/launch.sh.
   process.on("SIGUSR2", () => onUnused());
   if (supervised) onOrphaned(() => stop(143));
   let onUnused = (): void => {};

@@ -1,6 +1,6 @@
 /**
- * What systemd learns about the gateway where it runs as a unit of `Type=notify` (sd_notify(3)): that it is ready, reloads or stops, a
- * line for `systemctl status`, and that it is alive. Node.js has no datagram sockets of the kind that systemd reads, so the messages go
+ * Notifies systemd if the gateway runs as a unit of `Type=notify` (sd_notify(3)): that it is ready, reloads or stops, a line for
+ * `systemctl status`, and that it is alive. Node.js has no datagram sockets of the kind that systemd reads, so the messages go
  * through `systemd-notify`, which is part of systemd; the unit has `NotifyAccess=all` for that.
  */
 import type { ExecFileException } from "node:child_process";
@@ -31,7 +31,7 @@ export class ServiceManager {
     return manager;
   }
 
-  /** Resolves when systemd has what has been sent so far: the process must not end before. */
+  /** Resolves when systemd has received all messages so far; the process must not end before. */
   get sent(): Promise<void> {
     return this.#queue;
   }
@@ -62,7 +62,7 @@ export class ServiceManager {
     this.#send("STOPPING=1", "STATUS=Draining");
   }
 
-  /** Half of the time after which systemd takes the process for dead, as sd_watchdog_enabled(3) recommends. */
+  /** Half of the time after which systemd considers the process dead, as sd_watchdog_enabled(3) recommends. */
   #watch(ms: number): void {
     this.#watchdog = setInterval(() => this.#send("WATCHDOG=1"), ms / 2);
     this.#watchdog.unref();
@@ -86,7 +86,7 @@ export class ServiceManager {
     });
   }
 
-  /** Once for a missing program: each message would fail alike. */
+  /** Logged only once for a missing program, since every message would fail the same way. */
   #report(error: ExecFileException): void {
     this.#missing = error.code === "ENOENT";
     const problem = this.#missing

@@ -61,7 +61,7 @@ export class StreamFollower implements Follower {
     };
   }
 
-  /** Connects; the first state may take as long as it takes. */
+  /** Connects, without a time limit for the first state. */
   async begin(): Promise<void> {
     // A configuration is old by V8's measure when the next one takes its place, and V8 would let such garbage grow to a multiple
     // of what is in use. With 3,000 routes that arrive one after the other, and two workers: 35 MiB instead of 140 MiB. The price

@@ -74,7 +74,7 @@ function connectionsPerWorker(workers: number): number | undefined {
   return Math.max(1, Math.floor(left / workers));
 }
 
-/** What the memory of the process is watched against; undefined if that is off. */
+/** The limit that the memory of the process is compared with; undefined if the memory watch is off. */
 export function memoryLimit({ overload }: Settings): MemoryLimit | undefined {
   const { memoryShare: share, memoryLimit } = overload;
   if (share === 0) return undefined;

@@ -2,7 +2,7 @@
 import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { type Fields, fields } from "./fields.ts";
 
-/** Characters of a body that the view shows; the whole text is laid out again at every key. */
+/** Characters of a body that the view shows; limited because the text is laid out again at every key. */
 const MAX_TEXT = 64 * 1024;
 
 /** A decoded body, with a note about its size and encoding. */

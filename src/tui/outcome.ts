@@ -160,7 +160,7 @@ export class TextLines {
     return this.#line(rowOf(event, this.#rows.at(-1)));
   }
 
-  /** The line of something that went wrong on the way. */
+  /** The line of a problem of the client. */
   problem(text: string): string {
     return this.#line(problemRow(text, this.#rows.at(-1)));
   }

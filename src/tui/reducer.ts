@@ -112,7 +112,7 @@ export function reduce(state: State, action: Action): State {
   }
 }
 
-/** What every key clears. */
+/** The parts of the state that every key resets. */
 const cleared = { notice: undefined, foundLine: undefined } as const;
 
 export function layout(state: State): Layout {

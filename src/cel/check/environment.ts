@@ -16,7 +16,7 @@ export interface Variable {
   readonly fields?: ReadonlyMap<string, Read>;
 }
 
-/** Names that expressions can use. */
+/** The names that expressions can use. */
 export interface Environment {
   readonly variables: ReadonlyMap<string, Variable>;
   readonly functions: ReadonlyMap<string, readonly Overload[]>;

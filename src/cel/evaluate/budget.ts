@@ -24,12 +24,12 @@ class BudgetExceeded extends Error {
 
 // Evaluations are synchronous, so that one count serves them all and needs no place in every call.
 let budget = new Budget();
-/** Steps that are taken from the budget already, but not yet made. */
+/** Steps that have been taken from the budget but not used yet. */
 let slice = 0;
-/** Processor time at the last look; undefined = before the first, or since a long call that was paid for by its size. */
+/** Processor time at the last reading; undefined before the first, and after a long call that was charged by its size. */
 let lookedAt: number | undefined;
 
-/** Of an evaluation that belongs to no request. */
+/** The budget of an evaluation outside of requests. */
 const own = new Budget();
 
 /** Begins an evaluation; without a budget it may use as much as a request. */

@@ -137,7 +137,7 @@ interface Choice {
   readonly kinds: readonly (string | undefined)[];
 }
 
-/** The values choose the overload. */
+/** Chooses the overload at run time, by the values. */
 function dispatch(node: Call, overloads: readonly Overload[], evaluators: readonly Evaluator[]): Evaluator {
   const choices = overloads.map((overload) => ({ overload, kinds: kindsOf(overload, evaluators.length) }));
   const [first, second] = evaluators;
@@ -204,7 +204,7 @@ function placed(value: CelValue | Failure, at: number): CelValue | Failure {
   return value instanceof Failure ? value.placed(at) : value;
 }
 
-/** Steps that a call counts as, besides those of the body: functions that each call others twice are loops too. */
+/** Steps of a call, besides those of the body. Calls must count, because functions that each call others twice act as loops. */
 const CALL = 32;
 
 /** Calls of functions that the configuration defines. Arguments are evaluated first, each once; an error of one is the value. */

@@ -24,7 +24,7 @@ import { Failure, fail, worse } from "./failure.ts";
 import { compileLoop } from "./loops.ts";
 import { compileSelect } from "./selects.ts";
 
-/** Turns a checked expression into closures: what is known before a request is looked up now and not again. */
+/** Turns a checked expression into closures, and does once everything that does not depend on a request. */
 export function compileNode(root: Node, checked: Checked, text: string): Evaluator {
   const compilation: Compilation = { checked, text, compile: (node) => compileKind(node, compilation) };
   return compilation.compile(root);

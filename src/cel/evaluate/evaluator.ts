@@ -10,7 +10,7 @@ export type Slots = CelValue[];
 /** A part of an expression, ready to run. */
 export type Evaluator = (activation: Activation, slots: Slots) => CelValue | Failure;
 
-/** What the makers of closures share: the checked tree and the way to compile a part of it. */
+/** The context in which nodes are compiled: the checked tree, and a function that compiles a part of it. */
 export interface Compilation {
   readonly checked: Checked;
   readonly text: string;

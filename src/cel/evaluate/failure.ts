@@ -1,5 +1,5 @@
 /**
- * An error of an evaluation, as a value: `false && error` is false, and an error that a request brings must not cost a stack
+ * An error of an evaluation, as a value: `false && error` is false, and an error that a client can cause must not cost a stack
  * trace. `at`: position in the expression; nodes add it to the failures of functions. `absent`: a value that the expression reads
  * is missing, so a condition is not met. After any other failure it is unknown whether it is met.
  */
@@ -19,7 +19,7 @@ export class Failure {
     return this.at === undefined ? new Failure(this.what, at, this.absent) : this;
   }
 
-  /** The same failure where it counts as more than absence: the result for a list without this element is unknown. */
+  /** The same failure, no longer as absence: a loop that lacks something in one element has an unknown result, not an unmet one. */
   hardened(): Failure {
     return this.absent ? new Failure(this.what, this.at) : this;
   }
@@ -34,7 +34,7 @@ export function missing(what: string, at?: number): Failure {
   return new Failure(what, at, true);
 }
 
-/** The failure that decides about a condition: absence must not cover up that something else could not be evaluated. */
+/** The worse of two failures, which decides about a condition: absence must not hide that something else failed. */
 export function worse(a: Failure | undefined, b: Failure): Failure {
   return a === undefined || (a.absent && !b.absent) ? b : a;
 }

@@ -4,7 +4,7 @@ import { CelOptional, type CelValue } from "../values/types.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, missing, worse } from "./failure.ts";
 
-/** The operators that need not look at each operand, and what checks have of their own; undefined for other calls. */
+/** Operators and functions that may leave operands unevaluated; undefined for other calls. */
 export function compileLogic(node: Call, compilation: Compilation): Evaluator | undefined {
   const [first, second, third] = node.args;
   if (first === undefined || second === undefined)

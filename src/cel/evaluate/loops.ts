@@ -10,9 +10,9 @@ import { Failure, fail, missing, worse } from "./failure.ts";
 const TURN = 32;
 
 /**
- * Gets each result of the body with what the loop's variables stood for; a value ends the loop. What is absent in one element
- * is an ordinary failure of the whole: an element without a key must not keep a condition from looking at the others. Only
- * `exists` looks at all of them whatever one lacks.
+ * Gets each result of the body with the values of the loop's variables; a returned value ends the loop. Absence in one element is
+ * an ordinary failure of the whole loop (`hardened`): otherwise a client could leave out a key of one element to make a condition
+ * about the others unmet. For `exists` it remains absence, because that looks at all other elements too.
  */
 interface Collector {
   add(result: CelValue | Failure, key: CelValue, value: CelValue): CelValue | Failure | undefined;

@@ -17,7 +17,7 @@ export function compileSelect(node: Select, compilation: Compilation): Evaluator
   const operand = compilation.compile(node.operand);
   return (activation, slots) => {
     const container = operand(activation, slots);
-    // What is absent has no fields: `has(jwt.a.b)` is false without `jwt.a`, where the language has an error.
+    // An absent value has no fields: `has(jwt.a.b)` is false without `jwt.a`, which is an error in standard CEL.
     if (container instanceof Failure) return test && container.absent ? false : container;
     const value = selectField(container, field, test || node.optional);
     if (value instanceof Failure) return value.placed(at);
@@ -59,7 +59,7 @@ function compileField(node: Select, { checked }: Compilation, none: Failure): Ev
   };
 }
 
-/** A header whose name is written in the expression. */
+/** A header with a constant name. */
 interface ConstantHeader {
   readonly name: string;
   readonly source: (activation: Activation) => HeaderSource | undefined;

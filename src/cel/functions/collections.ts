@@ -70,7 +70,7 @@ const elementAt = (items: CelList, index: number): CelValue => {
   return inside ? new CelOptional(adopt(items.at(index))) : CelOptional.NONE;
 };
 
-/** Entries of both; where both have a key, the second wins. */
+/** The entries of both maps; for a key of both, the second wins. */
 function merge(a: AnyMap, b: AnyMap): CelValue {
   const merged = new CelMap();
   for (const source of [b, a]) {
@@ -153,7 +153,7 @@ export const OPTIONALS: readonly Overload[] = [
   ),
 ];
 
-/** The values of those that have one. */
+/** The values of the optionals that have one. */
 function unwrap(items: CelList): CelValue {
   return items.flatMap((item) => {
     const value = adopt(item);

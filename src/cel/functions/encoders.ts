@@ -61,12 +61,12 @@ function parseJson(data: Data): CelValue | Failure {
   }
 }
 
-/** Bodies that were parsed already: bytes of a message are never changed, and each rule may ask for the same ones. */
+/** Bodies that have been parsed: several rules may parse the same one, and the bytes of a message never change. */
 const parsed = new WeakMap<Uint8Array, CelValue>();
-/** An integer that a double may not hold; a double is what JSON.parse makes of it without help. */
+/** An integer that a double may not represent; without a reviver, JSON.parse would round it. */
 const LARGE_INTEGER = /[0-9]{16}/;
 
-/** Integers that need it as bigint, within what ints can be. */
+/** Integers outside the exact range of doubles become bigint, if an int can hold them. */
 function exactly(_: string, value: unknown, context?: { readonly source?: string }): unknown {
   const source = context?.source ?? "";
   if (typeof value !== "number" || Number.isSafeInteger(value) || !/^-?[0-9]{1,19}$/.test(source)) return value;
@@ -133,7 +133,7 @@ function exactNumber(value: bigint): unknown {
   return (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(String(value));
 }
 
-/** The payload of a JWT, without any check of its signature. */
+/** The payload of a JWT, without verifying its signature. */
 function jwtPayload(token: string): CelValue | Failure {
   charge(token.length);
   const [, payload] = token.split(".");

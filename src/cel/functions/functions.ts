@@ -20,5 +20,5 @@ const ALL: readonly Overload[] = [
   ...REQUESTS,
 ];
 
-/** Every function by its name. */
+/** All functions by name. */
 export const FUNCTIONS: ReadonlyMap<string, readonly Overload[]> = Map.groupBy(ALL, ({ name }) => name);

@@ -102,7 +102,7 @@ export function hasKey(map: AnyMap, key: CelValue): boolean | Failure {
   return value instanceof Failure ? value : value !== undefined;
 }
 
-/** To look up a repeated field is to compare it with the keys. */
+/** Looking up a repeated field compares it with the keys, which fails. */
 function lookUp(map: AnyMap, key: CelValue): Result | undefined {
   const field = repeatedField(key);
   return field === undefined ? mapGet(map, key) : fail(comparedAsText(field));
@@ -113,7 +113,7 @@ function describe(key: CelValue): string {
   return typeof key === "object" ? kindOf(key) : String(key).slice(0, 100);
 }
 
-/** `container[key]` where a missing key is none. */
+/** `container[?key]`: a missing key or index gives an empty optional. */
 function optionally(container: CelValue, key: CelValue): Result {
   if (isList(container)) {
     const index = key instanceof CelUint ? Number(key.value) : Number(key);

@@ -35,7 +35,7 @@ export function method(name: string, params: readonly Type[], result: Type, run:
   return { name, member: true, params, result, run };
 }
 
-/** Both ways of writing: as a function and after a dot. */
+/** Both forms: as a function and as a method. */
 export function both(name: string, params: readonly Type[], result: Type, run: Implementation): Overload[] {
   return [fn(name, params, result, run), method(name, params, result, run)];
 }

@@ -5,7 +5,7 @@ import { charge, endBudget, startBudget } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import type { CelValue } from "../values/types.ts";
 
-/** Patterns can come from a request, so neither their length nor their number is left to it. */
+/** Patterns can come from requests, so their length and their number are limited. */
 const MAX_LENGTH = 1024;
 /** Steps for each character of a text: RE2 takes up to 40 ns where most functions take less than one. */
 const PER_CHARACTER = 32;
@@ -41,7 +41,7 @@ export function compilePattern(source: string): RE2JS | Failure {
   return pattern;
 }
 
-/** The test for a constant pattern; texts, beginnings and ends need no pattern at all. Throws Error for what is not RE2. */
+/** The test for a constant pattern; plain texts, prefixes and suffixes need no RE2. Throws Error for invalid syntax. */
 export function patternTest(constant: CelValue): ((text: CelValue) => boolean) | undefined {
   if (typeof constant !== "string") return undefined;
   // Constants of the configuration are not charged to a request.

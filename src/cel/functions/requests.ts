@@ -74,7 +74,7 @@ function regexReplace(text: string, pattern: string, replacement: string): CelVa
   return compiled.matcher(text).replaceAll(replacement);
 }
 
-/** Headers, queries and what else the gateway's own expressions need. */
+/** The gateway's own functions, for headers, queries and URIs. */
 export const REQUESTS: readonly Overload[] = [
   method("redacted", [HEADERS], HEADERS, redacted),
   method("redacted", [LISTS], LISTS, redacted),

@@ -48,7 +48,7 @@ function truncate(value: number, make: (value: bigint) => CelValue | Failure): C
   return Number.isFinite(value) ? make(BigInt(Math.trunc(value))) : fail("the number has no integer value");
 }
 
-/** Doubles near the ends of the range are refused, since not each of them is exact. */
+/** Doubles near the ends of the range are rejected, since not all of them are exact. */
 function doubleToInt(value: number): CelValue | Failure {
   return Math.abs(value) >= 2 ** 63 ? fail("integer overflow") : truncate(value, int);
 }

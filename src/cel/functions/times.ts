@@ -8,7 +8,7 @@ const NANOS = 1_000_000_000n;
 /** 0001-01-01T00:00:00Z and the last nanosecond of the year 9999. */
 const FIRST = -62_135_596_800n * NANOS;
 const LAST = 253_402_300_800n * NANOS - 1n;
-/** What fits 64 bits of nanoseconds, about 292 years. */
+/** The range of 64 bits of nanoseconds, about 292 years. */
 const LONGEST = 2n ** 63n - 1n;
 const UNITS: Readonly<Record<string, number>> = { h: 3600e9, m: 60e9, s: 1e9, ms: 1e6, us: 1e3, µs: 1e3, ns: 1 };
 
@@ -65,7 +65,7 @@ const DURATION_PARTS: Readonly<Record<string, (nanos: bigint) => bigint>> = {
   getMilliseconds: (nanos) => (nanos / 1_000_000n) % 1000n,
 };
 
-/** Date.UTC takes years below 100 for those of the 20th century. */
+/** Without Date.UTC, which takes years below 100 for those of the 20th century. */
 function startOfYear(year: number): number {
   const date = new Date(0);
   date.setUTCFullYear(year, 0, 1);

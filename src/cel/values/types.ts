@@ -84,9 +84,9 @@ export class CelOptional {
 /** Values that only functions look into, such as IP addresses. `typeName` is their type's name. */
 export abstract class CelOpaque {
   abstract readonly typeName: string;
-  /** What `==` means for two values of the same type. */
+  /** Equality with another value of the same type. */
   abstract equals(other: CelOpaque): boolean;
-  /** The text that `string()` and toText give. */
+  /** The result of `string()` and toText. */
   abstract toString(): string;
 }
 

@@ -18,7 +18,7 @@ export interface HeaderSource {
 export type Names = Pick<ReadonlySet<string>, "has">;
 
 /**
- * What a view gives for a name: `plain` the text of the only field, or the list of the values of several; `joined` always one
+ * The value of a name in a view: `plain` the text of the only field, or the list of the values of several; `joined` always one
  * text; `raw` always the list; `split` the list of their comma-separated parts.
  */
 export type HeaderShape = "plain" | "joined" | "raw" | "split";
@@ -86,7 +86,7 @@ export class HeadersView extends CelMapLike {
     this.#hidden = hidden;
   }
 
-  /** The same fields in another shape; what is redacted stays redacted. */
+  /** The same fields in another view, with the same redaction. */
   as(shape: HeaderShape): HeadersView {
     return new HeadersView(this.#source, shape, this.#hidden);
   }

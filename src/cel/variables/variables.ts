@@ -70,7 +70,7 @@ function plain(name: PlainName, fields: Readonly<Record<string, Type>>): Variabl
   return { type: record(name, fields), read: (activation) => optional(activation[name]) };
 }
 
-/** Plain data of which nothing is known: claims, metadata. */
+/** Plain data with unknown fields: claims, metadata. */
 function unknown(name: PlainName): Variable {
   return { type: DYN, read: (activation) => optional(activation[name]) };
 }
@@ -88,9 +88,9 @@ const proxy = plain("proxy", {
 });
 
 /**
- * What an expression can name: `arrival` the request alone, as when a trace chooses its request; `network` what is known of a
- * connection; `networkResponse` that and a response; `request` request and connection and what the policies before it found;
- * `response` all of that and the response. A name out of scope is an error when the expression is compiled (reference 4.7).
+ * The variables that an expression can use. `arrival`: the request alone, for filters of traces; `network`: the connection;
+ * `networkResponse`: connection and response; `request`: request, connection and results of earlier policies; `response`: all of
+ * that and the response. A name out of scope is an error when the expression is compiled (reference 4.7).
  */
 export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response";
 

@@ -11,7 +11,7 @@ import { podName } from "./resource.ts";
 
 export class Cluster implements AsyncDisposable {
   readonly client: HttpKubeClient;
-  /** That of `-n`, else that of the kubeconfig's context. */
+  /** The namespace of `-n`, else that of the kubeconfig's context. */
   readonly namespace: string;
   readonly #forwards = new Set<PortForward>();
 

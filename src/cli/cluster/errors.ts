@@ -3,7 +3,7 @@ import { CliError, describe } from "../errors.ts";
 
 export const RBAC_PAGE = "docs/kubernetes.md lists what tgctl needs";
 
-/** The object does not exist; not: its type does not. */
+/** Whether the object does not exist, as opposed to its type. */
 export function isNotFound(error: unknown): boolean {
   return error instanceof KubeError && error.status === 404 && !lacksType(error.message);
 }

@@ -74,7 +74,7 @@ export function eachPod<A, T>(
   open: (pod: Pod) => Promise<A>,
   call: (admin: A) => Promise<T>,
 ): Promise<readonly Outcome<T>[]> {
-  // Evicted pods stay as objects, and pods of the version before are on their way out: they matter only where nothing else is.
+  // Evicted pods remain as objects, and pods of the former version are about to end: both matter only if there are no others.
   const living = pods.filter(
     ({ metadata, status }) =>
       metadata.deletionTimestamp === undefined && status?.phase !== "Succeeded" && status?.phase !== "Failed",

@@ -62,7 +62,7 @@ class ClusterProxies implements Proxies {
     return eachPod(await this.#pods(), (pod) => this.#proxy(pod), call);
   }
 
-  /** @throws CliError if none is ready and one of them cannot start: waiting for it would not help */
+  /** @throws CliError if none is ready and one of them cannot start, so that waiting would not help */
   async #serving(): Promise<readonly ProxyAdmin[]> {
     const pods = await this.#pods();
     const ready = pods.filter(isReady);

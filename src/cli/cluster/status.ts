@@ -57,7 +57,7 @@ export async function proxySyncs(
   return outcomes.map(({ name, pod, result }) => {
     const { name: podName = name, namespace = "" } = pod ?? {};
     const row = { pod: podName, namespace };
-    // Without the controller's word, the proxy's own has to do.
+    // If the controller cannot be asked, the proxy's own report is used.
     const of = sent?.get(`${namespace}/${podName}`);
     const known = { ...row, controller: of?.controller ?? null, sent: of?.version ?? null };
     if (result.status === "rejected") {
@@ -114,7 +114,7 @@ async function sentStates(
       proxies: await adminResult(controller, controller.client.snapshot("proxies", { signal: context.signal })),
     }));
     for (const { result } of outcomes) {
-      // A proxy of this replica may be connected to another one by now; without an answer nothing can be said.
+      // A proxy of this replica may have connected to another one since; without all responses its status is unknown.
       if (result.status === "rejected") throw result.reason;
       const { controller, proxies } = result.value;
       for (const proxy of list(proxies).map(record)) {

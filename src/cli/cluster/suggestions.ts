@@ -1,10 +1,10 @@
-/** What a user may have meant: hints of errors that take another look at the cluster. They never fail; without access they say less. */
+/** Hints of errors, from further requests to the cluster. They never fail; without access they contain less. */
 import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 
-/** Enough to choose from; more would hide the message. */
+/** Most suggestions; more would hide the message. */
 const SHOWN = 5;
 
 type Named = Pick<Gateway, "metadata">;
@@ -18,7 +18,7 @@ export async function gatewaySuggestion(
   const all = await gateways(client, undefined, signal);
   const near = all.filter(({ metadata }) => metadata.namespace === namespace);
   const known = [all.filter(({ metadata }) => metadata.name === name), near, all].find((some) => some.length > 0);
-  // A Role of one namespace allows no more than that.
+  // With a Role, the user may read only this namespace.
   return words(known ?? (await gateways(client, namespace, signal)));
 }
 

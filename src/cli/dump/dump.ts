@@ -6,7 +6,7 @@ import { type Context, write, writeJson } from "../context.ts";
 import { CliError, describe } from "../errors.ts";
 import { chooseTarget, openProxies, type TargetWords } from "../proxies.ts";
 
-/** Keys of which a dump has at least one, whichever version wrote it. */
+/** Keys of dumps; every version writes at least one of them. */
 const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
 
 /** The configuration dump of `--file` (JSON or YAML, `-` is standard input), or of the proxy that the command line names. */
@@ -33,7 +33,7 @@ async function readDump(file: string, context: Context): Promise<unknown> {
   });
 }
 
-/** An object with something of a dump in it, whichever version wrote it; or an empty one. */
+/** Whether a value is a dump of any version, or an empty object. */
 function isDump(value: unknown): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   const keys = Object.keys(value);

@@ -8,9 +8,9 @@ export interface EndpointRow {
   readonly endpoint: string;
   /** `0.00` to `1.00`, or why the endpoint is not used: `Evict (3.3s)`, `evicted`, `unhealthy`. */
   readonly health: string;
-  /** Gets no requests for now, unless all others do not either. */
+  /** Gets no requests at present, unless none of the others does. */
   readonly rejected: boolean;
-  /** Why the active health checks fail; empty where they do not. */
+  /** Why the active health checks fail; empty if they do not. */
   readonly reason: string;
   readonly requests: number;
   /** Moving average in milliseconds; 0 before the first request. */

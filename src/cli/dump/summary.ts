@@ -1,6 +1,6 @@
 import { type Loose, list, record, table, tagged, text, values } from "./dump.ts";
 
-/** One table of a dump: what it lists, as objects of the dump and as rows for people. */
+/** One table of a dump: its objects, and their rows for people. */
 interface Section {
   readonly header: readonly string[];
   readonly items: (dump: Loose) => readonly Loose[];

@@ -4,9 +4,9 @@ import type { ProxyAdmin } from "../admin.ts";
 import { describe } from "../errors.ts";
 import type { TraceItem, TraceRecord } from "./source.ts";
 
-/** Milliseconds between two looks at which replicas there are. */
+/** Milliseconds between two lookups of the replicas. */
 const POLL_MS = 1000;
-/** What waiting for the next look results in. */
+/** The result of the wait for the next lookup. */
 const PAUSED = Symbol("paused");
 
 interface Winner {
@@ -85,7 +85,7 @@ export async function* replicaItems({ name, serving, open, signal }: ReplicaTrac
     for (const stop of watches.values()) stop.abort();
   }
 
-  /** The API server did not say which replicas there are: those that are watched stay. */
+  /** The lookup of the replicas failed: those that are being watched stay. */
   function keep(error: unknown): readonly ProxyAdmin[] {
     signal.throwIfAborted();
     failure = error;

@@ -58,7 +58,7 @@ export const controllerLog = defineCommand({
   },
 });
 
-/** The controller may be of another version: what it has is what counts, so that its components are not checked before. */
+/** Components are not checked here, because a controller of another version may have others. */
 function refusal(status: number, body: string): CliError {
   return new CliError("failure", `unexpected status code: ${status}`, {
     why: body,

@@ -4,7 +4,7 @@ import { type EndpointRow, endpointRows } from "../../dump/endpoints.ts";
 import { type SectionName, sectionItems, sectionTable, summarize } from "../../dump/summary.ts";
 import { fileOption, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
 
-/** How the column MATCHES reads. */
+/** Explains the column MATCHES. */
 const MATCHES_HELP =
   "In the MATCHES column, a path that ends in * is a prefix; = marks an exact path and ~ a regular expression.";
 

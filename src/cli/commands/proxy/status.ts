@@ -109,7 +109,7 @@ async function clusterStatus(
   if (failure !== undefined) throw failure;
 }
 
-/** The most wanted fields in their order; others follow as received. */
+/** The most important fields in their order; others follow as received. */
 const FIRST = ["synchronized", "generation", "source", "appliedAt", "loadedAt"];
 
 /**
