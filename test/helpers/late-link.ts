@@ -23,6 +23,8 @@ export class LateLink implements AsyncDisposable {
       client.pipe(server);
       server.on("data", (bytes) => setTimeout(() => client.write(bytes), delayMs));
       server.on("end", () => setTimeout(() => client.end(), delayMs));
+      // Also that it was reset.
+      server.on("close", (failed) => failed && setTimeout(() => client.resetAndDestroy(), delayMs));
     });
     await once(link.#server.listen(0, "127.0.0.1"), "listening");
     return link;

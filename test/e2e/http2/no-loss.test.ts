@@ -71,7 +71,7 @@ suite("HTTP/2 under load", () => {
     const tally = newTally();
     const clients: Promise<void>[] = [];
     for (let i = 0; i < PAUSING_CLIENTS; i++)
-      clients.push(new Client(() => RawPeer.connect(link.port), tally).run(1, 2 * IDLE_MS, false));
+      clients.push(new Client(() => RawPeer.connect(link.port), tally, true).run(1, 2 * IDLE_MS, false));
     while (tally.crossed < 10 && tally.lost.length === 0) await delay(5);
     tally.stopped = true;
     await Promise.all(clients);
@@ -146,14 +146,17 @@ function allClients(target: Target, tally: Tally): Promise<void>[] {
 class Client {
   readonly #target: Target;
   readonly #tally: Tally;
+  readonly #waits: boolean;
   #client: H2Client | undefined;
   #connecting: Promise<void> | undefined;
   #refused = false;
   #nextId = 1;
 
-  constructor(target: Target, tally: Tally) {
+  /** `waits`: until the gateway has acknowledged its settings. A connection on which nothing has arrived closes without a word. */
+  constructor(target: Target, tally: Tally, waits = false) {
     this.#target = target;
     this.#tally = tally;
+    this.#waits = waits;
   }
 
   /** Sends requests on `streams` streams at a time until connections are refused. */
@@ -198,9 +201,14 @@ class Client {
 
   async #open(): Promise<void> {
     try {
-      this.#client = new H2Client(await this.#target());
+      let client: H2Client;
+      do {
+        client = new H2Client(await this.#target());
+        client.greet();
+        if (this.#waits) await client.received(() => client.settingsAcks > 0);
+      } while (client.goAways.length > 0 || client.peer.ended !== undefined);
+      this.#client = client;
       this.#nextId = 1;
-      this.#client.greet();
     } catch (error) {
       this.#client = undefined;
       if ((error as NodeJS.ErrnoException).code !== "ECONNREFUSED") this.#tally.lost.push(`connect: ${String(error)}`);
