@@ -72,7 +72,7 @@ const all = walks();
 test("there are the five walks", () => {
   assert.deepEqual(
     [...all.keys()],
-    ["A request", "A configuration", "A configuration of a controller", "A trace event", "A shutdown"],
+    ["A request", "A configuration", "A configuration from a controller", "A trace event", "A shutdown"],
   );
 });
 

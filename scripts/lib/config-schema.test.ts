@@ -9,6 +9,7 @@ import { root } from "./files.ts";
 /** Inputs of golden tests with mistakes that a JSON Schema cannot express, such as CEL that does not compile. */
 const BEYOND_A_SCHEMA = [
   "bad-certificates.in.yaml",
+  "bad-content-for-path.in.yaml",
   "bad-custom-functions-inline.in.yaml",
   "bad-custom-functions-syntax.in.yaml",
   "bad-custom-functions.in.yaml",
@@ -19,6 +20,7 @@ const BEYOND_A_SCHEMA = [
   "bad-network-ext-authz.in.yaml",
   "bad-policies-oidc-secret.in.yaml",
   "bad-policies-transformations.in.yaml",
+  "bad-ports-of-servers.in.yaml",
   "bad-settings-twice.in.yaml",
   "bad-yaml-two-documents.in.yaml",
 ];
