@@ -33,6 +33,7 @@ import {
   backendTunnel,
   health,
   http,
+  retryBudget,
   sessionAffinity,
   tcp,
 } from "./upstream-settings/schema.ts";
@@ -77,6 +78,7 @@ export const POLICY_SCHEMAS = {
   backendTunnel: { schema: backendTunnel, resolve: resolveTunnel },
   health: { schema: health, resolve: asWritten },
   sessionAffinity: { schema: sessionAffinity, resolve: asWritten },
+  retryBudget: { schema: retryBudget, resolve: asWritten },
   delay: { schema: delay, resolve: asWritten },
   buffer: { schema: buffer, resolve: asWritten },
   grpcWeb: { schema: grpcWeb, resolve: asWritten },

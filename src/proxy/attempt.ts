@@ -58,6 +58,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
     this.#backend = exchange.selected.backend as CompiledBackend;
+    this.#backend.retries?.budget?.begin(performance.now());
   }
 
   get startedAt(): number {

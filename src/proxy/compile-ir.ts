@@ -29,11 +29,20 @@ import { checkIdentity, type HealthCheck } from "../upstream/health/check.ts";
 import { withPlaceOfNode } from "../upstream/locality.ts";
 import { OutlierDetector } from "../upstream/outlier.ts";
 import { settingsIdentity } from "../upstream/pool-target.ts";
+import { RetryBudget } from "../upstream/retry-budget.ts";
+import type { RetryBudgetSettings } from "../upstream/settings.ts";
 import type { Target } from "../upstream/target.ts";
 import { AddressBook } from "./address-book.ts";
 import { bodyCaptureOptions } from "./body/recorded-bodies.ts";
 import { addGatewayFields } from "./client-fields.ts";
-import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
+import type {
+  CompiledBackend,
+  CompiledBind,
+  CompiledListener,
+  CompiledRoute,
+  CompiledTcpRoute,
+  RetryLimits,
+} from "./compiled.ts";
 import { Forwarding } from "./forwarding.ts";
 import { ListenerTable, TcpRouteTable } from "./match/hosts.ts";
 import { type KnownRoute, type Router, RouterBuilder } from "./match/router.ts";
@@ -50,6 +59,8 @@ export interface Generation {
   /** Held as long as the generation exists; released afterwards. */
   readonly endpoints: readonly Endpoint[];
   readonly calls: ReadonlyMap<string, BackendCalls>;
+  /** By their own keys. */
+  readonly budgets: ReadonlyMap<string, RetryBudget>;
   readonly addresses: AddressBook;
   readonly destinations: Destinations;
   /** By the key of the listener. */
@@ -109,6 +120,7 @@ export class IrCompiler {
   readonly #tickets: TicketSecrets;
   readonly #endpoints: Endpoints;
   readonly #calls = new Map<string, BackendCalls>();
+  readonly #budgets = new Map<string, RetryBudget>();
   readonly #ir: Ir;
   readonly #generation: number;
   readonly #addresses: AddressBook;
@@ -208,7 +220,10 @@ export class IrCompiler {
     for (const proxy of uses.proxies)
       if (this.#servicesBefore?.isSame(proxy, this.#services.find(proxy)) !== true) return undefined;
     for (const destination of uses.destinations) this.#destinations.takeOver(destination);
-    for (const { key, calls } of backends) this.#calls.set(key, calls);
+    for (const { key, calls, retries } of backends) {
+      this.#calls.set(key, calls);
+      if (retries?.budget !== undefined) this.#budgets.set(retries.budget.key, retries.budget);
+    }
     this.#addUses(uses);
     router.addKnown(known);
     return known;
@@ -264,6 +279,7 @@ export class IrCompiler {
       binds,
       endpoints,
       calls: this.#calls,
+      budgets: this.#budgets,
       addresses: this.#addresses,
       destinations: this.#destinations,
       terminators: this.#terminators,
@@ -380,7 +396,6 @@ export class IrCompiler {
       this.#healthCheck(backend.policies),
     );
     const { health, sessionAffinity, http } = backend.policies;
-    const max = http?.maxRetries;
     const { cel } = this.#policies;
     const expression = target.type === "dynamic" ? target.expression : undefined;
     // Fields that every request reads come first, so that they share one or two cache lines.
@@ -391,7 +406,7 @@ export class IrCompiler {
       target,
       calls: this.#callsOf(backend.key),
       outliers: health && new OutlierDetector(health, cel),
-      retries: max === undefined ? undefined : { max, overflows: this.#metrics.retryOverflows(backend.key) },
+      retries: this.#retryLimits(backend),
       affinity: sessionAffinity && new AffinityKey(sessionAffinity, cel),
       series: new SeriesCache(this.#metrics, labels, backend.key),
       key: backend.key,
@@ -399,6 +414,23 @@ export class IrCompiler {
       dynamic: expression === undefined ? undefined : new DynamicTarget(expression, scope, this.#policies.cel),
       connection: target.type === "dynamic" ? this.#dynamicConnection(backend.policies) : undefined,
     };
+  }
+
+  #retryLimits({ key, target, policies: { http, retryBudget } }: RouteBackend): RetryLimits | undefined {
+    if (http?.maxRetries === undefined && retryBudget === undefined) return undefined;
+    return {
+      max: http?.maxRetries ?? Number.POSITIVE_INFINITY,
+      budget: retryBudget && this.#budgetOf(target, retryBudget),
+      overflows: this.#metrics.retryOverflows(key),
+    };
+  }
+
+  /** Routes to one target share it, and a reload that keeps both keeps its counts. */
+  #budgetOf(target: Target, settings: RetryBudgetSettings): RetryBudget {
+    const key = JSON.stringify([target, settings]);
+    const budget = this.#budgets.get(key) ?? this.#endpoints.budgets.get(key) ?? new RetryBudget(key, settings);
+    this.#budgets.set(key, budget);
+    return budget;
   }
 
   #callsOf(key: string): BackendCalls {

@@ -15,6 +15,7 @@ import type { AffinityKey } from "../upstream/balancers/rendezvous.ts";
 import type { DynamicConnection, DynamicTarget } from "../upstream/dynamic.ts";
 import type { BackendCalls } from "../upstream/endpoints.ts";
 import type { OutlierDetector } from "../upstream/outlier.ts";
+import type { RetryBudget } from "../upstream/retry-budget.ts";
 import type { Target } from "../upstream/target.ts";
 import type { BodyCaptureOptions } from "./body/recorded-bodies.ts";
 import type { Forwarding } from "./forwarding.ts";
@@ -98,6 +99,15 @@ export interface CompiledTcpRoute {
   readonly totalWeight: number;
 }
 
+/** Of the retries to a backend. */
+export interface RetryLimits {
+  /** Of `calls.retrying`; may be Infinity. */
+  readonly max: number;
+  readonly budget: RetryBudget | undefined;
+  /** Retries that they have prevented. */
+  readonly overflows: Count;
+}
+
 export interface CompiledBackend {
   readonly key: string;
   readonly weight: number;
@@ -108,8 +118,7 @@ export interface CompiledBackend {
   /** Chooses an endpoint; undefined for targets that have none (`routeGroup`, `dynamic`, unusable ones). */
   readonly balancer: Balancer | undefined;
   readonly calls: BackendCalls;
-  /** The limit of `calls.retrying`, and the requests that it has cost a retry; undefined = no limit. */
-  readonly retries: { readonly max: number; readonly overflows: Count } | undefined;
+  readonly retries: RetryLimits | undefined;
   /** Of backends with `health`. */
   readonly outliers: OutlierDetector | undefined;
   /** Of backends with `sessionAffinity`. */

@@ -121,6 +121,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     }
     if (generation.addresses !== before?.addresses) this.#services.workloads.replace(generation.addresses.workloads);
     this.#endpoints.calls = generation.calls;
+    this.#endpoints.budgets = generation.budgets;
     this.#current = generation;
     if (before !== undefined) this.#endpoints.release(before.endpoints);
   }

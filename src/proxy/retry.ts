@@ -36,22 +36,26 @@ function repeatable({ retry, retries, downstream, request, requestSide }: Exchan
   return downstream.upgrade === "" && request.method !== "CONNECT" && requestSide.repeatable;
 }
 
-/**
- * Whether the backend may have another retried request (`http.maxRetries`). The request then counts once until it ends, however often it
- * is retried.
- */
+/** Whether the limits of the backend allow another retry; it counts from then on. */
 function takeTurn(exchange: Exchange): boolean {
   const { retries, selected, trace } = exchange;
   const { backend } = selected;
-  if (backend?.retries === undefined || (retries?.count ?? 0) > 0) return true;
-  const { calls, retries: limit } = backend;
-  if (calls.retrying >= limit.max) {
-    limit.overflows.count++;
-    trace?.skipped("retry", `${limit.max} retried requests to the backend are in progress`, "warn");
+  if (backend?.retries === undefined) return true;
+  const { calls, retries: limits } = backend;
+  // A request counts as retried until it ends, however often it is.
+  const isFirst = (retries?.count ?? 0) === 0;
+  let why: string | undefined;
+  if (isFirst && calls.retrying >= limits.max) why = `${limits.max} retried requests to the backend are in progress`;
+  else if (limits.budget?.take(performance.now()) === false) why = "the retry budget of the backend is used up";
+  if (why !== undefined) {
+    limits.overflows.count++;
+    trace?.skipped("retry", why, "warn");
     return false;
   }
-  calls.retrying++;
-  exchange.onClose(() => calls.retrying--);
+  if (isFirst) {
+    calls.retrying++;
+    exchange.onClose(() => calls.retrying--);
+  }
   return true;
 }
 

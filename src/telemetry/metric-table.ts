@@ -35,7 +35,7 @@ export const METRICS = {
   retries_total: { type: "counter", help: "Attempts beyond the first.", labels: REQUEST_LABELS },
   retry_overflow_total: {
     type: "counter",
-    help: "Failed attempts that were not retried because of maxRetries.",
+    help: "Failed attempts that were not retried because of maxRetries or retryBudget.",
     labels: ["backend"],
   },
   grpc_calls_total: {

@@ -125,7 +125,7 @@ export class Metrics {
     return { received: counted("received"), sent: counted("sent") };
   }
 
-  /** Failed attempts that were not retried because of `maxRetries`. */
+  /** Failed attempts that were not retried because of `maxRetries` or `retryBudget`. */
   retryOverflows(backend: string): Count {
     return this.#count("retry_overflow_total", [backend]);
   }

@@ -3,6 +3,7 @@ import type { CheckedEndpoints, HealthCheck } from "./health/check.ts";
 import type { PoolUse } from "./pool.ts";
 import { type PoolTarget, poolKey } from "./pool-target.ts";
 import type { Pools } from "./pools.ts";
+import type { RetryBudget } from "./retry-budget.ts";
 
 /** The state of one endpoint, for the dump. */
 export interface EndpointStats {
@@ -50,6 +51,8 @@ export class Endpoints {
   readonly #checks: CheckedEndpoints | undefined;
   /** Counts of the configuration in effect, by the key of the backend. */
   calls: ReadonlyMap<string, BackendCalls> = new Map();
+  /** The same for retry budgets, by their own keys. */
+  budgets: ReadonlyMap<string, RetryBudget> = new Map();
   readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
 
   /** `onEvicted` is called for evictions by this thread, which have to be passed on to the others. `checks` gets the endpoints to probe. */

@@ -85,6 +85,15 @@ export interface SessionAffinity {
   readonly source: string;
 }
 
+/** Limit of retries by their share of the requests; times in milliseconds. */
+export interface RetryBudgetSettings {
+  /** Of all requests in `interval`, retries included. */
+  readonly percent: number;
+  readonly interval: Milliseconds;
+  /** So many retries are allowed whatever their share. */
+  readonly minRetryRate: { readonly count: number; readonly interval: Milliseconds };
+}
+
 /** What users write among the policies of a backend, and connection pools and balancers read. */
 export interface UpstreamSettings {
   readonly backendTLS: BackendTls;
@@ -93,6 +102,7 @@ export interface UpstreamSettings {
   readonly backendTunnel: BackendTunnel;
   readonly health: Health;
   readonly sessionAffinity: SessionAffinity;
+  readonly retryBudget: RetryBudgetSettings;
 }
 
 export type SettingKind = keyof UpstreamSettings;

@@ -2,12 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph.ts";
-import {
-  backendTarget,
-  trafficPolicyOf,
-  trafficSession,
-  UNSUPPORTED_RETRY_CONSTRAINT,
-} from "../translate/backend-traffic.ts";
+import { backendTarget, trafficPolicyOf, trafficSettings } from "../translate/backend-traffic.ts";
 import { isFalse, isTrue, joined } from "../translate/conditions.ts";
 import { keyOfService } from "../translate/discovery.ts";
 import type { ConditionDraft } from "../translate/model.ts";
@@ -47,16 +42,15 @@ function routesOf(read: Read, target: string): readonly string[] {
 }
 
 function conditionsOf(read: Read, policy: XBackendTrafficPolicy, key: string): readonly ConditionDraft[] {
-  const { targetRefs, retryConstraint } = policy.spec;
-  const found = read.query(trafficSession, key);
+  const { targetRefs } = policy.spec;
+  const found = read.query(trafficSettings, key);
   if ("problem" in found) return [isFalse("Accepted", "Invalid", found.problem)];
   const problems = targetRefs.flatMap((ref) => targetProblem(read, policy, ref) ?? []);
   const [first] = problems;
   const all = joined(problems.map(({ message }) => message));
   if (first !== undefined && problems.length === targetRefs.length) return [isFalse("Accepted", first.reason, all)];
   const exceptions = first === undefined ? [] : [all];
-  const ignored = retryConstraint === undefined ? [] : [UNSUPPORTED_RETRY_CONSTRAINT];
-  const accepted = isTrue("Accepted", "Accepted", joined(["Policy is accepted", ...exceptions, ...ignored]));
+  const accepted = isTrue("Accepted", "Accepted", joined(["Policy is accepted", ...exceptions]));
   const others = targetsOf(policy)
     .filter((target) => read.query(trafficPolicyOf, target) === key)
     .flatMap((target) =>
@@ -96,8 +90,8 @@ function targetProblem(
  */
 const hasOtherSessions = defineQuery<boolean>("hasOtherSessions", (read, text) => {
   const [key = "", target = "", routeKey = ""] = text.split(" ");
-  const found = read.query(trafficSession, key);
-  if (!("session" in found)) return false;
+  const found = read.query(trafficSettings, key);
+  if ("problem" in found || found.session === undefined) return false;
   const { kind, namespace, name } = placeOf(target);
   const service = keyOfService(namespace, name);
   const { parents } = read.query(routeModel, routeKey);

@@ -1,12 +1,16 @@
 /**
- * XBackendTrafficPolicy: sessions with a Service or TracegateBackend, whichever routes send to it (GEP-1619). A session belongs to the
+ * XBackendTrafficPolicy: sessions with a Service or TracegateBackend (GEP-1619), and a budget for the retries to it (GEP-3388), whichever
+ * routes send to it. A session belongs to the
  * rule of a route: rules must not share sessions, and a rule has one kind of sessions for all its backends, because it
  * is a session that chooses among them.
  */
+import { z } from "zod";
 import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { type SessionPersistence, schema } from "../../policies/session-persistence/schema.ts";
+import { retryBudget } from "../../policies/upstream-settings/schema.ts";
+import type { RetryBudgetSettings } from "../../upstream/settings.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
 import type { ResolvedBackend } from "./backend-refs.ts";
 import { policyTarget } from "./policy/targets.ts";
@@ -33,26 +37,38 @@ export const trafficPolicyOf = defineQuery<string | undefined>("trafficPolicyOf"
   return first && keyOfObject(first);
 });
 
-/** The session settings of a policy, or the problem that makes them unusable. Key: `<namespace>/<name>`. */
-export const trafficSession = defineQuery<{ readonly session: SessionPersistence } | { readonly problem: string }>(
-  "trafficSession",
+/** What a policy asks for. */
+export interface TrafficSettings {
+  readonly session?: SessionPersistence;
+  readonly budget?: RetryBudgetSettings;
+}
+
+/** The settings of a policy, or the problem that makes them unusable. Key: `<namespace>/<name>`. */
+export const trafficSettings = defineQuery<TrafficSettings | { readonly problem: string }>(
+  "trafficSettings",
   (read, key) => {
     const { sessionPersistence, retryConstraint } = read.get("XBackendTrafficPolicy", key)?.spec ?? {};
-    if (sessionPersistence === undefined)
-      return {
-        problem: retryConstraint === undefined ? "sessionPersistence is missing" : UNSUPPORTED_RETRY_CONSTRAINT,
-      };
-    const { success, data, error } = schema.safeParse(sessionPersistence);
-    if (success) return { session: data };
-    const problems = error.issues.map(
-      ({ path, message }) => `${["sessionPersistence", ...path].join(".")}: ${message}`,
-    );
-    return { problem: problems.join("; ") };
+    if (sessionPersistence === undefined && retryConstraint === undefined)
+      return { problem: "sessionPersistence and retryConstraint are missing" };
+    const session = sessionPersistence === undefined ? undefined : schema.safeParse(sessionPersistence);
+    const budget = retryConstraint === undefined ? undefined : CONSTRAINT.safeParse(retryConstraint);
+    const problems = [...problemsOf("sessionPersistence", session), ...problemsOf("retryConstraint", budget)];
+    if (problems.length > 0) return { problem: problems.join("; ") };
+    return { ...(session?.success && { session: session.data }), ...(budget?.success && { budget: budget.data }) };
   },
 );
 
-export const UNSUPPORTED_RETRY_CONSTRAINT =
-  "retryConstraint is not supported and has no effect; limit retries by retry.attempts of the rules of routes";
+const { percent, interval, minRetryRate } = retryBudget.shape;
+
+/** `retryConstraint`: the fields of a retry budget in another form. */
+const CONSTRAINT = z
+  .strictObject({ budget: z.strictObject({ percent, interval }).prefault({}), minRetryRate })
+  .transform(({ budget, minRetryRate: rate }): RetryBudgetSettings => ({ ...budget, minRetryRate: rate }));
+
+function problemsOf(field: string, parsed: z.ZodSafeParseResult<unknown> | undefined): readonly string[] {
+  const issues = parsed?.error?.issues ?? [];
+  return issues.map(({ path, message }) => `${[field, ...path].join(".")}: ${message}`);
+}
 
 interface SessionChoice extends Aged {
   readonly session: SessionPersistence;
@@ -63,9 +79,17 @@ const sessionAt = defineQuery<SessionChoice | undefined>("sessionAt", (read, tar
   const key = read.query(trafficPolicyOf, target);
   const policy = key && read.get("XBackendTrafficPolicy", key);
   if (policy === undefined || policy === "" || key === undefined) return undefined;
-  const found = read.query(trafficSession, key);
-  return "session" in found ? { key, created: createdAt(policy), session: found.session } : undefined;
+  const found = read.query(trafficSettings, key);
+  if ("problem" in found || found.session === undefined) return undefined;
+  return { key, created: createdAt(policy), session: found.session };
 });
+
+/** The retry budget of a backend, by the policy that it has. `whole`: its `policyTarget`, if it is one that can be called. */
+export function retryBudgetOf(read: Read, whole: string | undefined): PolicySet {
+  const key = whole && read.query(trafficPolicyOf, whole);
+  const found = key ? read.query(trafficSettings, key) : {};
+  return "problem" in found || found.budget === undefined ? NO_POLICY_SET : { retryBudget: found.budget };
+}
 
 /**
  * The sessions of a rule by the policies of its backends. Of several the oldest applies, and also to backends without a policy: if it

@@ -13,7 +13,7 @@ import { defineQuery, type Read } from "../graph.ts";
 import { type Attaching, attach } from "./attach.ts";
 import type { Referrer } from "./backend-refs.ts";
 import { resolveBackend } from "./backend-refs.ts";
-import { sessionOfBackends } from "./backend-traffic.ts";
+import { retryBudgetOf, sessionOfBackends } from "./backend-traffic.ts";
 import { redirectAt } from "./filters.ts";
 import { Findings, routeConditions } from "./findings.ts";
 import { gatewayModel } from "./gateways.ts";
@@ -216,7 +216,8 @@ function backendAt(
 ): RouteBackend {
   const { read, kind, listener } = place;
   const around = [...listenerTargets(listener), ...routeTargets(place), ...targets];
-  const merged = mergeAttached(read, "backend", around, mergePolicies(policies, filters));
+  const own = mergePolicies(retryBudgetOf(read, targets[0]), policies, filters);
+  const merged = mergeAttached(read, "backend", around, own);
   const settled = settle(merged, kind, listener, read);
   return {
     key: `/${backend ?? `${place.common.key}/backend${index}`}`,

@@ -12,6 +12,7 @@ import type {
   BackendTcp,
   BackendTunnel,
   Health,
+  RetryBudgetSettings,
   SettingKind,
   UpstreamSettings,
 } from "../../upstream/settings.ts";
@@ -56,6 +57,7 @@ export const UPSTREAM_SETTINGS: {
   backendTunnel: setting("backendTunnel", { redact: redactTunnel, traceKey: "tunnel", calls: "apply" }),
   health: setting("health", { redact: redactHealth, check: checkHealth }),
   sessionAffinity: setting("sessionAffinity", { redact: (config) => config }),
+  retryBudget: setting("retryBudget", { redact: redactBudget }),
 };
 
 /** Whether a key among the policies of a backend is a setting. */
@@ -96,6 +98,10 @@ function redactHealth({ eviction, active, ...others }: Health): unknown {
     ...(eviction !== undefined && { eviction: withDurations(eviction, "duration") }),
     ...(active !== undefined && { active: withDurations(active, "interval", "timeout") }),
   };
+}
+
+function redactBudget({ minRetryRate, ...config }: RetryBudgetSettings): unknown {
+  return { ...withDurations(config, "interval"), minRetryRate: withDurations(minRetryRate, "interval") };
 }
 
 /** Outlier detection evaluates the expression on the response head; buffering every body for it would cost too much. */

@@ -248,6 +248,34 @@ export const sessionAffinity = z
     "Sends requests with the same value to the same endpoint of a `service` (rendezvous hashing). If an endpoint is added, removed or evicted, only its share of requests moves.",
   );
 
+const HOUR_MS = 3_600_000;
+/** At most an hour, as in GEP-3388. */
+const budgetInterval = (least: number, name: string) =>
+  duration.refine((time) => time >= least && time <= HOUR_MS, { message: `must be between ${name} and 1h` });
+
+export const retryBudget = z
+  .strictObject({
+    percent: z
+      .number()
+      .min(0)
+      .max(100)
+      .default(20)
+      .describe("Maximum share of retries in all requests to the backend, retries included. Default: 20."),
+    interval: budgetInterval(1000, "1s")
+      .prefault("10s")
+      .describe("Time over which requests and retries are counted. Default: 10s."),
+    minRetryRate: z
+      .strictObject({
+        count: z.int().min(1).max(1_000_000).default(10).describe("Default: 10."),
+        interval: budgetInterval(10, "10ms").prefault("1s").describe("Default: 1s."),
+      })
+      .prefault({})
+      .describe("Retries that are allowed whatever their share, so that a backend with few requests has some."),
+  })
+  .describe(
+    "Limits retries by the `retry` policy to a share of the requests to the backend, so that they do not multiply the load of a backend that fails (GEP-3388). Failed attempts beyond it are not retried. All routes to one backend with the same budget share it; each worker thread counts its own requests.",
+  );
+
 /** Limits of connection pools, the same fields in `http` and `tcp`. `waiting`: what waits for a connection there. */
 function poolLimits(waiting: "requests" | "connections") {
   return {

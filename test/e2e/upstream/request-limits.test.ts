@@ -4,6 +4,7 @@ import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import type { Service, Workload } from "../../../src/upstream/discovery.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { closedPort, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
@@ -114,4 +115,59 @@ test("maxRetries: while so many retried requests are in progress, failures are n
   second.send("GET /second HTTP/1.1\r\nHost: a\r\n\r\n");
   assert.equal((await second.message()).body, "retried");
   second.socket.destroy();
+});
+
+test("retryBudget: failures beyond it are not retried, and the trace says so", async () => {
+  let asked = 0;
+  await using upstream = await RawUpstream.answering(() => {
+    asked++;
+    return reply("failed", [], "500 Internal Server Error");
+  });
+  const retry = { attempts: 3, backoff: ms(0), codes: [500] };
+  // In the time of the test, nothing is forgotten.
+  const retryBudget = { percent: 50, interval: ms(600_000), minRetryRate: { count: 1, interval: ms(600_000) } };
+  await using plane = await start([upstream.port], { retryBudget }, { retry });
+  const client = await RawPeer.connect(plane.port);
+  const ask = async (): Promise<number> => {
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert.equal(statusOf(await client.message()), 500);
+    return asked;
+  };
+  // One by the share, and no more by the rate.
+  assert.equal(await ask(), 2);
+  assert.equal(await ask(), 4);
+  const events = await plane.trace(ask);
+  assert.match(JSON.stringify(events), /the retry budget of the backend is used up/);
+  assert.equal(asked, 6);
+  const [overflows] = plane.metrics.snapshot().retry_overflow_total ?? [];
+  assert.equal(overflows?.value, 3);
+  client.socket.destroy();
+});
+
+test("retryBudget: routes to one backend share it, and a reload keeps what was counted", async () => {
+  let asked = 0;
+  await using upstream = await RawUpstream.answering(() => {
+    asked++;
+    return reply("failed", [], "500 Internal Server Error");
+  });
+  const retryBudget = { percent: 0, interval: "1h", minRetryRate: { count: 1, interval: "1h" } };
+  const route = (prefix: string) => ({
+    matches: [{ path: { pathPrefix: prefix } }],
+    policies: { retry: { codes: [500] } },
+    backends: [{ host: `127.0.0.1:${upstream.port}`, policies: { retryBudget } }],
+  });
+  const config = (...prefixes: string[]) => ({ binds: [{ port: 0, listeners: [{ routes: prefixes.map(route) }] }] });
+  await using gateway = await LocalGateway.start(config("/a", "/b"));
+  const ask = async (path: string): Promise<number> => {
+    const client = await RawPeer.connect(gateway.port());
+    client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    assert.equal(statusOf(await client.message()), 500);
+    client.socket.destroy();
+    return asked;
+  };
+  assert.equal(await ask("/a"), 2);
+  assert.equal(await ask("/b"), 3);
+  await gateway.reconfigure(config("/b", "/c"));
+  assert.equal(await ask("/c"), 4);
+  assert.equal(await ask("/b"), 5);
 });
