@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname } from "node:path";
+import { test } from "node:test";
+import type { AdminPlane } from "../admin/plane.ts";
+import type { Logger } from "../base/log.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
+import { InternalApi } from "./internal-api.ts";
+
+/** Where nothing can be made, also by root. */
+const READ_ONLY = "/proc/none";
+const configuration = { internal: true } as PackedIr;
+
+test("where one folder cannot be written to, as in many containers, the socket is in the next, and gone at the end", async () => {
+  const api = new InternalApi([READ_ONLY, tmpdir()]);
+  assert.ok(api.socket.startsWith(tmpdir()));
+  await api.prepare(configuration, {} as AdminPlane, {} as Logger);
+  assert.ok(existsSync(api.socket));
+  await api.close();
+  assert.ok(!existsSync(dirname(api.socket)));
+});
+
+test("without any, the error says what to mount", async () => {
+  const api = new InternalApi([READ_ONLY, "/sys/none"]);
+  await assert.rejects(
+    api.prepare(configuration, {} as AdminPlane, {} as Logger),
+    /^Error: internal backends need a socket, and neither \/proc\/none nor \/sys\/none can be written to; mount a folder/,
+  );
+});
