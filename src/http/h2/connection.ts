@@ -398,7 +398,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       if (this.#streams.isIdle(id)) this.fail(PROTOCOL_ERROR, "RST_STREAM on a stream that is not open");
-      else this.#count("lateResets", this.#headsSent);
+      else this.#count("lateResets", this.#framesSent);
       return;
     }
     if (this.#role === "server" && !this.#count("resets", this.#streamsEnded)) return;

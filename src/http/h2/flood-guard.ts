@@ -24,8 +24,8 @@ const BUDGETS = {
   /** Each has to be acknowledged (CVE-2019-9512). gRPC clients measure the round trip with them while data flows. */
   pings: { what: "PING frames", burst: 1000, perSecond: 100, perUse: 1 },
   /**
-   * RST_STREAM of streams that have ended here. Each stream may bring one: a server that answers before it has the whole request resets
-   * the stream (RFC 9113 8.1), and both sides may do so at the same time. Useful work: HEADERS that we have sent.
+   * RST_STREAM of streams that have ended here. A server that answers before it has the whole request resets the stream (RFC 9113
+   * 8.1), and servers of Go once more for each DATA frame that was on its way; both sides may also reset a stream at the same time.
    */
   lateResets: { what: "RST_STREAM frames of streams that have ended", burst: 1000, perSecond: 100, perUse: 1 },
   /** Frames without a payload or of unknown types (CVE-2019-9518), and acknowledgements of what was not sent. */
