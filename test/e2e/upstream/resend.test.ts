@@ -130,8 +130,9 @@ suite("an attempt that timed out while the backend may still be working on it, w
       });
       const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
       const retry = precondition === undefined ? RETRY : { ...RETRY, precondition };
+      // Time enough for the request to reach the upstream, on any machine.
       await using plane = await TestPlane.start([
-        { target, policies: { retry, timeout: { backendRequestTimeout: ms(50) } } },
+        { target, policies: { retry, timeout: { backendRequestTimeout: ms(200) } } },
       ]);
       const client = await RawPeer.connect(plane.port);
       client.send(`${method} / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n`);
