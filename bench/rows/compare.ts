@@ -44,7 +44,7 @@ const WARM_UP_SECONDS = 8;
 /** A warm-up of each, then rounds A B C A B C …, so that other load on the machine affects all of them alike. */
 export async function interleave(bench: Bench, variants: readonly Variant[]): Promise<Samples> {
   const samples: Record<string, Sample[]> = {};
-  for (const variant of variants) await oneRound(bench, variant, WARM_UP_SECONDS);
+  for (const variant of variants) await warmUp(bench, variant);
   for (let round = 1; round <= bench.rounds; round++) {
     for (const variant of variants) {
       const sample = await oneRound(bench, variant, bench.seconds);
@@ -56,6 +56,11 @@ export async function interleave(bench: Bench, variants: readonly Variant[]): Pr
     }
   }
   return samples;
+}
+
+/** Load for as long as compiling takes. */
+export async function warmUp(bench: Bench, variant: Variant): Promise<void> {
+  await oneRound(bench, variant, WARM_UP_SECONDS);
 }
 
 async function oneRound(bench: Bench, variant: Variant, seconds: number): Promise<Sample> {

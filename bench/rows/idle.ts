@@ -9,7 +9,7 @@ import { envoy } from "../peers/envoy.ts";
 import { nginx } from "../peers/nginx.ts";
 import { startOrigin } from "../peers/origin.ts";
 import { tracegate } from "../peers/tracegate.ts";
-import { startAll, stopProxies } from "./compare.ts";
+import { startAll, stopProxies, warmUp } from "./compare.ts";
 
 const SCRIPT = fileURLToPath(new URL("../load/idle.ts", import.meta.url));
 const CONNECTIONS = 10_000;
@@ -55,6 +55,9 @@ async function compareIdle(bench: Bench, protocol: "http" | "h2", what: string, 
 }
 
 async function growth(bench: Bench, proxy: RunningProxy, protocol: string): Promise<number> {
+  // Else the growth would include what V8 takes to compile the hot paths, which happens once: up to 20 MiB.
+  const h2load = protocol === "h2" ? { h2load: { connections: 10, streams: 10 } } : {};
+  await warmUp(bench, { name: proxy.name, proxy, ...h2load });
   await delay(SETTLE_MS);
   const empty = residentMiB(proxy.child.pid);
   const command = [NODE, SCRIPT, String(proxy.port), String(CONNECTIONS), protocol];
