@@ -223,14 +223,13 @@ function translateEndpoint(
 }
 
 /**
- * Whether a pod is not ready although its containers are: the cluster has not heard of its node for a while. After an outage of the
- * API server that holds for all nodes at once, until they report again, while the pods serve as before. Key: `<namespace>/<name>`.
+ * Whether the containers of a pod are ready, whose endpoint is not: the cluster has not heard of its node for a while. After an
+ * outage of the API server that holds for all nodes at once, until they report again, while the pods serve as before. The watches
+ * come back one after the other then, so the pod may still have the condition from before. Key: `<namespace>/<name>`.
  */
 const isCutOff = defineQuery<boolean>("isCutOff", (read, key) => {
   const conditions = read.get("Pod", key)?.status?.conditions ?? [];
-  const isTrue = (wanted: string): boolean =>
-    conditions.some(({ type, status }) => type === wanted && status === "True");
-  return isTrue("ContainersReady") && !isTrue("Ready");
+  return conditions.some(({ type, status }) => (type === "Ready" || type === "ContainersReady") && status === "True");
 });
 
 interface PodFacts {
