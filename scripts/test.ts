@@ -15,7 +15,7 @@ import { appRoot } from "../src/base/app-root.ts";
 
 const PATTERNS = ["src/**/*.test.ts", "scripts/**/*.test.ts", "test/**/*.test.ts"];
 /** Files at once: more than there are cores, because tests wait for a third of their time. */
-const CONCURRENCY = 2 * availableParallelism();
+const CONCURRENCY = availableParallelism() + 1;
 /** Milliseconds for one test; what a test waits for is bounded well below. */
 const TEST_LIMIT = 120_000;
 /** Milliseconds for one file. The longest takes a tenth of it on two cores. */

