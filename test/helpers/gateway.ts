@@ -6,7 +6,7 @@ import { stringify } from "yaml";
 import { TRACEGATE } from "./programs.ts";
 
 /** How long a test waits for something that must happen; generous, because machines may be slow. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 90_000;
 
 /** One line of the gateway's JSON log. */
 export type LogLine = Readonly<Record<string, unknown>>;
