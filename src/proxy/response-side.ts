@@ -6,7 +6,7 @@
 import type { GatewayError } from "../base/errors.ts";
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import { alignNames } from "../http/h1/serialize.ts";
-import type { HeaderList, HttpResponse, LocalReply } from "../http/message.ts";
+import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
 import type { BodyStage, ResponseTranslation } from "../policies/types.ts";
@@ -18,6 +18,7 @@ import type { RequestTrace } from "./request-trace.ts";
 
 /** What the response's side needs of its exchange. */
 interface Owner {
+  readonly request: Pick<HttpRequest, "version">;
   readonly downstream: Downstream;
   readonly trace: RequestTrace | undefined;
   recorded: RecordedBodies | undefined;
@@ -200,7 +201,9 @@ export class ResponseSide implements BodySide, BodyDestination {
       this.#translator.end(trailers);
       return true;
     }
-    if (!isGrpc(head.headers) || !this.#exchange.downstream.trailersAccepted) return false;
+    const { request, downstream } = this.#exchange;
+    // Trailers that an HTTP/1.1 client has not asked for are dropped. HTTP/2 always carries them, and every gRPC client reads them.
+    if (!isGrpc(head.headers) || (request.version !== "HTTP/2" && !downstream.trailersAccepted)) return false;
     this.sendEnd(trailers);
     return true;
   }

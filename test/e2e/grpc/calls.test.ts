@@ -5,6 +5,7 @@ import type { ClientDuplexStream, ClientReadableStream, ServerDuplexStream, Stat
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { GrpcClient } from "../../helpers/grpc-client.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { closedPort } from "../../helpers/raw-peer.ts";
 
@@ -159,6 +160,22 @@ test("a backend that is lost in the middle of streams ends them with UNAVAILABLE
   server.stop();
   for (const { code, details } of await Promise.all(ends))
     assert.deepEqual([code, details], [UNAVAILABLE, "upstream call failed"]);
+});
+
+test("a stream that breaks off ends with a status, even if its client has not sent te: trailers", async () => {
+  const server = await GrpcServer.start({
+    "/test.Echo/Half": { stream: (call: Call) => call.write(Buffer.from("half")) },
+  });
+  await using gateway = await gatewayTo(server.port);
+  const client = await H2Client.connect(gateway.port());
+  client.request(1, "POST", ["content-type", "application/grpc"], "/test.Echo/Half");
+  client.data(1, "\0\0\0\0\0");
+  await client.until(() => client.stream(1).body.length > 0, "the first message");
+  server.stop();
+  const { body, sections, reset } = await client.response(1);
+  assert.deepEqual([body, reset], ["\0\0\0\0\x04half", undefined]);
+  assert.deepEqual(sections.at(-1), ["grpc-status", "14", "grpc-message", "upstream%20call%20failed"]);
+  client.peer.socket.destroy();
 });
 
 test("the gateway keeps the deadline of a client that does not", async () => {
