@@ -273,7 +273,7 @@ export const retryBudget = z
       .describe("Retries that are allowed whatever their share, so that a backend with few requests has some."),
   })
   .describe(
-    "Limits retries by the `retry` policy to a share of the requests to the backend, so that they do not multiply the load of a backend that fails (GEP-3388). Failed attempts beyond it are not retried. All routes to one backend with the same budget share it; each worker thread counts its own requests.",
+    "Limits retries by the `retry` policy to a share of the requests to the backend, so that they do not multiply the load of a backend that fails (GEP-3388). Failed attempts beyond it are not retried: clients get the failure as it is, as from Envoy, because its status, `retry-after` or gRPC status says more than a 503 of the gateway. All routes to one backend with the same budget share it; each worker thread counts its own requests.",
   );
 
 /** Limits of connection pools, the same fields in `http` and `tcp`. `waiting`: what waits for a connection there. */

@@ -117,11 +117,11 @@ test("maxRetries: while so many retried requests are in progress, failures are n
   second.socket.destroy();
 });
 
-test("retryBudget: failures beyond it are not retried, and the trace says so", async () => {
+test("retryBudget: failures beyond it are not retried but passed on as they are, and the trace says so", async () => {
   let asked = 0;
   await using upstream = await RawUpstream.answering(() => {
     asked++;
-    return reply("failed", [], "500 Internal Server Error");
+    return reply("failed", ["retry-after: 7"], "500 Internal Server Error");
   });
   const retry = { attempts: 3, backoff: ms(0), codes: [500] };
   // In the time of the test, nothing is forgotten.
@@ -130,7 +130,9 @@ test("retryBudget: failures beyond it are not retried, and the trace says so", a
   const client = await RawPeer.connect(plane.port);
   const ask = async (): Promise<number> => {
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert.equal(statusOf(await client.message()), 500);
+    const answer = await client.message();
+    assert.deepEqual([statusOf(answer), answer.body], [500, "failed"]);
+    assert.ok(answer.fields.includes("retry-after: 7"));
     return asked;
   };
   // One by the share, and no more by the rate.
