@@ -11,6 +11,7 @@ import {
   HEADERS,
   PING,
   PREFACE,
+  PRIORITY_UPDATE,
   RST_STREAM,
   readUint31,
   SETTINGS,
@@ -113,6 +114,11 @@ export class H2Client {
   /** Gives credit to a stream, or to the connection (0). */
   credit(stream: number, bytes: number): void {
     this.send(WINDOW_UPDATE, 0, stream, uint32(bytes));
+  }
+
+  /** Sends PRIORITY_UPDATE for a stream, such as `u=0` (RFC 9218 7.1). */
+  prioritize(stream: number, value: string): void {
+    this.send(PRIORITY_UPDATE, 0, 0, Buffer.concat([uint32(stream), Buffer.from(value, "latin1")]));
   }
 
   // ── receiving ──

@@ -6,7 +6,7 @@ import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import { setMemoryShort } from "../../net/frugality.ts";
 import { SocketBudget } from "../../net/socket-budget.ts";
-import { HEADERS, PRIORITY_UPDATE } from "../h2/frames.ts";
+import { HEADERS } from "../h2/frames.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
 import { type Downstream, type HttpHost, type ServerStream, TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 import { Http2ServerConnection } from "./http2-connection.ts";
@@ -702,6 +702,26 @@ test("connections that are opened while the thread is frugal begin with smaller 
   assert.equal((await server.client()).settings.get(4), 256 * 1024);
 });
 
+/**
+ * Answers all exchanges with 65,535 bytes each. The response of stream 1 takes the whole window of the connection, so the others
+ * compete for the credit that the returned function gives. It resolves to the bytes that each of `ids` has received so far.
+ */
+async function contend(server: Server, client: H2Client, ids: readonly number[]): Promise<Share> {
+  await client.settled();
+  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
+  await client.response(1);
+  const received = (): number[] => ids.map((id) => client.stream(id).body.length);
+  let granted = 0;
+  return async (credit) => {
+    client.credit(0, credit);
+    granted += credit;
+    await client.until(() => received().reduce((a, b) => a + b) === granted, `${granted} bytes`);
+    return received();
+  };
+}
+
+type Share = (credit: number) => Promise<number[]>;
+
 test("urgent responses go first, by their field or by PRIORITY_UPDATE", async () => {
   await using server = await serve(() => {});
   const client = await server.client([4, 1_000_000]);
@@ -709,18 +729,10 @@ test("urgent responses go first, by their field or by PRIORITY_UPDATE", async ()
   client.request(3, "GET", ["priority", "u=7"]);
   client.request(5, "GET", ["priority", "u=1, i"]);
   client.request(7);
-  client.send(PRIORITY_UPDATE, 0, 0, Buffer.from("\0\0\0\x07u=0", "latin1"));
-  await client.settled();
-  // The first takes the whole window of the connection.
-  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
-  await client.response(1);
-  const received = (): number[] => [3, 5, 7].map((id) => client.stream(id).body.length);
-  client.credit(0, 60_000);
-  await client.until(() => received().reduce((a, b) => a + b) === 60_000, "60,000 bytes");
-  assert.deepEqual(received(), [0, 0, 60_000]);
-  client.credit(0, 60_000);
-  await client.until(() => received().reduce((a, b) => a + b) === 120_000, "60,000 more");
-  assert.deepEqual(received(), [0, 54_465, 65_535]);
+  client.prioritize(7, "u=0");
+  const share = await contend(server, client, [3, 5, 7]);
+  assert.deepEqual(await share(60_000), [0, 0, 60_000]);
+  assert.deepEqual(await share(60_000), [0, 54_465, 65_535]);
 });
 
 test("a PRIORITY_UPDATE moves a response that waits behind more urgent ones", async () => {
@@ -732,50 +744,33 @@ test("a PRIORITY_UPDATE moves a response that waits behind more urgent ones", as
     [5, "u=7"],
   ] as const)
     client.request(id, "GET", ["priority", priority]);
-  await client.settled();
-  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
-  await client.response(1);
-  client.send(PRIORITY_UPDATE, 0, 0, Buffer.from("\0\0\0\x05u=0", "latin1"));
-  client.credit(0, 60_000);
-  const received = (): number[] => [3, 5].map((id) => client.stream(id).body.length);
-  await client.until(() => received().reduce((a, b) => a + b) === 60_000, "60,000 bytes");
-  assert.deepEqual(received(), [0, 60_000]);
+  const share = await contend(server, client, [3, 5]);
+  client.prioritize(5, "u=0");
+  assert.deepEqual(await share(60_000), [0, 60_000]);
 });
 
 test("a PRIORITY_UPDATE may come before its stream, and counts more than the field of the request", async () => {
   await using server = await serve(() => {});
   const client = await server.client([4, 1_000_000]);
-  const update = (id: string, value: string): void =>
-    client.send(PRIORITY_UPDATE, 0, 0, Buffer.from(`\0\0\0${id}${value}`, "latin1"));
-  // The last one of a stream counts; that of a stream which is passed over is forgotten.
-  update("\x07", "u=7");
-  update("\x07", "u=1");
-  update("\x05", "u=0");
+  // The last one of a stream counts. Stream 5 is skipped and never opens, so its priority is forgotten.
+  client.prioritize(7, "u=7");
+  client.prioritize(7, "u=1");
+  client.prioritize(5, "u=0");
   client.request(1);
   client.request(3, "GET", ["priority", "u=2"]);
   client.request(7, "GET", ["priority", "u=5"]);
   client.request(9);
-  await client.settled();
-  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
-  await client.response(1);
-  const received = (): number[] => [3, 7, 9].map((id) => client.stream(id).body.length);
-  client.credit(0, 60_000);
-  await client.until(() => received().reduce((a, b) => a + b) === 60_000, "60,000 bytes");
-  assert.deepEqual(received(), [0, 60_000, 0]);
+  const share = await contend(server, client, [3, 7, 9]);
+  assert.deepEqual(await share(60_000), [0, 60_000, 0]);
 });
 
 test("no more early priorities are kept than streams may be open", async () => {
   await using server = await serve(() => {}, { http2: { maxConcurrentStreams: 3 } });
   const client = await server.client([4, 1_000_000]);
-  for (const id of ["\x11", "\x13", "\x15", "\x05"])
-    client.send(PRIORITY_UPDATE, 0, 0, Buffer.from(`\0\0\0${id}u=0`, "latin1"));
+  for (const id of [17, 19, 21, 5]) client.prioritize(id, "u=0");
   for (const id of [1, 3, 5]) client.request(id);
-  await client.settled();
-  for (const exchange of server.exchanges) exchange.answer(200, "x".repeat(65_535));
-  await client.response(1);
-  client.credit(0, 40_000);
-  const received = (): number[] => [3, 5].map((id) => client.stream(id).body.length);
-  await client.until(() => received().reduce((a, b) => a + b) === 40_000, "40,000 bytes");
-  // It was one too many, so both share.
-  assert.ok((received()[0] ?? 0) > 0, String(received()));
+  const share = await contend(server, client, [3, 5]);
+  const [third, fifth] = await share(40_000);
+  // The priority of stream 5 was one too many, so both share.
+  assert.ok((third ?? 0) > 0, `${third}, ${fifth}`);
 });
