@@ -79,7 +79,7 @@ function violation(from: string, to: string, kind: Import["kind"]): string | und
   return `${from} may import only from rooms before it, not from ${to}`;
 }
 
-/** The shortest way from `start` back to itself, without its end; undefined when there is none. */
+/** The shortest cycle through `start`, as the files from `start` to the last one before it repeats; undefined without a cycle. */
 function shortestCycle(graph: ReadonlyMap<string, readonly string[]>, start: string): string[] | undefined {
   const cameFrom = new Map<string, string>();
   const queue = [start];

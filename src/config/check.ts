@@ -8,7 +8,7 @@ import { ResourceStore } from "./resources/store.ts";
 export interface CheckReport {
   readonly ok: boolean;
   readonly diagnostics: readonly Diagnostic[];
-  /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`; absent when there are none. */
+  /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`; absent if the file sets none of them. */
   readonly startOnly?: readonly string[];
   /** Numbers of objects in a valid configuration. */
   readonly summary?: {

@@ -19,7 +19,7 @@ import { isSetting, UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 
 /** The policies of one phase, in the order in which they run. */
 export interface CompiledChain {
-  /** Policies with `onRequest`; empty if there are none. */
+  /** Policies with `onRequest`. */
   readonly request: readonly CompiledPolicy[];
   /** Policies with `onResponse`. */
   readonly response: readonly CompiledPolicy[];
@@ -91,7 +91,7 @@ export function compilePolicies(
 }
 
 /**
- * Problems of policies in `phase` that schemas cannot see, such as a duplicate key or an invalid expression; empty if there are none.
+ * Problems of policies in `phase` that schemas cannot see, such as a duplicate key or an invalid expression; empty if all are valid.
  * Called when a configuration is validated, without a data plane.
  */
 export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment): readonly PolicyProblem[] {

@@ -43,7 +43,7 @@ export interface Resolver {
   proxy(tunnel: BackendTunnelInput): BackendTunnel;
 }
 
-/** Drops fields that are undefined, so that dumps and comparisons do not have them. Returns the same object if there are none. */
+/** Drops undefined fields, which dumps and comparisons would otherwise include. Returns the same object if every field is defined. */
 export function defined<T extends object>(value: T): T {
   // `T` does not tell an absent field from an undefined one.
   for (const each of Object.values(value))

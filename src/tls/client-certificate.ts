@@ -25,7 +25,7 @@ export class ClientCertificate implements PeerCertificate {
     return oneLine(this.#certificate.subject);
   }
 
-  /** The last CN, which is the most specific one (RFC 4514 2.1); undefined when there is none. */
+  /** The last CN, which is the most specific one (RFC 4514 2.1); undefined if the subject has no CN. */
   get subjectCn(): string | undefined {
     const lines = this.#certificate.subject.split("\n");
     return lines.findLast((line) => line.startsWith("CN="))?.slice("CN=".length);

@@ -175,7 +175,7 @@ function leafProblem({ maxVersion, cipherSuites }: TlsServer): TlsProblem | unde
 /** A certificate for this name is signed as a trial and never sent; `.invalid` resolves nowhere (RFC 2606 2). */
 const PROBE = "host.invalid";
 
-/** The first certificate of `pem`; undefined when there is none. */
+/** The first certificate of `pem`; undefined if `pem` has no valid certificate. */
 function readCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);

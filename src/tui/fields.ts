@@ -49,7 +49,7 @@ function readCandidates(message: Fields): CandidateLine[] {
   }));
 }
 
-/** The short name of the route that a `routeSelection` message selected; empty when there is none. */
+/** The short name of the route that a `routeSelection` message selected; empty if no route matched. */
 export function selectedName(message: Fields): string {
   const { selectedRoute } = message;
   return typeof selectedRoute === "string" ? shortRoute(selectedRoute, routeKeys(message)) : "";

@@ -89,7 +89,7 @@ test("a stream that broke ends in a red row that says why", () => {
   assert.deepEqual([row?.label, row?.summary, row?.severity], ["Message", "connection reset", "error"]);
 });
 
-test("without events the details say that there are none", () => {
+test("the details say when no event or snapshot has arrived yet", () => {
   const state = initialState("t", SIZE);
   assert.deepEqual(detail(state).lines, [{ text: "No event available yet.", note: true }]);
   const first = reduce(state, { type: "event", event: EVENTS[0] ?? {} });

@@ -9,7 +9,7 @@ import { wrapHanging } from "./text.ts";
 export interface State {
   readonly title: string;
   readonly rows: readonly Row[];
-  /** Index into `rows`; 0 while there are none. */
+  /** Index into `rows`; 0 while `rows` is empty. */
   readonly selected: number;
   /** First visible row of the event list. */
   readonly eventsTop: number;

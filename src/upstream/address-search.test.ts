@@ -36,7 +36,7 @@ function poolTo(
   return pool;
 }
 
-/** The address that a new connection has reached, or why there is none. */
+/** The address that a new connection reached, or the error. */
 function connect(pool: Pool): Promise<string> {
   return new Promise((resolve) => {
     pool.connect({

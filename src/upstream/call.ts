@@ -45,7 +45,7 @@ export interface CallResponse {
   readonly body: Uint8Array;
 }
 
-/** Methods that announce a body even when there is none (RFC 9110 8.6). */
+/** Methods whose requests carry Content-Length even without a body (RFC 9110 8.6). */
 const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
 
 /**

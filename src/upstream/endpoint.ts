@@ -161,7 +161,7 @@ export class Evictions {
     this.#known.set(notice.key, { notice, until: now + notice.ms });
   }
 
-  /** Removes and returns the notice about one endpoint, with the remaining time; undefined if there is none, or if it is over. */
+  /** Removes and returns the notice about an endpoint, with the remaining time; undefined if it has no notice or the notice expired. */
   take(key: string, now: number): EvictionNotice | undefined {
     const known = this.#known.get(key);
     this.#known.delete(key);

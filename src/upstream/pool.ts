@@ -167,7 +167,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#sessions;
   }
 
-  /** An idle connection; undefined = there is none, so `connect`. */
+  /** Removes and returns an idle connection. If undefined, call `connect`. */
   takeIdle(): UpstreamConnection | undefined {
     for (;;) {
       const connection = this.#idle.pop();

@@ -70,7 +70,7 @@ function wrongPaths(issue: z.core.$ZodIssue): Path[] {
   return [issue.path];
 }
 
-/** Deletes the value at the path. If there is none, a required value is missing, and its parent is deleted. */
+/** Deletes the value at the path. If the path is absent, a required value is missing, so the nearest existing ancestor is deleted. */
 function takeAway(root: unknown, path: Path, elements: Map<unknown[], Set<number>>): void {
   for (let end = path.length; end > 0; end--) {
     const holder = valueAt(root, path.slice(0, end - 1));

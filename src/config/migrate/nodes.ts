@@ -4,13 +4,13 @@ import { type Document, isMap, isScalar, type Node, Pair, Scalar, YAMLMap } from
 export type Holder = YAMLMap<Node, Node | null>;
 type Entry = Pair<Node, Node | null>;
 
-/** The map under a key; undefined if there is none. */
+/** The map under a key; undefined if the key is missing or has another value. */
 export function mapAt(holder: Holder, key: string): Holder | undefined {
   const value = holder.get(key, true);
   return isMap<Node, Node | null>(value) ? value : undefined;
 }
 
-/** The same, created if there is none: after the entry `after`, or at the end. */
+/** The map under a key. If the key has no map, creates one: after the entry `after`, or at the end. */
 export function ensureMap(holder: Holder, key: string, after?: string): Holder {
   const found = mapAt(holder, key);
   if (found !== undefined) return found;

@@ -12,7 +12,7 @@ export function formatPath(path: Path): string {
   return text;
 }
 
-/** The value at a path of plain data; undefined when there is none. Inherited properties do not count. */
+/** The value at a path of plain data; undefined if the path does not exist. Inherited properties do not count. */
 export function valueAt(value: unknown, path: Path): unknown {
   let at = value;
   for (const part of path) {

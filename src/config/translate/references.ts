@@ -49,7 +49,7 @@ export function reportUnknown(
     suggestion !== undefined
       ? { suggestion }
       : candidates.length === 0
-        ? { expected: `an entry of ${field}; there are none` }
+        ? { expected: `an entry of ${field}; none are defined` }
         : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
   report(path, { message: `unknown ${what} reference ${name}`, ...hint }, key);
 }

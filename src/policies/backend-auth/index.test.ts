@@ -48,7 +48,7 @@ test("several fixed credentials", async () => {
   assert.deepEqual((await after({ credentials })).request.headers, ["x-key", "one", "cookie", "k=two"]);
 });
 
-test("passthrough: the token that has been verified, and nothing where there was none", async () => {
+test("passthrough sends the verified token, and nothing for a request without a token", async () => {
   assert.deepEqual((await after({ passthrough: {} }, withToken("t"))).request.headers, [
     ...["x", "y", "authorization", "Bearer t"],
   ]);

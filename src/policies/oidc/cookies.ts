@@ -61,7 +61,7 @@ export class SealedCookies {
     this.#attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? "; Secure" : ""}`;
   }
 
-  /** Opens the cookie of a name; undefined if there is none. */
+  /** Opens the cookie with this name; undefined if the request does not carry it. */
   read(cookies: Cookies, name: string, now = seconds()): Opened | undefined {
     const text = cookies.get(name);
     return text === undefined ? undefined : open(this.#key, this.#purpose(name), text, now);

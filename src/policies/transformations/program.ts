@@ -29,7 +29,7 @@ export interface Program {
   readonly names: readonly string[];
   /** It has `replace`. */
   readonly replaces: boolean;
-  /** Changes the message. Returns failures such as `set.x-user: …`, undefined if there are none. */
+  /** Changes the message. Returns failures such as `set.x-user: …`; undefined if everything succeeded. */
   run(message: EditedMessage, variables: Activation, requestMetadata: RequestMetadata): readonly string[] | undefined;
 }
 

@@ -37,7 +37,7 @@ export class GrpcStatusError extends Error {
   }
 }
 
-/** The status in trailers, or in a head without body ("Trailers-Only"); undefined when there is none. */
+/** The status in trailers, or in a head without body ("Trailers-Only"); undefined if the fields have no `grpc-status`. */
 export function statusIn(fields: HeaderList): GrpcStatus | undefined {
   const code = grpcStatusIn(fields);
   if (code === undefined) return undefined;

@@ -49,8 +49,8 @@ export interface SessionLimits {
 
 /**
  * The sessions with one target. A request takes the first session with room for another stream, so that the others can time out. If
- * there is none, it waits, first come first served, for a stream that ends or for a new connection. As many connections are opened as
- * the waiting requests need.
+ * all are full, it waits, first come first served, until a stream ends or a new connection is ready. The pool opens as many
+ * connections as the waiting requests need.
  */
 export class SessionPool implements SessionOwner {
   readonly #opener: SessionOpener;
@@ -74,7 +74,7 @@ export class SessionPool implements SessionOwner {
     this.#waiting = new WaitQueue(limits.maxPendingRequests, limits.connectTimeout);
   }
 
-  /** A session with room, to be used at once; undefined = there is none, so `wait`. */
+  /** A session with room, to be used at once. If undefined, call `wait`. */
   takeIdle(needsSettings = false): UpstreamSession | undefined {
     return this.#waiting.size > 0 ? undefined : this.#roomy(needsSettings);
   }

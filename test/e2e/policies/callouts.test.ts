@@ -232,7 +232,7 @@ test("mirrors and HTTP questions carry the credentials of their backend, which t
   );
 });
 
-test("an exchange of tokens is within the deadline of the question; without a token there is none to ask with", async () => {
+test("a token exchange counts towards the callout's deadline; without a token the callout is not sent", async () => {
   const { privateKey, publicKey } = await generateKeyPair("ES256");
   const token = await new SignJWT({ sub: "ann" })
     .setProtectedHeader({ alg: "ES256", kid: "k" })

@@ -35,7 +35,7 @@ export async function logged(
   await gateway.until(() => gateway.lines.some(fits), `a log line with ${JSON.stringify(fields)}`);
 }
 
-/** The value of a sample of the gateway's metrics, by the beginning of its line; 0 when there is none. */
+/** The value of the first matching sample in the gateway's metrics; 0 if no sample matches. */
 export async function metric(gateway: TestGateway | LocalGateway, name: string, ...labels: string[]): Promise<number> {
   const line = (await gateway.metricsText())
     .split("\n")
