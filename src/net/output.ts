@@ -14,8 +14,6 @@ export class Output {
   readonly #transport: Transport;
   /** Comes after what the transport has gathered. */
   #pending = "";
-  /** Counts writes: what was gathered since the last one has not left. */
-  writes = 0;
 
   constructor(transport: Transport) {
     this.#transport = transport;
@@ -42,13 +40,11 @@ export class Output {
   flush(): boolean {
     const transport = this.#transport;
     if (transport.gathered > 0) {
-      this.writes++;
       this.#gatherText();
       return transport.flush();
     }
     const text = this.#pending;
     if (text === "") return true;
-    this.writes++;
     this.#pending = "";
     return transport.writeText(text);
   }

@@ -5,6 +5,7 @@ import { type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
+import { READ_SIZE } from "../net/read-buffer.ts";
 import { connect, type Transport } from "../net/transport.ts";
 import { UpstreamConnection } from "./connection.ts";
 import type { UpstreamEvents } from "./upstream.ts";
@@ -119,6 +120,19 @@ test("a request of which something was written takes its connection with it", as
   const { connection, notes } = pair;
   connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
   connection.flush();
+  connection.destroy();
+  await notes.until("closed");
+  assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);
+});
+
+test("a request whose body has filled a write takes its connection with it", async () => {
+  await using pair = await open();
+  const { connection, server, notes } = pair;
+  const body = Buffer.alloc(READ_SIZE, "x");
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 2 * body.length, false, notes);
+  connection.sendBody(body, 0, body.length);
+  connection.flush();
+  await server.take("\r\n\r\n");
   connection.destroy();
   await notes.until("closed");
   assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);

@@ -60,8 +60,8 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   #method = "";
   #requestChunked = false;
   #requestDone = true;
-  /** `writes` of the output when the exchange began. */
-  #writesBefore = 0;
+  /** `bytesWritten` of the transport when the exchange began. */
+  #writtenBefore = 0;
   /** Nothing in the messages rules out another exchange. */
   #reusable = true;
   /** Bytes of the response have arrived: the request has been processed, so it is not replayed. */
@@ -112,7 +112,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#reusable = true;
     this.#interim = 0;
     this.#preserveCase = preserveCase;
-    this.#writesBefore = this.#output.writes;
+    this.#writtenBefore = this.#transport.bytesWritten;
     this.#output.text(headText);
     if (length === 0) this.#output.flush();
   }
@@ -165,9 +165,8 @@ export class UpstreamConnection implements Upstream, TransportHandler {
 
   /** False: the upstream may have seen something of the exchange. */
   #takeBack(): boolean {
-    const output = this.#output;
-    if (this.#state !== "head" || this.#answered || output.writes !== this.#writesBefore || !output.drop())
-      return false;
+    if (this.#state !== "head" || this.#answered) return false;
+    if (this.#transport.bytesWritten !== this.#writtenBefore || !this.#output.drop()) return false;
     this.#events = undefined;
     this.#release();
     return true;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { READ_SIZE } from "../../../src/net/read-buffer.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
@@ -171,4 +172,22 @@ test("requests that are cancelled before anything of them was sent keep the conn
   await client.response(101);
   assert.deepEqual([methods, upstream.connections.length], [["GET", "GET"], 1]);
   client.peer.socket.destroy();
+});
+
+test("an upload that is cancelled after its first bytes takes the connection to the backend with it", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await TestPlane.start(upstream.port);
+  const uploader = await RawPeer.connect(plane.port);
+  // One full read of the gateway. With the fields that it adds, it writes more than that.
+  const head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+  uploader.send(head + "x".repeat(READ_SIZE - head.length));
+  const first = await upstream.connection();
+  await first.take("\r\n\r\n");
+  uploader.socket.destroy();
+  await first.closed();
+  const client = await RawPeer.connect(plane.port);
+  client.send(GET);
+  const second = await upstream.connection(1);
+  assert.match(await second.take("\r\n\r\n"), /^GET \/ HTTP\/1.1/);
+  client.socket.destroy();
 });
