@@ -173,6 +173,25 @@ test("windows become smaller when the thread becomes frugal, without a stream th
   assert.deepEqual([client.error, later.resetCode], [undefined, undefined]);
 });
 
+test("a window below the default counts in full from the first stream that a client opens", async () => {
+  using pair = await connectPair(
+    (side) => {
+      side.accept = (stream) => {
+        stream.act = (event) => {
+          if (event === "headers, end") stream.sendHeaders(OK, [], false);
+          if (event === "headers, end") send(stream, 100_000);
+          if (event === "writable") resumeSending(stream);
+        };
+      };
+    },
+    { client: { streamWindow: 32_768, largestWindow: 32_768, frugalWindow: 32_768 } },
+  );
+  // Sent behind SETTINGS, which the server acknowledges before it answers.
+  const stream = pair.client.request();
+  await until(() => stream.events.includes("end") || stream.over, "the response");
+  assert.deepEqual([stream.bytes, stream.resetCode], [100_000, undefined]);
+});
+
 test("a stream that is reset with unread data gives the connection its window back", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {

@@ -36,8 +36,8 @@ export class ReceiveFlow {
   #surplus = 0;
 
   #settled = false;
-  /** Bytes by which the window of streams that we announce is smaller than the default. */
-  readonly #leeway: number;
+  /** Bytes that were added to the windows of streams that the peer may have opened before it saw our SETTINGS; 0 = there are none. */
+  #leeway = 0;
   readonly #streams: StreamTable;
   readonly #acks: Acknowledgements;
   /** What a new stream may receive at first. */
@@ -53,7 +53,6 @@ export class ReceiveFlow {
     this.#streams = streams;
     this.#acks = acks;
     this.streamWindow = settings.streamWindow;
-    this.#leeway = Math.max(0, DEFAULT_WINDOW - settings.streamWindow);
     this.#announced = Math.max(settings.connectionWindow, DEFAULT_WINDOW);
     this.#size = this.#announced;
     this.#window = this.#announced;
@@ -81,7 +80,9 @@ export class ReceiveFlow {
 
   /** The peer opens a stream. Until it has seen our SETTINGS, it may use the default window (RFC 9113 6.9.3). */
   begin(stream: Http2Stream): void {
-    if (!this.#settled) stream.receiveWindow += this.#leeway;
+    if (this.#settled) return;
+    this.#leeway = Math.max(0, DEFAULT_WINDOW - this.#settings.streamWindow);
+    stream.receiveWindow += this.#leeway;
   }
 
   /** The peer has acknowledged SETTINGS of ours: the windows of streams that were open are smaller from now on. */
