@@ -163,6 +163,7 @@ test("of names whose lookups fail slowly one is looked up at a time, by all thre
   assert.equal(other.asked.length, 0);
   assert.equal(other.get("new.test"), undefined);
   other.answer("10.0.0.1");
+  assert.equal(other.get("dead.test"), "EAI_AGAIN", "a fast lookup does not free the place");
   one.now += 10_000;
   one.fail("EAI_AGAIN");
   assert.equal(other.get("dead.test"), undefined);
@@ -170,6 +171,9 @@ test("of names whose lookups fail slowly one is looked up at a time, by all thre
   assert.equal(other.get("dead.test"), "10.0.0.2");
   one.now += 5000;
   assert.equal(one.get("dead.test"), undefined, "the place is free again");
+  other.now += 5000;
+  assert.equal(other.get("dead.test"), "10.0.0.2");
+  assert.equal(other.asked.length, 1, "a name that has been found does not wait for the place");
 });
 
 test("names whose lookups fail fast do not wait for each other", () => {

@@ -5,7 +5,7 @@ import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import type { Service, Workload } from "../../../src/upstream/discovery.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
-import { closedPort, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
+import { closedPort, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
 const FULL = "too many requests to the backend";
@@ -89,14 +89,14 @@ test("maxRetries: while so many retried requests are in progress, failures are n
   let answers = false;
   await using upstream = await RawUpstream.listen(async (peer) => {
     for (;;) {
-      const { start: line, fields } = await peer.message();
-      const retried = fields.some((line) => line.toLowerCase().startsWith("x-retry-attempt:"));
+      const message = await peer.message();
+      const [retry = "0"] = valuesOf(message, "x-retry-attempt");
       // The retry of the first request hangs.
-      if (retried && line.includes("/first") && !answers) continue;
-      peer.send(retried ? reply("retried") : reply("failed", [], "500 Internal Server Error"));
+      if (retry !== "0" && message.start.includes("/first") && !answers) continue;
+      peer.send(retry === "2" ? reply("retried") : reply("failed", [], "500 Internal Server Error"));
     }
   });
-  const retry = { attempts: 1, backoff: ms(0), codes: [500] };
+  const retry = { attempts: 2, backoff: ms(0), codes: [500] };
   await using plane = await start([upstream.port], { http: { maxRetries: 1 } }, { retry });
   const first = await send(plane, "/first");
   await until(() => pending(plane) === 1 && (plane.endpoints.stats()[0]?.total ?? 0) === 2);
@@ -108,7 +108,7 @@ test("maxRetries: while so many retried requests are in progress, failures are n
     metric?.map(({ value }) => value),
     [1],
   );
-  // The first one ends, and its place is free.
+  // The first one ends, and its place is free for all retries of the second.
   first.socket.destroy();
   await until(() => pending(plane) === 0);
   answers = true;
@@ -146,30 +146,42 @@ test("retryBudget: failures beyond it are not retried but passed on as they are,
   client.socket.destroy();
 });
 
-test("retryBudget: routes to one backend share it, and a reload keeps what was counted", async () => {
+test("retryBudget: routes to one backend share it, and reloads keep what was counted", async () => {
   let asked = 0;
-  await using upstream = await RawUpstream.answering(() => {
+  const fail = (): string => {
     asked++;
     return reply("failed", [], "500 Internal Server Error");
-  });
-  const retryBudget = { percent: 0, interval: "1h", minRetryRate: { count: 1, interval: "1h" } };
-  const route = (prefix: string) => ({
+  };
+  await using upstream = await RawUpstream.answering(fail);
+  await using otherUpstream = await RawUpstream.answering(fail);
+  const route = (prefix: string, count = 1, { port } = upstream) => ({
     matches: [{ path: { pathPrefix: prefix } }],
     policies: { retry: { codes: [500] } },
-    backends: [{ host: `127.0.0.1:${upstream.port}`, policies: { retryBudget } }],
+    backends: [
+      {
+        host: `127.0.0.1:${port}`,
+        policies: { retryBudget: { percent: 0, interval: "1h", minRetryRate: { count, interval: "1h" } } },
+      },
+    ],
   });
-  const config = (...prefixes: string[]) => ({ binds: [{ port: 0, listeners: [{ routes: prefixes.map(route) }] }] });
-  await using gateway = await LocalGateway.start(config("/a", "/b"));
+  const config = (...routes: object[]) => ({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  await using gateway = await LocalGateway.start(config(route("/b"), route("/a")));
+  /** Returns how many requests reach the backend. */
   const ask = async (path: string): Promise<number> => {
+    const before = asked;
     const client = await RawPeer.connect(gateway.port());
     client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
     assert.equal(statusOf(await client.message()), 500);
     client.socket.destroy();
-    return asked;
+    return asked - before;
   };
-  assert.equal(await ask("/a"), 2);
-  assert.equal(await ask("/b"), 3);
-  await gateway.reconfigure(config("/b", "/c"));
-  assert.equal(await ask("/c"), 4);
-  assert.equal(await ask("/b"), 5);
+  assert.deepEqual([await ask("/a"), await ask("/b")], [2, 1]);
+  await gateway.reconfigure(config(route("/b")));
+  await gateway.reconfigure(config(route("/b"), route("/c")));
+  assert.deepEqual([await ask("/b"), await ask("/c")], [1, 1]);
+  await gateway.reconfigure(config(route("/d"), route("/b")));
+  assert.deepEqual([await ask("/b"), await ask("/d")], [1, 1]);
+  // Another backend has its own budget, and so has the same one with other settings.
+  await gateway.reconfigure(config(route("/b"), route("/other", 1, otherUpstream), route("/more", 2)));
+  assert.deepEqual([await ask("/other"), await ask("/more"), await ask("/b")], [2, 2, 1]);
 });
