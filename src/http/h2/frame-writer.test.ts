@@ -6,6 +6,7 @@ import { connect, type Transport } from "../../net/transport.ts";
 import { FrameWriter, SENT_FRAME_SIZE } from "./frame-writer.ts";
 import { CONTINUATION, DATA, END_HEADERS, END_STREAM, FRAME_HEADER, HEADERS, readUint31 } from "./frames.ts";
 import { FieldSection, HpackDecoder } from "./hpack/decoder.ts";
+import { OUTPUT_SIZE } from "./output.ts";
 
 interface Frame {
   readonly type: number;
@@ -106,6 +107,20 @@ test("a field block of several frames that ends its stream has END_STREAM on its
     [DATA, 0, 3],
     [DATA, END_STREAM, 5],
   ]);
+});
+
+test("however full the buffer is, a field block of several frames stays in one and can end its stream", async () => {
+  const frames = await framesOf((writer) => {
+    // Around the length that leaves room for the block, but not for the heads of its further frames.
+    for (let id = 1; id < 200; id += 2) {
+      writer.data(201, BODY, 0, 9400 + (id >> 1));
+      writer.headers(id, [], ["x-a", "v".repeat(OUTPUT_SIZE - 9500)], false);
+      writer.endStream(id);
+      writer.flush();
+    }
+  });
+  const ends = frames.filter(({ flags }) => (flags & END_STREAM) !== 0);
+  assert.deepEqual([ends.length, ends.every(({ type }) => type === HEADERS)], [100, true]);
 });
 
 test("frames that fill the buffer to its last byte, and those that do not fit any more, arrive in order", async () => {

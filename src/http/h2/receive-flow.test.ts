@@ -7,13 +7,19 @@ import { Acknowledgements } from "./acknowledgements.ts";
 import { FrameWriter } from "./frame-writer.ts";
 import { DEFAULT_WINDOW } from "./frames.ts";
 import { ReceiveFlow } from "./receive-flow.ts";
-import { LARGEST_WINDOW } from "./settings.ts";
+import { type Http2Settings, LARGEST_WINDOW } from "./settings.ts";
 import { StreamTable } from "./stream-table.ts";
 import { NotingStream, SETTINGS } from "./testing/pair.ts";
 
 const KIB = 1024;
 const STREAM_WINDOW = 64 * KIB;
 const CONNECTION_WINDOW = 256 * KIB;
+const WINDOWS = {
+  streamWindow: STREAM_WINDOW,
+  frugalWindow: STREAM_WINDOW,
+  connectionWindow: CONNECTION_WINDOW,
+  largestWindow: LARGEST_WINDOW,
+};
 const HANDLER = { onData() {}, onEnd() {}, onDrain() {}, onClose() {}, onFault: assert.fail };
 
 /** A connection's flow, and what its peer may still send by what it was granted. */
@@ -22,7 +28,7 @@ class Connection {
   readonly #room = new Map([[0, DEFAULT_WINDOW]]);
   #nextId = 1;
 
-  constructor(t: TestContext, largestWindow = LARGEST_WINDOW) {
+  constructor(t: TestContext, changes: Partial<Http2Settings> = {}) {
     let transport: Transport | undefined;
     new Wire(() => {}).connect((made) => {
       transport = made;
@@ -33,8 +39,7 @@ class Connection {
     t.mock.method(writer, "windowUpdate", (id: number, increment: number) => {
       this.#room.set(id, this.room(id) + increment);
     });
-    const windows = { streamWindow: STREAM_WINDOW, frugalWindow: STREAM_WINDOW, connectionWindow: CONNECTION_WINDOW };
-    const settings = { ...SETTINGS, ...windows, largestWindow };
+    const settings = { ...SETTINGS, ...WINDOWS, ...changes };
     this.flow = new ReceiveFlow(writer, settings, new StreamTable("server"), new Acknowledgements());
     t.after(() => this.flow.close());
   }
@@ -48,9 +53,10 @@ class Connection {
     const stream = new NotingStream();
     stream.id = this.#nextId;
     this.#nextId += 2;
-    stream.receiveWindow = STREAM_WINDOW;
-    stream.windowSize = STREAM_WINDOW;
-    this.#room.set(stream.id, STREAM_WINDOW);
+    const { streamWindow } = this.flow;
+    stream.receiveWindow = streamWindow;
+    stream.windowSize = streamWindow;
+    this.#room.set(stream.id, streamWindow);
     return stream;
   }
 
@@ -110,7 +116,7 @@ test("the window of a stream that is taken slowly stays as it is", (t) => {
 
 test("a window whose size is fixed does not grow", (t) => {
   clock(t, 1);
-  const connection = new Connection(t, STREAM_WINDOW);
+  const connection = new Connection(t, { largestWindow: STREAM_WINDOW });
   const stream = connection.open();
   connection.pass(stream, 1024 * KIB);
   assert.ok(connection.room(stream.id) <= STREAM_WINDOW);
@@ -130,6 +136,27 @@ test("the connection gives back what a stream has grown by, once that is over, a
   // Bytes that were taken after its end, as those of a stream that is reset.
   connection.pass(next, CONNECTION_WINDOW / 2);
   assert.ok(connection.room(0) > CONNECTION_WINDOW / 2);
+});
+
+test("a connection whose windows have become smaller gives back what streams grow by later", (t) => {
+  clock(t, 1);
+  t.after(() => setMemoryShort(false));
+  const connection = new Connection(t, { frugalWindow: 32 * KIB });
+  setMemoryShort(true);
+  connection.pass(connection.open(), 8 * KIB);
+  setMemoryShort(false);
+  for (let i = 0; i < 10; i++) {
+    const small = connection.open();
+    assert.equal(connection.room(small.id), 32 * KIB);
+    connection.flow.forget(small);
+  }
+  const stream = connection.open();
+  connection.pass(stream, 16 * 1024 * KIB);
+  assert.ok(connection.room(0) > CONNECTION_WINDOW);
+  connection.flow.forget(stream);
+  clock(t, 60);
+  connection.pass(connection.open(), 8 * 1024 * KIB);
+  assert.ok(connection.room(0) <= CONNECTION_WINDOW, `${connection.room(0)} bytes`);
 });
 
 /** Opens connections with a stream each that is taken fast until one does not grow as far as it could; returns their growth. */

@@ -6,7 +6,7 @@ import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import { setMemoryShort } from "../../net/frugality.ts";
 import { SocketBudget } from "../../net/socket-budget.ts";
-import { HEADERS } from "../h2/frames.ts";
+import { CANCEL, HEADERS } from "../h2/frames.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
 import { type Downstream, type HttpHost, type ServerStream, TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 import { Http2ServerConnection } from "./http2-connection.ts";
@@ -773,4 +773,19 @@ test("no more early priorities are kept than streams may be open", async () => {
   const [third, fifth] = await share(40_000);
   // The priority of stream 5 was one too many, so both share.
   assert.ok((third ?? 0) > 0, `${third}, ${fifth}`);
+});
+
+test("early priorities of streams that cannot be opened any more leave room for others", async () => {
+  await using server = await serve(() => {}, { http2: { maxConcurrentStreams: 3 } });
+  const client = await server.client([4, 1_000_000]);
+  client.request(1);
+  for (const id of [3, 5, 7]) client.prioritize(id, "u=0");
+  // Passes the others over.
+  client.request(9);
+  client.reset(9, CANCEL);
+  for (const id of [3, 5, 9, 13]) client.prioritize(id, "u=0");
+  client.request(11);
+  client.request(13);
+  const share = await contend(server, client, [11, 13]);
+  assert.deepEqual(await share(40_000), [0, 40_000]);
 });
