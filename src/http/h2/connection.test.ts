@@ -504,6 +504,9 @@ const CONNECTION_ERRORS: readonly (readonly [string, (client: RawClient) => void
   ["a window that overflows", (c) => c.frame(8, 0, 0, [0x7f, 0xff, 0xff, 0xff]), FLOW_CONTROL_ERROR],
   ["ENABLE_PUSH of 2", (c) => c.frame(4, 0, 0, [0, 2, 0, 0, 0, 2]), PROTOCOL_ERROR],
   ["an initial window that is too large", (c) => c.frame(4, 0, 0, [0, 4, 0x80, 0, 0, 0]), FLOW_CONTROL_ERROR],
+  // RST_STREAM must not be sent for an idle stream (RFC 9113 6.4).
+  ["PRIORITY of 4 bytes on an idle stream", (c) => c.frame(2, 0, 1, [0, 0, 0, 3]), 6],
+  ["an idle stream that depends on itself", (c) => c.frame(2, 0, 1, [0, 0, 0, 1, 0]), PROTOCOL_ERROR],
   ["PUSH_PROMISE", (c) => c.frame(5, 4, 1, [0, 0, 0, 2]), PROTOCOL_ERROR],
   [
     "padding longer than its frame",

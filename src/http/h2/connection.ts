@@ -410,6 +410,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
   onStreamFrameError(id: number, code: number, message: string): void {
     const stream = this.#streams.get(id);
     if (stream !== undefined) this.#resetByError(stream, code, message);
+    // RFC 9113 6.4: no RST_STREAM for an idle stream.
+    else if (this.#streams.isIdle(id)) this.fail(code, message);
     else {
       this.#writeResetFrame(id, code);
       this.#count("resets", this.#streamsEnded);

@@ -441,6 +441,20 @@ test("a broken tunnel is reset by CONNECT_ERROR", async () => {
   assert.equal((await client.response(1)).reset, "CONNECT_ERROR");
 });
 
+test("a tunnel has no trailers: HEADERS reset it, with END_STREAM too", async () => {
+  await using server = await serve(({ downstream }) => downstream.sendHead({ status: 200, headers: [] }, TUNNEL, null));
+  const client = await server.client();
+  for (const [id, end] of [
+    [1, true],
+    [3, false],
+  ] as const) {
+    client.headers(id, [":method", "CONNECT", ":authority", "a.example:443"], false);
+    await client.until(() => client.stream(id).sections.length === 1, "the tunnel");
+    client.headers(id, ["x-trailer", "1"], end);
+    assert.equal((await client.response(id)).reset, "PROTOCOL_ERROR");
+  }
+});
+
 test("a WebSocket is an upgrade inside, and a 200 without its proof outside", async () => {
   await using server = await serve(() => {});
   const client = await server.client();

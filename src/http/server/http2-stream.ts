@@ -40,6 +40,7 @@ const NOT_IMPLEMENTED = 501;
 const FRAMING: ReadonlySet<string> = new Set(["connection", "content-length", "transfer-encoding", "upgrade"]);
 
 const TOO_LARGE: RequestError = { code: "TG_HEAD_TOO_LARGE", detail: "the header section is too large" };
+const TRAILERS_OF_TUNNEL = malformed("HEADERS in a tunnel");
 const TRAILERS_WITHOUT_END = malformed("trailers that do not end the stream");
 const BAD_TRAILER = malformed("a trailer that frames or routes the message");
 const WRONG_LENGTH = malformed("the body is not as long as Content-Length says");
@@ -159,7 +160,9 @@ export class RequestStream extends Http2Stream implements Downstream {
 
   #readTrailers(section: FieldSection, endStream: boolean): void {
     if (this.#stream === undefined) return;
-    const error = endStream ? sectionError(section) : TRAILERS_WITHOUT_END;
+    let error = endStream ? sectionError(section) : TRAILERS_WITHOUT_END;
+    // RFC 9113 8.5: a tunnel is made of DATA.
+    if (this.#tunnel) error = TRAILERS_OF_TUNNEL;
     const trailers = error ?? readTrailers(section.fields);
     if ("code" in trailers) this.#refuse(trailers, undefined);
     else this.#trailers = trailers;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
-import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { connect } from "../../net/transport.ts";
 import type { UpstreamEvents } from "../upstream.ts";
 import { UpstreamSession } from "./session.ts";
@@ -56,8 +56,8 @@ interface Exchange extends AsyncDisposable {
   readonly session: UpstreamSession;
   /** The server's side. */
   readonly served: ServerHttp2Stream;
-  /** Another exchange without a body, on the same connection. */
-  again(): Promise<Pick<Exchange, "caller" | "served">>;
+  /** Another exchange on the same connection; by default a POST without a body. `start`: other pseudo-header fields. */
+  again(length?: number, start?: string[]): Promise<Pick<Exchange, "caller" | "served">>;
 }
 
 /** A connection to a server of this machine. */
@@ -83,9 +83,9 @@ async function exchange(length: number): Promise<Exchange> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const session = await connectTo((server.address() as AddressInfo).port);
-  const open = async (length: number): Promise<Pick<Exchange, "caller" | "served">> => {
+  const open = async (length: number, start = FIELDS): Promise<Pick<Exchange, "caller" | "served">> => {
     const caller = new Caller();
-    caller.stream = session.send(FIELDS, [], "POST", length, caller);
+    caller.stream = session.send(start, [], start[1] ?? "", length, caller);
     const [served] = (await once(server, "stream")) as [ServerHttp2Stream];
     served.on("error", () => {});
     return { caller, served };
@@ -95,7 +95,7 @@ async function exchange(length: number): Promise<Exchange> {
     session.abort("the test is over");
     await new Promise((resolve) => server.close(resolve));
   };
-  return { caller, session, served, again: () => open(0), [Symbol.asyncDispose]: dispose };
+  return { caller, session, served, again: (length = 0, start) => open(length, start), [Symbol.asyncDispose]: dispose };
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -233,6 +233,17 @@ test("a body that is longer or shorter than its Content-Length is a failure, and
   assert.match(await problem({ ...ok, "content-length": 5 }, "hello!"), /longer than its Content-Length/);
   assert.match(await problem({ ...ok, "content-length": 5 }, "hell"), /shorter than its Content-Length/);
   assert.equal(await problem({ ...ok, "content-length": 5 }, "hello"), "complete");
+  assert.equal(x.session.failure, undefined);
+});
+
+test("a tunnel has no trailers: a server that sends some has broken it", async () => {
+  await using x = await exchange(0);
+  const { caller, served } = await x.again(TUNNEL, [":method", "CONNECT", ":authority", "a.example:443"]);
+  served.respond({ ":status": 200 }, { waitForTrailers: true });
+  served.on("wantTrailers", () => served.sendTrailers({ "x-trailer": "1" }));
+  served.end("bytes");
+  await until(() => caller.end !== "");
+  assert.match(caller.end, /invalid response: .*tunnel/);
   assert.equal(x.session.failure, undefined);
 });
 

@@ -205,7 +205,9 @@ export class UpstreamStream extends Http2Stream implements Upstream {
 
   #readTrailers(fields: string[], endStream: boolean): void {
     const trailers = readTrailers(fields);
-    if (!endStream) this.#refuse("a second head, or trailers that do not end it");
+    // RFC 9113 8.5: a tunnel is made of DATA.
+    if (this.#state === "tunnel") this.#refuse("HEADERS in a tunnel");
+    else if (!endStream) this.#refuse("a second head, or trailers that do not end it");
     else if (typeof trailers === "string") this.#refuse(trailers);
     else this.#trailers = trailers;
   }
