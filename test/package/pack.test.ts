@@ -13,6 +13,7 @@ import { Script } from "node:vm";
 import { installPackage } from "../../scripts/bundle/install.ts";
 import { appRoot } from "../../src/base/app-root.ts";
 import { inlineMore } from "../../src/base/inlining.ts";
+import { freePort } from "../helpers/free-ports.ts";
 import { GrpcServer } from "../helpers/grpc-server.ts";
 
 const execute = promisify(execFile);
@@ -187,15 +188,6 @@ binds:
   gateway.kill("SIGTERM");
   assert.equal(await ended, 0, output);
 });
-
-/** A port without a listener. */
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((listening) => probe.listen(0, "127.0.0.1", listening));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((closed) => probe.close(closed));
-  return port;
-}
 
 /** Body of the first response; asks again while nobody listens, for at most 20 s. */
 async function firstAnswer(url: string): Promise<string> {

@@ -24,6 +24,7 @@ import { connect } from "node:tls";
 import { exportJWK, generateKeyPair } from "jose";
 import { stringify } from "yaml";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { freePort, freePorts } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 
 const PATIENCE_MS = 30_000;
@@ -237,15 +238,6 @@ suite("the file on disk is in effect in the end", () => {
   });
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
 suite("what is refused because of something outside is tried again without another write", () => {
   const refused = (gateway: TestGateway): Promise<Status> =>
     eventually(
@@ -326,9 +318,7 @@ suite("what is refused because of something outside is tried again without anoth
     for (let free = 0; free < 8; limit++) if (!used.has(limit)) free++;
     execFileSync("prlimit", ["--pid", pid, `--nofile=${limit}:`]);
     const listeners = [{ routes: [{ policies: { directResponse: { status: 200 } } }] }];
-    const ports = new Set<number>();
-    while (ports.size < 15) ports.add(await freePort());
-    const binds = Array.from(ports, (port) => ({ port, listeners }));
+    const binds = (await freePorts(15)).map((port) => ({ port, listeners }));
     replace(gateway.file, answering("second", { binds }));
     const refused = (): boolean =>
       gateway.lines.some(({ message }) => /^Failed to reload config: .*EMFILE/s.test(String(message)));

@@ -1,6 +1,7 @@
 /** What the conformance suite of the Gateway API asks of HTTP listeners and routes, without Kubernetes. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
+import { freePorts } from "../../helpers/free-ports.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { UdpPeer } from "../../helpers/udp-peer.ts";
@@ -231,11 +232,3 @@ suite("HTTP listeners and routes as the Gateway API has them", () => {
     for (const { socket } of [kept, slow]) socket.destroy();
   });
 });
-
-/** Ports that were free a moment ago. */
-async function freePorts(count: number): Promise<number[]> {
-  const peers = await Promise.all(Array.from({ length: count }, () => UdpPeer.open()));
-  const ports = peers.map(({ port }) => port);
-  for (const peer of peers) await peer[Symbol.asyncDispose]();
-  return ports;
-}

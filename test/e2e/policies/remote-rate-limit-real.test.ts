@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { ms } from "../../../src/base/durations.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
+import { freePorts } from "../../helpers/free-ports.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 const MODULE = "github.com/envoyproxy/ratelimit/src/service_cmd@v1.4.1-0.20260122083618-3fb702589d36";
@@ -45,14 +45,6 @@ function stopped(child: ChildProcess): Promise<void> {
   });
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
 /** The real service with its database; returns the port of its gRPC side. */
 async function startService(): Promise<number> {
   const socket = join(folder, "redis.sock");
@@ -60,7 +52,7 @@ async function startService(): Promise<number> {
   children.push(spawn("redis-server", redis, { stdio: "ignore" }));
   mkdirSync(join(folder, "limits", "config"), { recursive: true });
   writeFileSync(join(folder, "limits", "config", "shop.yaml"), LIMITS);
-  const [port, grpcPort, debugPort] = [await freePort(), await freePort(), await freePort()];
+  const [port, grpcPort, debugPort] = (await freePorts(3)) as [number, number, number];
   const env = {
     ...process.env,
     HOST: "127.0.0.1",

@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import type { ConfigStatus } from "../../../src/admin/config-status.ts";
+import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { until } from "../../helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../helpers/xds.ts";
@@ -199,11 +200,4 @@ async function statusOf(gateway: TestGateway): Promise<ConfigStatus> {
 async function listening(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, resolve));
   return (server.address() as AddressInfo).port;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listening(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
