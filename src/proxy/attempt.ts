@@ -6,6 +6,7 @@
 import { asError, ERRORS, GatewayError } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
+import { listHas } from "../http/h1/framing.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
@@ -147,7 +148,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { request, downstream, trace } = exchange;
     const http2 = wantsHttp2(exchange, pool);
     const webSocket = http2 && isWebSocket(downstream.upgrade);
-    if (http2 && !webSocket && !canIgnoreUpgrade(downstream.upgrade)) throw noUpgrade(downstream.upgrade);
+    if (http2 && !webSocket && downstream.upgrade !== "") throw noUpgrade(downstream.upgrade);
     this.attempts++;
     // The address of the internal admin API would mean nothing to readers of logs.
     this.endpointName = this.#backend.target.type === "internal" ? "internal" : pool.name;
@@ -275,10 +276,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#report(status, null, headers);
   }
 
-  /** The upstream may only switch to the protocol that the client requested (RFC 9110 7.8). */
+  /** The upstream may only switch to protocols that the client has listed (RFC 9110 7.8). */
   #acceptsTunnel(head: ResponseHead): boolean {
     const asked = this.#exchange.downstream.upgrade;
-    if (asked !== "" && head.upgrade.toLowerCase() === asked.toLowerCase()) {
+    if (head.upgrade.split(",").every((each) => listHas(asked, each.trim().toLowerCase()))) {
       head.headers.push("connection", "upgrade");
       head.headers.push("upgrade", latin1(head.upgrade));
       return true;
@@ -425,11 +426,6 @@ function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: P
 
 function noUpgrade(upgrade: string, more = ""): GatewayError {
   return new GatewayError("TG_UPGRADE_MISMATCH", `${upgrade} was requested of a backend that speaks HTTP/2${more}`);
-}
-
-/** Clients that offer the cleartext upgrade to HTTP/2 accept a plain response; others need the protocol that they requested. */
-function canIgnoreUpgrade(upgrade: string): boolean {
-  return upgrade === "" || upgrade.toLowerCase() === "h2c";
 }
 
 /** Sets the authority to the name that the upstream is configured with, unless a rewrite has set another one (reference 2.5). */
