@@ -3,10 +3,8 @@
  * place that makes error responses, except for requests that could not be read, to which the protocol engine responds.
  */
 
-import { httpDate } from "../base/dates.ts";
 import { ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../base/errors.ts";
 import { grpcError, grpcStatusOfError, grpcTrailers, isGrpc } from "../http/grpc-reply.ts";
-import { latin1 } from "../http/h1/syntax.ts";
 import { decimal, type HttpResponse, type LocalReply } from "../http/message.ts";
 import { type Exchange, WAIT } from "./exchange.ts";
 
@@ -35,7 +33,6 @@ function setReply(exchange: Exchange, reply: LocalReply): void {
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
   // RFC 9110 8.6: not with 204; with 304 it would be the length of the client's cached response.
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", decimal(body.length));
-  response.headers.push("date", latin1(httpDate()));
   exchange.responseSide.replace(response, body);
 }
 

@@ -3,10 +3,18 @@
  * client. Bytes of the upstream go directly to the client's connection unless the head has not been sent yet or a policy works
  * on the body; then they pass through a `BufferedBody`.
  */
+import { httpDate } from "../base/dates.ts";
 import type { GatewayError } from "../base/errors.ts";
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import { alignNames } from "../http/h1/serialize.ts";
-import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
+import {
+  getHeader,
+  type HeaderList,
+  type HttpRequest,
+  type HttpResponse,
+  type Latin1,
+  type LocalReply,
+} from "../http/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
 import type { BodyStage, ResponseTranslation } from "../policies/types.ts";
@@ -127,6 +135,7 @@ export class ResponseSide implements BodySide, BodyDestination {
     const head = this.head;
     if (head === undefined) throw new Error("there is no response to send");
     this.#applyEdits(head);
+    addDate(head.headers);
     if (this.#translation !== undefined) this.#translate(head, this.#translation);
     const body = this.#body;
     const length = body === undefined ? this.#length : body.length;
@@ -278,4 +287,9 @@ export class ResponseSide implements BodySide, BodyDestination {
   breakOff(answer: GatewayError | LocalReply): void {
     this.#exchange.exit(answer);
   }
+}
+
+/** RFC 9110 6.6.1: a response without Date is given one where it is made or forwarded. Caches compute its age from it. */
+function addDate(headers: HeaderList): void {
+  if (getHeader(headers, "date") === undefined) headers.push("date", httpDate() as Latin1);
 }

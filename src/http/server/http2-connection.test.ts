@@ -249,6 +249,7 @@ test("limits are answered as in HTTP/1.1, and the connection goes on", async () 
   for (const [i, status] of statuses.entries()) {
     const response = await client.response(2 * i + 1);
     assert.equal(H2Client.status(response), status, String(2 * i + 1));
+    assert.ok(response.sections[0]?.includes("date"));
     assert.equal(response.ended, true);
     assert.equal(response.body === "", i === 7);
   }

@@ -1,3 +1,4 @@
+import { httpDate } from "../../base/dates.ts";
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcError, grpcStatusOfError, isGrpc } from "../grpc-reply.ts";
 import { forbiddenInTrailers } from "../h1/fields.ts";
@@ -373,7 +374,7 @@ export class RequestStream extends Http2Stream implements Downstream {
       return;
     }
     const body = Buffer.from(message);
-    const fields = ["content-type", "text/plain", "content-length", String(body.length)];
+    const fields = ["content-type", "text/plain", "content-length", String(body.length), "date", httpDate()];
     this.sendHead({ status, headers: fields }, body.length);
     this.sendBody(body, 0, body.length);
     this.sendEnd(NO_HEADERS);

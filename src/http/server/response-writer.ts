@@ -1,3 +1,4 @@
+import { httpDate } from "../../base/dates.ts";
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { Output } from "../../net/output.ts";
 import type { Transport } from "../../net/transport.ts";
@@ -78,7 +79,7 @@ export class ResponseWriter {
   error(code: ErrorCode): void {
     const { status, message } = ERRORS[code];
     const body = Buffer.from(message);
-    const headers = ["content-type", "text/plain", "content-length", String(body.length)];
+    const headers = ["content-type", "text/plain", "content-length", String(body.length), "date", httpDate()];
     this.head({ status, headers }, body.length, null, UNREAD_REQUEST, false);
     this.body(body, 0, body.length);
     this.end([]);

@@ -47,6 +47,7 @@ for (const [what, request, status, reason] of [
     assert.equal(response.body, BODIES[status]);
     assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
     assert.deepEqual(valuesOf(response, "connection"), ["close"]);
+    assert.match(valuesOf(response, "date").join(), / GMT$/);
     assert.equal(await client.closed(), "end");
     assert.match(String((await plane.logged(`"http.status":${status}`)).error), reason);
     assert.equal(upstream.connections.map(({ received }) => received).join(), "", "what the upstream has seen of it");
@@ -130,10 +131,10 @@ test("a response that stops moving is broken off", async () => {
 test("an upstream may take its time to answer, whatever the limits of the stream", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 1000));
     peer.send(reply("late"));
   });
-  await using plane = await TestPlane.start(upstream.port, { frontend: { streamIdleTimeout: 50, idleTimeout: 50 } });
+  await using plane = await TestPlane.start(upstream.port, { frontend: { streamIdleTimeout: 50, idleTimeout: 500 } });
   const client = await RawPeer.connect(plane.port);
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
   assert.equal((await client.message()).body, "late");

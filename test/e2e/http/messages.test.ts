@@ -41,6 +41,7 @@ test("the request passes as it came; hop-by-hop fields and those that Connection
       "X-Inner: secret",
       "Keep-Alive: timeout=5",
       "Set-Cookie: b=2",
+      "Date: Sun, 06 Nov 1994 08:49:37 GMT",
       "Content-Length: 0",
       "",
       "",
@@ -55,7 +56,28 @@ test("the request passes as it came; hop-by-hop fields and those that Connection
     "accept: a, b",
     "x-many: 3",
   ]);
-  assert.deepEqual(answered.fields, ["set-cookie: a=1", "set-cookie: b=2", "content-length: 0"]);
+  assert.deepEqual(answered.fields, [
+    "set-cookie: a=1",
+    "set-cookie: b=2",
+    "date: Sun, 06 Nov 1994 08:49:37 GMT",
+    "content-length: 0",
+  ]);
+});
+
+test("every response has a Date: the upstream's, or that of the gateway", async () => {
+  const dateOf = async (request: string, response: string): Promise<number> => {
+    const { answered } = await exchange(request, response);
+    const [date = "", ...others] = valuesOf(answered, "date");
+    assert.deepEqual(others, []);
+    return Date.parse(date);
+  };
+  const get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  const before = Math.floor(Date.now() / 1000) * 1000;
+  for (const text of [reply(""), "HTTP/1.1 304 Not Modified\r\n\r\n", "HTTP/1.1 99 Bad\r\n\r\n"]) {
+    const date = await dateOf(get, text);
+    assert.ok(date >= before && date <= Date.now(), text);
+  }
+  assert.equal(await dateOf(get, reply("", ["Date: Sun, 06 Nov 1994 08:49:37 GMT"])), Date.UTC(1994, 10, 6, 8, 49, 37));
 });
 
 test("absolute-form targets and OPTIONS * reach the upstream in the form it expects", async () => {
