@@ -458,11 +458,12 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       this.#refuse("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
       return;
     }
-    if (state === "body" && this.#body.paused) {
-      // While its upstream accepts no more, the client is not read, so a close would go unnoticed. It is only seen behind the bytes
-      // that were sent before it, so up to the limit of them are read ahead (decision 21).
-      if (this.#held.length < queueLimit()) this.#transport.resume();
-      if (this.#transport.wasReset) {
+    if (state === "body" || state === "wait") {
+      // A client that is not read may leave without notice: a reset is only seen here, and a close behind the bytes that were sent
+      // before it, so up to the limit of a paused body are read ahead (decision 21).
+      const full = this.#held.length >= queueLimit();
+      if (this.#body.paused && !full) this.#transport.resume();
+      if ((this.#body.paused || full) && this.#transport.wasReset) {
         this.#gone();
         return;
       }

@@ -212,6 +212,22 @@ test("a client that leaves while the connection is being made ends the attempt",
   assert.equal(plane.endpoints.stats()[0]?.pending, 0);
 });
 
+for (const [what, head] of [
+  ["a body", "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"],
+  ["requests behind it", GET],
+] as const)
+  test(`a client that resets the connection with ${what} unread, while there is no upstream, is noticed`, async () => {
+    await using blocked = await unreachable();
+    await using plane = await TestPlane.start(blocked.port, { pool: { connectTimeout: 60_000 } });
+    const client = await RawPeer.connect(plane.port);
+    client.send(head);
+    client.send(Buffer.alloc(50_000_000, "x"));
+    await settled(() => queueOf(client));
+    client.reset();
+    assert.equal((await plane.logged("/it")).error, "client closed the connection");
+    assert.equal(plane.endpoints.stats()[0]?.pending, 0);
+  });
+
 test("an answer that comes before the request is complete reaches the client, and both sides end", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.take("\r\n\r\n");
