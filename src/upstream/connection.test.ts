@@ -105,7 +105,8 @@ async function ask({ connection, server, notes }: Pair, method = "GET"): Promise
 test("a request of which nothing was written leaves its connection to the next one", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
-  connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, new Notes());
+  const cancelled = new Notes();
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, cancelled);
   connection.sendBody(Buffer.from("he"), 0, 2);
   connection.destroy();
   assert.deepEqual([notes.lines, connection.usable, connection.served], [["released"], true, 1]);
@@ -113,6 +114,11 @@ test("a request of which nothing was written leaves its connection to the next o
   assert.equal(await server.take("\r\n\r\n"), REQUEST);
   server.send(reply("hello"));
   await notes.until("end");
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, cancelled);
+  connection.destroy();
+  server.end();
+  await notes.until("closed");
+  assert.deepEqual(cancelled.lines, []);
 });
 
 test("a request of which something was written takes its connection with it", async () => {
@@ -123,6 +129,28 @@ test("a request of which something was written takes its connection with it", as
   connection.destroy();
   await notes.until("closed");
   assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);
+});
+
+test("a request with a large piece of its body, which cannot be taken back, takes its connection with it", async () => {
+  await using pair = await open();
+  const { connection, notes } = pair;
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 20_000, false, notes);
+  connection.sendBody(Buffer.alloc(10_000, "x"), 0, 10_000);
+  connection.destroy();
+  await notes.until("closed");
+  assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);
+});
+
+test("a request that is answered before any of it was written takes its connection with it", async () => {
+  await using pair = await open();
+  const { connection, server, notes } = pair;
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
+  // The rest of the response would be read as that of the next request.
+  server.send("HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 4");
+  await notes.until("informational 102");
+  connection.destroy();
+  await notes.until("closed");
+  assert.equal(connection.usable, false);
 });
 
 test("a request whose body has filled a write takes its connection with it", async () => {

@@ -38,8 +38,19 @@ test("version 1: the sums over the folders below", () => {
   assert.equal(containerBytes(root, "4:memory:/elsewhere\n")(), 350);
 });
 
-test("without such files: what is resident of the process", () => {
-  const used = containerBytes(root, "")();
-  const resident = residentBytes();
-  assert.ok(used > 1024 * 1024 && used < 4 * resident && resident < 4 * used);
+test("without such files, or without one of them: what is resident of the process", () => {
+  const isResident = (used: number): void => {
+    const resident = residentBytes();
+    assert.ok(used > 1024 * 1024 && used < 4 * resident && resident < 4 * used);
+  };
+  isResident(containerBytes(root, "")());
+  write("", { "memory.current": "1000\n" });
+  isResident(containerBytes(root, "0::/\n")());
+});
+
+test("of the process, pages of files do not count", {
+  skip: process.platform !== "linux" && "reads /proc",
+}, () => {
+  // At least the code of Node.js.
+  assert.ok(residentBytes() < process.memoryUsage.rss() - 20 * 1024 * 1024);
 });

@@ -4,6 +4,7 @@ import { connect as connectHttp2 } from "node:http2";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
+import { UdpPeer } from "../../helpers/udp-peer.ts";
 import { call, Upstream } from "../trace/support.ts";
 
 /** Of the process; more than it needs without clients. */
@@ -86,4 +87,23 @@ test("requests that use up the open files leave readiness and metrics reachable,
   assert.ok(Number(open) > OPEN_FILES / 2 && Number(open) < OPEN_FILES, `${open} are open`);
   assert.match(metrics, new RegExp(`^process_max_fds ${OPEN_FILES}$`, "m"));
   assert.ok(statuses.length > 0 && statuses.every((status) => status === 503), String(new Set(statuses)));
+});
+
+test("clients of UDP that use up the open files leave readiness reachable, and their datagrams are dropped", async (t) => {
+  await using backend = await UdpPeer.open((text) => text);
+  const listeners = [{ protocol: "UDP", tcpRoutes: [{ backends: [{ host: backend.address }] }] }];
+  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners }] }, { openFiles: OPEN_FILES });
+  const clients: UdpPeer[] = [];
+  t.after(() => Promise.all(clients.map((client) => client[Symbol.asyncDispose]())));
+  for (let i = 0; i < OPEN_FILES; i++) {
+    const client = await UdpPeer.open();
+    clients.push(client);
+    client.send("hello", gateway.port("bind/udp/0"));
+  }
+  await gateway.until(
+    () => gateway.lines.some(({ level, message }) => level === "warn" && /ulimit -n/.test(String(message))),
+    "the warning",
+  );
+  assert.equal((await fetch(`${gateway.url("readiness")}/healthz/ready`)).status, 200);
+  assert.match(await gateway.metricsText(), /udp_dropped_datagrams_total\{.*reason="sessions"\} [1-9]/);
 });
