@@ -30,6 +30,7 @@ class Dialled {
   received = "";
   reached = 0;
   calls = 0;
+  ends = 0;
   #wake = (): void => {};
 
   constructor(target: PoolTarget, port: number, carries: Carries = "http1") {
@@ -55,7 +56,7 @@ class Dialled {
               this.received += buffer.toString("latin1", 0, length);
               this.#wake();
             },
-            onEnd: () => {},
+            onEnd: () => this.ends++,
             onDrain: () => {},
             onFault: (error) => this.failed.resolve(`fault: ${String(error)}`),
             onClose,
@@ -124,7 +125,7 @@ suite("through a proxy", () => {
     server.end();
     transport.end();
     assert.equal(await dialled.failed.promise, "closed");
-    assert.equal(dialled.calls, 2);
+    assert.deepEqual([dialled.calls, dialled.ends], [2, 1]);
   });
 
   for (const { name, answer, error } of [
