@@ -18,7 +18,7 @@ interface Entry<Waiter> {
 export class WaitQueue<Waiter extends Waiting> {
   readonly #limit: number;
   readonly #timeout: number;
-  readonly #entries = new Set<Entry<Waiter>>();
+  readonly #entries: Entry<Waiter>[] = [];
   /** Requests rejected because the queue was full; for metrics. */
   overflows = 0;
 
@@ -29,14 +29,11 @@ export class WaitQueue<Waiter extends Waiting> {
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#entries.length;
   }
 
   get first(): Waiter | undefined {
-    // Called whenever a connection becomes free. The queue is usually empty, so this avoids allocating an iterator.
-    if (this.#entries.size === 0) return undefined;
-    const [entry] = this.#entries;
-    return entry?.waiter;
+    return this.#entries[0]?.waiter;
   }
 
   /**
@@ -44,7 +41,7 @@ export class WaitQueue<Waiter extends Waiting> {
    * is being closed for it. Returns a function that cancels the wait.
    */
   add(waiter: Waiter, roomComes = false): () => void {
-    if (this.#entries.size >= this.#limit && !roomComes) {
+    if (this.#entries.length >= this.#limit && !roomComes) {
       this.overflows++;
       let cancelled = false;
       queueMicrotask(() => {
@@ -56,32 +53,32 @@ export class WaitQueue<Waiter extends Waiting> {
       };
     }
     const timer = setTimeout(() => {
-      this.#entries.delete(entry);
+      this.#remove(entry);
       waiter.onConnectFailure("TG_UPSTREAM_TIMEOUT", "no connection was free in time", {});
     }, this.#timeout);
     const entry = { waiter, timer };
-    this.#entries.add(entry);
+    this.#entries.push(entry);
     return () => this.#remove(entry);
   }
 
   /** Removes and returns the first request, for the caller to serve. */
   shift(): Waiter | undefined {
-    const [entry] = this.#entries;
-    if (entry === undefined) return undefined;
-    this.#remove(entry);
-    return entry.waiter;
+    const entry = this.#entries.shift();
+    clearTimeout(entry?.timer);
+    return entry?.waiter;
   }
 
   /** Fails all that wait: the connection that they waited for could not be opened. */
   failAll(code: ErrorCode, message: string, times: ConnectTimes): void {
-    for (const entry of [...this.#entries]) {
-      this.#remove(entry);
-      entry.waiter.onConnectFailure(code, message, times);
+    for (const { waiter, timer } of this.#entries.splice(0)) {
+      clearTimeout(timer);
+      waiter.onConnectFailure(code, message, times);
     }
   }
 
   #remove(entry: Entry<Waiter>): void {
     clearTimeout(entry.timer);
-    this.#entries.delete(entry);
+    const index = this.#entries.indexOf(entry);
+    if (index !== -1) this.#entries.splice(index, 1);
   }
 }
