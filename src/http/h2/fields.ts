@@ -113,15 +113,17 @@ function isPseudo(name: string): boolean {
   return name.charCodeAt(0) === COLON;
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 /**
- * Removes from `fields` what must not be passed on in trailers, as for HTTP/1.1 (RFC 9110 6.5.1). If they are not valid trailers,
- * returns a text that says why.
+ * Removes from `fields` what must not be passed on in trailers, as for HTTP/1.1 (RFC 9110 6.5.1). If one of them makes the message
+ * malformed, a pseudo-header field (RFC 9113 8.1) or one of `rejected`, returns a text that says why.
  */
-export function readTrailers(fields: string[]): HeaderList | string {
+export function readTrailers(fields: string[], rejected = NONE): HeaderList | string {
   let to = 0;
   for (let i = 0; i < fields.length; i += 2) {
     const name = fields[i] as string;
-    if (isPseudo(name)) return "a pseudo-header field in trailers";
+    if (isPseudo(name) || rejected.has(name)) return `${name} is not allowed in trailers`;
     if (forbiddenInTrailers(name)) continue;
     fields[to++] = name;
     fields[to++] = fields[i + 1] as string;

@@ -1,14 +1,13 @@
 import { httpDate } from "../../base/dates.ts";
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcError, grpcStatusOfError, isGrpc } from "../grpc-reply.ts";
-import { forbiddenInTrailers } from "../h1/fields.ts";
-import { endToEnd } from "../h2/fields.ts";
+import { endToEnd, readTrailers } from "../h2/fields.ts";
 import { CANCEL, CONNECT_ERROR, INTERNAL_ERROR, NO_ERROR, PROTOCOL_ERROR } from "../h2/frames.ts";
 import type { FieldSection } from "../h2/hpack/decoder.ts";
 import { parsePriority } from "../h2/priority.ts";
 import { malformed, type RequestError, RequestReader } from "../h2/request-head.ts";
 import { Http2Stream } from "../h2/stream.ts";
-import { type Fields, type HeaderList, type HttpResponse, type Latin1, madeOf } from "../message.ts";
+import { type Fields, type HeaderList, type HttpResponse, madeOf } from "../message.ts";
 import {
   type ClientConnection,
   type ConnectionLimits,
@@ -43,7 +42,6 @@ const FRAMING: ReadonlySet<string> = new Set(["connection", "content-length", "t
 const TOO_LARGE: RequestError = { code: "TG_HEAD_TOO_LARGE", detail: "the header section is too large" };
 const TRAILERS_OF_TUNNEL = malformed("HEADERS in a tunnel");
 const TRAILERS_WITHOUT_END = malformed("trailers that do not end the stream");
-const BAD_TRAILER = malformed("a trailer that frames or routes the message");
 const WRONG_LENGTH = malformed("the body is not as long as Content-Length says");
 
 /** `headers` without the accept key of a WebSocket, which only clients of HTTP/1.1 need (RFC 8441 5.1). */
@@ -164,8 +162,9 @@ export class RequestStream extends Http2Stream implements Downstream {
     let error = endStream ? sectionError(section) : TRAILERS_WITHOUT_END;
     // RFC 9113 8.5: a tunnel is made of DATA.
     if (this.#tunnel) error = TRAILERS_OF_TUNNEL;
-    const trailers = error ?? readTrailers(section.fields);
-    if ("code" in trailers) this.#refuse(trailers, undefined);
+    const trailers = error ?? readTrailers(section.fields, FRAMING);
+    if (typeof trailers === "string") this.#refuse(malformed(trailers), undefined);
+    else if ("code" in trailers) this.#refuse(trailers, undefined);
     else this.#trailers = trailers;
   }
 
@@ -396,17 +395,6 @@ export class RequestStream extends Http2Stream implements Downstream {
 function sectionError({ malformed: why, tooLarge }: FieldSection): RequestError | undefined {
   if (why !== "") return malformed(why);
   return tooLarge ? TOO_LARGE : undefined;
-}
-
-/** The trailers that may be passed on, or an error if one of them frames or routes the message (RFC 9113 8.1, RFC 9110 6.5.1). */
-function readTrailers(fields: Fields): HeaderList | RequestError {
-  const trailers = madeOf(fields, []);
-  for (let i = 0; i < fields.length; i += 2) {
-    const name = fields[i] as string;
-    if (name.startsWith(":") || FRAMING.has(name)) return BAD_TRAILER;
-    if (!forbiddenInTrailers(name)) trailers.push(name, fields[i + 1] as Latin1);
-  }
-  return trailers;
 }
 
 /** A rejected head in the form of HTTP/1.1, in which the acceptor searches for a trace token. */
