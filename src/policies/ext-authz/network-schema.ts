@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { parseDuration } from "../../base/durations.ts";
 import { calledService } from "../calls/schema.ts";
 import type { ConfigOf, Resolved } from "../resolved.ts";
 import { expression } from "../shared/cel-schema.ts";
-import { body } from "./schema.ts";
+import { body, cacheOf } from "./schema.ts";
 
 const grpc = z
   .strictObject({
@@ -43,22 +42,6 @@ const http = z
   })
   .describe("A GET request; 2xx allows.");
 
-const cache = z.strictObject({
-  key: z
-    .array(expression("network"))
-    .min(1)
-    .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
-  ttl: expression("network", (text) => parseDuration(text) !== undefined).describe(
-    "How long decisions are cached: a duration, or CEL that returns a duration, or the expiry as a timestamp or in Unix seconds.",
-  ),
-  maxEntries: z
-    .int()
-    .min(1)
-    .max(1_000_000)
-    .default(10_000)
-    .describe("Entries kept by each worker for each port. Default: 10000."),
-});
-
 /** `frontendPolicies.networkExtAuthz` (reference 1.10): as `extAuthz`, but about a connection. */
 export const networkSchema = z
   .strictObject({
@@ -75,7 +58,9 @@ export const networkSchema = z
       ),
     includeRequestHeaders: z.array(z.string()).optional().describe(NO_REQUEST),
     includeRequestBody: body.optional().describe(NO_REQUEST),
-    cache: cache.optional().describe("Caches decisions: those that allow, and denials with 401 or 403."),
+    cache: cacheOf("network")
+      .optional()
+      .describe("Caches decisions, for each port: those that allow, and denials with 401 or 403."),
   })
   .meta({
     id: "NetworkExtAuthz",

@@ -71,16 +71,23 @@ export const body = z.strictObject({
     .describe("For gRPC: sends the body as `raw_body`, not as text. Default: false."),
 });
 
-const cache = z.strictObject({
-  key: z
-    .array(expression("request"))
-    .min(1, { message: "must not be empty, or all clients would share one decision; name what tells them apart" })
-    .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
-  ttl: expression("request", (text) => parseDuration(text) !== undefined).describe(
-    "How long decisions are cached: a duration, or CEL that returns a duration, or the expiry as a timestamp or in Unix seconds. CEL can read `extauthz`, the metadata of the decision.",
-  ),
-  maxEntries: z.int().min(1).max(1_000_000).default(10_000).describe("Maximum entries in each worker. Default: 10000."),
-});
+/** `scope`: what the expressions read. */
+export const cacheOf = (scope: "request" | "network") =>
+  z.strictObject({
+    key: z
+      .array(expression(scope))
+      .min(1, { message: "must not be empty, or all clients would share one decision; name what tells them apart" })
+      .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
+    ttl: expression(scope, (text) => parseDuration(text) !== undefined).describe(
+      "How long decisions are cached: a duration, or CEL that returns a duration, or the expiry as a timestamp or in Unix seconds.",
+    ),
+    maxEntries: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(10_000)
+      .describe("Maximum entries in each worker. Default: 10000."),
+  });
 
 const policy = z.strictObject({
   ...calledService("Deadline for the authorization response."),
@@ -96,7 +103,11 @@ const policy = z.strictObject({
     .default([])
     .describe("Request headers that are sent to the service. Default: all for gRPC, Authorization for HTTP."),
   includeRequestBody: body.optional().describe("Sends the body to the service. Default: the body is not sent."),
-  cache: cache.optional().describe("Caches decisions: those that allow, and denials with 401 or 403."),
+  cache: cacheOf("request")
+    .optional()
+    .describe(
+      "Caches decisions: those that allow, and denials with 401 or 403. The CEL of `ttl` can read `extauthz`, the metadata of the decision.",
+    ),
 });
 
 export const schema = conditionally(
