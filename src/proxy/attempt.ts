@@ -279,7 +279,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   /** The upstream may only switch to protocols that the client has listed (RFC 9110 7.8). */
   #acceptsTunnel(head: ResponseHead): boolean {
     const asked = this.#exchange.downstream.upgrade;
-    if (head.upgrade.split(",").every((each) => listHas(asked, each.trim().toLowerCase()))) {
+    if (isOffered(head.upgrade, asked)) {
       head.headers.push("connection", "upgrade");
       head.headers.push("upgrade", latin1(head.upgrade));
       return true;
@@ -426,6 +426,12 @@ function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: P
 
 function noUpgrade(upgrade: string, more = ""): GatewayError {
   return new GatewayError("TG_UPGRADE_MISMATCH", `${upgrade} was requested of a backend that speaks HTTP/2${more}`);
+}
+
+/** Whether `chosen`, one protocol or several layers of them, is among those of the list `offered`. */
+function isOffered(chosen: string, offered: string): boolean {
+  const protocols = chosen.split(",").map((each) => each.trim().toLowerCase());
+  return protocols.every((each) => each !== "" && listHas(offered, each));
 }
 
 /** Sets the authority to the name that the upstream is configured with, unless a rewrite has set another one (reference 2.5). */
