@@ -19,6 +19,8 @@ export class SocketBudget {
   readonly #onClientClose = (): void => {
     this.used.client--;
   };
+  /** Closes a connection to a backend that is idle; false if there is none. Set by those who keep them. */
+  closeIdle: () => boolean = () => false;
   /** Connections that are open or being opened. */
   readonly used: Record<SocketKind, number> = { client: 0, upstream: 0 };
 
@@ -40,10 +42,14 @@ export class SocketBudget {
     return false;
   }
 
-  /** Whether there is room for all that are used, the one of this kind that is about to be opened among them. */
+  /**
+   * Whether there is room for all that are used, the one of this kind that is about to be opened among them. A connection to a backend
+   * may take the place of an idle one, which is closed.
+   */
   hasRoom(kind: SocketKind): boolean {
     const { client, upstream } = this.used;
     if (this.used[kind] <= this.#share && client + upstream <= this.#limit) return true;
+    if (kind === "upstream" && this.closeIdle()) return true;
     this.#onRefused(kind);
     return false;
   }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { closedPort, type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import { Sweeper } from "../base/sweeper.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import { Pool, type PoolSettings } from "./pool.ts";
 import type { PoolLimits } from "./pool-target.ts";
+import { Pools } from "./pools.ts";
 import { Resolver } from "./resolver.ts";
 import type { UpstreamEvents } from "./upstream.ts";
 
@@ -259,4 +261,20 @@ test("connections of all pools together stay within the budget; what closes, is 
   (await new Waiter(second).connection()).destroy();
   await until(() => second.use.active === 0, "the connection to close");
   assert.deepEqual([budget.used.upstream, refused], [0, 1]);
+});
+
+test("idle connections of one pool give their place in the budget to those of others, connections in use do not", async () => {
+  await using server = await RawUpstream.listen();
+  await using other = await RawUpstream.listen();
+  const budget = new SocketBudget(3);
+  const pools = new Pools(SETTINGS, new Resolver("All"), { onConnected: () => {} }, new Sweeper(), budget);
+  const first = pools.acquire({ host: "127.0.0.1", port: server.port });
+  const second = pools.acquire({ host: "127.0.0.1", port: other.port });
+  const used = [await new Waiter(first).connection(), await new Waiter(first).connection()];
+  assert.match(String(await new Waiter(second).outcome), /^TG_POOL_FULL /);
+  for (const connection of used) first.release(connection);
+  const connection = await new Waiter(second).connection();
+  assert.deepEqual([used.map(({ usable }) => usable), first.use.idle], [[false, true], 1]);
+  for (const each of [...used, connection]) each.destroy();
+  await until(() => budget.used.upstream === 0, "all to close");
 });

@@ -314,10 +314,15 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** Closes an idle connection to make room for another one. False if all are in use, or if one is being closed already. */
   makeRoom(): boolean {
     if (this.#makingRoom) return false;
+    this.#makingRoom = this.closeIdle();
+    return this.#makingRoom;
+  }
+
+  /** Closes the connection that has been idle for the longest time. False if all are in use. */
+  closeIdle(): boolean {
     const unused = this.#idle.shift();
     unused?.destroy();
-    this.#makingRoom = unused !== undefined || this.#sessions?.closeIdle() === true;
-    return this.#makingRoom;
+    return unused !== undefined || this.#sessions?.closeIdle() === true;
   }
 
   /** Gives a free connection, or the room that it takes, to the first waiting request. False if none is waiting. */

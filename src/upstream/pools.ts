@@ -35,6 +35,7 @@ export class Pools {
     this.#observer = observer;
     this.#sweeper = sweeper;
     this.#budget = budget;
+    budget.closeIdle = () => this.#closeIdle();
   }
 
   /** The pool of a target, until `release` has been called as often. */
@@ -57,5 +58,11 @@ export class Pools {
     if (counted === undefined || --counted.users > 0) return;
     this.#pools.delete(poolKey(pool.target));
     pool.close(() => this.#sweeper.delete(pool));
+  }
+
+  /** Without it, idle connections of some pools would leave others without any until they time out. */
+  #closeIdle(): boolean {
+    for (const { pool } of this.#pools.values()) if (pool.closeIdle()) return true;
+    return false;
   }
 }
