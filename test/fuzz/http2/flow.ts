@@ -94,6 +94,11 @@ class Game {
     if (this.model.goAway !== "") throw new Violation(`the engine has ended the connection: ${this.model.goAway}`);
   }
 
+  /** Streams may be opened. A client of the model knows the settings of the engine first; the engine need not wait for its server. */
+  async begin(): Promise<void> {
+    if (this.#role === "server" || this.dice.chance(0.5)) await this.settle();
+  }
+
   /** What was sent so far has been handled on both sides, again and again until `done`. */
   async until(done: () => boolean, what: string): Promise<void> {
     for (let turns = 0; !done(); turns++) {
@@ -373,7 +378,7 @@ class Game {
 export async function playFlow(seed: number): Promise<object | undefined> {
   const game = new Game(seed);
   try {
-    await game.settle();
+    await game.begin();
     for (let n = 30 + game.dice.below(200); n > 0; n--) {
       game.step();
       if (game.dice.chance(0.7)) game.deliver(false);

@@ -11,6 +11,7 @@ import {
   END_HEADERS,
   END_STREAM,
   errorName,
+  FLOW_CONTROL_ERROR,
   FRAME_HEADER,
   GOAWAY,
   HEADERS,
@@ -231,6 +232,10 @@ export class ModelPeer {
         this.#data(id, flags, payload);
         break;
       case RST_STREAM:
+        this.#check(
+          readUint32(payload, 0) !== FLOW_CONTROL_ERROR,
+          `FLOW_CONTROL_ERROR on stream ${id}, within its window`,
+        );
         // Also for a stream that the peer has reset: both may have crossed.
         Object.assign(this.#known(id, "RST_STREAM"), { reset: true, engineReset: true });
         break;
