@@ -6,7 +6,7 @@ export class Acknowledgements {
   readonly #pings: { readonly onAck: () => void; readonly due: number }[] = [];
   /** SETTINGS frames of ours that have not been acknowledged. */
   #settings = 1;
-  /** `performance.now()` ms, 0 = all have been. */
+  /** When the last one is due, `performance.now()` ms. */
   #settingsDue = performance.now() + ACK_TIMEOUT_MS;
 
   /** SETTINGS were sent after the first. */
@@ -18,7 +18,7 @@ export class Acknowledgements {
   /** Returns whether it was awaited. */
   settingsCame(): boolean {
     if (this.#settings === 0) return false;
-    if (--this.#settings === 0) this.#settingsDue = 0;
+    this.#settings--;
     return true;
   }
 
@@ -36,7 +36,7 @@ export class Acknowledgements {
   }
 
   settingsOverdue(now: number): boolean {
-    return this.#settingsDue > 0 && now > this.#settingsDue;
+    return this.#settings > 0 && now > this.#settingsDue;
   }
 
   pingOverdue(now: number): boolean {
