@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { ServerHttp2Stream } from "node:http2";
 import { test } from "node:test";
+import { setMemoryShort } from "../../../src/net/frugality.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
 
@@ -188,4 +189,14 @@ test("a server that takes no streams for now is waited for, on one connection", 
   for (const client of clients) assert.equal((await client.message()).body, "now");
   assert.equal(server.sessions.length, 1);
   for (const { socket } of clients) socket.destroy();
+});
+
+test("while memory is short, the first response of a new connection arrives whole", async (t) => {
+  t.after(() => setMemoryShort(false));
+  setMemoryShort(true);
+  using server = await H2Server.start((stream) => answer(stream, "x".repeat(MIB)));
+  await using plane = await gatewayTo(server.port);
+  const client = await send(plane, head("GET / HTTP/1.1"));
+  assert.equal((await client.message()).body.length, MIB);
+  client.socket.destroy();
 });
