@@ -14,6 +14,7 @@ import {
   WINDOW_UPDATE,
 } from "../../../src/http/h2/frames.ts";
 import type { Http2Settings } from "../../../src/http/h2/settings.ts";
+import { setMemoryShort } from "../../../src/net/frugality.ts";
 import { Dice } from "../dice.ts";
 import { EngineSide } from "./engine.ts";
 import { ModelPeer, type ModelStream, Violation } from "./model.ts";
@@ -47,7 +48,7 @@ class Game {
     const streamWindow = dice.of([1000, DEFAULT_WINDOW, 100_000]);
     const settings: Http2Settings = {
       streamWindow,
-      frugalWindow: streamWindow,
+      frugalWindow: this.#role === "client" ? dice.of([streamWindow, 500]) : streamWindow,
       largestWindow: streamWindow * dice.of([1, 1, 10]),
       connectionWindow: dice.of([DEFAULT_WINDOW, 100_000, 1_000_000]),
       maxFrameSize: 16_384,
@@ -124,7 +125,7 @@ class Game {
     const stream = sendable.length > 0 ? dice.of(sendable) : undefined;
     const streams = side.streams.filter((each) => !side.gone.has(each) || !each.ended);
     const own = streams.length > 0 ? dice.of(streams) : undefined;
-    switch (dice.below(16)) {
+    switch (dice.below(17)) {
       case 0:
       case 1:
         if (open.length >= MAX_STREAMS) break;
@@ -165,6 +166,9 @@ class Game {
         break;
       case 14:
         own?.goOn();
+        break;
+      case 15:
+        setMemoryShort(dice.chance(0.5));
         break;
       default:
         own?.beginOrCancel();
@@ -370,6 +374,7 @@ class Game {
   }
 
   close(): void {
+    setMemoryShort(false);
     this.#wire.destroy();
   }
 }

@@ -63,8 +63,9 @@ export class ModelPeer {
   /** Of the connection. */
   sendWindow = DEFAULT_WINDOW;
   receiveWindow = DEFAULT_WINDOW;
-  /** The windows that the engine gives at the beginning. It may never exceed them, except by what those of streams may grow by. */
-  readonly engineStreamWindow: number;
+  /** The window that the engine gives to new streams, as announced last. */
+  engineStreamWindow: number;
+  /** What the engine may never exceed, except for that of the connection by what those of streams may grow by. */
   readonly engineLargestWindow: number;
   readonly engineConnectionWindow: number;
   /** SETTINGS_INITIAL_WINDOW_SIZE of the peer, as announced last. */
@@ -208,7 +209,7 @@ export class ModelPeer {
     this.#check(this.#openBlock === 0 || (type === CONTINUATION && id === this.#openBlock), "a frame in a field block");
     switch (type) {
       case SETTINGS:
-        if ((flags & ACK) === 0) this.send(SETTINGS, ACK, 0, Buffer.alloc(0));
+        if ((flags & ACK) === 0) this.#settings(payload);
         else this.#acknowledged();
         break;
       case PING:
@@ -241,6 +242,16 @@ export class ModelPeer {
         break;
       default:
         throw new Violation(`a frame of type ${type}`);
+    }
+  }
+
+  #settings(payload: Buffer): void {
+    this.send(SETTINGS, ACK, 0, Buffer.alloc(0));
+    for (let at = 0; at < payload.length; at += 6) {
+      if (payload.readUInt16BE(at) !== INITIAL_WINDOW_SIZE) continue;
+      const window = payload.readUInt32BE(at + 2);
+      for (const stream of this.streams.values()) stream.sendWindow += window - this.engineStreamWindow;
+      this.engineStreamWindow = window;
     }
   }
 
