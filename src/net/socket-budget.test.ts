@@ -11,12 +11,7 @@ test("one kind has three quarters at most, both have no more than the limit, and
     sockets.map((socket) => budget.admit(socket)),
     [true, true, true, true, true, true, false],
   );
-  const upstream = (): boolean => {
-    budget.used.upstream++;
-    const room = budget.hasRoom("upstream");
-    if (!room) budget.used.upstream--;
-    return room;
-  };
+  const upstream = () => budget.take("upstream");
   assert.deepEqual([upstream(), upstream(), upstream()], [true, true, false]);
   for (const socket of sockets.slice(0, 4)) socket.emit("close");
   assert.deepEqual(
@@ -24,5 +19,9 @@ test("one kind has three quarters at most, both have no more than the limit, and
     [true, true, true, true, false],
   );
   assert.deepEqual([budget.used, budget.admit(new EventEmitter())], [{ client: 2, upstream: 6 }, false]);
-  assert.deepEqual(refused, ["client", "upstream", "upstream", "client"]);
+  // An idle connection makes room for another one to a backend, not for a client.
+  let closed = 0;
+  budget.closeIdle = () => ++closed === 1;
+  assert.deepEqual([budget.admit(new EventEmitter()), upstream(), upstream(), closed], [false, true, false, 2]);
+  assert.deepEqual(refused, ["client", "upstream", "upstream", "client", "client", "upstream"]);
 });

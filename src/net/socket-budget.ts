@@ -33,23 +33,22 @@ export class SocketBudget {
 
   /** Counts a connection of a client until it closes; false if there is no room for it. */
   admit(socket: Closable): boolean {
-    this.used.client++;
-    if (this.hasRoom("client")) {
-      socket.on("close", this.#onClientClose);
-      return true;
-    }
-    this.used.client--;
-    return false;
+    const admitted = this.take("client");
+    if (admitted) socket.on("close", this.#onClientClose);
+    return admitted;
   }
 
   /**
-   * Whether there is room for all that are used, the one of this kind that is about to be opened among them. A connection to a backend
-   * may take the place of an idle one, which is closed.
+   * Counts a connection that is about to be opened; false if there is no room for it. One to a backend may take the place of an idle
+   * one, which is closed.
    */
-  hasRoom(kind: SocketKind): boolean {
-    const { client, upstream } = this.used;
-    if (this.used[kind] <= this.#share && client + upstream <= this.#limit) return true;
-    if (kind === "upstream" && this.closeIdle()) return true;
+  take(kind: SocketKind): boolean {
+    const { used } = this;
+    const room = used[kind] < this.#share && used.client + used.upstream < this.#limit;
+    if (room || (kind === "upstream" && this.closeIdle())) {
+      used[kind]++;
+      return true;
+    }
     this.#onRefused(kind);
     return false;
   }

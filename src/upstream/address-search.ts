@@ -52,7 +52,11 @@ export class AddressSearch {
 
   /** `ended` is called before the waiter, and also after a cancellation. Returns a function that cancels the search. */
   start<Connected>(waiter: ConnectWaiter<Connected>, ended: () => void, dial: Dial<Connected>): () => void {
-    const attempt = new ConnectAttempt(waiter, this.#connectTimeout, ended);
+    let counted = false;
+    const attempt = new ConnectAttempt(waiter, this.#connectTimeout, () => {
+      if (counted) this.#budget.used.upstream--;
+      ended();
+    });
     const addresses: ResolvedAddress[] = [];
     let left = this.#addresses.length;
     let failure: string | undefined;
@@ -63,9 +67,12 @@ export class AddressSearch {
       attempt.clock.located(this.#addresses.some(isNamed));
       const ordered = this.#inOrder(addresses);
       queueMicrotask(() => {
-        if (ordered.length === 0) attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
-        else if (!this.#budget.hasRoom("upstream")) attempt.fail("TG_POOL_FULL", NO_ROOM);
-        else tryAddresses(attempt, ordered, 0, dial);
+        if (attempt.closed) return;
+        // Not counted before: while a name is looked up, no file is open.
+        counted = ordered.length > 0 && this.#budget.take("upstream");
+        if (counted) tryAddresses(attempt, ordered, 0, dial);
+        else if (ordered.length > 0) attempt.fail("TG_POOL_FULL", NO_ROOM);
+        else attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
       });
     };
     for (const address of this.#addresses) this.#locate(address, located);

@@ -263,6 +263,26 @@ test("connections of all pools together stay within the budget; what closes, is 
   assert.deepEqual([budget.used.upstream, refused], [0, 1]);
 });
 
+test("requests whose backend's name is being looked up take no place in the budget", async () => {
+  await using server = await RawUpstream.listen();
+  const budget = new SocketBudget(1);
+  const silent = { lookup: () => {}, now: () => performance.now() };
+  const observer = { onConnected: () => {} };
+  const named = new Pool(
+    { host: "a.test", port: 1 },
+    SETTINGS,
+    new Resolver("All", undefined, silent),
+    observer,
+    budget,
+  );
+  const waiting = new Waiter(named);
+  const pool = new Pool({ host: "127.0.0.1", port: server.port }, SETTINGS, new Resolver("All"), observer, budget);
+  (await new Waiter(pool).connection()).destroy();
+  waiting.cancel();
+  await until(() => pool.use.active === 0, "the connection to close");
+  assert.deepEqual(budget.used, { client: 0, upstream: 0 });
+});
+
 test("idle connections of one pool give their place in the budget to those of others, connections in use do not", async () => {
   await using server = await RawUpstream.listen();
   await using other = await RawUpstream.listen();

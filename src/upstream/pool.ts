@@ -225,20 +225,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return () => cancel();
   }
 
-  #begin(): void {
-    this.#connecting++;
-    this.#budget.used.upstream++;
-  }
-
-  #end(): void {
-    this.#connecting--;
-    this.#budget.used.upstream--;
-  }
-
   #dial(waiter: ConnectWaiter<UpstreamConnection>, raw: boolean): () => void {
-    this.#begin();
+    this.#connecting++;
     const ended = (): void => {
-      this.#end();
+      this.#connecting--;
       this.#admit();
       this.#sessions?.grow();
     };
@@ -252,10 +242,10 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
 
   /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server selects that or `http1` is set. */
   connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>, http1: boolean): () => void {
-    this.#begin();
+    this.#connecting++;
     // Waiters for sessions fail with this attempt instead of starting the next one.
     const ended = (): void => {
-      this.#end();
+      this.#connecting--;
       this.#admit();
     };
     return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {

@@ -97,7 +97,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, slowLane);
   const refusals = { client: new LogThrottle(REFUSALS_LOGGED_MS), upstream: new LogThrottle(REFUSALS_LOGGED_MS) };
   const budget = new SocketBudget(options.connections, (kind) =>
-    refusals[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] - 1 })),
+    refusals[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
   );
   const pools = new Pools(options.pool, resolver, observer, sweeper, budget);
   // Connections of probes are not those of requests, nor in their metrics.
