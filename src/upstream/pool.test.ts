@@ -298,3 +298,27 @@ test("idle connections of one pool give their place in the budget to those of ot
   for (const each of [...used, connection]) each.destroy();
   await until(() => budget.used.upstream === 0, "all to close");
 });
+
+test("a session whose server has not sent its SETTINGS yet is not idle: requests wait for them", async () => {
+  await using server = await RawUpstream.listen();
+  await using other = await RawUpstream.listen();
+  const budget = new SocketBudget(1);
+  const pools = new Pools(SETTINGS, new Resolver("All"), { onConnected: () => {} }, new Sweeper(), budget);
+  const pool = pools.acquire({ host: "127.0.0.1", port: server.port, version: "HTTP/2.0" });
+  const { promise, resolve } = Promise.withResolvers<string>();
+  pool.acquire(true, false, {
+    needsSettings: true,
+    onSession: () => resolve("session"),
+    onConnection: () => resolve("connection"),
+    onConnectFailure: resolve,
+  });
+  const peer = await server.connection();
+  await peer.take("PRI * HTTP/2.0");
+  const elsewhere = new Waiter(pools.acquire({ host: "127.0.0.1", port: other.port }));
+  assert.match(String(await elsewhere.outcome), /^TG_POOL_FULL /);
+  // Empty SETTINGS.
+  peer.send(Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0));
+  assert.equal(await promise, "session");
+  pool.close();
+  await until(() => budget.used.upstream === 0, "the connection to close");
+});

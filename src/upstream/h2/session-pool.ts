@@ -102,9 +102,9 @@ export class SessionPool implements SessionOwner {
     return waiter !== undefined;
   }
 
-  /** Closes an idle session. False if all are in use. */
+  /** Closes an idle session. False if all are in use. Without the SETTINGS of its server, one may still be awaited by requests. */
   closeIdle(): boolean {
-    const session = this.#sessions.find(({ streams }) => streams === 0);
+    const session = this.#sessions.find(({ streams, settled }) => streams === 0 && settled);
     session?.close();
     return session !== undefined;
   }
