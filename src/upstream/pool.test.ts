@@ -322,3 +322,26 @@ test("a session whose server has not sent its SETTINGS yet is not idle: requests
   pool.close();
   await until(() => budget.used.upstream === 0, "the connection to close");
 });
+
+test("maxIdle 0: sessions whose SETTINGS are awaited stay for the requests that wait, and no longer", async () => {
+  await using server = await RawUpstream.listen();
+  const target = { host: "127.0.0.1", port: server.port, version: "HTTP/2.0" } as const;
+  const pool = new Pool(target, { ...SETTINGS, maxIdle: 0 }, new Resolver("All"), { onConnected: () => {} });
+  const outcomes: string[] = [];
+  /** Asks for a session, but does not use it. */
+  const ask = () =>
+    pool.acquire(true, false, {
+      needsSettings: true,
+      onSession: () => outcomes.push("session"),
+      onConnection: () => outcomes.push("connection"),
+      onConnectFailure: (code, message) => outcomes.push(`${code} ${message}`),
+    });
+  ask();
+  const cancel = ask();
+  const peer = await server.connection();
+  await peer.take("PRI * HTTP/2.0");
+  cancel?.();
+  peer.send(Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0));
+  await until(() => pool.use.active + pool.use.idle === 0, "the connection to close");
+  assert.deepEqual(outcomes, ["session"]);
+});

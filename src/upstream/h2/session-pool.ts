@@ -132,6 +132,7 @@ export class SessionPool implements SessionOwner {
     this.#coming--;
     this.#perConnection = Math.max(1, session.limit);
     this.onRoom();
+    if (session.streams === 0) this.onIdle(session);
   }
 
   onRoom(): void {
@@ -146,6 +147,8 @@ export class SessionPool implements SessionOwner {
 
   onIdle(session: UpstreamSession): void {
     const { maxIdle } = this.#limits;
+    // Its SETTINGS will let the waiting requests use it.
+    if (!session.settled && this.#waiting.size > 0) return;
     const tooMany = maxIdle !== undefined && this.idle > maxIdle;
     if (this.#closed || tooMany || this.#opener.crowded) session.close();
   }
