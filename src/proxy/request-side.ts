@@ -4,7 +4,7 @@
  * `BufferedBody`.
  */
 import type { GatewayError } from "../base/errors.ts";
-import type { HeaderList, HttpRequest, LocalReply } from "../http/message.ts";
+import { getHeader, type HeaderList, type HttpRequest, type LocalReply, removeHeader } from "../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { dashed } from "../policies/shared/own-fields.ts";
 import type { Upstream } from "../upstream/upstream.ts";
@@ -182,8 +182,17 @@ export class RequestSide implements BodySide {
     if (this.#reading) this.#exchange.downstream.resumeBody();
     else {
       this.#reading = true;
+      if (this.destination === undefined) this.#continue();
       this.#exchange.downstream.readBody();
     }
+  }
+
+  /** A policy reads the body before there is an upstream, which would answer the client's expectation (RFC 9110 10.1.1). */
+  #continue(): void {
+    const { request, downstream } = this.#exchange;
+    if (getHeader(request.headers, "expect") === undefined) return;
+    removeHeader(request.headers, "expect");
+    downstream.sendInformational(100, []);
   }
 
   breakOff(answer: GatewayError | LocalReply): void {

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { H2Client } from "../../helpers/h2-client.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
 let upstream: RawUpstream;
 let gateway: TestGateway;
 
 before(async () => {
-  upstream = await RawUpstream.answering((request) => reply(request.body));
+  upstream = await RawUpstream.answering((request) =>
+    reply(request.body, [`X-Expect: ${valuesOf(request, "expect")}`]),
+  );
   const backends = [{ host: `127.0.0.1:${upstream.port}` }];
   const at = (pathPrefix: string, policies: object) => ({ matches: [{ path: { pathPrefix } }], policies, backends });
   const routes = [
@@ -41,6 +44,26 @@ test("buffer: what is too long is refused without a body, or flows on", async ()
   assert.deepEqual(await post("/request", 11), { status: 413, body: "" });
   assert.deepEqual(await post("/response", 11), { status: 502, body: "" });
   assert.deepEqual(await post("/open", 300_000), { status: 200, body: "x".repeat(300_000) });
+});
+
+test("buffer: a client that waits for 100 before its body gets it, and the upstream does not send another", async () => {
+  const client = await RawPeer.connect(gateway.port());
+  client.send("POST /request HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+  assert.equal(statusOf(await client.message()), 100);
+  client.send("body");
+  const response = await client.message();
+  assert.deepEqual([response.body, valuesOf(response, "x-expect")], ["body", [""]]);
+  client.send("POST /request HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n");
+  assert.equal(statusOf(await client.message()), 413, "without its body");
+  client.socket.destroy();
+
+  const http2 = await H2Client.connect(gateway.port());
+  http2.request(1, "POST", ["expect", "100-continue"], "/request");
+  await http2.until(() => http2.stream(1).sections.length === 1, "100");
+  assert.equal(H2Client.status(http2.stream(1)), 100);
+  http2.data(1, "body");
+  assert.equal((await http2.response(1)).body, "body");
+  http2.peer.socket.destroy();
 });
 
 test("delay: counts toward the deadline of the request, and may be computed", async () => {
