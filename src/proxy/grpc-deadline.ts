@@ -32,7 +32,8 @@ export class GrpcDeadline {
   private constructor(timeout: number, startedAt: number, passed: () => void) {
     this.#timeout = timeout;
     this.#startedAt = startedAt;
-    if (timeout <= MAX_DELAY) this.#timer = setTimeout(passed, this.#left);
+    // Node.js would write a warning about a negative delay.
+    if (timeout <= MAX_DELAY) this.#timer = setTimeout(passed, Math.max(0, this.#left));
   }
 
   get #left(): number {
