@@ -170,7 +170,7 @@ test("an endpoint that accepts and says nothing, or is not there, is unhealthy a
   await using silent = await RawUpstream.listen();
   await using lost = await unreachable();
   const gone = { port: await closedPort() };
-  await using plane = await start([good, silent, gone, lost], { ...HTTP, timeout: ms(100) });
+  await using plane = await start([good, silent, gone, lost], { ...HTTP, timeout: ms(2000) });
   for (const each of [silent, gone, lost]) await becomes(plane, each, false);
   assert.equal(stats(plane, silent).check?.reason, "no response in time");
   assert.match(stats(plane, gone).check?.reason ?? "", /ECONNREFUSED/);
