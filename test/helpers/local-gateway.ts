@@ -39,6 +39,11 @@ export class LocalGateway {
     return this.#plane.lines.map((line) => JSON.parse(line) as LogLine);
   }
 
+  /** What has been logged since the last call, for long runs. */
+  takeLines(): LogLine[] {
+    return this.#plane.lines.splice(0).map((line) => JSON.parse(line) as LogLine);
+  }
+
   /** The port that a bind listens on, by its key (`bind/0`) or, without one, of the first bind. */
   port(bind?: string): number {
     const served = this.tasks().find((each) => bind === undefined || each.bind === bind);

@@ -1,0 +1,84 @@
+/**
+ * The rules that are fuzzed: whatever clients and backends do, every request ends when its client is gone, nothing stays open or
+ * counted, and no request or connection fails by a defect of the gateway. Clients of both versions send random requests to a data
+ * plane in this process, on routes with the policies that work on bodies, to backends of both versions that respond at random. Then
+ * all clients reset their connections. Real sockets: a seed leads to similar games, not always to the same one.
+ */
+import { connect, type Socket } from "node:net";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
+import { Dice } from "../dice.ts";
+import { startBackend } from "./backends.ts";
+import { sendHttp1, sendHttp2 } from "./clients.ts";
+
+const CLIENTS = 8;
+/** Milliseconds that the clients of a game stay. */
+const LENGTH_MS = 100;
+/** Milliseconds after which what was to end will not. */
+const PATIENCE_MS = 5000;
+
+const COMPRESSION = { compression: { contentTypes: ["text/*", "application/*"], minSize: 0 } };
+const RETRY = { retry: { attempts: 2, codes: [503], backoff: "1ms" } };
+const POLICIES: Readonly<Record<string, object>> = {
+  "/plain": {},
+  "/compression": COMPRESSION,
+  "/web": { grpcWeb: {} },
+  "/buffer": { buffer: { request: { maxBytes: 20_000 }, response: { maxBytes: 100_000 } } },
+  "/retry": RETRY,
+  "/timeout": { timeout: { requestTimeout: "50ms" } },
+  "/session": { sessionPersistence: {} },
+  "/all": { ...COMPRESSION, ...RETRY, grpcWeb: {} },
+};
+const PATHS = Object.keys(POLICIES).flatMap((path) => [`${path}/1`, `${path}/2`]);
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+let dice = new Dice(0);
+let started: Promise<LocalGateway> | undefined;
+
+async function start(): Promise<LocalGateway> {
+  const backends = await Promise.all(
+    ([1, 2] as const).map(async (version) => ({
+      host: `127.0.0.1:${await startBackend(version, () => dice)}`,
+      policies: { http: { version: version === 1 ? "HTTP/1.1" : "HTTP/2.0" } },
+    })),
+  );
+  const routes = Object.entries(POLICIES).flatMap(([path, policies]) =>
+    backends.map((backend, i) => ({
+      matches: [{ path: { pathPrefix: `${path}/${i + 1}` } }],
+      policies,
+      backends: [backend],
+    })),
+  );
+  return LocalGateway.start({ binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }] });
+}
+
+/** Plays the game of `seed`; returns what is wrong, if anything is. */
+export async function playGateway(seed: number): Promise<object | undefined> {
+  started ??= start();
+  const gateway = await started;
+  dice = new Dice(seed);
+  const clients = Array.from({ length: CLIENTS }, () => client(gateway.port()));
+  await pause(LENGTH_MS);
+  for (const socket of clients) socket.resetAndDestroy();
+  const deadline = performance.now() + PATIENCE_MS;
+  while (openThings(gateway) !== undefined && performance.now() < deadline) await pause(5);
+  const open = openThings(gateway);
+  if (open !== undefined) return open;
+  const defects = gateway.takeLines().filter(({ level }) => level === "error");
+  return defects.length > 0 ? { defects } : undefined;
+}
+
+function client(port: number): Socket {
+  const send = dice.chance(0.7) ? sendHttp2 : sendHttp1;
+  const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+  socket.on("error", () => {});
+  socket.on("connect", () => send(socket, PATHS, dice));
+  return socket;
+}
+
+/** Connections of clients and calls to backends; undefined = there are none. */
+function openThings(gateway: LocalGateway): object | undefined {
+  const connections = gateway.tasks().flatMap((bind) => bind.connections);
+  const calls = gateway.endpoints().filter(({ pending }) => pending > 0);
+  return connections.length > 0 || calls.length > 0 ? { connections, calls } : undefined;
+}
