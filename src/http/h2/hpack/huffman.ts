@@ -37,9 +37,10 @@ const MAX_PADDING_BITS = 7;
 const EMITS = 1 << 16;
 const FAILS = 1 << 17;
 
-/** `TRANSITIONS[(state << 4) | nibble]`. A state is an inner node of the tree of codes; state 0 is its root. */
+const ROOT = 0;
+/** `TRANSITIONS[(state << 4) | nibble]`. A state is an inner node of the tree of codes. Filled with the first text, not at a thread's start. */
 const TRANSITIONS = new Uint32Array(256 * 16);
-/** 1 for the states where a text may end: after a symbol, and within EOS, whose first bits are the padding. */
+/** 1 for the states where a text may end: after a symbol, and within EOS, whose first bits are the padding. Filled with TRANSITIONS. */
 const ENDS = new Uint8Array(256);
 
 /** A node of the tree: children as node numbers, or the complement of a symbol. */
@@ -72,7 +73,7 @@ function fillTables(): void {
   for (let state = 0; state < nodes.length; state++) {
     for (let nibble = 0; nibble < 16; nibble++) TRANSITIONS[(state << 4) | nibble] = transition(nodes, state, nibble);
   }
-  for (let bits = 0, state = 0; bits <= MAX_PADDING_BITS; bits++) {
+  for (let bits = 0, state = ROOT; bits <= MAX_PADDING_BITS; bits++) {
     ENDS[state] = 1;
     state = (nodes[state] as Node)[1];
   }
@@ -88,13 +89,11 @@ function transition(nodes: readonly Node[], from: number, nibble: number): numbe
     else if (~next === EOS) return FAILS;
     else {
       emitted = EMITS | ~next;
-      state = 0;
+      state = ROOT;
     }
   }
   return emitted | (state << 8);
 }
-
-fillTables();
 
 /** Bytes that `length` bytes of Huffman code can become at most: no code has fewer than five bits. */
 export function decodedBound(length: number): number {
@@ -106,7 +105,8 @@ export function decodedBound(length: number): number {
  * code is invalid: EOS, padding of more than seven bits, or padding that is not the beginning of EOS (RFC 7541 5.2).
  */
 export function decodeHuffman(from: Buffer, start: number, end: number, out: Buffer): number {
-  let state = 0;
+  if (ENDS[ROOT] === 0) fillTables();
+  let state = ROOT;
   let length = 0;
   for (let i = start; i < end; i++) {
     const byte = from[i] as number;
