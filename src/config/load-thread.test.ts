@@ -1,12 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { loadConfig } from "./load.ts";
+import { unpackIr } from "../ir/packed-ir.ts";
+import { type ConfigSource, loadConfig } from "./load.ts";
 import { loadConfigAside, packLoaded } from "./load-thread.ts";
+import { NO_RESOURCES } from "./resources/store.ts";
 
 const route = (i: number): string =>
   `- {name: route-${i}, hostnames: [h${i % 100}.example], matches: [{path: {pathPrefix: /p/${i}}}], backends: [{host: "b:${1 + (i % 65535)}"}]}`;
 const large = (tail: string): string =>
   `gateways: {default: {port: 8080}}\nroutes:\n${Array.from({ length: 3000 }, (_, i) => route(i)).join("\n")}\n${tail}`;
+
+function loadedIr(source: ConfigSource): unknown {
+  const loaded = loadConfig(source, {});
+  return loaded.ok ? loaded.ir : loaded.diagnostics;
+}
 
 for (const [name, text] of [
   ["large and valid", large("config: {logging: {level: $LEVEL}}\n")],
@@ -28,6 +35,20 @@ test("while a large configuration is loaded, the caller's thread goes on", async
     clearInterval(turning);
   }
   assert.ok(turns > 1);
+});
+
+test("a large configuration that is loaded again makes text of what has changed only", async () => {
+  const first = await loadConfigAside({ kind: "text", text: large("") }, {});
+  assert.ok(first.ok);
+  const changed = { kind: "text", text: large(route(3000)) } as const;
+  const second = await loadConfigAside(changed, {}, NO_RESOURCES, first.configuration);
+  assert.ok(second.ok);
+  assert.deepEqual(unpackIr(second.configuration), loadedIr(changed));
+  const [routes] = second.configuration.routes;
+  assert.deepEqual(
+    routes?.pieces.map(({ offsets }) => offsets.length - 1),
+    [3000, 1],
+  );
 });
 
 test("a file that does not exist is told, not thrown", async () => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
-import { type PackedIr, packIr } from "../ir/packed-ir.ts";
+import { type PackedIr, type PackedParts, packIr } from "../ir/packed-ir.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
 import { NO_RESOURCES, type ResourceStore, type Resources } from "./resources/store.ts";
 
@@ -26,15 +26,23 @@ export interface LoadTask {
   readonly source: ConfigSource;
   readonly env: Env;
   readonly resources: Resources;
+  readonly packed: PackedParts | undefined;
 }
 
 /**
  * As `loadConfig`, but a large file is loaded in a thread of its own, so that the caller's stays responsive:
- * for reloads. Rejects when that thread fails, as when memory runs out.
+ * for reloads. What is in `previous`, the configuration in effect, stays where it is in memory. Rejects when that thread fails, as
+ * when memory runs out.
  */
-export async function loadConfigAside(source: ConfigSource, env: Env, resources = NO_RESOURCES): Promise<PackedLoad> {
-  if (!isLarge(source)) return packLoaded(loadConfig(source, env, resources));
-  const task: LoadTask = { source, env: { ...env }, resources };
+export async function loadConfigAside(
+  source: ConfigSource,
+  env: Env,
+  resources = NO_RESOURCES,
+  previous?: PackedIr,
+): Promise<PackedLoad> {
+  const packed = previous === undefined ? undefined : { routes: previous.routes, addresses: previous.addresses };
+  if (!isLarge(source)) return packLoaded(loadConfig(source, env, resources), packed);
+  const task: LoadTask = { source, env: { ...env }, resources, packed };
   const worker = new Worker(moduleUrl("config/load-worker"), {
     workerData: task,
     name: "configuration",
@@ -52,10 +60,10 @@ export async function loadConfigAside(source: ConfigSource, env: Env, resources 
   }
 }
 
-export function packLoaded(loaded: LoadResult): PackedLoad {
+export function packLoaded(loaded: LoadResult, previous?: PackedParts): PackedLoad {
   if (!loaded.ok) return loaded;
   const { ir, ...others } = loaded;
-  return { ...others, configuration: packIr(ir) };
+  return { ...others, configuration: packIr(ir, previous) };
 }
 
 function isLarge(source: ConfigSource): boolean {

@@ -3,5 +3,5 @@ import { parentPort, workerData } from "node:worker_threads";
 import { loadConfig } from "./load.ts";
 import { type LoadTask, packLoaded } from "./load-thread.ts";
 
-const { source, env, resources } = workerData as LoadTask;
-parentPort?.postMessage(packLoaded(loadConfig(source, env, resources)));
+const { source, env, resources, packed } = workerData as LoadTask;
+parentPort?.postMessage(packLoaded(loadConfig(source, env, resources), packed));

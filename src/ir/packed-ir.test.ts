@@ -123,6 +123,22 @@ test("routes that stay keep their place in shared memory, in whatever order they
   assert.deepEqual(names(packer.pack([second])), ["second"]);
 });
 
+test("routes of the configuration before keep their place in shared memory, also when another thread packs the next", () => {
+  const before = packIr(irOf([route("a"), route("b")], [route("c")]));
+  const ir = irOf([route("new"), route("b"), route("a"), route("b")], [route("c")]);
+  const packed = packIr(ir, structuredClone(before));
+  assert.deepEqual(unpackIr(packed), ir);
+  assert.deepEqual(
+    packed.routes.map(({ pieces }) => pieces.map(({ offsets }) => offsets.length - 1)),
+    [[2, 1], [], [1]],
+  );
+  for (const { pieces } of before.routes) pieces[0]?.texts.fill(0x20);
+  const [first] = packed.routes;
+  assert.ok(first !== undefined);
+  assert.deepEqual(routeAt(first, 0), route("new"));
+  assert.throws(() => routeAt(first, 1), SyntaxError);
+});
+
 test("routes have one digest if they are equal", () => {
   const [packed] = packIr(irOf([route("a"), route("b"), route("a")])).routes;
   assert.ok(packed !== undefined);

@@ -19,6 +19,9 @@ export interface PackedIr {
   readonly internal: boolean;
 }
 
+/** What of a configuration can be many. */
+export type PackedParts = Pick<PackedIr, "routes" | "addresses">;
+
 /** Services and workloads, each in the order of the configuration. */
 export interface PackedAddresses {
   readonly services: PackedTexts;
@@ -62,8 +65,14 @@ export interface PackedText {
   readonly digest: Uint8Array;
 }
 
-export function packIr(ir: Ir): PackedIr {
+/** Parts that are in `previous` already stay where they are in shared memory. */
+export function packIr(ir: Ir, previous?: PackedParts): PackedIr {
   const { services, workloads } = ir;
+  const before = new Map(previous?.routes.map((packed) => [packed.owner, packed]));
+  const packRoutes = (owner: string, routes: readonly Route[]): PackedRoutes => ({
+    owner,
+    ...packOnce(routes, before.get(owner)),
+  });
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const internal = [...listeners, ...ir.routeGroups].some((owner) =>
     owner.routes.some((route) => route.backends.some((backend) => backend.target.type === "internal")),
@@ -80,10 +89,13 @@ export function packIr(ir: Ir): PackedIr {
       workloads: [],
     },
     routes: [
-      ...listeners.map(({ key, routes }) => ({ owner: key, ...packOnce(routes) })),
-      ...ir.routeGroups.map(({ name, routes }) => ({ owner: groupOwner(name), ...packOnce(routes) })),
+      ...listeners.map(({ key, routes }) => packRoutes(key, routes)),
+      ...ir.routeGroups.map(({ name, routes }) => packRoutes(groupOwner(name), routes)),
     ],
-    addresses: { services: packOnce(services), workloads: packOnce(workloads) },
+    addresses: {
+      services: packOnce(services, previous?.addresses.services),
+      workloads: packOnce(workloads, previous?.addresses.workloads),
+    },
     internal,
   };
 }
@@ -165,10 +177,21 @@ interface Place {
  * because that takes a garbage collection in every thread (3,000 routes: 1.3 MiB for each change).
  */
 export class TextPacker {
-  #places = new Map<PackedText, Place>();
+  /** By the digest of the part. */
+  #places = new Map<string, Place>();
   #pieces: LivePiece[] = [];
 
-  /** Parts are known by their identity: one that has changed is another object. None may be listed twice. */
+  /** Goes on from `previous`, also one that another thread has packed. */
+  constructor(previous?: PackedTexts) {
+    if (previous === undefined) return;
+    this.#pieces = previous.pieces.map((piece) => ({ piece, count: piece.offsets.length - 1, live: 0 }));
+    for (let at = 0; at < previous.count; at++) {
+      const piece = this.#pieces[previous.order[2 * at] ?? 0];
+      if (piece === undefined) continue;
+      this.#places.set(digestAt(previous, at), { piece, index: previous.order[2 * at + 1] ?? 0 });
+    }
+  }
+
   pack(parts: readonly PackedText[]): PackedTexts {
     const added = this.#keep(parts);
     const kept = this.#places.size;
@@ -181,7 +204,7 @@ export class TextPacker {
     const indexes = new Map(this.#pieces.map((piece, index) => [piece, index]));
     const order = new Uint32Array(2 * parts.length);
     for (const [at, part] of parts.entries()) {
-      const place = this.#places.get(part);
+      const place = this.#places.get(keyOf(part));
       if (place === undefined) continue;
       order[2 * at] = indexes.get(place.piece) ?? 0;
       order[2 * at + 1] = place.index;
@@ -193,14 +216,15 @@ export class TextPacker {
   /** Forgets what is not in the list; returns what has no place yet. */
   #keep(parts: readonly PackedText[]): readonly PackedText[] {
     const added: PackedText[] = [];
-    const places = new Map<PackedText, Place>();
+    const places = new Map<string, Place>();
     for (const piece of this.#pieces) piece.live = 0;
     for (const part of parts) {
-      const place = this.#places.get(part);
+      const key = keyOf(part);
+      const place = this.#places.get(key);
       if (place === undefined) added.push(part);
       else {
         place.piece.live++;
-        places.set(part, place);
+        places.set(key, place);
       }
     }
     this.#places = places;
@@ -212,8 +236,13 @@ export class TextPacker {
     if (parts.length === 0) return;
     const piece = { piece: pieceOf(parts), count: parts.length, live: parts.length };
     this.#pieces.push(piece);
-    for (const [index, part] of parts.entries()) this.#places.set(part, { piece, index });
+    for (const [index, part] of parts.entries()) this.#places.set(keyOf(part), { piece, index });
   }
+}
+
+/** As `digestAt`. */
+function keyOf({ digest }: PackedText): string {
+  return Buffer.from(digest.buffer, digest.byteOffset, DIGEST_BYTES).toString("latin1");
 }
 
 function pieceOf(parts: readonly PackedText[]): Piece {
@@ -232,8 +261,8 @@ function pieceOf(parts: readonly PackedText[]): Piece {
   return { texts, offsets, digests };
 }
 
-function packOnce(parts: readonly (Route | Service | Workload)[]): PackedTexts {
-  return new TextPacker().pack(
+function packOnce(parts: readonly (Route | Service | Workload)[], previous: PackedTexts | undefined): PackedTexts {
+  return new TextPacker(previous).pack(
     parts.map((part) => {
       const text = Buffer.from(jsonOf(part));
       return { text, digest: digestOf(text) };

@@ -7,6 +7,7 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
 import { ResourceStore } from "../config/resources/store.ts";
+import { collectGarbage } from "../net/node-internals.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { ConfigFollower } from "./config-follower.ts";
 
@@ -39,6 +40,7 @@ async function follower(t: TestContext, refuse: () => void) {
   });
   return {
     follower: made,
+    start: new WeakRef(start.configuration),
     errors: () => lines.filter((line) => line.includes("Failed to reload")).length,
     attempts: () => attempts,
     setRefusing: (value: boolean) => {
@@ -51,6 +53,15 @@ async function follower(t: TestContext, refuse: () => void) {
     },
   };
 }
+
+test("the configuration of the start is free when another one is in effect", async (t: TestContext) => {
+  const f = await follower(t, () => {});
+  assert.ok(f.start.deref() !== undefined);
+  assert.equal(await f.follower.reload(), true);
+  await f.pass(0);
+  collectGarbage();
+  assert.equal(f.start.deref(), undefined);
+});
 
 test("a configuration rejected for an outside reason is retried after 1, 2, 4 … 30 s, and logged once", async (t: TestContext) => {
   const f = await follower(t, () => {

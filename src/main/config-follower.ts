@@ -6,7 +6,7 @@ import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/l
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import type { ResourceStore } from "../config/resources/store.ts";
-import { restartRequired } from "../config/settings.ts";
+import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { digestOfPem } from "../tls/tls-check.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
@@ -36,7 +36,10 @@ export class ConfigFollower implements Follower {
   readonly #host: Host;
   readonly #log: Logger;
   readonly #watch: FileWatch;
-  readonly #start: Loaded;
+  /** Of the start: what takes effect only then is compared with them. */
+  readonly #settings: Settings;
+  /** The configuration of the start, until it is in effect. */
+  #start: Loaded | undefined;
   #generation = 0;
   #appliedAt: string | null = null;
   #loadedAt = new Date().toISOString();
@@ -61,6 +64,7 @@ export class ConfigFollower implements Follower {
     this.#source = source;
     this.#env = env;
     this.#resources = resources;
+    this.#settings = start.config;
     this.#start = start;
     this.#host = host;
     this.#log = log;
@@ -86,8 +90,11 @@ export class ConfigFollower implements Follower {
 
   /** Applies the first configuration and follows its source from then on. Rejects if it cannot be applied. */
   async begin(): Promise<void> {
-    await this.#host.apply(1, this.#start.configuration);
-    this.#accept(this.#start);
+    const start = this.#start;
+    if (start === undefined) return;
+    await this.#host.apply(1, start.configuration);
+    this.#start = undefined;
+    this.#accept(start);
   }
 
   /** Reads and applies the source, changed or not. Resolves with whether it is in effect. */
@@ -116,7 +123,10 @@ export class ConfigFollower implements Follower {
     let loaded: PackedLoad | undefined;
     let rejection: Rejection | undefined;
     try {
-      loaded = await loadWithResources((known) => loadConfigAside(this.#source, this.#env, known), this.#resources);
+      loaded = await loadWithResources(
+        (known) => loadConfigAside(this.#source, this.#env, known, this.#inEffect?.configuration),
+        this.#resources,
+      );
       rejection = loaded.ok ? this.#expired(loaded) : this.#explain(loaded);
       if (loaded.ok && rejection === undefined) await this.#host.apply(this.#generation + 1, loaded.configuration);
     } catch (error) {
@@ -175,7 +185,7 @@ export class ConfigFollower implements Follower {
   }
 
   #compareWithStart(loaded: Loaded): void {
-    const fields = restartRequired(this.#start.config, loaded.config);
+    const fields = restartRequired(this.#settings, loaded.config);
     const known = fields.join() === this.#restartRequired.join();
     this.#restartRequired = fields;
     if (fields.length > 0 && !known)
