@@ -49,6 +49,8 @@ export interface WritableHandle {
 interface WriteRequest {
   oncomplete: (this: WriteRequest, status: number) => void;
   writer: HandleWriter | undefined;
+  /** Of a write that has ended inside the call; undefined = it has not. */
+  status: number | undefined;
   /** Keeps the bytes in memory while they are being written. */
   bytes: Buffer | readonly Buffer[] | undefined;
 }
@@ -104,6 +106,8 @@ export class HandleWriter implements DirectWriter {
       request.bytes = bytes;
       this.pending = length;
       this.#release = release;
+      // TLS ends a write that fails below it at once, and reports it as one that waits.
+      if (request.status !== undefined) writeEnded.call(request, request.status);
       return;
     }
     spareRequest = request;
@@ -125,12 +129,18 @@ export class HandleWriter implements DirectWriter {
 let spareRequest: WriteRequest | undefined;
 
 function newRequest({ WriteWrap }: StreamBinding): WriteRequest {
-  return Object.assign(new WriteWrap(), { oncomplete: writeEnded, writer: undefined, bytes: undefined });
+  return Object.assign(new WriteWrap(), {
+    oncomplete: writeEnded,
+    writer: undefined,
+    status: undefined,
+    bytes: undefined,
+  });
 }
 
 function writeEnded(this: WriteRequest, status: number): void {
   this.bytes = undefined;
-  this.writer?.ended(status);
+  if (this.writer === undefined) this.status = status;
+  else this.writer.ended(status);
 }
 
 function writeError(status: number): NodeJS.ErrnoException {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
+import { createConnection } from "node:net";
 import { Duplex } from "node:stream";
 import { after, before, suite, test } from "node:test";
 import { connect } from "node:tls";
@@ -118,6 +119,21 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
       error: "TLS handshake failed: the connection closed during the handshake",
     });
     assert.deepEqual(gateway.tasks()[0]?.connections, []);
+  });
+
+  test("clients that reset before the response to their last request is written are forgotten at once", async () => {
+    await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
+    for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+      const carrier = createConnection(gateway.port(), "127.0.0.1");
+      const socket = connect({ socket: carrier, servername: "one.host.example", maxVersion, ...trusted() });
+      await once(socket, "secureConnect");
+      // The request is readable, and the write of the response fails at once.
+      socket.write("GET / HTTP/1.1\r\nHost: one.host.example\r\nConnection: close\r\n\r\n");
+      carrier.resetAndDestroy();
+      await gateway.until(() => gateway.lines.some((line) => line["http.status"] === 200), "the response");
+      await gateway.until(() => gateway.tasks()[0]?.connections.length === 0, "the end of the connection");
+      gateway.takeLines();
+    }
   });
 
   test("a redirect stays inside TLS", async () => {
