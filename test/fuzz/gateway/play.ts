@@ -1,10 +1,13 @@
 /**
  * The rules that are fuzzed: whatever clients and backends do, every request ends when its client is gone, nothing stays open or
  * counted, and no request or connection fails by a defect of the gateway. Clients of both versions send random requests to a data
- * plane in this process, on routes with the policies that work on bodies, to backends of both versions that respond at random. Then
- * all clients reset their connections. Real sockets: a seed leads to similar games, not always to the same one.
+ * plane in this process, in plaintext and inside TLS, on routes with the policies that work on bodies, to backends of both versions
+ * that respond at random. Then all clients reset their connections. Real sockets: a seed leads to similar games, not always to the same one.
  */
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { TestCa } from "../../helpers/certificates.ts";
+import { freePort } from "../../helpers/free-ports.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { Dice } from "../dice.ts";
 import { startBackend } from "./backends.ts";
@@ -32,10 +35,16 @@ const PATHS = Object.keys(POLICIES).flatMap((path) => [`${path}/1`, `${path}/2`]
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-let dice = new Dice(0);
-let started: Promise<LocalGateway> | undefined;
+interface Field {
+  readonly gateway: LocalGateway;
+  readonly port: number;
+  readonly tlsPort: number;
+}
 
-async function start(): Promise<LocalGateway> {
+let dice = new Dice(0);
+let started: Promise<Field> | undefined;
+
+async function start(): Promise<Field> {
   const backends = await Promise.all(
     ([1, 2] as const).map(async (version) => ({
       host: `127.0.0.1:${await startBackend(version, () => dice)}`,
@@ -49,15 +58,25 @@ async function start(): Promise<LocalGateway> {
       backends: [backend],
     })),
   );
-  return LocalGateway.start({ binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes }] }] });
+  const tlsPort = await freePort();
+  using authority = new TestCa();
+  const { certFile: cert, keyFile: key } = authority.issue("localhost");
+  const gateway = await LocalGateway.start({
+    binds: [
+      { port: 0, listeners: [{ protocol: "HTTP", routes }] },
+      { port: tlsPort, listeners: [{ protocol: "HTTPS", tls: { cert, key }, routes }] },
+    ],
+  });
+  return { gateway, port: gateway.port("bind/0"), tlsPort };
 }
 
 /** Plays the game of `seed`; returns what is wrong, if anything is. */
 export async function playGateway(seed: number): Promise<object | undefined> {
   started ??= start();
-  const gateway = await started;
+  const field = await started;
+  const { gateway } = field;
   dice = new Dice(seed);
-  const clients = Array.from({ length: CLIENTS }, () => client(gateway.port()));
+  const clients = Array.from({ length: CLIENTS }, () => client(field));
   await pause(LENGTH_MS);
   for (const socket of clients) socket.resetAndDestroy();
   const deadline = performance.now() + PATIENCE_MS;
@@ -68,12 +87,23 @@ export async function playGateway(seed: number): Promise<object | undefined> {
   return defects.length > 0 ? { defects } : undefined;
 }
 
-function client(port: number): Socket {
-  const send = dice.chance(0.7) ? sendHttp2 : sendHttp1;
-  const socket = connect({ port, host: "127.0.0.1", noDelay: true });
-  socket.on("error", () => {});
-  socket.on("connect", () => send(socket, PATHS, dice));
-  return socket;
+/** Returns the TCP connection of a client. */
+function client({ port, tlsPort }: Field): Socket {
+  const isTls = dice.chance(0.4);
+  const isHttp2 = dice.chance(0.7);
+  const send = isHttp2 ? sendHttp2 : sendHttp1;
+  const carrier = connect({ port: isTls ? tlsPort : port, host: "127.0.0.1", noDelay: true });
+  const socket = isTls
+    ? connectTls({
+        socket: carrier,
+        servername: "localhost",
+        rejectUnauthorized: false,
+        ALPNProtocols: [isHttp2 ? "h2" : "http/1.1"],
+      })
+    : carrier;
+  for (const each of new Set([carrier, socket])) each.on("error", () => {});
+  socket.on(isTls ? "secureConnect" : "connect", () => send(socket, PATHS, dice));
+  return carrier;
 }
 
 /** Connections of clients and calls to backends; undefined = there are none. */
