@@ -224,8 +224,8 @@ function translateEndpoint(
 
 /**
  * Whether the containers of a pod are ready, whose endpoint is not: the cluster has not heard of its node for a while. After an
- * outage of the API server that holds for all nodes at once, until they report again, while the pods serve as before. The watches
- * come back one after the other then, so the pod may still have the condition from before. Key: `<namespace>/<name>`.
+ * outage of the API server that holds for all nodes at once, until they report again, while the pods serve as before. A pod that is
+ * ready counts too: its endpoint follows seconds later, as other components write it. Key: `<namespace>/<name>`.
  */
 const isCutOff = defineQuery<boolean>("isCutOff", (read, key) => {
   const conditions = read.get("Pod", key)?.status?.conditions ?? [];

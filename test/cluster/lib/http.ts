@@ -85,11 +85,10 @@ export class Load {
     this.#running = Array.from({ length: connections }, () => this.#loop());
   }
 
-  async stop(): Promise<{ readonly requests: number; readonly failures: readonly string[] }> {
+  async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#running);
     this.#agent.destroy();
-    return { requests: this.requests, failures: this.failures };
   }
 
   async #loop(): Promise<void> {

@@ -3,9 +3,8 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { appRoot } from "../../../src/base/app-root.ts";
-import { CONTROLLER_NAMESPACE } from "./tools.ts";
+import { CONTROLLER_NAMESPACE, must } from "./tools.ts";
 
 /** Set in the process that runs where the cluster's addresses exist. */
 const INSIDE = "TRACEGATE_E2E_INSIDE";
@@ -21,20 +20,32 @@ export function clusterScripts(): string | undefined {
   throw new Error("no cluster: set KUBECONFIG, or GATEWAY_CLUSTER to the folder of the test cluster's scripts");
 }
 
-/**
- * Ends the API server of the test cluster, and resolves once it is gone. The result starts it again. undefined in other clusters.
- */
-export const killApiServer: (() => Promise<() => void>) | undefined = ((): (() => Promise<() => void>) | undefined => {
+/** What tests do to processes of the test cluster. */
+export interface ClusterProcesses {
+  /** The result starts it again, and resolves when the cluster says that its node is ready. */
+  readonly killApiServer: () => () => Promise<string>;
+  /** Stops the node's reports, or the controller manager, until the result is called. Pods run on. */
+  readonly pause: (name: "kubelet" | "kcm") => () => void;
+}
+
+/** undefined in other clusters. */
+export function clusterProcesses(): ClusterProcesses | undefined {
   const scripts = process.env[INSIDE] === undefined ? undefined : clusterScripts();
   if (scripts === undefined) return undefined;
   const home = process.env.GATEWAY_CLUSTER_HOME ?? `${homedir()}/.cache/gateway-cluster`;
-  return async () => {
-    const pid = Number(readFileSync(`${home}/run/apiserver.pid`, "utf8"));
-    process.kill(pid, "SIGKILL");
-    await setTimeout(1000);
-    return () => step("starting the API server again", `${scripts}/up`, []);
+  const send = (signal: NodeJS.Signals, name: string): boolean =>
+    process.kill(Number(readFileSync(`${home}/run/${name}.pid`, "utf8")), signal);
+  return {
+    killApiServer: () => {
+      send("SIGKILL", "apiserver");
+      return () => must(`${scripts}/up`, []);
+    },
+    pause: (name) => {
+      send("SIGSTOP", name);
+      return () => send("SIGCONT", name);
+    },
   };
-})();
+}
 
 /**
  * Runs `prepare` and then this script again where the addresses of the cluster can be reached, and exits with its exit code.
