@@ -102,7 +102,10 @@ function client({ port, tlsPort }: Field): Socket {
       })
     : carrier;
   for (const each of new Set([carrier, socket])) each.on("error", () => {});
-  socket.on(isTls ? "secureConnect" : "connect", () => send(socket, PATHS, dice));
+  socket.on(isTls ? "secureConnect" : "connect", () => {
+    send(socket, PATHS, dice);
+    if (dice.chance(0.2)) carrier.resetAndDestroy();
+  });
   return carrier;
 }
 
