@@ -467,6 +467,10 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
         this.#gone();
         return;
       }
+    } else if ((state === "linger" || this.#endWaits) && this.#transport.backlog > 0 && this.#transport.wasReset) {
+      // TLS of Node.js loses what is written after its own writes have failed, without an event.
+      this.#gone();
+      return;
     }
     const tooOld = this.#deadline.olderThan(now, frontend.maxConnectionDuration);
     if (tooOld) this.#keepAlive = false;

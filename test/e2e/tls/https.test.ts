@@ -5,6 +5,7 @@ import { createConnection } from "node:net";
 import { Duplex } from "node:stream";
 import { after, before, suite, test } from "node:test";
 import { connect } from "node:tls";
+import { sockets } from "../../../src/net/node-internals.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
@@ -134,6 +135,20 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
       await gateway.until(() => gateway.tasks()[0]?.connections.length === 0, "the end of the connection");
       gateway.takeLines();
     }
+  });
+
+  test("a client whose reset no event reports is forgotten, although it has not taken its last response", async (t) => {
+    const routes = [{ policies: { directResponse: { status: 200, body: "x".repeat(8_000_000) } } }];
+    await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one, { routes })));
+    const { peer } = await tlsConnect(gateway.port(), { ...trusted(), servername: "one.host.example" });
+    peer.socket.pause();
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\nConnection: close\r\n\r\n");
+    const states = () => gateway.tasks()[0]?.connections.map((each) => (each as { state: string }).state);
+    await gateway.until(() => states()?.[0] === "linger", "the end of the response");
+    // As after a reset by which TLS has lost the response.
+    t.mock.method(sockets, "wasReset", () => true);
+    await gateway.until(() => states()?.length === 0, "the end of the connection");
+    peer.socket.destroy();
   });
 
   test("a redirect stays inside TLS", async () => {
