@@ -44,7 +44,7 @@ const forwarded = z
       .default([])
       .describe(
         "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. Their fields are kept, and the gateway adds " +
-          "to their X-Forwarded-For; X-Forwarded-Client-Cert is dropped even so.",
+          "to their X-Forwarded-For. X-Forwarded-Client-Cert is always dropped.",
       ),
   })
   .meta({ id: "Forwarded", description: "What the gateway tells backends about the origin of a request." });
@@ -96,15 +96,15 @@ export const frontendHttp = z.strictObject({
     .describe(
       "Flow-control window of an HTTP/2 stream: bytes that a client may send before they are passed on, which are held in memory " +
         "meanwhile. Default: 262144 (256 KiB), which grows up to 4 MiB while bytes are passed on fast, by at most 32 MiB in each " +
-        "worker; 64 KiB for connections that are opened while a worker holds much.",
+        "worker; 64 KiB for connections that are opened while the worker is short of memory or holds many unread bytes.",
     ),
   http2ConnectionWindowSize: window
     .min(65_535)
     .optional()
     .describe(
       "Flow-control window of all streams of an HTTP/2 connection together, in bytes. If it is set, windows of streams do not " +
-        "grow. Default: 1048576 (1 MiB), plus the growth of the streams' windows; 256 KiB for connections that are opened while a " +
-        "worker holds much.",
+        "grow. Default: 1048576 (1 MiB), plus the growth of the streams' windows; 256 KiB for connections that are opened while " +
+        "the worker is short of memory or holds many unread bytes.",
     ),
   http2FrameSize: z
     .int()
@@ -177,8 +177,8 @@ const frontendUdp = z.strictObject({
     .min(1)
     .default(10_000)
     .describe(
-      "Most sessions per worker and bind. Beyond it a new client takes the place of one that has been silent for at least 5 s; " +
-        "without one, its datagrams are dropped.",
+      "Most sessions per worker and bind. Beyond that, a new client replaces one that has been silent for at least 5 s; if there " +
+        "is no such client, its datagrams are dropped.",
     ),
   maxDatagramSize: z
     .int()

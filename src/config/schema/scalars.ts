@@ -18,7 +18,7 @@ export const cipherSuites = z
   .array(z.enum(CIPHER_SUITES))
   .min(1)
   .describe(
-    "Cipher suites to offer. Without any of TLS 1.2 that version is not offered; without any of TLS 1.3 it is, with its default suites: set `maxTLSVersion` to leave it out. Default: those of the Node.js runtime, AES-128 before AES-256.",
+    "Cipher suites to offer. If the list has none of TLS 1.2, TLS 1.2 is not offered. If it has none of TLS 1.3, TLS 1.3 is offered with its default suites, unless the newest TLS version is set to 1.2. Default: those of the Node.js runtime, AES-128 before AES-256.",
   );
 
 export const keyExchangeGroups = z

@@ -45,7 +45,7 @@ export const service = z
       })
       .optional()
       .describe(
-        "How a workload is chosen; nearby ones can be preferred. The locality of this gateway comes from the environment variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; the last two can also be set as `config.clusterId` and `config.network`. What is not set matches nothing.",
+        "How a workload is chosen; nearby ones can be preferred. The locality of this gateway comes from the environment variables `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; the last two can also be set as `config.clusterId` and `config.network`. Unset values match nothing.",
       ),
     appProtocols: z
       .record(portKey, z.string())

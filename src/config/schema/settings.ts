@@ -112,7 +112,7 @@ export const settings = z
           .max(1)
           .default(0.85)
           .describe(
-            "Share of its heap's limit that a worker may fill, garbage aside, before it takes no new requests and connections. 0: off.",
+            "Share of its heap limit that a worker may fill with live objects; above it, the worker turns new requests and connections away. 0: off.",
           ),
         memoryShare: z
           .number()
@@ -120,7 +120,7 @@ export const settings = z
           .max(1)
           .default(0.85)
           .describe(
-            "Share of the limit that may be in use, without files, before no worker takes new requests and connections: of the container as the system counts it, or of the process if `memoryLimit` is set. Freed memory does not count, even if it has not been returned to the system. 0: off.",
+            "Share of the memory limit that may be in use; above it, all workers turn new requests and connections away. Counts what the system counts for the container, or with `memoryLimit` for the process, but neither cached files nor freed memory that has not been returned to the system. 0: off.",
           ),
         memoryLimit: z
           .int()

@@ -158,7 +158,7 @@ function warnAboutUnusedFields(fields: Readonly<Record<string, unknown>>, path: 
   for (const [field, value] of Object.entries(fields))
     if (value !== undefined)
       report([...path, field], {
-        message: "has no effect here: there is no request yet, and refused clients get no response; use extAuthz",
+        message: "has no effect here: there is no request yet, and rejected clients get no response; use extAuthz",
         warning: true,
       });
 }

@@ -28,7 +28,7 @@ export const key = z.union([
 
 /** The private key of signatures, with the algorithm and the name of its public half. */
 export const signing = {
-  signingKey: localSource("the private key, PEM").describe("RSA or EC key in PEM, without a passphrase."),
+  signingKey: localSource("the private key in PEM").describe("RSA or EC key in PEM, without a passphrase."),
   alg: z
     .enum(["RS256", "RS384", "RS512", "PS256", "ES256", "ES384"])
     .default("RS256")

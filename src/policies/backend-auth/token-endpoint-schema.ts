@@ -27,7 +27,7 @@ const secretAuth = z.strictObject({
     .literal(["clientSecretBasic", "clientSecretPost"])
     .default("clientSecretBasic")
     .describe("Sends the secret as `Authorization: Basic`, or in the form. Default: `clientSecretBasic`."),
-  clientSecret: secret("the gateway's secret there")
+  clientSecret: secret("the gateway's secret at the token endpoint")
     .optional()
     .describe("Required for `clientSecretBasic`. Without it, `clientSecretPost` sends `client_id` alone."),
 });
@@ -36,7 +36,7 @@ const keyAuth = z.strictObject({
   clientId,
   method: z.literal("privateKeyJwt").describe("A signed assertion instead of a secret (RFC 7523)."),
   ...signing,
-  certificate: localSource("the certificate of the key, PEM").optional().describe("Certificate of the key, PEM."),
+  certificate: localSource("the certificate of the key in PEM").optional().describe("Certificate of the key, PEM."),
   certificateHeader: z
     .enum(["x5c", "x5t#S256"])
     .default("x5t#S256")

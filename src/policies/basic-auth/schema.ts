@@ -6,7 +6,7 @@ import { localSource } from "../shared/source-schema.ts";
 
 export const schema = z
   .strictObject({
-    htpasswd: localSource("the list of users, `user:hash` a line").describe(
+    htpasswd: localSource("the list of users, one `user:hash` per line").describe(
       "Users with their password hashes, as written by `htpasswd -B`: bcrypt, `$apr1$`, `$1$`, `$5$`, `$6$` or `{SHA}`.",
     ),
     realm: z
@@ -27,7 +27,7 @@ export const schema = z
       ),
   })
   .describe(
-    "Requires a user name and password (RFC 7617). Valid credentials are removed from the request; expressions read `basicAuth.username`. Passwords are verified off the request path, one at a time per worker; when too many wait, the gateway answers 503 with `Retry-After`. Passwords over 512 bytes are rejected.",
+    "Requires a user name and password (RFC 7617). Valid credentials are removed from the request; expressions read `basicAuth.username`. Passwords are verified off the request path, one at a time per worker; when too many wait, the response is 503 with `Retry-After`. Passwords over 512 bytes are rejected.",
   );
 
 export type BasicAuth = ConfigOf<typeof schema>;

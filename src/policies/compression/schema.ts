@@ -47,7 +47,7 @@ export const schema = z
       .min(1)
       .default([...CONTENT_TYPES])
       .describe(
-        "Media types of the responses to compress: `type/subtype`, `type/*` or `type/*+suffix`. `text/event-stream` only counts if it is written out, gRPC is never compressed. Default: text, scripts, JSON, XML, SVG, WebAssembly and fonts that have no compression of their own.",
+        "Media types of the responses to compress: `type/subtype`, `type/*` or `type/*+suffix`. `text/event-stream` must be listed by its full name; gRPC is never compressed. Default: text, scripts, JSON, XML, SVG, WebAssembly and font formats without built-in compression.",
       ),
     minSize: z
       .int()

@@ -17,7 +17,7 @@ const grpc = z
   );
 
 /** For fields of `extAuthz` that concern a request or its response: translation warns that they have no effect here. */
-const NO_REQUEST = "Accepted without effect: there is no request yet, and refused clients get no response.";
+const NO_REQUEST = "Accepted without effect: there is no request yet, and rejected clients get no response.";
 
 const http = z
   .strictObject({
@@ -66,7 +66,7 @@ export const networkSchema = z
     id: "NetworkExtAuthz",
     description:
       "Authorizes connections by an external service, once per connection, after `networkAuthorization` and before the " +
-      "first request. CEL reads `source`, `destination` and `env`. Refused connections are closed without a response.",
+      "first request. CEL reads `source`, `destination` and `env`. Rejected connections are closed without a response.",
   });
 
 type Written = z.output<typeof networkSchema>;

@@ -54,10 +54,7 @@ function hasPassword(text: string): boolean {
 }
 
 function inline(what: string) {
-  return z
-    .string()
-    .min(1)
-    .describe(`${what[0]?.toUpperCase()}${what.slice(1)} itself.`);
+  return z.string().min(1).describe(`The text itself: ${what}.`);
 }
 
 const sourceBrand = z.union([z.string(), z.strictObject({ file: z.string() })]).brand("TextSource");

@@ -121,7 +121,7 @@ export const http = z
       .min(1)
       .optional()
       .describe(
-        "Requests of each worker that may be in progress at an endpoint, those that wait for a connection included, upgraded ones until they end. Others go to other endpoints of the backend; if all are full, they get 503. Default: unlimited.",
+        "Requests of each worker that may be in progress at an endpoint, including those that wait for a connection and, until they end, upgraded ones. Others go to other endpoints of the backend; if all are full, they get 503. Default: unlimited.",
       ),
     maxRetries: z
       .int()
@@ -270,10 +270,12 @@ export const retryBudget = z
         interval: budgetInterval(10, "10ms").prefault("1s").describe("Default: 1s."),
       })
       .prefault({})
-      .describe("Retries that are allowed whatever their share, so that a backend with few requests has some."),
+      .describe(
+        "Retries that are always allowed, whatever their share: otherwise a backend with few requests would get none.",
+      ),
   })
   .describe(
-    "Limits retries by the `retry` policy to a share of the requests to the backend, so that they do not multiply the load of a backend that fails (GEP-3388). Failed attempts beyond it are not retried: clients get the failure as it is, as from Envoy, because its status, `retry-after` or gRPC status says more than a 503 of the gateway. All routes to one backend with the same budget share it; each worker thread counts its own requests.",
+    "Limits retries by the `retry` policy to a share of the requests to the backend, so that they do not multiply the load of a failing backend (GEP-3388). Failed attempts beyond it are not retried: clients get the original failure, as from Envoy, because its status, `retry-after` or gRPC status says more than a 503 from the gateway. All routes to one backend with the same budget share it; each worker thread counts its own requests.",
   );
 
 /** Limits of connection pools, the same fields in `http` and `tcp`. `waiting`: what waits for a connection there. */
