@@ -152,7 +152,9 @@ export class CounterMemory {
         add("downstream_connections_total", labels, connections);
         add("downstream_received_bytes_total", labels, received);
         add("downstream_sent_bytes_total", labels, sent);
-        add("tls_handshake_duration_seconds", labels, handshake.snapshot());
+        const handshakes = handshake.snapshot();
+        // A plaintext port has none, and a histogram takes many lines.
+        if (handshakes.counts.some((count) => count > 0)) add("tls_handshake_duration_seconds", labels, handshakes);
       } else {
         const name = series.kind === "connect" ? "upstream_connect_duration_seconds" : "upstream_call_duration_seconds";
         add(name, labels, new Histogram(REQUEST_BOUNDS, series.memory).snapshot());

@@ -56,10 +56,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   readonly #tunnels: StreamAcceptor;
   /** Every open connection; the note is set once it is served. */
   readonly #live = new Roster<RosteredConnection, Served | undefined>();
-  /** Counters of connections without a listener of their own. */
-  readonly #series: ConnectionSeries;
   /** Cache for the configuration in effect: a look-up by labels would take a hundredth of a handshake's CPU. */
-  readonly #seriesOfListeners = new Map<CompiledListener, ConnectionSeries>();
+  readonly #series = new Map<CompiledListener | undefined, ConnectionSeries>();
   #bind: CompiledBind;
   #acceptor: Acceptor | undefined;
   /** Responses ask clients to close their connections. */
@@ -73,8 +71,6 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     this.#targets = targets;
     this.services = services;
     this.#onEmpty = onEmpty;
-    const labels = { bind: bind.key, gateway: "unknown", listener: "unknown", protocol: bind.protocol };
-    this.#series = services.metrics.connection(labels);
     this.#tunnels = {
       open: (downstream, request) => new Tunnel(downstream, request, this.#bind, this.#targets, this.services),
       refused: (from, code, detail, received) => this.refused(from, code, detail, received),
@@ -115,7 +111,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   update(bind: CompiledBind): void {
     const { protocol } = this.#bind;
     this.#bind = bind;
-    this.#seriesOfListeners.clear();
+    this.#series.clear();
     this.#live.each((connection, served) => this.#leaveIfChanged(connection, served));
     if (protocol !== "http" || bind.protocol === "http") return;
     this.#live.each((connection) => connection.askToReconnect?.());
@@ -221,13 +217,12 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   seriesOf(listener: CompiledListener | undefined): ConnectionSeries {
-    if (listener === undefined) return this.#series;
-    let series = this.#seriesOfListeners.get(listener);
+    let series = this.#series.get(listener);
     if (series === undefined) {
-      const { gateway, name, protocol } = listener;
+      const { gateway = "unknown", name = "unknown", protocol = this.#bind.protocol } = listener ?? {};
       const labels = { bind: this.#bind.key, gateway, listener: name, protocol: protocol.toLowerCase() };
       series = this.services.metrics.connection(labels);
-      this.#seriesOfListeners.set(listener, series);
+      this.#series.set(listener, series);
     }
     return series;
   }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, suite, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { call, closedPort, rawClient, Upstream } from "../trace/support.ts";
 
 const REQUEST = [
@@ -34,7 +35,6 @@ const METRICS: Readonly<Record<string, readonly string[]>> = {
   tracegate_downstream_connections_total: CONNECTION,
   tracegate_downstream_received_bytes_total: CONNECTION,
   tracegate_downstream_sent_bytes_total: CONNECTION,
-  tracegate_tls_handshake_duration_seconds: CONNECTION,
   tracegate_upstream_connect_duration_seconds: ["transport"],
   tracegate_upstream_connections: ["endpoint", "state"],
   tracegate_upstream_pending_overflow_total: ["endpoint"],
@@ -195,6 +195,15 @@ suite("metrics of a gateway with two workers", () => {
     assert.equal(status.generation, 1);
     assert.match(status.lastError.message, /binds\[0\]\.port/);
   });
+});
+
+test("a bind has no counters of connections before the first one, and no handshakes without TLS", async () => {
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes: [] }] }] });
+  assert.doesNotMatch(gateway.metricsText(), /listener=/);
+  await call(gateway.port(), {});
+  const text = gateway.metricsText();
+  assert.match(text, /^tracegate_downstream_connections_total\{.*gateway="unknown",listener="unknown".*\} 1$/m);
+  assert.doesNotMatch(text, /tracegate_tls_handshake/);
 });
 
 test("readiness: 500 with what is pending at first, then 200; nothing else is served", async () => {
