@@ -19,7 +19,7 @@ export class SocketBudget {
   readonly #onClientClose = (): void => {
     this.used.client--;
   };
-  /** Closes a connection to a backend that is idle; false if there is none. Set by those who keep them. */
+  /** Closes an idle connection to a backend; false if all are in use. Set by those who keep them. */
   closeIdle: () => boolean = () => false;
   /** Connections that are open or being opened. */
   readonly used: Record<SocketKind, number> = { client: 0, upstream: 0 };

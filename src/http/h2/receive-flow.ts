@@ -36,7 +36,7 @@ export class ReceiveFlow {
   #surplus = 0;
 
   #settled = false;
-  /** Bytes that were added to the windows of streams that the peer may have opened before it saw our SETTINGS; 0 = there are none. */
+  /** Bytes that were added to the windows of streams that the peer may have opened before it saw our SETTINGS; 0 = to no stream. */
   #leeway = 0;
   readonly #streams: StreamTable;
   readonly #acks: Acknowledgements;

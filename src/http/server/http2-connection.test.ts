@@ -790,7 +790,7 @@ test("no more early priorities are kept than streams may be open", async () => {
   assert.ok((third ?? 0) > 0, `${third}, ${fifth}`);
 });
 
-test("early priorities of streams that cannot be opened any more leave room for others", async () => {
+test("early priorities of streams that can no longer be opened leave room for others", async () => {
   await using server = await serve(() => {}, { http2: { maxConcurrentStreams: 3 } });
   const client = await server.client([4, 1_000_000]);
   client.request(1);

@@ -223,7 +223,10 @@ test("readiness: 500 with what is pending until the gateway is ready, then 200; 
     if (answer !== undefined) seen.set(answer.status, await answer.text());
   }
   // On a slow machine, the gateway may be ready before the first probe.
-  const texts: Readonly<Record<number, string>> = { 200: "ready\n", 500: "not ready, pending: configuration, listeners\n" };
+  const texts: Readonly<Record<number, string>> = {
+    200: "ready\n",
+    500: "not ready, pending: configuration, listeners\n",
+  };
   for (const [status, text] of seen) assert.equal(text, texts[status], String(status));
   await gateway.until(() => gateway.ready, "the gateway to be ready");
   assert.equal((await fetch(url, { method: "POST" })).status, 405);

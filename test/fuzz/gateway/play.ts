@@ -109,7 +109,7 @@ function client({ port, tlsPort }: Field): Socket {
   return carrier;
 }
 
-/** Connections of clients and calls to backends; undefined = there are none. */
+/** Connections of clients and calls to backends; undefined = nothing is open. */
 function openThings(gateway: LocalGateway): object | undefined {
   const connections = gateway.tasks().flatMap((bind) => bind.connections);
   const calls = gateway.endpoints().filter(({ pending }) => pending > 0);

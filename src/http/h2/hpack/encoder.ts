@@ -54,7 +54,7 @@ function staticNames(): Map<string, StaticName> {
 interface Name extends StaticName {
   /** Values of fewer characters are never indexed: 0 for most names, Infinity for secrets. */
   readonly secretBelow: number;
-  /** Value of the newest entry, and its number; 0 = there was none. */
+  /** Value of the newest entry, and its number; 0 = no entry so far. */
   value: string;
   entry: number;
   /** Fingerprint of the value that was sent last without an entry; 0 = the last one had an entry. */
