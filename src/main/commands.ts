@@ -3,6 +3,7 @@ import { write } from "../cli/context.ts";
 import { type Command, defineCommand, type Program } from "../cli/define-command.ts";
 import { usage } from "../cli/errors.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
+import { HarmlessSignals } from "./harmless-signals.ts";
 import { versionInfo } from "./version.ts";
 
 /**
@@ -45,10 +46,11 @@ const run = defineCommand({
   async run({ options }, context) {
     onlyOneSource(options);
     if (options["validate-only"]) return (await import("./run.ts")).validateOnly(options, context);
+    const signals = new HarmlessSignals();
     const { startWorkersEarly } = await import("./early-workers.ts");
     const threads = startWorkersEarly(options, context.env);
     const { runGateway } = await import("./run.ts");
-    return runGateway(options, options.supervised, threads);
+    return runGateway(options, options.supervised, threads, signals);
   },
 });
 
@@ -118,8 +120,9 @@ const quickstart = defineCommand({
   options: { file: FILE },
   examples: [{ does: "Try a policy", run: "quickstart -f examples/policies/cors.yaml" }],
   async run({ options: { file } }) {
+    const signals = new HarmlessSignals();
     const { quickstart } = await import("./run.ts");
-    return quickstart(file);
+    return quickstart(file, signals);
   },
 });
 

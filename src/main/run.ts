@@ -1,7 +1,6 @@
 /** Runs a gateway in this process: log, signals, validation, and the quick start. Called by the commands of `tracegate`. */
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
-import { isatty } from "node:tty";
 import { appRoot } from "../base/app-root.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
@@ -12,6 +11,7 @@ import type { WorkerThreads } from "../worker/worker-threads.ts";
 import { check } from "./check.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, StartError } from "./gateway.ts";
+import type { HarmlessSignals } from "./harmless-signals.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
 import { ServiceManager } from "./service-manager.ts";
 import { onOrphaned, reportReady } from "./supervised.ts";
@@ -43,7 +43,12 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
  * Runs a gateway until it is stopped; resolves with the exit code. A `supervised` gateway reports to the process that started
  * it, and stops with it. `threads` are worker threads that were started early. Rejects with StartError if it cannot start.
  */
-export async function runGateway(named: NamedConfig, supervised: boolean, threads: WorkerThreads): Promise<number> {
+export async function runGateway(
+  named: NamedConfig,
+  supervised: boolean,
+  threads: WorkerThreads,
+  signals: HarmlessSignals,
+): Promise<number> {
   const { source, byDefault } = sourceOf(named);
   const created = byDefault && source.kind === "file" && createDefaultConfig(source.path);
   const introduce = (log: Logger): void => {
@@ -52,13 +57,14 @@ export async function runGateway(named: NamedConfig, supervised: boolean, thread
       file: source.path,
     });
   };
-  const { stopped } = await start(source, introduce, supervised, threads);
+  const { stopped } = await start(source, signals, introduce, supervised, threads);
   return stopped;
 }
 
 /** `introduce` writes the first lines of the log. `stopped` resolves with the exit code once the gateway has drained. */
 async function start(
   source: ConfigSource,
+  signals: HarmlessSignals,
   introduce: (log: Logger) => void = () => {},
   supervised = false,
   threads?: WorkerThreads,
@@ -82,21 +88,13 @@ async function start(
   };
   process.on("SIGTERM", () => onSignal(143));
   process.on("SIGINT", () => onSignal(130));
-  // A change before the start needs no reload: the follower compares the files with what was read.
-  const hadTerminal = isatty(0);
-  process.on("SIGHUP", () => {
-    // SIGHUP because the terminal was closed, not as a request to reload.
-    if (hadTerminal && !isatty(0)) stop(129);
-    else void reload(gateway, manager);
-  });
-  // Scripts that rotate logs of other servers send it, and by default it ends the process. For SIGUSR1 see bin/launch.sh.
-  process.on("SIGUSR2", () => onUnused());
+  signals.onTerminalClosed = () => stop(129);
+  signals.onReload = () => void reload(gateway, manager);
   if (supervised) onOrphaned(() => stop(143));
-  let onUnused = (): void => {};
   const log = (settings: Settings): GatewayLog => {
     const made = makeLog(settings);
     introduce(made.output.logger("gateway"));
-    onUnused = () => {
+    signals.onUnused = () => {
       const message = "the signal does nothing: the log is standard output, SIGHUP reloads, SIGTERM drains";
       made.output.logger("gateway").warn(message, { signal: "SIGUSR2" });
     };
@@ -137,12 +135,15 @@ function statusOf({ status }: Gateway): string {
  * Runs a gateway on `file`, by default examples/quickstart.yaml, with the echo server that all examples use as their backend.
  * Resolves with the exit code.
  */
-export async function quickstart(file: string | undefined): Promise<number> {
+export async function quickstart(file: string | undefined, signals: HarmlessSignals): Promise<number> {
   await startEcho(ECHO_PORT).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "EADDRINUSE") throw error;
     throw new StartError(`port ${ECHO_PORT}, that of the echo server, is in use; stop what listens there`);
   });
-  const { gateway, stopped } = await start({ kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` });
+  const { gateway, stopped } = await start(
+    { kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` },
+    signals,
+  );
   const port = Object.values(gateway.supervisor.ports)[0];
   if (port === undefined) return stopped;
   const path = file === undefined ? "/api/hello" : "/";

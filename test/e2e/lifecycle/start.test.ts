@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
@@ -62,6 +65,33 @@ suite("start", () => {
     await gateway.until(() => gateway.lines.some(({ signal }) => signal === "SIGUSR2"), "the line about it");
     assert.equal((await call(gateway.port(), {})).status, 200);
     assert.equal(gateway.stderr, "");
+  });
+
+  test("signals to reload or rotate logs do not end a gateway whose engine is still being loaded", async () => {
+    // The first worker thread starts before the engine loads.
+    const preload = `
+      const threads = require("node:worker_threads");
+      if (threads.isMainThread)
+        threads.Worker = class extends threads.Worker {
+          constructor(...options) {
+            process.kill(process.pid, "SIGHUP");
+            process.kill(process.pid, "SIGUSR2");
+            console.log('{"message":"signalled"}');
+            super(...options);
+          }
+        };
+      require("node:module").syncBuiltinESMExports();`;
+    const folder = await mkdtemp(join(tmpdir(), "tracegate-test-"));
+    try {
+      const file = join(folder, "preload.cjs");
+      await writeFile(file, preload);
+      const env = { NODE_OPTIONS: `--require=${file}` };
+      await using other = await TestGateway.start(proxyTo(upstream.address), { env });
+      assert.equal(other.lines[0]?.message, "signalled");
+      assert.equal((await call(other.port(), {})).status, 200);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   test("a reload to a port that is taken is refused; the old configuration serves on", async () => {
