@@ -1,7 +1,7 @@
 /**
- * A map of at most `limit` entries, among them the `limit / 2` used last; for values that can be computed again, not for state.
- * There are two generations, of which the older is dropped as a whole: a hit in the younger costs one look-up and moves nothing,
- * where a list in order of use would be rewritten at every hit.
+ * A map of at most `limit` entries that keeps at least the `limit / 2` used last; for values that can be computed again, not for
+ * state. The older of its two generations is dropped as a whole: a hit in the younger costs one look-up and moves nothing, where a
+ * list in order of use would be rewritten at every hit.
  */
 export class BoundedCache<Value> {
   readonly #half: number;

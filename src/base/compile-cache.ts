@@ -1,7 +1,7 @@
 /**
  * Preloaded by the launchers of a checkout (`node --require`): keeps compiled code between starts, which halves the time of a
- * start. Only if this user may write to `node_modules`. The variable `NODE_COMPILE_CACHE` takes
- * precedence. The published package brings its own code cache, see scripts/bundle/loader.ts, which sets the flags of V8 too.
+ * start. The cache is used only if this user may write to `node_modules`; the variable `NODE_COMPILE_CACHE` takes precedence. The
+ * published package brings its own code cache, see scripts/bundle/loader.ts, which sets the flags of V8 too.
  */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";

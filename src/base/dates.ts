@@ -1,11 +1,11 @@
-/** Times as text, each kept for the rest of its second: log lines and responses come many to a second. */
+/** Times as text, each cached for a second: there are many log lines and responses per second. */
 
 let lastSecond = Number.NaN;
 let lastPrefix = "";
 
 /**
- * RFC 3339 in UTC with milliseconds, such as `2026-02-03T04:05:06.789Z`, from milliseconds since the epoch. The part up
- * to the second is kept from call to call, because log lines come many to a second.
+ * RFC 3339 in UTC with milliseconds, such as `2026-02-03T04:05:06.789Z`, from milliseconds since the epoch. The part up to the
+ * second is cached.
  */
 export function formatTimestamp(epochMs: number): string {
   const whole = Math.floor(epochMs);

@@ -20,7 +20,7 @@ export function ms(value: number): Milliseconds {
   return value as Milliseconds;
 }
 
-/** Parses a Go-style duration (`1s`, `500ms`, `1h30m`, `0`) to milliseconds; `undefined` when it is not one or negative. */
+/** Parses a Go-style duration (`1s`, `500ms`, `1h30m`, `0`) to milliseconds; `undefined` if the text is anything else. */
 export function parseDuration(text: string): Milliseconds | undefined {
   if (text === "0") return ms(0);
   let total = 0;

@@ -142,7 +142,7 @@ export type ErrorCode = keyof typeof ERRORS;
 export interface ErrorAnswer {
   readonly code: ErrorCode;
   readonly status: number;
-  /** Names in lower case and values in turn, such as a challenge. */
+  /** Header fields, such as a challenge: lower-case names and values alternate. */
   readonly headers: readonly string[];
 }
 
@@ -168,7 +168,7 @@ export class GatewayError extends Error {
   get status(): number {
     return this.answer.status;
   }
-  /** Header fields of the response: names and values in turn. */
+  /** Header fields of the response: names and values alternate. */
   get headers(): readonly string[] {
     return this.answer.headers;
   }

@@ -60,7 +60,7 @@ function hostsOf(address: ListenAddress): readonly string[] {
   return address.type === "socket" ? [address.host] : ["127.0.0.1", "::1"];
 }
 
-/** `::` takes the addresses of IPv4 too. */
+/** `::` covers IPv4 addresses too. */
 function covers(host: string, other: string): boolean {
   return host === "::" || host === other || (host === "0.0.0.0" && !other.includes(":"));
 }
@@ -72,7 +72,7 @@ export function formatHostPort(host: string, port: number): string {
 
 function unixPath(text: string, path: string): string {
   if (!path.startsWith("/")) throw invalid(text, "needs an absolute path after unix:");
-  // sun_path holds 108 bytes with its final zero; the system would cut a longer path silently.
+  // sun_path holds 108 bytes with its final zero; the system would truncate a longer path silently.
   if (Buffer.byteLength(path) > 107) throw invalid(text, "has a socket path longer than 107 bytes");
   return path;
 }
@@ -87,7 +87,7 @@ function invalid(text: string, what: string): Error {
   return new Error(`address "${text}" ${what}; ${GRAMMAR}`);
 }
 
-/** Whether listening at an address of IPv6 has failed because the system has no IPv6. */
+/** Whether listening at an IPv6 address failed because the system has no IPv6. */
 export function isWithoutIpv6(error: unknown): boolean {
   return /\b(EAFNOSUPPORT|EADDRNOTAVAIL|EINVAL)\b/.test(messageOf(error));
 }

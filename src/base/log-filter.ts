@@ -77,15 +77,15 @@ export class LogFilter {
 }
 
 /**
- * Parses comma-separated directives `<level>` and `<module>=<level>`, such as `info,request=off,proxy::match=debug`. Without
- * a global level it is `info`.
+ * Parses comma-separated directives `<level>` and `<module>=<level>`, such as `info,request=off,proxy::match=debug`. The global
+ * level is `info` by default.
  * @throws Error that quotes the directive and lists the levels
  */
 export function parseLogFilter(text: string): LogFilter {
   return new LogFilter("info", new Map()).with(text);
 }
 
-/** Whether a directive for `module` holds for `target`. */
+/** Whether a directive for `module` applies to `target`. */
 export function covers(module: string, target: string): boolean {
   if (!target.startsWith(module)) return false;
   if (target.length === module.length) return true;

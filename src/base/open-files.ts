@@ -11,10 +11,10 @@ export function openFilesLimit(): number | undefined {
   }
 }
 
-/** How many it has open; undefined outside Linux, and where none is left to find it out. */
+/** How many it has open; undefined outside Linux, or if no descriptor is left to count them. */
 export async function openFiles(): Promise<number | undefined> {
   try {
-    // Linux counts them since 6.2; before, the size is 0. To list them takes a descriptor.
+    // Since Linux 6.2 the size is their number; before, it was 0. Listing them takes a descriptor.
     return statSync("/proc/self/fd").size || (await readdir("/proc/self/fd")).length;
   } catch {
     return undefined;

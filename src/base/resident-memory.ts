@@ -3,7 +3,7 @@ import { kernelFile } from "./kernel-file.ts";
 /** Bytes. */
 export interface ResidentMemory {
   readonly all: number;
-  /** Of pages that are shared with files: the system can drop them and read them again. */
+  /** Pages shared with files, which the system can drop and read again. */
   readonly ofFiles: number;
 }
 
@@ -12,7 +12,7 @@ const statm = openStatm();
 const PAGE_BYTES = statm === undefined ? 0 : pageBytes(statm);
 
 /**
- * Memory of this process that is resident. Unlike `process.memoryUsage()`, which throws when the process has run out of file
+ * The resident memory of this process. Unlike `process.memoryUsage()`, which throws when the process has run out of file
  * descriptors, it opens no file.
  */
 export function residentMemory(): ResidentMemory {
@@ -29,7 +29,7 @@ function openStatm(): (() => string) | undefined {
   }
 }
 
-/** 4 KiB on most systems, 16 or 64 on some of ARM. */
+/** 4 KiB on most systems, 16 or 64 on some ARM systems. */
 function pageBytes(read: () => string): number {
   return 2 ** Math.round(Math.log2(process.memoryUsage.rss() / Number(read().split(" ")[1])));
 }

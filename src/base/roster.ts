@@ -5,8 +5,8 @@ export interface Rostered {
 }
 
 /**
- * A set of objects with a note on each, for what comes and goes all the time, such as connections. It is an array in which each
- * object knows its place: whatever leaves is replaced by the last one, so nothing of it is kept.
+ * A set of objects with a note on each, for short-lived objects such as connections. It is an array in which each object knows its
+ * place: a deleted object is replaced by the last one, so no reference to it remains.
  *
  * A `Map` or `Set` would keep it alive. V8 gives them a new table every few insertions, and the old table points to the new one.
  * Once such a table has reached the old generation, all later tables survive every scavenge with the objects in them, until a full
@@ -50,11 +50,11 @@ export class Roster<Item extends Rostered, Note = undefined> {
   }
 
   /**
-   * Calls `visit`, which may delete any item and add others. Whatever stays is visited at least once, and again when it takes the
-   * place of one that a visit has deleted.
+   * Calls `visit`, which may delete any item and add others. Every item that stays is visited at least once, and again if it takes
+   * the place of one that a visit has deleted.
    */
   each(visit: (item: Item, note: Note) => void): void {
-    // From the end, so that the item that takes the place of a deleted one was visited before.
+    // From the end: the item that takes the place of a deleted one has been visited already.
     for (let at = this.#items.length - 1; at >= 0; at--) {
       const item = this.#items[at];
       if (item !== undefined) visit(item, this.#notes[at] as Note);

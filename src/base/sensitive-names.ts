@@ -1,7 +1,7 @@
 /** Lower-case names of headers whose values are always secret (RFC 9110 11.6.2, 11.7.1; RFC 6265), with the customary API key. */
 export const SENSITIVE_HEADERS = ["authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"] as const;
 
-/** Words by which a name is taken for that of a secret: `x-amz-security-token`, `clientSecret`, `JSESSIONID`; `max_tokens` is a number. */
+/** Words that mark a name as that of a secret: `x-amz-security-token`, `clientSecret`, `JSESSIONID`; `max_tokens` is a number. */
 const SECRET_WORD =
   /token(?!s\b|iz)|^dpop$|^x-auth$|oidc-data$|authentication$|secret|passw|passphrase|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth|subscription|functions|account|master)[-_]?key|(?:^|[-_.])(?:sig|otp)$/i;
 /** Parameters of URLs that are short for a secret: an authorization code (RFC 6749 4.1.2), a key. */

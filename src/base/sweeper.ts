@@ -5,9 +5,9 @@ export interface Sweepable {
 }
 
 /**
- * One timer for all connections of a thread. Re-arming a timer per connection with every request costs more than
- * checking ten thousand connections once a second (about 0.2 ms). Its items stay for long, such as a worker's data plane, and
- * sweep the connections that come and go.
+ * One timer for all connections of a thread. Re-arming a timer per connection with every request costs more than checking ten
+ * thousand connections once a second (about 0.2 ms). Its items are long-lived, such as a worker's data plane, and sweep their
+ * connections.
  */
 export class Sweeper {
   readonly #items = new Set<Sweepable>();

@@ -34,43 +34,43 @@ export interface Bind {
   /** A bind of TCP and one of UDP may have the same port. */
   readonly protocol: "http" | "tls" | "tcp" | "udp";
   readonly tunnelProtocol: "direct" | "proxy" | "connect" | "hboneWaypoint" | "hboneGateway";
-  /** `internal`: no socket; serves what comes out of tunnels to its port, or with port 0 to ports that no bind has. */
+  /** `internal`: no socket; serves connections in tunnels to its port, or with port 0 to ports without a bind. */
   readonly mode: "standard" | "internal";
   readonly frontend: Frontend;
   readonly listeners: readonly Listener[];
 }
 
-/** `frontendPolicies` (reference 1.10): the limits of a connection, with every default filled in, and what was asked for. */
+/** `frontendPolicies` (reference 1.10): the limits of a connection, with every default filled in, and the features that are configured. */
 export interface Frontend extends ConnectionLimits {
   /** Request body buffer and trace capture bound. Default 2 MiB. */
   readonly maxBufferSize: number;
-  /** Bytes of bodies that a worker holds for policies altogether; more: 503. Absent: 64 MiB. */
+  /** Total bytes of bodies that a worker buffers for policies; more: 503. Absent: 64 MiB. */
   readonly maxBufferedBytes?: number;
   /** Accepted connections per worker; more are closed at once. Default 50000. */
   readonly maxConnections: number;
-  /** What requests say of where they come from. Absent: `replace`, and no proxy is trusted. */
+  /** Fields that say where a request comes from. Absent: `replace`, and no proxy is trusted. */
   readonly forwarded?: Forwarded;
   /** Absent: `x-request-id`, `preserve`. */
   readonly requestId?: RequestId;
   readonly keepalives: Keepalives;
-  /** Connections begin with a PROXY header. Absent: none is looked for. */
+  /** Connections begin with a PROXY header. Absent: none is expected. */
   readonly proxyProtocol?: ProxyProtocol;
   /**
-   * `route`: CONNECT is routed like other requests; `tunnel`: connections speak nothing else, and what comes out of a tunnel
-   * goes to the bind of its port. Absent: CONNECT is refused.
+   * `route`: CONNECT is routed like other requests; `tunnel`: connections carry only CONNECT, and the connection in a tunnel goes
+   * to the bind of its port. Absent: CONNECT is rejected.
    */
   readonly connect?: "route" | "tunnel";
   /** Limits of UDP binds. Absent: the defaults of its fields. */
   readonly udp?: UdpLimits;
   /** From the accepted connection to the end of its TLS handshake. Absent: 15000. */
   readonly handshakeTimeout?: number;
-  /** Who may connect at all; others are cut off. */
+  /** Who may connect; other connections are closed. */
   readonly networkAuthorization?: readonly NetworkRule[];
-  /** The service that is asked whether a client may connect, after `networkAuthorization`. */
+  /** The service that decides whether a client may connect, after `networkAuthorization`. */
   readonly networkExtAuthz?: NetworkExtAuthz;
-  /** What requests and connections of this bind leave in the access log; absent: everything. */
+  /** What the access log records of requests and connections of this bind; absent: everything. */
   readonly accessLog?: AccessLog;
-  /** Which requests leave spans, and where they go; absent: none does. */
+  /** Which requests leave spans, and where they go; absent: none. */
   readonly tracing?: Tracing;
 }
 
@@ -104,11 +104,11 @@ export interface Tracing extends SamplingRules {
 /** A service that takes telemetry by OTLP. */
 export interface Collector extends CalledService {
   readonly protocol: "grpc" | "http";
-  /** Of HTTP requests. */
+  /** Path of HTTP requests. */
   readonly path: string;
-  /** Milliseconds for one export. */
+  /** Limit of one export, milliseconds. */
   readonly timeout: number;
-  /** Attributes of the resource, which everything exported there is from: name → CEL over `env`. */
+  /** Attributes of the resource that all exported data comes from: name → CEL over `env`. */
   readonly resources: Readonly<Record<string, string>>;
 }
 
@@ -147,7 +147,7 @@ export interface Keepalives {
 export interface Listener {
   /** File: `<ns>/<gateway>/bind/[udp/]<port>/<listener>` for binds, `gateway/<gateway>[/<listener>]` for gateways. */
   readonly key: string;
-  /** Of gateways `<gateway>[/<listener>]`, as routes refer to it. */
+  /** For gateways `<gateway>[/<listener>]`, as routes refer to it. */
   readonly name: string;
   readonly gatewayName: string;
   readonly gatewayNamespace: string;
@@ -158,7 +158,7 @@ export interface Listener {
   readonly tls?: TlsServer;
   readonly policies: PolicySet;
   readonly routes: readonly Route[];
-  /** Of TCP, TLS and UDP. */
+  /** Routes of TCP, TLS and UDP. */
   readonly tcpRoutes: readonly TcpRoute[];
 }
 
@@ -168,14 +168,14 @@ export interface Route {
   readonly name: string;
   readonly namespace: string;
   readonly ruleName?: string;
-  /** Seconds since 1970. Of two routes that match equally well the older one goes first; absent: the key decides. */
+  /** Seconds since 1970. If two routes match equally well, the older one wins; absent: the key decides. */
   readonly createdAt?: number;
   /** Lower-case; empty = any host. */
   readonly hostnames: readonly string[];
   /** The default is one path prefix `/`; a route without any matches no request. */
   readonly matches: readonly RouteMatch[];
   readonly policies: PolicySet;
-  /** Those of them that stand at the route itself, for the dump; absent: all. */
+  /** The policies written on the route itself, for the dump; absent: all. */
   readonly inline?: PolicySet;
   readonly backends: readonly RouteBackend[];
 }
@@ -228,7 +228,7 @@ export interface Backend {
   /** `/<name>`; of a TracegateBackend `/<namespace>/<name>`. */
   readonly key: string;
   readonly name: string;
-  /** Of a TracegateBackend. */
+  /** For a TracegateBackend. */
   readonly namespace?: string;
   readonly target: Target;
   readonly policies: PolicySet;
@@ -240,7 +240,7 @@ export interface TargetedPolicy {
   readonly key: string;
   readonly name: { readonly kind?: string; readonly name: string; readonly namespace: string } | null;
   readonly target: Readonly<Record<string, unknown>>;
-  /** It wins over policies of narrower targets. */
+  /** It takes precedence over policies of narrower targets. */
   readonly inheritance?: "override";
   /** The policy as the dump shows it (reference 4.4 `policies[].policy`). */
   readonly policy: Readonly<Record<string, unknown>>;

@@ -1,12 +1,12 @@
 /**
- * JSON of parts of the IR. They are plain data except for numbers that JSON lacks: metadata of credentials may be `.inf` or
- * `.nan`, and such a number is written as an object with a key of its own.
+ * JSON of parts of the IR. They are plain data except for numbers that JSON lacks: metadata of credentials may be `.inf` or `.nan`,
+ * and such a number is written as an object with a special key.
  */
 
 const NUMBER = "\0number";
 const NUMBER_IN_JSON = JSON.stringify(NUMBER);
 
-/** A replacer takes three times as long, so it is left to values that contain null or a number that JSON makes null. */
+/** A replacer takes three times as long, so it is used only for values that contain null or a number that JSON turns into null. */
 export function jsonOf(value: unknown): string {
   const text = JSON.stringify(value);
   if (!text.includes("null")) return text;
@@ -15,7 +15,7 @@ export function jsonOf(value: unknown): string {
   );
 }
 
-/** What `jsonOf` has written. Throws a SyntaxError for text that is not JSON. */
+/** Reads what `jsonOf` has written. Throws a SyntaxError for text that is not JSON. */
 export function parseJson(text: string): unknown {
   return JSON.parse(text, text.includes(NUMBER_IN_JSON) ? numberOf : undefined);
 }

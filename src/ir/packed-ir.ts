@@ -1,8 +1,8 @@
 /**
- * A configuration as it is kept and passed between threads. HTTP routes, services and workloads can be many, and only two
- * things are done with them outside of the workers: they are handed on, and shown in a dump. So they are text in shared memory:
- * the thread that loads them, the main thread and all workers use the same bytes (420 bytes a route, where objects take 1.5 KiB
- * in each thread), and a worker turns only those into objects that it has not compiled before.
+ * A configuration as it is kept and passed between threads. There can be many HTTP routes, services and workloads, and outside the
+ * workers they are only passed on and shown in dumps. So they are text in shared memory: the thread that loads them, the main
+ * thread and all workers use the same bytes (420 bytes a route, where objects take 1.5 KiB in each thread), and a worker parses
+ * only those that it has not compiled before.
  */
 import { hash } from "node:crypto";
 import type { Service, Workload } from "../upstream/discovery.ts";
@@ -12,14 +12,14 @@ import { jsonOf, parseJson } from "./json.ts";
 export interface PackedIr {
   /** All but the HTTP routes of listeners and groups, services and workloads. */
   readonly frame: Ir;
-  /** Of each listener and group, those without routes included. */
+  /** For each listener and group, including those without routes. */
   readonly routes: readonly PackedRoutes[];
   readonly addresses: PackedAddresses;
   /** Whether any backend is `internal`. */
   readonly internal: boolean;
 }
 
-/** What of a configuration can be many. */
+/** The parts of a configuration that can be large. */
 export type PackedParts = Pick<PackedIr, "routes" | "addresses">;
 
 /** Services and workloads, each in the order of the configuration. */
@@ -38,9 +38,9 @@ export interface PackedRoutes extends PackedTexts {
 export interface PackedTexts {
   readonly count: number;
   readonly pieces: readonly Piece[];
-  /** For each part the index of its piece and its index there: two numbers after the other. */
+  /** Two numbers for each part: the index of its piece, and its index there. */
   readonly order: Uint32Array;
-  /** Equal lists of equal parts have the same. */
+  /** The same for lists of equal parts. */
   readonly digest: string;
 }
 
@@ -54,14 +54,14 @@ export interface Piece {
   readonly digests: Uint8Array<SharedArrayBuffer>;
 }
 
-/** 128 bits of SHA-256: enough that two different routes have never the same. */
+/** 128 bits of SHA-256: enough that two different routes never share a digest. */
 const DIGEST_BYTES = 16;
 
 /** A part as text, with its digest. */
 export interface PackedText {
   /** JSON in UTF-8, as `jsonOf` writes it. */
   readonly text: Uint8Array;
-  /** Of the text: `digestOf`. */
+  /** `digestOf` the text. */
   readonly digest: Uint8Array;
 }
 
@@ -100,7 +100,7 @@ export function packIr(ir: Ir, previous?: PackedParts): PackedIr {
   };
 }
 
-/** The configuration with its routes; makes all of them, so only for what looks at all of them once. */
+/** The configuration with its routes; parses all of them, so only for callers that look at all of them once. */
 export function unpackIr({ frame, routes, addresses: { services, workloads } }: PackedIr): Ir {
   const byOwner = new Map(routes.map((packed) => [packed.owner, packed]));
   const routesOf = (owner: string): Route[] => {
@@ -156,7 +156,7 @@ export function digestOf(text: string | Uint8Array): Buffer {
   return hash("sha256", text, "buffer").subarray(0, DIGEST_BYTES);
 }
 
-/** Pieces that a list may have before they are put together: each is three buffers that threads pass on. */
+/** Pieces that a list may have before they are put together: each consists of three buffers that threads pass on. */
 const MAX_PIECES = 64;
 
 interface LivePiece {
@@ -172,16 +172,16 @@ interface Place {
 }
 
 /**
- * Packs a list again and again. Parts that were there before stay where they are in shared memory, and new ones get a piece of
- * their own: otherwise a change of one route among thousands would copy the text of all, and shared memory is freed late,
- * because that takes a garbage collection in every thread (3,000 routes: 1.3 MiB for each change).
+ * Packs a list again and again. Parts that were there before stay where they are in shared memory, and new ones get a new piece:
+ * otherwise a change of one route among thousands would copy the text of all, and shared memory is freed late, because that takes a
+ * garbage collection in every thread (3,000 routes: 1.3 MiB for each change).
  */
 export class TextPacker {
   /** By the digest of the part. */
   #places = new Map<string, Place>();
   #pieces: LivePiece[] = [];
 
-  /** Goes on from `previous`, also one that another thread has packed. */
+  /** Continues from `previous`, which another thread may have packed. */
   constructor(previous?: PackedTexts) {
     if (previous === undefined) return;
     this.#pieces = previous.pieces.map((piece) => ({ piece, count: piece.offsets.length - 1, live: 0 }));

@@ -17,7 +17,7 @@ export interface Addresses {
 export interface ConnectHead {
   /** `host:port` */
   readonly authority: string;
-  /** Names and values, one after the other. */
+  /** Names and values alternate. */
   readonly headers: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export function socketAddresses(socket: {
   };
 }
 
-/** Clients of IPv4 at a dual-stack socket appear with IPv6 addresses that contain theirs (RFC 4291 2.5.5.2). */
+/** IPv4 clients of a dual-stack socket appear with IPv6 addresses that contain theirs (RFC 4291 2.5.5.2). */
 export function unmapped(address: string): string {
   return address.startsWith("::ffff:") ? address.slice(7) : address;
 }

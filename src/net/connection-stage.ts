@@ -20,7 +20,7 @@ export interface StageOwner {
  */
 export abstract class ConnectionStage implements TransportHandler, Rostered {
   place = -1;
-  /** Bytes of the peer that the stage has not used. */
+  /** Bytes from the peer that the stage has not used. */
   protected readonly held = new ByteQueue();
   protected readonly startedAt = performance.now();
   readonly #owner: StageOwner;
@@ -134,7 +134,7 @@ export abstract class ConnectionStage implements TransportHandler, Rostered {
   protected pass(next: () => TransportHandler): void {
     if (!this.leave()) return;
     const { transport } = this;
-    // The next handler decides anew whether to read.
+    // The next handler decides again whether to read.
     transport.resume();
     const handler = next();
     transport.passTo(handler, this.held.view());

@@ -49,7 +49,7 @@ export interface WritableHandle {
 interface WriteRequest {
   oncomplete: (this: WriteRequest, status: number) => void;
   writer: HandleWriter | undefined;
-  /** Of a write that has ended inside the call; undefined = it has not. */
+  /** Status of a write that has ended inside the call; undefined = it has not. */
   status: number | undefined;
   /** Keeps the bytes in memory while they are being written. */
   bytes: Buffer | readonly Buffer[] | undefined;
@@ -106,7 +106,7 @@ export class HandleWriter implements DirectWriter {
       request.bytes = bytes;
       this.pending = length;
       this.#release = release;
-      // TLS ends a write that fails below it at once, and reports it as one that waits.
+      // If a write fails below TLS, TLS ends it inside the call, yet reports that it waits.
       if (request.status !== undefined) writeEnded.call(request, request.status);
       return;
     }

@@ -1,8 +1,8 @@
 /**
- * Decides when a thread has to save memory for bytes that wait for slow peers. For a client that does not read its response, the gateway
- * holds the last read of it: with reads of 64 KiB, thousands of such clients take more memory than a container may have, and turning
- * new work away does not help, because they have been accepted before. So only the first ones may occupy that much. Beyond them,
- * everything is read in small pieces, and queues are short.
+ * Decides when a thread has to save memory on bytes that wait for slow peers. For a client that does not read its response, the
+ * gateway holds the last piece that it read for it: with reads of 64 KiB, thousands of such clients take more memory than a
+ * container may have. Turning new work away does not help, because those clients are connected already. So only the first ones may
+ * take that much. Beyond them, everything is read in small pieces, and queues are short.
  */
 
 /** Limit of a read, and of a queue before its source is paused, while the thread is frugal. Bytes. */
@@ -23,7 +23,7 @@ function decide(): void {
   frugal = short || waiting > MAX_WAITING || held > MAX_HELD;
 }
 
-/** Another source is paused, because its bytes are not taken. */
+/** Another source is paused, because its reader does not take its bytes. */
 export function beginsToWait(): void {
   waiting++;
   decide();
@@ -41,7 +41,7 @@ export function holdsMore(bytes: number): void {
   decide();
 }
 
-/** Memory is short, however many wait. */
+/** Sets whether memory is short, however many sources wait. */
 export function setMemoryShort(isShort: boolean): void {
   short = isShort;
   decide();

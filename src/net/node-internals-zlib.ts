@@ -27,9 +27,9 @@ export interface EndOfBody {
 }
 
 /**
- * Encodes one whole body after the other with the encoder of `stream`, which serves nothing else then. `longest` is in bytes. The
- * documented functions make a stream and an encoder for each body: 11 µs more for 2 KiB with zstd, 5 µs with gzip, and garbage of
- * 0.3 to 1.7 MiB. Returns undefined if this cannot be done, for all bodies or for this one; use a documented function then.
+ * Encodes whole bodies one after the other with the encoder of `stream`, which may serve nothing else then. `longest` is in bytes.
+ * The documented functions make a stream and an encoder for each body: 11 µs more for 2 KiB with zstd, 5 µs with gzip, and garbage
+ * of 0.3 to 1.7 MiB. Returns undefined if this cannot be done, for all bodies or for this one; use a documented function then.
  */
 export function bodyEncoder(
   stream: Duplex,
@@ -42,7 +42,7 @@ export function bodyEncoder(
   // Bodies that cannot be compressed grow: by less than 1 in 256 and a header (compressBound, ZSTD_compressBound).
   const output = Buffer.allocUnsafeSlow(longest + (longest >> 8) + 1024);
   let broken = false;
-  // The handle reports errors by the stream, and aborts the process if it is used after the stream was destroyed.
+  // The handle reports errors through the stream, and aborts the process if it is used after the stream was destroyed.
   stream.on("error", () => {});
   return (body) => {
     if (broken || stream.destroyed || body.length > longest) return undefined;

@@ -61,7 +61,7 @@ function documentedLatin1Slice(buffer: Buffer, from: number, to: number): string
   return buffer.toString("latin1", from, to);
 }
 
-/** Writes the characters of `text`, all below U+0100, to `buffer` from `at` on, where they have room. Called for each head. */
+/** Writes the characters of `text`, all below U+0100, to `buffer` from `at` on, where they must fit. Called for each head. */
 function internalLatin1Write(buffer: Buffer, text: string, at: number): void {
   methodsOf(buffer).latin1Write(text, at, text.length);
 }
@@ -94,13 +94,13 @@ export function onreadOptions(reader: BufferedReader): OnReadOpts {
   };
 }
 
-/** A socket's handle of libuv, or of the TLS between both. */
+/** A socket's handle: that of libuv, or of the TLS around it. */
 interface Handle {
   readonly [method: string]: unknown;
   /** Returns 0 or an error number. */
   getpeername?(out: object): number;
   useUserBuffer?(buffer: Buffer): void;
-  /** Called after each read, also of nothing; returns the buffer for the next one, or undefined for the same again. */
+  /** Called after each read, even of nothing; returns the buffer for the next one, or undefined for the same again. */
   onread?: OnRead;
 }
 
@@ -134,7 +134,7 @@ interface ReadKeys {
 function internalReadInto(stream: Duplex, reader: BufferedReader): boolean {
   if (readKeys === undefined || stream.readableLength > 0) return false;
   if (!registerReader(stream, reader, readKeys)) return false;
-  // Else nothing calls these: 150 bytes of each connection.
+  // Direct reads do not call these, which saves 150 bytes per connection.
   if (!sockets.readDirectly(stream, reader)) setReadCallbacks(stream, reader, readKeys);
   return true;
 }
@@ -220,7 +220,7 @@ export interface WriteGuard {
  * documented for implementors of streams, not for replacement from outside, but there is no other place to catch the error.
  */
 function internalGuardWrites(stream: Duplex, guard: WriteGuard): void {
-  // A stream has one write under way at a time: its callback is kept here, so that no closure is made for each write.
+  // A stream has one write under way at a time: its callback is kept here, so a write needs no closure.
   let done: WriteDone;
   const guarded: WriteDone = (error) => {
     done(error === null || error === undefined || guard.outlivesWriteFailure(error) ? null : error);
@@ -244,8 +244,8 @@ function documentedGuardWrites(): void {}
 // ── writes without the stream ──
 
 /**
- * Writes to the handle of a connected TCP or Unix socket, or of the TLS around it; undefined if the stream has to be used. TLS never
- * takes bytes at once, and a second write before the first has ended ends the thread.
+ * Writes to the handle of a connected TCP or Unix socket, or of the TLS around it; undefined if the stream has to be used. TLS
+ * never takes bytes at once, and a second write before the first has ended is fatal.
  */
 function internalDirectWrites(stream: Duplex, sink: DirectWriteSink): DirectWriter | undefined {
   if (streamBinding === undefined || !(stream instanceof Socket)) return undefined;
@@ -393,7 +393,7 @@ export function probe(buffer: Buffer, socketClass: SocketClass): Available {
     latin1Slice: works(() => latin1Slice.call(buffer, 1, 3) === "\xe9\xff"),
     latin1Write: works(() => latin1Write.call(target, "A\xff", 0, 2) === 2 && target.readUInt16BE(0) === 0x41ff),
     buffers: works(() => readsInto(socketClass)),
-    // Whether a handle has `getpeername` is seen for each: not every kind of socket has a peer with a name.
+    // Each call checks whether the handle has `getpeername`: not every kind of socket has a peer with a name.
     peerNames: works(() => "_handle" in new socketClass()),
     writes: works(() => typeof new socketClass()._write === "function"),
     streamState: works(() => streamBinding !== undefined && sharesState(socketClass, streamBinding)),
@@ -421,7 +421,7 @@ function findReadKeys(socketClass: SocketClass): ReadKeys | undefined {
     : { buffer: at, next: source, taken };
 }
 
-/** Gives a socket a handle that records its calls, and sees whether it registers the buffer, and takes part in pausing. */
+/** Gives a socket a handle that records its calls, and checks that the buffer is registered and that pausing stops the handle. */
 function readsInto(socketClass: SocketClass): boolean {
   const keys = findReadKeys(socketClass);
   if (keys === undefined) return false;
@@ -452,8 +452,8 @@ function readsInto(socketClass: SocketClass): boolean {
 }
 
 /**
- * Gives a socket a handle that answers by the state of the binding, and sees whether the socket writes by requests of its class, also
- * several pieces at once, knows from it that a write waits, and how much was read.
+ * Gives a socket a handle that reports through the state of the binding, and checks that the socket writes with requests of its
+ * class, several pieces at once too, and reads from the state that a write waits and how much was read.
  */
 function sharesState(socketClass: SocketClass, { streamBaseState, ...binding }: StreamBinding): boolean {
   const before = streamBaseState.slice();

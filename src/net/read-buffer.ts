@@ -1,6 +1,6 @@
 /**
- * Where transports read. One buffer serves all small reads of the thread. A transport that fills it, because a large body
- * passes through, gets buffers of its own: what it reads is written on without a copy, and it goes on with another buffer
+ * The buffers that transports read into. One buffer serves all small reads of the thread. A transport that fills it, because a
+ * large body passes through, gets its own buffers: what it reads is forwarded without a copy, and it continues with another buffer
  * while the system takes the first. Measured: 1 GiB through one core in 0.6 of the time that copying takes. While the thread is
  * frugal, all reads are small.
  */
@@ -10,11 +10,11 @@ import type { BufferedReader } from "./node-internals.ts";
 
 /** Bytes that one read may deliver. */
 export const READ_SIZE = 64 * 1024;
-/** A read of this many bytes is taken for part of a large body. */
+/** A read of this many bytes counts as part of a large body. */
 const LARGE_READ = 16 * 1024;
-/** Own buffers of a thread that may exist at once; transports beyond that share one and copy. */
+/** Leases of a thread that may exist at once; transports beyond that share a buffer and copy. */
 const MAX_LEASES = 256;
-/** Unused ones that are kept. */
+/** Unused leases that are kept. */
 const MAX_SPARE = 16;
 
 const SHARED = Buffer.allocUnsafeSlow(READ_SIZE);
@@ -23,7 +23,7 @@ const SMALL = SHARED.subarray(0, FRUGAL_BYTES);
 const spare: Lease[] = [];
 let leases = 0;
 
-/** A buffer that belongs to one reader, and to the writes that were given parts of it, until all have let go. */
+/** A buffer that belongs to one reader, and to the writes that were given parts of it, until all have released it. */
 class Lease {
   readonly bytes = Buffer.allocUnsafeSlow(READ_SIZE);
   users = 1;
@@ -46,18 +46,18 @@ function takeLease(): Lease | undefined {
   return new Lease();
 }
 
-/** Smaller pieces are copied into memory that Node pools itself. */
+/** Smaller pieces are copied into memory that Node pools. */
 const POOLED_BY_NODE = 4096;
 
-/** A copy in a buffer that is used again once `release` has been called. */
+/** A copy in a buffer that is reused once `release` has been called. */
 export interface PooledCopy {
   readonly bytes: Buffer;
   readonly release: () => void;
 }
 
 /**
- * A copy of `bytes` whose memory is used again; undefined when it does not pay or no buffer is left. Buffers of their own for the
- * DATA frames of an upload over HTTP/2 cost a third of the time of the thread in garbage collections.
+ * A copy of `bytes` in reused memory; undefined if that does not pay or no buffer is left. A new buffer for each DATA frame of an
+ * upload over HTTP/2 cost a third of the thread's time in garbage collections.
  */
 export function pooledCopy(bytes: Buffer): PooledCopy | undefined {
   if (frugal || bytes.length < POOLED_BY_NODE || bytes.length > READ_SIZE) return undefined;
@@ -70,7 +70,7 @@ export function pooledCopy(bytes: Buffer): PooledCopy | undefined {
 /** The buffer of one transport. */
 export class ReadBuffer {
   #lease: Lease | undefined;
-  /** The shared buffer that is read into while there is no own one; undefined before the first read. */
+  /** The shared buffer that is read into while there is no lease; undefined before the first read. */
   #shared: Buffer | undefined;
 
   /** The buffer for the read after one of `length` bytes; undefined = the same again. The first call gives the first one. */
@@ -96,8 +96,8 @@ export class ReadBuffer {
   }
 
   /**
-   * Lets a write keep a part of `bytes` after the read has been handled. Returns what to call when the write is over, or
-   * undefined when `bytes` is not an own buffer of this reader and has to be copied.
+   * Lets a write keep a part of `bytes` after the read has been handled. Returns what to call when the write is over, or undefined
+   * when `bytes` is not the lease of this reader and has to be copied.
    */
   lend(bytes: Buffer): (() => void) | undefined {
     const lease = this.#lease;
@@ -112,7 +112,7 @@ export class ReadBuffer {
   }
 }
 
-/** Who gets what a socket reads. */
+/** Receives what a socket reads. */
 export interface ReadSink {
   /** `bytes[0, length)` is valid during the call only. Does not throw. */
   deliver(bytes: Buffer, length: number): void;
@@ -129,7 +129,7 @@ export function lendDelivered(bytes: Buffer): (() => void) | undefined {
   return delivering?.lend(bytes);
 }
 
-/** What a socket reads into, and for whom. It exists before the transport, which needs the socket's addresses. */
+/** What a socket reads into, and the sink of its bytes. It exists before the transport, which needs the socket's addresses. */
 export class SocketReader implements BufferedReader {
   readonly #buffer = new ReadBuffer();
   #length = 0;
@@ -153,7 +153,7 @@ export class SocketReader implements BufferedReader {
     this.#sink = sink;
   }
 
-  /** Reads by events, for streams that cannot read into a buffer that is given, such as those of TLS, whose bytes are decrypted. */
+  /** Reads by events, for streams that cannot read into a given buffer, such as those of TLS, whose bytes are decrypted. */
   readPieces(stream: Duplex): void {
     stream.on("data", (bytes: Buffer) => {
       for (let at = 0; at < bytes.length; at += READ_SIZE) {

@@ -1,7 +1,7 @@
-/** Of clients, or to backends and callouts. */
+/** Whether a connection comes from a client, or goes to a backend or callout. */
 export type SocketKind = "client" | "upstream";
 
-/** Part of the budget that one kind may use, so that neither leaves the other without any. */
+/** Part of the budget that one kind may use, so that some is left for the other. */
 const SHARE = 0.75;
 
 interface Closable {
@@ -10,25 +10,25 @@ interface Closable {
 
 /**
  * How many connections one worker may have, on all of its ports and in all of its pools. Otherwise they could use up the file
- * descriptors of the process, and then nothing of the gateway would answer, its readiness server included.
+ * descriptors of the process, and then not even the readiness server could respond.
  */
 export class SocketBudget {
   readonly #limit: number;
   readonly #share: number;
-  readonly #onRefused: (kind: SocketKind) => void;
+  readonly #onRejected: (kind: SocketKind) => void;
   readonly #onClientClose = (): void => {
     this.used.client--;
   };
-  /** Closes an idle connection to a backend; false if all are in use. Set by those who keep them. */
+  /** Closes an idle connection to a backend; false if all are in use. Set by the owner of the pools. */
   closeIdle: () => boolean = () => false;
   /** Connections that are open or being opened. */
   readonly used: Record<SocketKind, number> = { client: 0, upstream: 0 };
 
-  /** `limit`: of both kinds together; one kind may use three quarters. `onRefused` is called for each connection that there is no room for. */
-  constructor(limit = Number.POSITIVE_INFINITY, onRefused: (kind: SocketKind) => void = () => {}) {
+  /** `limit`: of both kinds together; one kind may use three quarters. `onRejected` is called for each connection that there is no room for. */
+  constructor(limit = Number.POSITIVE_INFINITY, onRejected: (kind: SocketKind) => void = () => {}) {
     this.#limit = limit;
     this.#share = Math.max(1, Math.floor(limit * SHARE));
-    this.#onRefused = onRefused;
+    this.#onRejected = onRejected;
   }
 
   /** Counts a connection of a client until it closes; false if there is no room for it. */
@@ -49,7 +49,7 @@ export class SocketBudget {
       used[kind]++;
       return true;
     }
-    this.#onRefused(kind);
+    this.#onRejected(kind);
     return false;
   }
 }

@@ -11,7 +11,7 @@ const MAX_QUEUED = 1024 * 1024;
 
 /** Where datagrams of a client come from. */
 export interface DatagramSource {
-  /** As the socket shows it: clients of IPv4 at a dual-stack socket have an address such as `::ffff:192.0.2.1`. */
+  /** As the socket shows it: IPv4 clients of a dual-stack socket have an address such as `::ffff:192.0.2.1`. */
   readonly address: string;
   readonly port: number;
 }
@@ -33,8 +33,8 @@ export class UdpPort {
   }
 
   /**
-   * `host`: `::` for both families. `reusePort`: several threads have the same port; the system assigns clients to them by
-   * address and port, so all datagrams of one reach the same thread. Rejects with the system's error (`EADDRINUSE`, …).
+   * `host`: `::` for both families. `reusePort`: several threads have the same port; the system assigns clients to them by address
+   * and port, so all datagrams of a client reach the same thread. Rejects with the system's error (`EADDRINUSE`, …).
    */
   static open(address: UdpAddress, onDatagram: OnDatagram): Promise<UdpPort> {
     return listenAt(address.host, (host) => UdpPort.#open({ ...address, host }, onDatagram));
@@ -124,7 +124,7 @@ export class UdpFlow {
     this.#socket.close();
   }
 
-  /** As an event emitter, for what counts open sockets. */
+  /** As an event emitter, for code that counts open sockets. */
   on(event: "close", listener: () => void): void {
     this.#socket.on(event, listener);
   }
