@@ -17,7 +17,7 @@ export class MessageCounter {
 export class MessageBoundaries {
   /** Bytes of the prefix that are still to come; 0 within a message. */
   #prefixLeft = PREFIX_BYTES;
-  /** Of the message: what its prefix has said so far, then the bytes that are still to come. */
+  /** The message's length as far as its prefix has arrived, then its bytes that are still to come. */
   #left = 0;
 
   /** The last message is complete, or none has begun. */
@@ -30,7 +30,7 @@ export class MessageBoundaries {
     let at = from;
     for (; this.#prefixLeft > 0; at++) {
       if (at === bytes.length) return -1;
-      // The flags say nothing about the length. Four bytes do not fit 32 bits with a sign.
+      // The flags are not part of the length. Not a shift: four bytes do not fit a signed 32-bit integer.
       if (this.#prefixLeft < PREFIX_BYTES) this.#left = this.#left * 256 + (bytes[at] as number);
       this.#prefixLeft--;
     }

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
 import { type Fields, getHeader, type HeaderList } from "./message.ts";
 
-/** gRPC status for an HTTP status of the gateway's own (reference 2.4); others are 2, unknown. */
+/** gRPC status for an HTTP status that the gateway itself returns (reference 2.4); for others it is 2, unknown. */
 const GRPC_STATUS: Readonly<Record<number, number>> = {
   400: 13,
   401: 16,
@@ -14,7 +14,7 @@ const GRPC_STATUS: Readonly<Record<number, number>> = {
   504: 14,
 };
 
-/** Those of errors that do not follow from the HTTP status: UNAVAILABLE, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED. */
+/** gRPC status of errors where it does not follow from the HTTP status: UNAVAILABLE, DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED. */
 const OF_ERRORS: ReadonlyMap<ErrorCode, number> = new Map([
   ["TG_NO_BACKENDS", 14],
   ["TG_DEADLINE_EXCEEDED", 4],
@@ -25,7 +25,7 @@ const OF_ERRORS: ReadonlyMap<ErrorCode, number> = new Map([
 
 const GRPC_LENGTH = "application/grpc".length;
 
-/** Whether a message says that it is gRPC by its Content-Type. */
+/** Whether a message is gRPC by its Content-Type. */
 export function isGrpc(headers: Fields): boolean {
   const contentType = getHeader(headers, "content-type") ?? "";
   if (!contentType.startsWith("application/grpc")) return false;
@@ -41,7 +41,7 @@ export function grpcStatusOfError(code: ErrorCode): number {
   return OF_ERRORS.get(code) ?? grpcStatusOf(ERRORS[code].status);
 }
 
-/** The status of a gRPC call in the head or the trailers of its answer; one that is no number is 2, unknown. */
+/** The status of a gRPC call in the head or the trailers of its response; 2, unknown, if it is not a number. */
 export function grpcStatusIn(fields: HeaderList): number | undefined {
   const text = getHeader(fields, "grpc-status");
   if (text === undefined) return undefined;

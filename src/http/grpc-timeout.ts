@@ -1,4 +1,4 @@
-/** The field `grpc-timeout`: what is left of a call's time when its request is sent (gRPC over HTTP/2, "Requests"). */
+/** The field `grpc-timeout`: the time that is left for a call when its request is sent (gRPC over HTTP/2, "Requests"). */
 
 /** Milliseconds of each unit. */
 const UNITS: ReadonlyMap<string, number> = new Map([
@@ -19,7 +19,7 @@ export function parseGrpcTimeout(text: string): number | undefined {
   return value === undefined ? undefined : Number(value) * (UNITS.get(unit) ?? 0);
 }
 
-/** The text for a number of milliseconds, in the finest unit from milliseconds on that has room for it; at least 1 ms. */
+/** The text for a number of milliseconds, in seconds if it has more than eight digits; at least 1 ms. */
 export function formatGrpcTimeout(milliseconds: number): `${number}m` | `${number}S` {
   const whole = Math.max(1, Math.floor(milliseconds));
   return whole <= MAX_VALUE ? `${whole}m` : `${Math.min(MAX_VALUE, Math.floor(whole / 1000))}S`;

@@ -5,19 +5,19 @@ import type { Reason } from "../base/errors.ts";
 declare const LATIN1: unique symbol;
 
 /**
- * Text that can be sent in a header field: its characters are below U+0100, of which one byte each goes out, and none is a control
- * character, so no CR, LF or NUL can split the message (RFC 9110 5.5). The parser makes it of received bytes, `isFieldValue`
- * and `isToken` (h1/syntax.ts) check text from anywhere else. It exists for the compiler only and costs nothing.
+ * Text that can be sent in a header field: every character is below U+0100, so it is sent as one byte, and none is a control
+ * character except HTAB, so no CR, LF or NUL can split the message (RFC 9110 5.5). The parser makes it from received bytes;
+ * `isFieldValue` and `isToken` (h1/syntax.ts) check all other text. It exists for the compiler only and costs nothing.
  */
 export type Latin1 = string & { readonly [LATIN1]: true };
 
-/** Checked text, or values that the gateway's own code spells out. */
+/** Checked text, or literals in the gateway's code. */
 export type FieldText = Latin1 | "" | "0" | "true" | "false" | "http" | "https" | "upgrade" | "Origin";
 
 /**
- * Header fields in order of arrival, flat: `[name0, value0, name1, value1, …]`; names are lower-case; latin1 text. Adding to a list
- * takes checked values only: text of a configuration or of an expression does not get in without a check. What a list literal
- * holds is on its author.
+ * Header fields in order of arrival, flat: `[name0, value0, name1, value1, …]`; names are lower-case; latin1 text. Only checked
+ * values can be added to a list, so text from a configuration or an expression has to be checked first. The compiler does not check
+ * list literals.
  */
 export interface HeaderList extends Array<string> {
   push(name: string, value: FieldText): number;
@@ -96,7 +96,7 @@ export function setHeader(headers: HeaderList, name: string, value: FieldText): 
   headers.push(name, value);
 }
 
-/** Of the last call of `hostOf`: requests that follow each other often have one authority. */
+/** Argument and result of the last call of `hostOf`: consecutive requests often have the same authority. */
 let lastAuthority = "";
 let lastHost = "";
 
@@ -110,7 +110,7 @@ export function hostOf(authority: string): string {
   return lastHost;
 }
 
-/** Adds the field of `from` whose name is at `at`: fields in a list have been checked. */
+/** Adds the field of `from` whose name is at `at`. Fields in a list have been checked. */
 export function copyField(to: HeaderList, from: HeaderList, at: number): void {
   to.push(from[at] as Latin1, from[at + 1] as Latin1);
 }
@@ -120,13 +120,13 @@ export function addFields(to: HeaderList, from: HeaderList): void {
   for (let i = 0; i < from.length; i += 2) copyField(to, from, i);
 }
 
-/** `copy`, a list with fields of `from`, with what that says besides its fields. */
+/** Returns `copy`, a list with fields of `from`, after copying `neverIndexed` too. */
 export function madeOf(from: Fields, copy: HeaderList): HeaderList {
   if (from.neverIndexed !== undefined) copy.neverIndexed = from.neverIndexed;
   return copy;
 }
 
-/** A number in decimal digits: there is nothing to check. */
+/** A number in decimal digits, which need no check. */
 export function decimal(value: number): Latin1 {
   return String(value) as Latin1;
 }

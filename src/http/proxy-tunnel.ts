@@ -7,19 +7,19 @@ import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 0 };
-/** Bytes of one response head of the proxy; theirs are short. */
+/** Largest head of a response from the proxy, bytes. Real ones are short. */
 const MAX_HEAD = 16 * 1024;
 
-/** Who waits for a tunnel; exactly one call. */
+/** Receives the result; exactly one of the calls follows. */
 export interface TunnelWaiter {
-  /** Bytes of `stream` go to the target and come from there; `from` are the addresses of the connection to the proxy. */
+  /** `stream` carries bytes to the target and back; `from` has the addresses of the connection to the proxy. */
   onTunnel(stream: ByteStream, from: Addresses): void;
   onTunnelFailure(error: Error): void;
 }
 
 /**
- * Asks an HTTP proxy for a connection to somewhere else (CONNECT, RFC 9110 9.3.6), on a connection that was made to be given
- * away. The deadline is that of the whole attempt to connect, which destroys the connection.
+ * Asks an HTTP proxy for a connection to another host (CONNECT, RFC 9110 9.3.6), on a connection opened with `givenAway`. The
+ * deadline is that of the whole attempt to connect, which destroys the connection.
  */
 export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
   readonly #authority: string;
@@ -70,7 +70,7 @@ export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
 
   protected onExpired(): void {}
 
-  /** A tunnel may begin with bytes of its target: they came with the answer. */
+  /** The first bytes from the target may have arrived with the proxy's response. */
   #open(): void {
     const { transport } = this;
     if (this.leave()) this.#waiter.onTunnel(transport.release(this.held.view()), transport);

@@ -5,7 +5,7 @@ import type { TlsSession } from "../net/transport.ts";
 /** A client connection. */
 export type Connected = Addresses & { readonly tls: TlsSession | undefined };
 
-/** What service discovery has at an address. */
+/** Finds what service discovery knows at an address. */
 export interface Discovered {
   find(address: string): unknown;
 }
@@ -23,21 +23,21 @@ export class Source implements SourceParts {
     this.#discovered = discovered;
   }
 
-  /** The client's, from its PROXY header where there was one. X-Forwarded-For never changes it. */
+  /** Address of the client, from the PROXY header if there was one. X-Forwarded-For never changes it. */
   get address(): string {
     return this.#from.remoteAddress;
   }
   get port(): number {
     return this.#from.remotePort;
   }
-  /** The TCP peer, which is the proxy in front where a PROXY header was read. */
+  /** Address of the TCP peer: the proxy in front if a PROXY header was read. */
   get rawAddress(): string {
     return this.#from.rawAddress;
   }
   get rawPort(): number {
     return this.#from.rawPort;
   }
-  /** The CONNECT request of the tunnel that this connection came out of; undefined outside of tunnels. */
+  /** The CONNECT request of the tunnel that carries this connection; undefined outside tunnels. */
   get connectHeaders(): SourceParts["connectHeaders"] {
     return this.#from.connectHead;
   }
@@ -45,7 +45,7 @@ export class Source implements SourceParts {
   get unverifiedWorkload(): unknown {
     return this.#discovered.find(this.#from.remoteAddress);
   }
-  /** From here on: of the client's certificate, verified in the handshake; undefined without one. */
+  /** From here on: from the client's certificate, verified in the handshake; undefined without one. */
   get identity(): unknown {
     return this.#from.tls?.client?.identity;
   }

@@ -30,8 +30,8 @@ export interface ServerStream extends BodySink {
    */
   onClientGone(code: ErrorCode, message: string): void;
   /**
-   * The client broke a limit while its response was open, and still reads. True: the response has ended with this error; otherwise the
-   * engine breaks it off, and `onClientGone` follows. Only the engine of HTTP/2 calls this. `detail` is for the log.
+   * The client broke a limit while its response was open, and still reads. True: the response has ended with this error; otherwise
+   * the engine aborts it, and `onClientGone` follows. Only the engine of HTTP/2 calls this. `detail` is for the log.
    */
   onClientFault?(code: ErrorCode, detail: string): boolean;
   /** The client accepts bytes again after `sendBody` returned false. */
@@ -87,9 +87,9 @@ export interface Downstream {
   sendEnd(trailers: HeaderList): void;
   /** Sends what was gathered. False = wait for `onClientDrain`. */
   flush(): boolean;
-  /** After `sendEnd` of a tunnel: what the client still sends is not taken. No event follows. */
+  /** After `sendEnd` of a tunnel: what the client still sends is discarded. No event follows. */
   endTunnel(): void;
-  /** Breaks off the stream or connection, so that the client does not take the response for complete. */
+  /** Aborts the stream or connection, so the client does not mistake the response for a complete one. */
   abort(): void;
 }
 
@@ -127,7 +127,7 @@ export interface ConnectionLimits {
   readonly headerCase: "lowercase" | "preserve";
   /** How request fields with `_` in their names are handled. Absent: `allow`. */
   readonly underscores?: "allow" | "drop" | "reject";
-  /** Of connections that speak HTTP/2. Absent: the defaults of its fields. */
+  /** For connections that speak HTTP/2. Absent: the defaults of its fields. */
   readonly http2?: Http2Limits;
 }
 
@@ -149,7 +149,7 @@ export interface Http2Limits {
   readonly maxConcurrentStreams?: number | undefined;
 }
 
-/** The bind of a connection that speaks HTTP. Its values are read when they matter, so a reload reaches open connections. */
+/** The bind of a connection that speaks HTTP. Its values are read when they are needed, so a reload reaches open connections. */
 export interface HttpHost {
   readonly frontend: ConnectionLimits;
   /** Clients are asked to leave: HTTP/1.1 sends `Connection: close` with every response, HTTP/2 has GOAWAY for it. */
@@ -176,7 +176,7 @@ export interface HttpConnection extends ClientConnection, TransportHandler, Rost
   readonly activity: { readonly state: string; readonly ageMs: number };
   /** Closes the connection now if it carries no stream; otherwise nothing: `closesIdle` closes it after its last one. */
   closeIfIdle(): void;
-  /** Asks the client to connect again: by the next response, or by closing a connection that stays idle for some seconds. */
+  /** Asks the client to reconnect: by the next response, or by closing a connection that stays idle for some seconds. */
   askToReconnect(): void;
   /** Ends the connection at once, and its streams by `onClientGone`; `reason` is for the log. */
   terminate(reason: string): void;

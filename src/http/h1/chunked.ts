@@ -59,7 +59,7 @@ export class ChunkedDecoder {
   done = false;
   /** What is wrong with the body, once `push` returned -1; safe to show. */
   error = "";
-  /** Lower-case names; without the fields that have no place in a trailer (RFC 9110 6.5.1). Complete when `done`. */
+  /** Lower-case names; without the fields that trailers must not have (RFC 9110 6.5.1). Complete when `done`. */
   trailers: HeaderList = [];
   #state = SIZE;
   /** Bytes of the chunk that are still to come. */
@@ -71,7 +71,7 @@ export class ChunkedDecoder {
   #trailerText = "";
   #preserveCase = false;
 
-  /** `preserveCase`: how the names of trailers are written is remembered (serialize.ts). */
+  /** `preserveCase`: the names of trailers are remembered as written (serialize.ts). */
   reset(preserveCase = false): void {
     this.#preserveCase = preserveCase;
     this.done = false;
@@ -86,8 +86,8 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Reads `buffer[start, end)` and hands the data to `sink` in runs as long as they come. Returns the index after the body
-   * when it is complete (`done`), else `end`; -1 when the framing is wrong (`error`): the connection cannot be used further.
+   * Reads `buffer[start, end)` and passes the data to `sink` in runs as long as possible. Returns the index after the body when it
+   * is complete (`done`), else `end`; -1 when the framing is wrong (`error`): the connection cannot be used further.
    */
   push(buffer: Buffer, start: number, end: number, sink: BodySink): number {
     let i = start;
@@ -138,7 +138,7 @@ export class ChunkedDecoder {
     const digit = HEX[byte] as number;
     if (digit > 0) {
       this.#left = this.#left * 16 + (digit - 1);
-      // Leading zeros count too, so that a size cannot be endless.
+      // Leading zeros count too, so the length of a size is limited.
       this.#digits++;
       if (this.#digits > MAX_SIZE_DIGITS || this.#left > Number.MAX_SAFE_INTEGER)
         this.error = "chunk size is too large";
@@ -193,7 +193,7 @@ export class ChunkedDecoder {
     }
   }
 
-  /** Collects lines up to the empty one; what they hold is checked when all are there. */
+  /** Collects lines up to the empty one; `#finish` checks them. */
   #readTrailers(buffer: Buffer, start: number, end: number): number {
     let i = start;
     let state = this.#state;

@@ -1,6 +1,6 @@
 /**
- * The field names the engine knows, as an automaton that reads a name in any case, one table load a character. Its last
- * state tells the lower-case name without comparing strings and, unlike a hash, cannot be led to a wrong name.
+ * The field names the engine knows, as an automaton that reads a name in any case, one table load a character. Its last state
+ * identifies the lower-case name without comparing strings and, unlike a hash, cannot collide.
  */
 import { TOKEN } from "./syntax.ts";
 

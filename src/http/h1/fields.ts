@@ -39,7 +39,7 @@ export const REQUEST_FIELDS: FieldKinds = kindsByRow({
   "x-forwarded-host": FORWARDED,
   "x-forwarded-port": FORWARDED,
   "x-forwarded-proto": FORWARDED,
-  // Written by the gateway: a backend reads from it that a request may have been here before.
+  // Set by the gateway only: backends learn from it that they may have received the request before.
   "x-retry-attempt": DROP,
   [TRACE_TOKEN_HEADER]: TRACE_TOKEN,
 });
@@ -70,7 +70,7 @@ const FRAMING = {
 
 /**
  * A trailer must not change how the message is routed, authenticated or understood (RFC 9110 6.5.1): those are dropped. Fields
- * about framing and connection are kept apart, for the caller to refuse: some parsers apply them here too.
+ * about framing and connection are kept apart for the caller to reject: some parsers apply them here too.
  */
 export const TRAILER_FIELDS: FieldKinds = kindsByRow({
   ...Object.fromEntries([...NOT_IN_TRAILERS].map((name) => [name, DROP])),
@@ -96,7 +96,7 @@ const TWO_LENGTHS = invalid("more than one Content-Length");
 const TWO_CODINGS = invalid("more than one Transfer-Encoding");
 const TRAILING_BYTES = invalid("bytes after the end of the header section");
 
-/** What a section held: the list to hand on and the raw values of the special fields, undefined when absent. */
+/** What a section contained: the list to pass on and the raw values of the special fields, undefined when absent. */
 export class FieldSection {
   headers: HeaderList = [];
   /** Names as received, one for each field of `headers`; null unless asked for. */
@@ -109,7 +109,7 @@ export class FieldSection {
   upgrade: string | undefined;
   te: string | undefined;
   expect: string | undefined;
-  /** Of the watcher that the request belongs to; the first one, `` for none. */
+  /** Token of the watcher that the request belongs to: the first one sent, `` for none. */
   traceToken = "";
 
   /** There is `Forwarded` or a field whose name begins with X-Forwarded-. */
@@ -195,7 +195,7 @@ export function parseFields(
   }
 }
 
-/** A name that the automaton does not know, in lower case. None of those that it knows has an underscore. */
+/** A name that the automaton does not know, in lower case. No known name has an underscore. */
 function otherName(section: FieldSection, written: string): string {
   const name = written.toLowerCase();
   if (name.includes("_")) section.hasUnderscore = true;
@@ -206,12 +206,12 @@ function otherName(section: FieldSection, written: string): string {
 function keepSpecial(section: FieldSection, kind: number, value: string): HeadError | undefined {
   switch (kind) {
     case HOST:
-      // RFC 9112 3.2: two hops could each believe another one.
+      // RFC 9112 3.2: two hops could each believe a different one.
       if (section.host !== undefined) return TWO_HOSTS;
       section.host = value;
       return undefined;
     case CONTENT_LENGTH:
-      // RFC 9112 6.3: the classic of request smuggling, even where both are equal.
+      // RFC 9112 6.3: classic request smuggling; rejected even if both are equal.
       if (section.contentLength !== undefined) return TWO_LENGTHS;
       section.contentLength = value;
       return undefined;
@@ -246,7 +246,7 @@ function joined(before: string | undefined, value: string): string {
   return before === undefined ? value : `${before}, ${value}`;
 }
 
-/** The reason why no field name followed by a colon stands at `start`; `at` is the first character that is not of a token. */
+/** Why there is no field name followed by a colon at `start`; `at` is the first character that no token contains. */
 function nameError(bytes: Buffer, start: number, at: number): HeadError {
   const code = bytes[at] as number;
   if (at === start) {

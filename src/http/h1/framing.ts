@@ -12,10 +12,10 @@ const BAD_CONNECTION = invalid("Connection is not a list of tokens");
 const TOO_MANY_OPTIONS = invalid("Connection lists too many options");
 const PROTECTED_NOMINATED = invalid("Connection names a field that frames or routes the message");
 
-/** Each option costs a search through the fields, so a head full of them would cost the square of its size. */
+/** Each option costs a search through the fields, so the cost of a head full of them would be quadratic. */
 const MAX_CONNECTION_OPTIONS = 32;
 
-/** Fields that Connection must not take away: every later hop would see another message (request smuggling). */
+/** Fields that Connection must not remove: every later hop would see a different message (request smuggling). */
 const PROTECTED: ReadonlySet<string> = new Set(["content-length", "host", "transfer-encoding"]);
 
 /** The part of a head that `interpretFraming` fills. */
@@ -80,8 +80,8 @@ export function parseLength(text: string): number {
 }
 
 /**
- * Only a lone `chunked` is read. 501 is for codings that are named properly but not known (RFC 9112 6.1); whatever could be
- * `chunked` to a more lenient reader is 400.
+ * Only a lone `chunked` is read. 501 is for valid names of unknown codings (RFC 9112 6.1); what a more lenient parser could read as
+ * `chunked` is 400.
  */
 function codingError(value: string): HeadError | undefined {
   if (value === "chunked") return undefined;
@@ -117,8 +117,8 @@ function interpretConnection(value: string, section: FieldSection, head: Framing
 }
 
 /**
- * HTTP/2 inside a connection that was upgraded would be more requests, past everything that is decided for each of them
- * ("h2c smuggling"). Its upgrade is obsolete (RFC 9113 3.1), and ignoring one is always allowed (RFC 9110 7.8).
+ * HTTP/2 over an upgraded connection would carry further requests past all routes and policies ("h2c smuggling"). The upgrade to it
+ * is obsolete (RFC 9113 3.1), and ignoring an upgrade is always allowed (RFC 9110 7.8).
  */
 function withoutHttp2(protocols: string): string {
   if (!/h2|http/i.test(protocols)) return protocols;

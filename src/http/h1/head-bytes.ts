@@ -1,5 +1,5 @@
 /**
- * A head once more, as bytes. Loops over bytes are twice as fast as over the characters of a string and can take four at a
+ * A second copy of a head, as bytes. Loops over bytes are twice as fast as over the characters of a string and can take four at a
  * time, while slices are cheaper from a string. Measured on a browser's head: 0.62 µs with this copy, 0.91 µs without.
  */
 import { latin1Write } from "../../net/node-internals.ts";
@@ -24,8 +24,8 @@ class HeadBytes {
   }
 
   /**
-   * Index of the first group of four bytes from `start` that holds a control character. What goes before it may stand in a
-   * field value. Sets the high bit of bytes below 0x20 (first term) and of 0x7f (second); never misses one.
+   * Index of the first group of four bytes from `start` that holds a control character. A field value may contain everything before
+   * it. Sets the high bit of bytes below 0x20 (first term) and of 0x7f (second); never misses one.
    */
   skipPlain(start: number): number {
     const view = this.#view;

@@ -1,4 +1,4 @@
-/** Finds where a head ends in received bytes, and sees early when what has come can never become one. */
+/** Finds where a head ends in received bytes, and detects early when they can never become one. */
 import { CR, type HeadError, invalid, LF, TAB, TOKEN } from "./syntax.ts";
 
 const NOT_HTTP = invalid("the message does not begin with a method or version");
@@ -8,8 +8,8 @@ const CONTROL = invalid("control character in the head");
 
 /**
  * Index just after the first CRLFCRLF of `buffer[from, end)`, or -1. When more bytes arrive, the search may continue from
- * `max(start, end - 3)`. Looks at one byte of four where no line ends; `Buffer.indexOf` would read past `end` into what an
- * earlier message left there.
+ * `max(start, end - 3)`. Looks at one byte in four where no line ends; `Buffer.indexOf` would read past `end` into what an earlier
+ * message left there.
  */
 export function findHeadEnd(buffer: Buffer, from: number, end: number): number {
   let i = from + 3;
@@ -26,15 +26,15 @@ export function findHeadEnd(buffer: Buffer, from: number, end: number): number {
 }
 
 /**
- * Why the beginning of a head, `buffer[start, end)`, can never become a valid one, or undefined when it still can. A client
- * that speaks another protocol may never send CRLFCRLF; it is answered at once. `from` skips what an earlier call has seen.
+ * Why the beginning of a head, `buffer[start, end)`, can never become a valid one, or undefined when it still can. A client that
+ * speaks another protocol may never send CRLFCRLF; it gets an error at once. `from` skips what an earlier call has seen.
  */
 export function prefixError(buffer: Buffer, start: number, end: number, from: number = start): HeadError | undefined {
   if (start >= end) return undefined;
   const first = buffer[start] as number;
   // A lone CR may still become the empty line that is allowed before a request.
   if (TOKEN[first] !== 1) return first === CR && end - start === 1 ? undefined : NOT_HTTP;
-  // One byte is looked at again: a CR at the end of the earlier bytes is judged by what follows it.
+  // One byte is checked again: whether a CR at the end of the earlier bytes is valid depends on what follows it.
   for (let i = Math.max(start, from - 1); i < end; i++) {
     const byte = buffer[i] as number;
     if (byte >= 0x20 && byte !== 0x7f) continue;

@@ -11,8 +11,8 @@ const STATUS_LINES: readonly string[] = Array.from({ length: 1000 }, (_, status)
 });
 
 /**
- * Fields that many heads have one after the other, with their lines. A text that is put together from many pieces costs when
- * it is written: 0.14 µs for the four lines that the gateway adds to each request.
+ * Consecutive fields that many heads share, with their lines. Text that was concatenated from many pieces is slow to write: 0.14 µs
+ * for the four lines that the gateway adds to each request.
  */
 export interface MadeFields {
   readonly fields: HeaderList;
@@ -20,13 +20,13 @@ export interface MadeFields {
 }
 
 export function makeFields(fields: HeaderList): MadeFields {
-  // Written to bytes and back: only a text in one piece is cheap to write again.
+  // Converted to bytes and back: only text in one piece is cheap to write.
   return { fields, text: Buffer.from(appendFields("", fields, null), "latin1").toString("latin1") };
 }
 
 /**
- * A request's head with its final empty line. `rawNames`, parallel to the fields of `headers`, replaces their names;
- * `extra` is lines that are formatted already, such as `connection: close\r\n`; `made` is used where its fields stand.
+ * A request's head with its final empty line. `rawNames`, parallel to the fields of `headers`, replaces their names; `extra` is
+ * lines that are formatted already, such as `connection: close\r\n`; the lines of `made` are used where `headers` has its fields.
  */
 export function requestHeadText(
   method: string,
@@ -59,7 +59,7 @@ export function chunkHeader(size: number): string {
 /** Ends a chunked body without trailers. */
 export const LAST_CHUNK = "0\r\n\r\n";
 
-/** Ends a chunked body with trailers; their names as they were written where that is remembered. */
+/** Ends a chunked body with trailers; names are as they were written if that was remembered. */
 export function trailerText(trailers: HeaderList): string {
   return `${appendFields("0\r\n", trailers, rememberedNames(trailers))}\r\n`;
 }
@@ -92,7 +92,7 @@ function standAt(headers: HeaderList, at: number, fields: HeaderList): boolean {
 
 const trailerNames = new WeakMap<HeaderList, readonly string[]>();
 
-/** Remembers how the names of trailers were written, which go through the gateway as a list of lower-case names. */
+/** Remembers how the names of trailers were written; lists in the gateway have lower-case names. */
 export function rememberNames(trailers: HeaderList, rawNames: readonly string[]): void {
   trailerNames.set(trailers, rawNames);
 }
@@ -104,8 +104,8 @@ function rememberedNames(trailers: HeaderList): string[] | null {
 }
 
 /**
- * Original-case names for a list that policies may have changed since it was read. Of fields with the same name, each gets
- * the case that it was written in; those that were added get the case of the last.
+ * Original-case names for a list that policies may have changed since it was read. Each of several fields with the same name gets
+ * the case that it was written in; added ones get the case of the last.
  */
 export function alignNames(headers: HeaderList, rawNames: readonly string[]): string[] {
   const known = new Map<string, { readonly written: string[]; next: number }>();

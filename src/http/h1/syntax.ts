@@ -1,4 +1,4 @@
-/** Character classes of RFC 9110 section 5 and RFC 9112, as tables over the 256 bytes, and what is said about text that breaks them. */
+/** Character classes of RFC 9110 section 5 and RFC 9112, as tables over the 256 bytes, and the errors of text that breaks them. */
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Latin1 } from "../message.ts";
 
@@ -14,7 +14,7 @@ const SYMBOLS_OF_TOKENS = "!#$%&'*+-.^_`|~";
 export const TOKEN = new Uint8Array(256);
 /** 1 for what a field value may hold: HTAB, SP, visible ASCII and obs-text (RFC 9110 5.5). */
 export const VALUE = new Uint8Array(256);
-/** 1 for what a request target may hold before it is looked at closely: visible ASCII. */
+/** 1 for what a request target may hold before `parseTarget` checks it: visible ASCII. */
 export const VISIBLE = new Uint8Array(256);
 
 for (let code = 0; code < 256; code++) {
@@ -40,26 +40,26 @@ export function isToken(text: string): text is Latin1 {
 }
 
 /**
- * True when `text` can be sent as a field value. Whoever makes a value from data that is not a received field value must
- * ask: CR or LF would split the message, and so would characters above U+00FF, of which only the low byte is sent.
+ * True when `text` can be sent as a field value. Call it for every value that was not received as a field value: CR or LF would
+ * split the message, and so would characters above U+00FF, of which only the low byte is sent.
  */
 export function isFieldValue(text: string): text is Latin1 {
   return consistsOf(text, VALUE);
 }
 
-/** Text of the gateway's own that is known to fit. Throws a TypeError for text that cannot be sent in a field value. */
+/** For text of the gateway itself, which is known to be valid. Throws a TypeError for text that cannot be sent in a field value. */
 export function latin1(text: string): Latin1 {
   if (isFieldValue(text)) return text;
   throw new TypeError("text with control characters or characters above U+00FF cannot be sent in a header field");
 }
 
-/** Why a message was refused. `detail` says what is wrong and holds nothing of the message, so it is safe to show. */
+/** Why a message was rejected. `detail` says what is wrong and quotes nothing from the message, so it is safe to show. */
 export interface HeadError {
   readonly code: ErrorCode;
   readonly detail: string;
 }
 
-/** A refusal with status 400; made once at load, so that refusing costs no more than accepting. */
+/** An error with status 400; made once at load, so rejecting costs no more than accepting. */
 export function invalid(detail: string): HeadError {
   return { code: "TG_INVALID_REQUEST", detail };
 }

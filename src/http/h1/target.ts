@@ -1,4 +1,4 @@
-/** Takes a request target and Host apart (RFC 9112 section 3.2), strictly. */
+/** Parses a request target and Host (RFC 9112 section 3.2), strictly. */
 import { isIPv6 } from "node:net";
 import { type HeadError, invalid } from "./syntax.ts";
 
@@ -52,8 +52,8 @@ for (let code = 0x21; code < 0x7f; code++) {
 }
 
 /**
- * Splits `target` into `out`. `hostHeader` and `minor` are those of the head. Returns undefined, or why the request is
- * refused. The authority of an absolute URI wins over Host (RFC 9112 3.2.2), which must still be valid.
+ * Splits `target` into `out`. `hostHeader` and `minor` are those of the head. Returns undefined, or why the request is rejected.
+ * The authority of an absolute URI takes precedence over Host (RFC 9112 3.2.2), which must still be valid.
  */
 export function parseTarget(
   method: string,
@@ -107,9 +107,8 @@ function parseAbsoluteForm(method: string, target: string, out: TargetParts): He
 }
 
 /**
- * Checks the path of `target` from `start`, which is a slash. Dot segments are rejected also if written `%2e`, ended by
- * `;` or delimited by an encoded slash or backslash: some servers resolve those, so a rule for one path would be applied
- * to another.
+ * Checks the path of `target` from `start`, which is a slash. Dot segments are rejected even if written `%2e`, ended by `;` or
+ * delimited by an encoded slash or backslash: some servers resolve those, so a rule for one path would be applied to another.
  */
 function parsePath(target: string, start: number, out: TargetParts): HeadError | undefined {
   /** Dots of the segment so far, or a large number when it has anything else. */
@@ -174,10 +173,10 @@ function parseQuery(target: string, at: number, out: TargetParts): HeadError | u
 }
 
 /**
- * `text[start, end)` when it is `host` or `host:port` with a port of 1 to 65535, else undefined. Of the characters that
- * RFC 3986 allows in a registered name, percent-encodings and `!$&'()*+,;=` are refused: no host has them and servers
- * disagree about them. The dot that ends an absolute name (RFC 1034 3.1) is dropped: `a.` and `a` are the same host, and a
- * rule for one must hold for the other.
+ * `text[start, end)` when it is `host` or `host:port` with a port of 1 to 65535, else undefined. Percent-encodings and
+ * `!$&'()*+,;=`, which RFC 3986 allows in a registered name, are rejected: no host has them and servers disagree about them. The
+ * dot that ends an absolute name (RFC 1034 3.1) is dropped: `a.` and `a` are the same host, and a rule for one must hold for the
+ * other.
  */
 function readAuthority(text: string, start: number, end: number): string | undefined {
   let i = start;
@@ -185,7 +184,7 @@ function readAuthority(text: string, start: number, end: number): string | undef
     i = text.indexOf("]", start);
     if (i < 0 || i >= end) return undefined;
     const address = text.slice(start + 1, i++);
-    // A zone means nothing outside of the machine that sent it.
+    // A zone means nothing outside the machine that sent it.
     if (address.includes("%") || !isIPv6(address)) return undefined;
   } else {
     while (i < end && HOST[text.charCodeAt(i)] === 1) i++;

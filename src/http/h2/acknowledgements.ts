@@ -4,12 +4,12 @@ const ACK_TIMEOUT_MS = 10_000;
 /** What the peer of one connection has to acknowledge in time: our SETTINGS (RFC 9113 6.5.3) and our PINGs (6.7), in order. */
 export class Acknowledgements {
   readonly #pings: { readonly onAck: () => void; readonly due: number }[] = [];
-  /** SETTINGS frames of ours that have not been acknowledged. */
+  /** Our SETTINGS frames that have not been acknowledged. */
   #settings = 1;
   /** When the last one is due, `performance.now()` ms. */
   #settingsDue = performance.now() + ACK_TIMEOUT_MS;
 
-  /** SETTINGS were sent after the first. */
+  /** Further SETTINGS were sent. */
   settingsSent(): void {
     this.#settings++;
     this.#settingsDue = performance.now() + ACK_TIMEOUT_MS;

@@ -45,10 +45,10 @@ import { StreamTable } from "./stream-table.ts";
 const LINGER_MS = 2000;
 /** Streams that are begun in one turn of the event loop. */
 const STREAMS_PER_TURN = 64;
-/** Unsent bytes at which reading from the peer stops: acknowledgements of its own frames, which no window bounds. */
+/** Unsent bytes at which reading from the peer stops: no window bounds the acknowledgements of its frames. */
 const BACKLOG_LIMIT = 1024 * 1024;
 
-/** Of the block that is being read: the thread reads one at a time. */
+/** The fields of the block that is being read: a thread reads one at a time. */
 const SECTION = new FieldSection();
 
 export class Http2Connection implements TransportHandler, FrameSink, StreamLink, TurnTaker {
@@ -111,7 +111,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     return this.#headsSent + this.#sending.frames;
   }
 
-  /** The socket does not take more. */
+  /** The socket's buffers are full. */
   get congested(): boolean {
     return this.#writer.congested;
   }
@@ -187,7 +187,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     this.#transport.destroy();
   }
 
-  /** Called once a second: enforces what the peer has to do in time. */
+  /** Called once a second: enforces the peer's deadlines. */
   sweep(now: number): void {
     this.#floods.sweep(now);
     if (this.#lingerUntil > 0) {

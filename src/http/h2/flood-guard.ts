@@ -25,7 +25,8 @@ const BUDGETS = {
   pings: { what: "PING frames", burst: 1000, perSecond: 100, perUse: 1 },
   /**
    * RST_STREAM of streams that have ended here. A server that answers before it has the whole request resets the stream (RFC 9113
-   * 8.1), and servers of Go once more for each DATA frame that was on its way; both sides may also reset a stream at the same time.
+   * 8.1), and Go servers reset it again for each DATA frame that was on its way; both sides may also reset a stream at the same
+   * time.
    */
   lateResets: { what: "RST_STREAM frames of streams that have ended", burst: 1000, perSecond: 100, perUse: 1 },
   /** Frames without a payload or of unknown types (CVE-2019-9518), and acknowledgements of what was not sent. */

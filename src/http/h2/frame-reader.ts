@@ -72,7 +72,7 @@ export class FrameReader {
   readonly #maxBlock: number;
   #stopped = false;
   /** Reading has stopped before HEADERS that the sink does not accept now. */
-  #refused = false;
+  #deferred = false;
   /** `performance.now()` ms since when a frame or a field block has been incomplete; 0 = none is. */
   partialSince = 0;
   /** The peer's first frame has come: it has to be SETTINGS (RFC 9113 3.4). */
@@ -83,7 +83,7 @@ export class FrameReader {
   #padding = 0;
   #inData = false;
   #dataEnds = false;
-  /** Of an unfinished field block: its stream, 0 = none. */
+  /** The stream of an unfinished field block, 0 = none. */
   #blockStream = 0;
   #blockEnds = false;
   #blockDependency = -1;
@@ -98,7 +98,7 @@ export class FrameReader {
     this.#maxBlock = maxBlock;
   }
 
-  /** Nothing is read any more. */
+  /** Stops reading. */
   stop(): void {
     this.#stopped = true;
     this.#block = [];
@@ -110,7 +110,7 @@ export class FrameReader {
    */
   read(buffer: Buffer, from: number, to: number): number {
     const end = this.#readFrames(buffer, from, to);
-    const partial = this.#blockStream !== 0 || (end < to && !this.#refused);
+    const partial = this.#blockStream !== 0 || (end < to && !this.#deferred);
     if (!partial) this.partialSince = 0;
     else if (this.partialSince === 0) this.partialSince = performance.now();
     return end;
@@ -118,7 +118,7 @@ export class FrameReader {
 
   #readFrames(buffer: Buffer, from: number, to: number): number {
     let at = from;
-    this.#refused = false;
+    this.#deferred = false;
     for (;;) {
       if (this.#stopped) return to;
       if (this.#inData) {
@@ -156,7 +156,7 @@ export class FrameReader {
       }
       if (to - start < length) return at;
       if (type === HEADERS && this.#blockStream === 0 && !this.#sink.mayRead(id)) {
-        this.#refused = true;
+        this.#deferred = true;
         return at;
       }
       at = start + length;

@@ -32,7 +32,7 @@ export class FrameWriter {
     this.#output = new FrameOutput(transport);
   }
 
-  /** The socket does not take more: wait for the transport's drain, then call `drained`. */
+  /** The socket's buffers are full: wait for the transport's drain, then call `drained`. */
   get congested(): boolean {
     return this.#output.congested;
   }
@@ -99,7 +99,7 @@ export class FrameWriter {
     this.#output.advance(this.#payload + buffer.copy(out, this.#payload, from, from + 8), 0);
   }
 
-  /** `debug`: for people, ASCII. */
+  /** `debug`: human-readable, ASCII. */
   goAway(lastStream: number, code: number, debug: string): void {
     const out = this.#begin(8 + debug.length, GOAWAY, 0, 0);
     const at = writeUint32(out, writeUint32(out, this.#payload, lastStream), code);
@@ -111,7 +111,7 @@ export class FrameWriter {
     this.#output.advance(writeUint32(out, this.#payload, code), 0);
   }
 
-  /** `id` 0: of the connection. */
+  /** `id` 0: the connection's window. */
   windowUpdate(id: number, increment: number): void {
     const out = this.#begin(4, WINDOW_UPDATE, 0, id);
     this.#output.advance(writeUint32(out, this.#payload, increment), 0);
@@ -141,7 +141,7 @@ export class FrameWriter {
   /** A field block that one frame cannot carry. */
   #block(id: number, block: Buffer, length: number, endStream: boolean): void {
     const frames = Math.ceil(length / SENT_FRAME_SIZE);
-    // In one buffer if it fits, so that HEADERS can still take END_STREAM: gRPC tells a status without messages by that.
+    // In one buffer if it fits, so that HEADERS can still take END_STREAM: gRPC recognizes a status without messages by that.
     this.#output.reserve(Math.min(OUTPUT_SIZE, length + frames * FRAME_HEADER));
     for (let from = 0; from < length; from += SENT_FRAME_SIZE) {
       const to = Math.min(length, from + SENT_FRAME_SIZE);

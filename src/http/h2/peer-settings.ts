@@ -24,13 +24,13 @@ export interface InvalidSetting {
 
 /** What the peer has announced; before that, the defaults of RFC 9113 6.5.2. */
 export class PeerSettings {
-  /** Its SETTINGS have come. */
+  /** Its SETTINGS have arrived. */
   settled = false;
   /** Streams that we may open at once. */
   maxStreams = Number.POSITIVE_INFINITY;
   /** Bytes of a field section, as it counts them (RFC 9113 6.5.2). */
   maxHeaderListSize = Number.POSITIVE_INFINITY;
-  /** What a stream of ours may send at first. */
+  /** What our streams may send at first. */
   initialWindow = DEFAULT_WINDOW;
   headerTableSize = 4096;
   /** The smallest size in the last frame: it evicts entries even if a later entry enlarges the table again (RFC 7541 4.2). */

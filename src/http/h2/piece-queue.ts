@@ -3,8 +3,8 @@ const SMALL = 1024;
 const BLOCK_SIZE = 4096;
 
 /**
- * Queued bytes, in the pieces in which they arrived. Small pieces share blocks of memory: a buffer for each would cost some hundred
- * bytes, so a peer that sends single bytes could occupy a hundred times the memory that its window allows.
+ * Queued bytes, in the pieces in which they arrived. Small pieces share blocks of memory: a buffer for each would cost a few
+ * hundred bytes, so a peer that sends single bytes could occupy a hundred times the memory that its window allows.
  */
 export class PieceQueue {
   readonly #pieces: Buffer[] = [];

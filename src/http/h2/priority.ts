@@ -6,7 +6,7 @@ export interface Priority {
   readonly incremental: boolean;
 }
 
-// Of members with the same key the last one counts (RFC 9651 4.2.2).
+// The last of several members with the same key counts (RFC 9651 4.2.2).
 const URGENCY = /^(?:.*,)?[ \t]*u=([^,;]*)/;
 const INCREMENTAL = /^(?:.*,)?[ \t]*i(?:=([^,;]*))?[ \t]*(?:$|[,;])/;
 

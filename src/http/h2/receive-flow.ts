@@ -11,7 +11,7 @@ import type { StreamTable } from "./stream-table.ts";
  * peer. Over short round trips, a larger window saves both sides wake-ups.
  */
 const FAST_MS = 50;
-/** Bytes by which all windows of a thread together may grow: what peers may have here beyond what was announced. */
+/** Bytes by which all windows of a thread together may grow: memory that peers may use beyond the announced windows. */
 const GROWTH_LIMIT = 32 * 1024 * 1024;
 
 /** Bytes that windows of this thread have grown by. */
@@ -28,7 +28,7 @@ export class ReceiveFlow {
   readonly #writer: FrameWriter;
   readonly #settings: Http2Settings;
   readonly #announced: number;
-  /** Of the connection: its size, what may come now, and what was taken since the last WINDOW_UPDATE. */
+  /** The connection's window: its size, what may arrive now, and what was taken since the last WINDOW_UPDATE. */
   #size: number;
   #window: number;
   #consumed = 0;
@@ -42,7 +42,7 @@ export class ReceiveFlow {
   readonly #acks: Acknowledgements;
   /** What a new stream may receive at first. */
   streamWindow: number;
-  /** Streams that were open when their windows were made smaller; the peer has not acknowledged it. */
+  /** Streams that were open when the windows shrank, until the peer acknowledges that. */
   #reduced: readonly Http2Stream[] = [];
 
   /** Announces the window of the connection; that of streams is part of SETTINGS. */
@@ -72,7 +72,7 @@ export class ReceiveFlow {
     this.#consumed += bytes;
     holdsMore(-bytes);
     if (this.#surplus > 0) this.#shrink();
-    // Not half of its present size: a stalled stream may occupy all growth, and the others need credit for the rest.
+    // Not half of its current size: a stalled stream may occupy all growth, and the others need credit for the rest.
     if (this.#consumed < this.#announced / 2) return;
     this.#grant(this.#consumed);
     this.#consumed = 0;
@@ -85,7 +85,7 @@ export class ReceiveFlow {
     stream.receiveWindow += this.#leeway;
   }
 
-  /** The peer has acknowledged SETTINGS of ours: the windows of streams that were open are smaller from now on. */
+  /** The peer has acknowledged our SETTINGS: windows of streams that were open then are smaller from now on. */
   settle(): void {
     if (!this.#settled) {
       this.#settled = true;
@@ -97,8 +97,8 @@ export class ReceiveFlow {
   }
 
   /**
-   * Makes the windows of streams smaller that were announced when there was memory for them, those of open streams too (RFC 9113
-   * 6.9.2): what their readers do not take would fill them. The peer learns it before it sends on streams that open later.
+   * Shrinks the windows that were announced while there was enough memory, also those of open streams (RFC 9113 6.9.2): bytes that
+   * readers do not take would fill them. The peer learns of it before it sends on later streams.
    */
   #reduce(): void {
     const { frugalWindow } = this.#settings;
@@ -109,12 +109,12 @@ export class ReceiveFlow {
     this.#reduced = this.#streams.all();
     for (const stream of this.#reduced) {
       stream.windowSize -= difference;
-      // Nothing more may come to a stream whose window is below 0 now, so that nothing else would make it return the credit.
+      // A stream whose window is below 0 now may receive nothing more, so nothing else would return its credit.
       this.creditStream(stream, 0);
     }
   }
 
-  /** The same for the window of a stream. */
+  /** As `credit`, for the window of a stream. */
   creditStream(stream: Http2Stream, bytes: number): void {
     stream.consumed += bytes;
     if (stream.consumed < stream.windowSize / 2) return;

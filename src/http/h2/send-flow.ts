@@ -53,7 +53,7 @@ export class SendFlow {
 
   /** The peer wants its streams in another order. */
   reprioritize(stream: Http2Stream, { urgency, incremental }: Priority): void {
-    // Where it waits for its turn now, more urgent streams may never leave it one.
+    // In its current place in the queue, more urgent streams may never leave it a turn.
     this.#queue.remove(stream);
     stream.setPriority(urgency, incremental);
     this.waitForTurn(stream);

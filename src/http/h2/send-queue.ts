@@ -36,7 +36,7 @@ export class SendQueue<S extends Sender> {
     else level.push(stream);
   }
 
-  /** Nothing if it is not in the queue. Called before its urgency changes. */
+  /** Does nothing if it is not in the queue. Called before its urgency changes. */
   remove(stream: S): void {
     const level = this.#levels?.[stream.urgency];
     if (!stream.queued || level === undefined) return;

@@ -25,11 +25,11 @@ export const LARGEST_WINDOW = 4 * 1024 * 1024;
 
 /** What we announce to the peer, and our limits. Sizes are bytes. */
 export interface Http2Settings {
-  /** SETTINGS_INITIAL_WINDOW_SIZE: what the peer may send on a stream before any of it is taken, so the most that is held of it. */
+  /** SETTINGS_INITIAL_WINDOW_SIZE: what the peer may send on a stream before any of it is taken, so the most that we hold of it. */
   readonly streamWindow: number;
-  /** What that becomes while the thread is frugal; `streamWindow` = it stays. */
+  /** The same while the thread is frugal; equal to `streamWindow` = no change. */
   readonly frugalWindow: number;
-  /** The same for all streams of the connection together; at least 65535. */
+  /** What the peer may send on all streams together before any of it is taken; at least 65535. */
   readonly connectionWindow: number;
   /** What a stream's window may grow to while its bytes are taken fast; equal to `streamWindow` = it does not grow. */
   readonly largestWindow: number;

@@ -13,7 +13,7 @@ export class StreamTable {
   readonly #role: Role;
   readonly #open = new IdMap<Http2Stream>();
   #resets: Set<number> | undefined;
-  /** Made for clients that send some. */
+  /** Undefined until the client sends one. */
   #earlyPriorities: EarlyPriorities | undefined;
   /** Id of the next stream that we open. */
   #next = 1;
@@ -44,7 +44,7 @@ export class StreamTable {
     this.#earlyPriorities?.apply(stream);
   }
 
-  /** The peer has said the priority of a stream that is not open; kept if it may open it, of at most `limit` streams. */
+  /** Keeps the priority of a stream that the peer may still open, for at most `limit` streams. */
   keepPriority(id: number, priority: Priority, limit: number): void {
     if (!this.isIdle(id)) return;
     this.#earlyPriorities ??= new EarlyPriorities();
@@ -55,7 +55,7 @@ export class StreamTable {
     return this.#open.delete(stream.id);
   }
 
-  /** The id of a new stream of ours; undefined if no ids are left. */
+  /** The id of our next stream; undefined if no ids are left. */
   nextId(): number | undefined {
     const id = this.#next;
     if (id > MAX_STREAM_ID) return undefined;
@@ -68,12 +68,12 @@ export class StreamTable {
     this.#acceptedUpTo = this.lastOfPeer;
   }
 
-  /** The peer opened the stream after `close`, perhaps before it knew: everything that belongs to it is ignored. */
+  /** The peer opened the stream after `close`, perhaps before it got the GOAWAY: everything that belongs to it is ignored. */
   isLate(id: number): boolean {
     return id > this.#acceptedUpTo;
   }
 
-  /** Nothing has opened the stream so far. */
+  /** The stream has not been opened yet. */
   isIdle(id: number): boolean {
     const ofPeer = (id % 2 === 1) === (this.#role === "server");
     if (ofPeer) return id > this.lastOfPeer && !this.isLate(id);

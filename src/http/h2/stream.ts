@@ -8,7 +8,7 @@ const NO_FIELDS: readonly string[] = [];
 
 /** What a stream uses of its connection. */
 export interface StreamLink {
-  /** The socket does not take more. */
+  /** The socket's buffers are full. */
   readonly congested: boolean;
   writeHeaders(stream: Http2Stream, pseudo: readonly string[], fields: readonly string[], endStream: boolean): void;
   /** Sends as much of `buffer[from, to)` as windows and socket allow now; returns where it stopped. */
@@ -45,14 +45,14 @@ export abstract class Http2Stream implements Sender {
   urgency = 3;
   /** Without a priority signal, streams share turns. */
   incremental = true;
-  /** A frame of the client has said its priority before its head came, whose own field does not count then. */
+  /** PRIORITY_UPDATE set the priority before the head arrived; the Priority field of the head is ignored then. */
   prioritized = false;
   queued = false;
   /** Our half has ended; what is kept is still sent. */
   localEnded = false;
   /** The peer's half has ended. */
   peerEnded = false;
-  /** Nothing can be sent or received any more. */
+  /** Nothing more can be sent or received. */
   over = false;
   /** Bytes that we may send; below 0 after the peer has shrunk its windows (RFC 9113 6.9.2). */
   sendWindow = 0;
@@ -282,7 +282,7 @@ export abstract class Http2Stream implements Sender {
       this.over = true;
       this.#link?.leave(this);
       this.#stopped = true;
-      if (!this.#endHeld) this.#tellStopped();
+      if (!this.#endHeld) this.#notifyStopped();
       return;
     }
     this.#finish();
@@ -319,7 +319,7 @@ export abstract class Http2Stream implements Sender {
   }
 
   #receivedEnd(): void {
-    // `over` does not count: a role that responded inside `onHeaders` gets `onEnd` like any other.
+    // `over` does not matter: a role that responded inside `onHeaders` gets `onEnd` like any other.
     if (this.#silent) return;
     this.#endHeld = true;
     if (!this.#paused && !this.holds) this.#deliver();
@@ -362,14 +362,14 @@ export abstract class Http2Stream implements Sender {
       if (this.#endHeld) {
         this.#endHeld = false;
         this.onEnd();
-        if (this.#stopped) this.#tellStopped();
+        if (this.#stopped) this.#notifyStopped();
       } else if (!this.over) this.onBatch();
     } catch (error) {
       this.#link?.onStreamFault(this, error);
     }
   }
 
-  #tellStopped(): void {
+  #notifyStopped(): void {
     try {
       this.onStopped();
     } catch (error) {

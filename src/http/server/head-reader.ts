@@ -79,7 +79,7 @@ export class HeadReader {
     };
     this.error = parseTarget(head.method, head.target, head.host, head.minor, request);
     if (this.error !== undefined) return undefined;
-    // An absolute-form target may say https; what counts is how the request came.
+    // An absolute-form target may say https; the connection's scheme counts.
     request.scheme = scheme;
     const limit = frontend.maxRequestBodySize;
     if (limit === 0 || head.contentLength <= limit) return request;

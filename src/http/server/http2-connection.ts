@@ -27,7 +27,7 @@ const LEAVE_MS = 2000;
 /** Room for crumbs of Cookie (RFC 9113 8.2.3), which `maxHeaders` counts as one field, and for pseudo-header fields. */
 const FURTHER_FIELDS = 256;
 
-/** Of connections that were opened while the thread was not frugal, which share them. */
+/** Settings of connections that were opened while the thread was not frugal, which share them. */
 const commonSettings = new WeakMap<ConnectionLimits, Http2Settings>();
 
 /** What is announced to clients. */
@@ -44,7 +44,7 @@ function makeSettings({ http2 = {}, maxHeadSize, maxHeaders }: ConnectionLimits)
   const streamWindow = windowSize ?? window;
   return {
     streamWindow,
-    // The window of the connection is what bounds it.
+    // Not reduced: the connection's window bounds the memory.
     frugalWindow: streamWindow,
     // Configured sizes are limits, so those windows do not grow.
     largestWindow: windowSize === undefined && connectionWindowSize === undefined ? LARGEST_WINDOW : streamWindow,
@@ -156,7 +156,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     this.#closeIfDone();
   }
 
-  /** The client broke the protocol, or did something too often. */
+  /** The client broke the protocol or a limit. */
   onConnectionError(code: number, message: string): void {
     this.acceptor.refused(this, "TG_INVALID_REQUEST", `${errorName(code)}: ${message}`, undefined);
   }
@@ -213,7 +213,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
 
   // ── the end ──
 
-  /** An idle client may be about to send a request: it is asked to leave first, so that the request is served or not sent. */
+  /** An idle client may be about to send a request: it is asked to reconnect first, so the request is either served or not sent. */
   closeIfIdle(): void {
     const core = this.#core;
     if (core.streamCount > 0 || core.hasWaiting) return;
@@ -235,7 +235,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     this.#leaving = "asked";
     this.#leaveBy = performance.now() + LEAVE_MS;
     this.#core.goAway(false);
-    // A client that reads a large response slowly may answer late, which is no reason to lose it.
+    // A client that reads a large response slowly may acknowledge late, which is no reason to close its connection.
     this.#core.ping(() => this.#leaveNow(), 0);
   }
 

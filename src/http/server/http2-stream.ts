@@ -52,7 +52,7 @@ function withoutProof(headers: HeaderList): HeaderList {
   );
 }
 
-/** By status; made when a response first has it. */
+/** By status; made for the first response that has it. */
 const PSEUDO_FIELDS: (readonly string[])[] = [];
 
 function pseudoFields(status: number): readonly string[] {
@@ -70,7 +70,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   #contentLength = -1;
   /** The response to HEAD has no body. */
   #isHead = false;
-  /** The head as it came. */
+  /** The head as received. */
   #received: Fields = NO_HEADERS;
   #requestDone = false;
   #tunnel = false;
@@ -90,7 +90,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   hasForwarded = false;
   hasUnderscore = false;
   traceToken = "";
-  /** Names are in lower case in HTTP/2. */
+  /** Names are lower-case in HTTP/2. */
   readonly rawNames = null;
 
   constructor(connection: RequestConnection) {
@@ -127,7 +127,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     if ("code" in request) {
       this.#isHead = section.fields[section.fields.indexOf(":method") + 1] === "HEAD";
       if (section.lateContentType !== "") section.fields.push("content-type", section.lateContentType);
-      this.#refuse(request, asText(section.fields));
+      this.#reject(request, asText(section.fields));
       return;
     }
     const { protocol, contentLength, priority } = READER;
@@ -163,8 +163,8 @@ export class RequestStream extends Http2Stream implements Downstream {
     // RFC 9113 8.5: a tunnel is made of DATA.
     if (this.#tunnel) error = TRAILERS_OF_TUNNEL;
     const trailers = error ?? readTrailers(section.fields, FRAMING);
-    if (typeof trailers === "string") this.#refuse(malformed(trailers), undefined);
-    else if ("code" in trailers) this.#refuse(trailers, undefined);
+    if (typeof trailers === "string") this.#reject(malformed(trailers), undefined);
+    else if ("code" in trailers) this.#reject(trailers, undefined);
     else this.#trailers = trailers;
   }
 
@@ -175,18 +175,18 @@ export class RequestStream extends Http2Stream implements Downstream {
     const body = this.#body;
     this.#progressed = true;
     if (body === undefined) {
-      this.#refuse(WRONG_LENGTH, undefined);
+      this.#reject(WRONG_LENGTH, undefined);
       return;
     }
     body.received += to - from;
     if (!this.#tunnel) {
       const { maxRequestBodySize: limit } = this.#connection.frontend;
       if (this.#contentLength >= 0 && body.received > this.#contentLength) {
-        this.#refuse(WRONG_LENGTH, undefined);
+        this.#reject(WRONG_LENGTH, undefined);
         return;
       }
       if (limit > 0 && body.received > limit) {
-        this.#refuse({ code: "TG_BODY_TOO_LARGE", detail: `more than ${limit} bytes` }, undefined);
+        this.#reject({ code: "TG_BODY_TOO_LARGE", detail: `more than ${limit} bytes` }, undefined);
         return;
       }
     }
@@ -201,7 +201,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     const stream = this.#stream;
     if (this.#requestDone || stream === undefined) return;
     if (!this.#tunnel && this.#contentLength > 0 && this.bodyBytes !== this.#contentLength) {
-      this.#refuse(WRONG_LENGTH, undefined);
+      this.#reject(WRONG_LENGTH, undefined);
       return;
     }
     this.#requestDone = true;
@@ -322,7 +322,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     const reading = this.#body !== undefined && !this.#requestDone && !this.#tunnel;
     // gRPC clients may keep a stream open without sending, and so may others once their response has begun.
     if (reading && !this.#started && this.#body?.tooSlow(now, minBodyRate) === true && !isGrpc(this.#received)) {
-      this.#refuse({ code: "TG_CLIENT_TIMEOUT", detail: "the request body arrives too slowly" }, undefined);
+      this.#reject({ code: "TG_CLIENT_TIMEOUT", detail: "the request body arrives too slowly" }, undefined);
     } else if (this.#progressed) {
       this.#progressed = false;
       this.#waitsSince = now;
@@ -334,7 +334,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   }
 
   #expire(code: ErrorCode, detail: string): void {
-    this.#refuse({ code, detail }, undefined);
+    this.#reject({ code, detail }, undefined);
   }
 
   /** Another timeout covers the wait, such as those of an upstream call. */
@@ -349,7 +349,7 @@ export class RequestStream extends Http2Stream implements Downstream {
    * Ends a request that cannot be served: by a response, or by RST_STREAM if it is malformed or its response has begun. A gRPC call
    * ends with a status even after its response has begun. `received`: a head that could not be read, as far as it was decoded.
    */
-  #refuse(error: RequestError, received: Buffer | undefined): void {
+  #reject(error: RequestError, received: Buffer | undefined): void {
     const { code, detail } = error;
     const { peer, acceptor } = this.#connection;
     // Data that waits for the client to read would delay the end.
@@ -358,13 +358,13 @@ export class RequestStream extends Http2Stream implements Downstream {
     const stream = this.#leave();
     if (error.malformed === true) this.reset(PROTOCOL_ERROR);
     else if (this.#started) this.reset(CANCEL);
-    else this.#answer(code);
+    else this.#respond(code);
     if (stream !== undefined) stream.onClientGone(code, `${ERRORS[code].message}: ${detail}`);
     else if (received !== undefined) acceptor.refused(peer, code, detail, received);
   }
 
   /** Details are for the log. */
-  #answer(code: ErrorCode): void {
+  #respond(code: ErrorCode): void {
     const { status, message } = ERRORS[code];
     if (!this.#requestDone) this.#dropRest();
     if (isGrpc(this.#received)) {

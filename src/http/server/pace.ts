@@ -5,8 +5,8 @@ const QUEUE_BYTES = 64 * 1024;
 
 /**
  * Bytes that a connection or a stream may buffer for a peer. The limit applies to three buffers: responses that a client does not
- * read, before its further requests are not read either; received bytes that cannot be used yet; and data of an HTTP/2 stream that
- * cannot be sent yet, before its sender has to wait.
+ * read (beyond it, its further requests are not read either); received bytes that cannot be used yet; and data of an HTTP/2 stream
+ * that cannot be sent yet (beyond it, the sender has to wait).
  */
 export function queueLimit(): number {
   return frugal ? FRUGAL_BYTES : QUEUE_BYTES;
@@ -20,8 +20,8 @@ export const LINGER_BYTES = 1024 * 1024;
 export const LEAVE_IDLE_MS = 5000;
 
 /**
- * Requests of one connection that are begun in one turn of the event loop. A read can bring thousands, and every other
- * connection of the worker waits while they are answered.
+ * Requests of one connection that are begun in one turn of the event loop. A read can bring thousands, and every other connection
+ * of the worker waits while they are processed.
  */
 const REQUESTS_PER_TURN = 16;
 
@@ -32,7 +32,7 @@ const REQUESTS_PER_TURN = 16;
 const TURN_MS = 1;
 const REQUESTS_PER_LOOK = 8;
 
-/** What begins requests in turns. */
+/** Something that begins requests in turns. */
 export interface TurnTaker {
   /** The turn after one that was used up: requests may begin again. */
   onTurn(): void;
@@ -41,8 +41,8 @@ export interface TurnTaker {
 }
 
 /**
- * Shares the turns of the event loop between one connection that pipelines (RFC 9112 9.3.2) and all others. Without it a
- * client that pipelines 2,000 requests keeps the worker busy until the last is answered.
+ * Shares the turns of the event loop between one connection that pipelines (RFC 9112 9.3.2) and all others. Without it, a client
+ * that pipelines 2,000 requests keeps the worker busy until the last one is done.
  */
 export class Turns {
   readonly #taker: TurnTaker;
@@ -93,8 +93,8 @@ export class Turns {
 }
 
 /**
- * When a connection gives up a wait. The clock is read at once only for rare waits. Between requests the next sweep sets the deadline:
- * the second by which that may be late matters less than reading the clock for every request.
+ * When a connection gives up a wait. The clock is read at once only for rare waits. Between requests the next sweep sets the
+ * deadline: being up to a second late matters less than reading the clock for every request.
  */
 export class Deadline {
   readonly #created = performance.now();
@@ -124,7 +124,7 @@ export class Deadline {
     this.#progressed = true;
   }
 
-  /** Bytes have moved: the next sweep begins the wait anew. */
+  /** Bytes have moved: the next sweep restarts the wait. */
   progress(): void {
     this.#progressed = true;
   }

@@ -1,6 +1,6 @@
 /**
- * Fields to header blocks of HTTP/2 (RFC 7541). No list of volatile fields: a value enters the dynamic table when its name is new or
- * when it follows itself, so values that change all the time stay out, whatever they are called.
+ * Encodes fields as header blocks of HTTP/2 (RFC 7541). It needs no list of volatile fields: a value enters the dynamic table when
+ * its name is new or when it is sent twice in a row, so values that change every time stay out.
  */
 import { latin1Slice, latin1Write } from "../../../net/node-internals.ts";
 import type { Fields } from "../../message.ts";
@@ -18,10 +18,10 @@ const UPDATE_BOUND = 2 * INTEGER_BOUND;
 const MAX_ENTRY = DEFAULT_TABLE_SIZE / 2;
 /** Slots for the sizes of all entries, each of which counts at least ENTRY_OVERHEAD bytes. */
 const SLOTS = DEFAULT_TABLE_SIZE / ENTRY_OVERHEAD;
-/** Names that an encoder remembers; entries of the table are half as many at most. Bounds what a peer with ever new names can fill. */
+/** Names that an encoder remembers: twice as many as the table can have entries. Limits the memory that new names can take. */
 const MAX_NAMES = 2 * SLOTS;
 
-/** Cookies that are shorter are easy to guess, as in nghttp2. Characters. */
+/** Shorter cookies are easy to guess, so they are never indexed, as in nghttp2. Characters. */
 const MIN_INDEXED_COOKIE = 20;
 
 const INDEXED = 0x80;
@@ -30,7 +30,7 @@ const TABLE_SIZE = 0x20;
 const NEVER_INDEXED = 0x10;
 const WITHOUT_INDEXING = 0x00;
 
-/** A name in the static table: index of the first entry, and the values of its entries, one after the other. */
+/** A name in the static table: index of the first entry, and the values of its entries in order. */
 interface StaticName {
   readonly first: number;
   readonly values: readonly string[];
@@ -66,14 +66,14 @@ export class HpackEncoder {
   /** Entries have numbers from 1 on: the number of the newest one, and of the newest that was evicted. */
   #inserted = 0;
   #evicted = 0;
-  /** Sizes of the entries, at number mod SLOTS. With room for as many as most connections have. */
+  /** Sizes of the entries, at number mod SLOTS. Begins with room for as many as most connections have. */
   readonly #sizes = new Array<number>(8);
   #size = 0;
   #capacity = DEFAULT_TABLE_SIZE;
   /** What the next block has to begin with: the smallest capacity since the last one; -1 = nothing (RFC 7541 4.2). */
   #smallest = -1;
 
-  /** Adopts the peer's SETTINGS_HEADER_TABLE_SIZE, bytes, as far as it is not above 4096; the next block says so. */
+  /** Adopts the peer's SETTINGS_HEADER_TABLE_SIZE, bytes, up to 4096; the next block announces it. */
   setTableSize(size: number): void {
     const capacity = Math.min(size, DEFAULT_TABLE_SIZE);
     if (capacity === this.#capacity) return;
@@ -106,7 +106,7 @@ export class HpackEncoder {
     return at;
   }
 
-  /** As the sender of the message did it, the fields of these names are never indexed (RFC 7541 6.2.3). */
+  /** Fields of these names are never indexed, as their sender asked (RFC 7541 6.2.3). */
   #encodeSome(fields: readonly string[], neverIndexed: ReadonlySet<string>, out: Buffer, at: number): number {
     for (let i = 0; i < fields.length; i += 2) {
       const name = fields[i] as string;
@@ -220,7 +220,7 @@ function fingerprint(value: string): number {
   return hash === 0 ? 1 : hash;
 }
 
-/** The same text, apart from whatever it is a slice of. */
+/** A copy of the text, which may be a slice of a larger one. */
 function copy(text: string): string {
   const bytes = Buffer.allocUnsafe(text.length);
   latin1Write(bytes, text, 0);

@@ -1,6 +1,6 @@
 /**
- * The Huffman code of HPACK (RFC 7541 appendix B), as an automaton that reads four bits at a time: 4.8 ns a byte. Tables that look 12 bits
- * up for two symbols at once take 4.0 ns, for three times the code (bench/micro/hpack.ts).
+ * The Huffman code of HPACK (RFC 7541 appendix B), as an automaton that reads four bits at a time: 4.8 ns a byte. Tables that look
+ * up 12 bits for two symbols at once take 4.0 ns and three times the code (bench/micro/hpack.ts).
  */
 
 /**

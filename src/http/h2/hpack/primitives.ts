@@ -1,4 +1,4 @@
-/** Integers and strings, of which header blocks consist (RFC 7541 section 5). */
+/** The integers and strings that header blocks consist of (RFC 7541 section 5). */
 import { latin1Write } from "../../../net/node-internals.ts";
 import { decodedBound, decodeHuffman } from "./huffman.ts";
 

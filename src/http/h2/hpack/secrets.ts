@@ -15,7 +15,7 @@ export const SECRET_NAMES: ReadonlySet<string> = new Set([
   "x-xsrf-token",
 ]);
 
-/** The peer has sent the field `name` as never indexed. Nothing is noted of names for which that holds anyway. */
+/** The peer has sent the field `name` as never indexed. Names that are never indexed anyway need no note. */
 export function noteNeverIndexed(fields: HeaderList, name: string): void {
   if (SECRET_NAMES.has(name)) return;
   fields.neverIndexed ??= new Set();

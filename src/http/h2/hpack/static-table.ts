@@ -66,7 +66,7 @@ www-authenticate`;
 /** Index → name; an entry's index is its place in the table of the RFC, so the first one is empty. */
 export const STATIC_NAMES: readonly string[] = ENTRIES.split("\n").map((line) => line.split(" ", 1)[0] ?? "");
 
-/** Index → value, which most entries have not. */
+/** Index → value; empty for most entries. */
 export const STATIC_VALUES: readonly string[] = ENTRIES.split("\n").map((line) => line.split(" ").slice(1).join(" "));
 
 /** Number of entries: the newest entry of the dynamic table has the next index. */

@@ -1,4 +1,4 @@
-/** Two connections of the engine that speak with each other over loopback, with streams that note what happens to them. */
+/** Two connections of the engine that talk to each other over loopback, with streams that record their events. */
 import { Acceptor } from "../../../net/acceptor.ts";
 import { SocketBudget } from "../../../net/socket-budget.ts";
 import { connect, type Transport } from "../../../net/transport.ts";
@@ -19,7 +19,7 @@ export const SETTINGS: Http2Settings = {
   connectProtocol: false,
 };
 
-/** Notes its events. `act` may react to each of them. */
+/** Records its events. `act` may react to each of them. */
 export class NotingStream extends Http2Stream {
   readonly sections: string[][] = [];
   readonly events: string[] = [];
@@ -123,7 +123,7 @@ export class Side implements Http2Owner {
   }
 }
 
-/** A server of the engine on a port of its own. */
+/** A server of the engine on a free port. */
 export class TestServer implements Disposable {
   readonly sides: Side[] = [];
   readonly #acceptor: Acceptor;
@@ -159,7 +159,7 @@ export interface Pair extends Disposable {
   readonly server: Side;
 }
 
-/** Connects two sides. `onServer` prepares the server before anything comes. */
+/** Connects two sides. `onServer` prepares the server before any bytes arrive. */
 export async function connectPair(
   onServer: (side: Side) => void = () => {},
   settings: { readonly client?: Partial<Http2Settings>; readonly server?: Partial<Http2Settings> } = {},
