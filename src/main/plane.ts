@@ -13,7 +13,7 @@ import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
-import { withPlaceOfNode } from "../upstream/locality.ts";
+import { withLocalityOfNode } from "../upstream/locality.ts";
 import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import type { Supervisor } from "../worker/supervisor.ts";
 import { TooManyTraces } from "../worker/trace-hub.ts";
@@ -65,7 +65,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     async configDump() {
       const [endpoints, calls] = await Promise.all([supervisor.endpoints(), supervisor.backendCalls()]);
       const ir = unpackIr(gateway.configuration);
-      const locality = withPlaceOfNode(settings.locality, ir.workloads);
+      const locality = withLocalityOfNode(settings.locality, ir.workloads);
       const live = { ports: supervisor.ports, endpoints, calls, locality, hidden };
       return sorted({
         ...dumpIr(ir, live),

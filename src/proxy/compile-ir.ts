@@ -26,7 +26,7 @@ import { DynamicTarget } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { BackendCalls, Endpoints } from "../upstream/endpoints.ts";
 import { checkIdentity, type HealthCheck } from "../upstream/health/check.ts";
-import { withPlaceOfNode } from "../upstream/locality.ts";
+import { withLocalityOfNode } from "../upstream/locality.ts";
 import { OutlierDetector } from "../upstream/outlier.ts";
 import { settingsIdentity } from "../upstream/pool-target.ts";
 import { RetryBudget } from "../upstream/retry-budget.ts";
@@ -173,7 +173,7 @@ export class IrCompiler {
     this.#addresses = AddressBook.read(addresses, before?.addresses);
     this.#services = this.#addresses.index;
     this.#servicesBefore = before?.addresses.index;
-    const place = withPlaceOfNode(locality, this.#addresses.workloads);
+    const place = withLocalityOfNode(locality, this.#addresses.workloads);
     this.#destinations = new Destinations(endpoints, this.#services, place, random, before?.destinations.former);
     this.#terminatorsBefore = before?.terminators;
     const reusable = before?.customFunctions === (ir.customFunctions ?? "") ? before.routes : undefined;

@@ -129,7 +129,7 @@ class BufferedCall implements UpstreamCaller {
     const pool = call.endpoint?.pool;
     const { method, path, body } = this.#request;
     const via = pool?.viaProxy;
-    // A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2).
+    // A proxy forwards to the target of the request, and Host has to be the same (RFC 9112 3.2.2).
     const authority = via?.authority ?? this.#authority(pool);
     // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
     const target = via === undefined ? path : via.origin + (path === "*" ? "" : path);
@@ -169,7 +169,7 @@ class BufferedCall implements UpstreamCaller {
   onInformational(): void {}
 
   onResponse(head: ResponseHead, length: number): void {
-    if (length === TUNNEL) this.#refuse("the response switches to a protocol that was not requested");
+    if (length === TUNNEL) this.#rejectResponse("the response switches to a protocol that was not requested");
     this.#status = head.status;
     this.#headers = head.headers;
   }
@@ -178,7 +178,7 @@ class BufferedCall implements UpstreamCaller {
     const { dropBody, maxBytes } = this.#request;
     if (this.#closed || dropBody === true) return;
     this.#size += to - from;
-    if (this.#size > maxBytes) this.#refuse(`the response is longer than ${maxBytes} bytes`);
+    if (this.#size > maxBytes) this.#rejectResponse(`the response is longer than ${maxBytes} bytes`);
     else this.#chunks.push(Buffer.from(buffer.subarray(from, to)));
   }
 
@@ -204,7 +204,7 @@ class BufferedCall implements UpstreamCaller {
   }
 
   /** The response cannot be used, which counts as a failure of the endpoint. */
-  #refuse(message: string): void {
+  #rejectResponse(message: string): void {
     this.#call.abandon({ countFailure: true });
     this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message });
   }

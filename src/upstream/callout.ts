@@ -11,7 +11,7 @@ interface CallContext<Context> {
   /** Registers a callback that cancels the call when its response is no longer needed. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
-  /** Absent for calls that belong to no request of a client. */
+  /** Absent for calls that do not belong to a client's request. */
   readonly calloutContext?: Context;
 }
 
@@ -28,9 +28,9 @@ export interface CallHead extends HttpRequest {
 export type PrepareCall<Context> = (request: CallHead, calloutContext: Context | undefined) => void | Promise<void>;
 
 /**
- * A service that policies call, such as an authorization service or the destination of mirrored requests. Each call chooses an
- * endpoint anew. Failures are GatewayErrors; their `cause` is the reason, for logs and traces only. `Context`: what the policies of
- * the service read of the exchange that the call is made for.
+ * A service that policies call, such as an authorization service or the destination of mirrored requests. Each call chooses its own
+ * endpoint. Failures are GatewayErrors; their `cause` is the reason, for logs and traces only. `Context`: what the policies of the
+ * service read of the exchange that the call is made for.
  */
 export class Callout<Context = never> {
   readonly #balancer: Balancer;
@@ -85,8 +85,8 @@ export class Callout<Context = never> {
   }
 
   /**
-   * One gRPC call with messages both ways; the caller ends or cancels it. `timeoutMs` limits the time until the call can be sent; its
-   * messages have no limit here.
+   * One gRPC call with messages both ways; the caller ends or cancels it. `timeoutMs` limits the time until the call can be sent;
+   * it does not limit the messages.
    */
   async stream(
     method: string,

@@ -30,9 +30,9 @@ export interface DestinationPolicies {
 /** Where the calls to a target go. */
 export interface Destination {
   readonly target: Target;
-  /** undefined for targets without endpoints of their own: `routeGroup`, `dynamic`, `internal`, `invalid`. */
+  /** undefined for targets without their own endpoints: `routeGroup`, `dynamic`, `internal`, `invalid`. */
   readonly balancer: Balancer | undefined;
-  /** References to a service with one key share it, in all configurations; `` for other targets. */
+  /** References to a service with the same key share it, in all configurations; `` for other targets. */
   readonly key: string;
 }
 
@@ -47,7 +47,7 @@ interface ServiceDestination extends Destination {
 
 type ServiceTarget = Extract<Target, { type: "service" }>;
 
-/** The destinations of the configuration in effect, and the services that they were made of. */
+/** The destinations of the configuration in effect, and the services that they were made from. */
 export interface FormerDestinations {
   readonly services: ServiceIndex;
   readonly locality: Locality;
@@ -87,7 +87,7 @@ export class Destinations {
     this.#random = random;
   }
 
-  /** What has to be released when the configuration goes. */
+  /** What has to be released when the configuration is dropped. */
   get held(): readonly Endpoint[] {
     return [...this.#held.values()];
   }
@@ -97,14 +97,14 @@ export class Destinations {
     return { services: this.#services, locality: this.#locality, ofServices: this.#ofServices };
   }
 
-  /** Sends calls of services to their new endpoints: when this configuration takes effect. */
+  /** Moves calls of services to their new endpoints. Called when this configuration takes effect. */
   commit(): void {
     for (const [balancer, next] of this.#moves) balancer.move(next);
     this.#moves.clear();
     this.#before = undefined;
   }
 
-  /** The destination of a target with these policies; made for the first reference to it. `check`: of its endpoints. */
+  /** The destination of a target with these policies; made for the first reference to it. `check`: the health check of its endpoints. */
   find(target: Target, policies: DestinationPolicies, check?: HealthCheck): Destination {
     const settings = connectionOf(policies, this.#services);
     switch (target.type) {
@@ -157,7 +157,7 @@ export class Destinations {
       }
   }
 
-  /** Backends with the same single endpoint share all of this: with many routes, what they share stays in the caches. */
+  /** Backends with the same single endpoint share a destination: with many routes, shared objects stay in the CPU's caches. */
   #single(target: Target, address: PoolTarget, check: HealthCheck | undefined): Destination {
     const endpoint = this.#hold(address, 1, check);
     let destination = this.#singles.get(endpoint);
@@ -208,7 +208,7 @@ export class Destinations {
     );
   }
 
-  /** `owner` distinguishes two workloads at one address, which have a health each. */
+  /** `owner` distinguishes two workloads at one address, which have separate healths. */
   #hold(target: PoolTarget, capacity: number, check: HealthCheck | undefined, owner?: string): Endpoint {
     const key = endpointKey(target, capacity, owner, check?.identity);
     let endpoint = this.#held.get(key);
@@ -240,7 +240,7 @@ export function connectionOf(
   };
 }
 
-/** Limits of `http` go before those of `tcp`, which are meant for bytes without HTTP. */
+/** Limits of `http` take precedence over those of `tcp`, which are meant for bytes without HTTP. */
 function limitsOf(tcp: PoolLimits = {}, http: PoolLimits = {}): Pick<ConnectionSettings, "limits"> {
   const maxConnections = http.maxConnections ?? tcp.maxConnections;
   const maxPendingRequests = http.maxPendingRequests ?? tcp.maxPendingRequests;
@@ -278,7 +278,10 @@ function proxiesAt(target: Target, services: ServiceIndex): Address[] {
   return healthy.flatMap((workload) => addressesOf(workload, key, port, service?.ports[port]));
 }
 
-/** A workload has a port of its own for a port of a service, or `servicePort`; without either it does not serve that port. */
+/**
+ * A workload may set its own port for a port of a service; otherwise `servicePort` applies. Without either, it does not serve that
+ * port.
+ */
 function addressesOf(
   { services, workloadIps, hostname }: Workload,
   key: string,

@@ -61,8 +61,8 @@ export class Dialer {
   }
 
   /**
-   * Opens a connection to `address`, to which one of `addresses` has resolved. `host`: the name of that one, `` for a path. Returns a
-   * function that cancels it.
+   * Opens a connection to `address`, which one of `addresses` has resolved to. `host`: the name that was resolved, `` for a path.
+   * Returns a function that cancels it.
    */
   dial(
     address: ConnectTarget,

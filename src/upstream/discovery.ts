@@ -23,7 +23,7 @@ export interface LoadBalancer {
   readonly algorithm?: "PowerOfTwoChoices" | "LeastRequests" | "RoundRobin";
 }
 
-/** In what a workload may be near. */
+/** What a near workload has in common with the gateway. */
 export type Preference = "region" | "zone" | "subzone" | "node" | "cluster" | "network";
 
 export interface Workload {
@@ -40,7 +40,7 @@ export interface Workload {
   readonly locality?: { readonly region?: string; readonly zone?: string; readonly subzone?: string };
   /** service key (`<namespace>/<hostname>`) → service port → workload port */
   readonly services: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  /** From here on only shown. */
+  /** From here on for the dump only. */
   readonly serviceAccount?: string;
   readonly trustDomain?: string;
   readonly workloadName?: string;
@@ -64,13 +64,13 @@ export class ServiceIndex {
   readonly #services = new Map<string, { service: Service | undefined; readonly workloads: Workload[] }>();
 
   constructor(services: readonly Service[], workloads: readonly Workload[]) {
-    // Of two definitions with one key, which are reported elsewhere, the first holds.
+    // The first of two definitions with the same key wins; duplicates are reported elsewhere.
     for (const service of services) this.#at(serviceKey(service)).service ??= service;
     for (const workload of workloads)
       for (const key of Object.keys(workload.services)) this.#at(key).workloads.push(workload);
   }
 
-  /** `key`: `<namespace>/<hostname>`. undefined: nothing is known of it. */
+  /** `key`: `<namespace>/<hostname>`. undefined: unknown. */
   find(key: string): IndexedService | undefined {
     return this.#services.get(key);
   }
@@ -118,7 +118,7 @@ export class Workloads {
   }
 }
 
-/** An IPv6 address has one form as sockets show it, and many as people write it. */
+/** Sockets show an IPv6 address in one form; people write it in many. */
 function canonical(address: string): string {
   return isIPv6(address) ? new SocketAddress({ address, family: "ipv6" }).address : address;
 }

@@ -6,8 +6,8 @@ import type { Endpoints } from "./endpoints.ts";
 import type { ConnectionSettings } from "./pool-target.ts";
 
 /**
- * `dynamic.target`: CEL that gives the address to call, such as `10.0.0.1:80`, `[::1]:80` or `name.example:443`. Of a
- * connection it reads less than of a request.
+ * `dynamic.target`: CEL for the address to call, such as `10.0.0.1:80`, `[::1]:80` or `name.example:443`. For a connection, fewer
+ * variables exist than for a request.
  */
 export class DynamicTarget {
   readonly #expression: Expression;
@@ -44,14 +44,14 @@ function isHostPort(text: string): boolean {
 /** Message of a call that is not made because a client named the gateway itself as the target. */
 export const LOOP_DETECTED = "the target is the address that the client connected to, so the call would loop";
 
-/** Targets of `dynamic` backends that are kept: clients name them, so their number has to be bounded. The oldest goes first. */
+/** Targets of `dynamic` backends that are kept: clients name them, so their number has to be bounded. The oldest is dropped first. */
 const MAX_TARGETS = 1024;
 const HAS_PORT = /:\d+$/;
 
 /** How a `dynamic` backend connects. */
 export interface DynamicConnection {
   readonly settings: ConnectionSettings;
-  /** Tells these settings from others; `` for none. */
+  /** Distinguishes these settings from others; `` for none. */
   readonly identity: string;
 }
 
@@ -63,8 +63,8 @@ export type DynamicEndpoints = (
 ) => Endpoint | undefined;
 
 /**
- * A forward proxy's targets: an authority, which is that of the request unless said otherwise (reference 1.7). `avoids`: ports
- * of this machine where no client may be led, such as that of the admin API, which trusts who can reach it.
+ * A forward proxy's targets: an authority, by default that of the request (reference 1.7). `avoids`: ports of this machine that
+ * clients must not reach, such as that of the admin API, which trusts everyone who can reach it.
  */
 export function dynamicEndpoints(endpoints: Endpoints, avoids: readonly number[]): DynamicEndpoints {
   const limits = avoids.length === 0 ? undefined : { avoids };

@@ -7,7 +7,7 @@ const ALPHA = 0.3;
 /** An eviction, for other threads that have the same endpoint. */
 export interface EvictionNotice {
   readonly key: string;
-  /** Milliseconds from now on. */
+  /** Milliseconds from now. */
   readonly ms: number;
   readonly timesEjected: number;
   readonly restoreHealth: number | undefined;

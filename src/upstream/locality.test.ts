@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { LoadBalancer, Workload } from "./discovery.ts";
-import { localityBuckets, ownLocality, withPlaceOfNode } from "./locality.ts";
+import { localityBuckets, ownLocality, withLocalityOfNode } from "./locality.ts";
 
 const OWN = ownLocality({ LOCALITY: "eu/eu-1/a", NODE_NAME: "n1", NETWORK: "net1", CLUSTER_ID: "c1" });
 
@@ -82,8 +82,8 @@ test("region and zone of the node come from a workload on it, unless they are se
     workload("other", { node: "n2", locality: { zone: "eu-2" } }),
     workload("same", { node: "n1", locality: place }),
   ];
-  assert.deepEqual(withPlaceOfNode({ node: "n1" }, all), { ...place, node: "n1" });
-  assert.deepEqual(withPlaceOfNode({ node: "n1", cluster: "c1" }, all), { ...place, node: "n1", cluster: "c1" });
+  assert.deepEqual(withLocalityOfNode({ node: "n1" }, all), { ...place, node: "n1" });
+  assert.deepEqual(withLocalityOfNode({ node: "n1", cluster: "c1" }, all), { ...place, node: "n1", cluster: "c1" });
   for (const own of [{}, { node: "n3" }, { node: "n1", zone: "eu-3" }, { node: "n1", cluster: "c2" }])
-    assert.deepEqual(withPlaceOfNode(own, all), own);
+    assert.deepEqual(withLocalityOfNode(own, all), own);
 });

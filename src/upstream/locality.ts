@@ -1,11 +1,11 @@
 import type { Preference, Service, Workload } from "./discovery.ts";
 
-/** Where this gateway or a workload runs; what is not known is undefined. */
+/** Where this gateway or a workload runs; unknown parts are undefined. */
 export type Locality = { readonly [Each in Preference]?: string | undefined };
 
 /**
- * Of this process: `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; where a variable is not
- * set, `configured` counts.
+ * The locality of this process: `LOCALITY` (`region/zone/subzone`), `NODE_NAME`, `CLUSTER_ID` and `NETWORK`; `configured` applies
+ * where a variable is not set.
  */
 export function ownLocality(
   env: Readonly<Record<string, string | undefined>>,
@@ -18,10 +18,10 @@ export function ownLocality(
 }
 
 /**
- * `own` with the region and zone of its node, which a workload on the same node tells, unless they are set. A pod cannot look up
- * the labels of its node; a controller can, and sends the pods of the gateway as workloads.
+ * `own` with the region and zone of its node, taken from a workload on the same node, unless they are set. A pod cannot look up the
+ * labels of its node; a controller can, and sends the pods of the gateway as workloads.
  */
-export function withPlaceOfNode(own: Locality, workloads: readonly Workload[]): Locality {
+export function withLocalityOfNode(own: Locality, workloads: readonly Workload[]): Locality {
   const { node, region, zone, cluster } = own;
   if (node === undefined || region !== undefined || zone !== undefined) return own;
   const neighbour = workloads.find((each) => {
@@ -43,9 +43,9 @@ function known(locality: Locality): Locality {
 }
 
 /**
- * The workloads of a service that may get requests, in buckets of which the first with active endpoints is used (reference
- * 3.28). `Failover`: those that agree with the own locality in most of the preferences, counted up to the first in which they
- * differ, come first. `Strict`: only those that agree in all. `Standard` and `Passthrough`: all in one bucket.
+ * The workloads of a service that may get requests, in buckets of which the first with active endpoints is used (reference 3.28).
+ * `Failover`: workloads that match `own` in more preferences, counted up to the first difference, come first. `Strict`: only those
+ * that match in all. `Standard` and `Passthrough`: all in one bucket.
  */
 export function localityBuckets(
   { loadBalancer }: Pick<Service, "loadBalancer">,
@@ -63,7 +63,7 @@ export function localityBuckets(
   return mode === "Strict" ? buckets.slice(0, 1) : buckets.filter((bucket) => bucket.length > 0);
 }
 
-/** What is not known agrees with nothing. */
+/** The number of preferences that match before the first difference. Unknown values match nothing. */
 function agreement(locality: Locality, own: Locality, preferences: readonly Preference[]): number {
   const differs = preferences.findIndex((each) => own[each] === undefined || own[each] !== locality[each]);
   return differs < 0 ? preferences.length : differs;

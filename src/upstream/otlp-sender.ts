@@ -8,7 +8,7 @@ import { retryAfter } from "./retry-after.ts";
 /** How a collector is called. */
 export interface OtlpCall {
   readonly protocol: "grpc" | "http";
-  /** Of HTTP requests. */
+  /** Path of HTTP requests. */
   readonly path: string;
   /** Milliseconds for one export. */
   readonly timeout: number;
@@ -34,7 +34,7 @@ export function otlpSender(
 ): Send {
   const sendOnce = call.protocol === "grpc" ? sendGrpc : sendHttp;
   return async (chunks, gone) => {
-    // A signal of its own: listeners on `gone`, which lives as long as the queue, would pile up.
+    // A separate signal: listeners on `gone`, which lives as long as the queue, would pile up.
     const own = new AbortController();
     const abort = (): void => own.abort();
     gone.addEventListener("abort", abort);

@@ -65,8 +65,8 @@ export class OutlierDetector {
   }
 
   /**
-   * The call is over after `seconds`. `backoff`: milliseconds of the retry policy, which an eviction lasts when nothing else
-   * gives its length; 0 = none. Returns whether the endpoint is evicted for this call.
+   * The call is over after `seconds`. `backoff` of the retry policy in milliseconds: the length of an eviction if nothing else
+   * determines it; 0 = none. Returns whether the endpoint is evicted for this call.
    */
   record(endpoint: Endpoint, outcome: CallOutcome, seconds: number, backoff: number): boolean {
     const now = performance.now();

@@ -4,13 +4,13 @@ import type { BackendTcp, HttpVersion } from "./settings.ts";
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
 
-/** How much one worker asks of one endpoint at a time. */
+/** Limits of what one worker asks of one endpoint at a time. */
 export interface PoolLimits {
   /** Connections, idle ones included. Default 10000. */
   readonly maxConnections?: number | undefined;
   /** Requests that wait for one of them; further ones fail. Default 4096. */
   readonly maxPendingRequests?: number | undefined;
-  /** Requests in progress, those that wait included; undefined = no limit. */
+  /** Requests in progress, including those that wait; undefined = no limit. */
   readonly maxRequests?: number | undefined;
 }
 
@@ -19,14 +19,14 @@ export interface ConnectionSettings {
   readonly tls?: BackendTls | undefined;
   readonly tcp?: BackendTcp | undefined;
   readonly tunnel?: ProxyRoute | undefined;
-  /** Of HTTP; undefined = as each request wants it. */
+  /** Version of HTTP; undefined = as each request asks. */
   readonly version?: HttpVersion | undefined;
   readonly limits?: PoolLimits | undefined;
-  /** Ports of this machine that connections must not lead to, whatever the name. */
+  /** Ports of this machine that connections must not reach, whatever the name. */
   readonly avoids?: readonly number[] | undefined;
 }
 
-/** HTTP proxies that connections go through: one is as good as the other. */
+/** HTTP proxies that connections go through; all are equivalent. */
 export interface ProxyRoute {
   readonly proxies: readonly Address[];
   /** Value of Proxy-Authorization. */
@@ -44,7 +44,7 @@ export function poolKey(target: PoolTarget): string {
   return identity === "" ? targetName(target) : `${targetName(target)} ${identity}`;
 }
 
-/** Tells these settings from others; `` for none. */
+/** Distinguishes these settings from others; `` for none. */
 export function settingsIdentity({ tls, tcp, tunnel, version, limits, avoids }: ConnectionSettings): string {
   if ([tls, tcp, tunnel, version, limits, avoids].every((setting) => setting === undefined)) return "";
   return tlsIdentity({ tls, tcp, tunnel, version, limits, avoids });
@@ -57,8 +57,8 @@ export function targetName(target: Address): string {
 }
 
 /**
- * Which requests go out as HTTP/2 (reference 2.5): all, those that ask for it themselves, all as far as the server agrees to
- * it in the handshake, or none.
+ * Which requests go out as HTTP/2 (reference 2.5): all, those that ask for it, all if the server agrees to it in the handshake, or
+ * none.
  */
 export type Http2Use = "always" | "asked" | "offered" | "never";
 

@@ -61,8 +61,8 @@ export interface PoolObserver {
 }
 
 /**
- * The connections of one worker to one target: idle ones of HTTP/1.1 and sessions of HTTP/2. Of idle connections the most
- * recently used is taken first: it is the least likely to be stale, and the rest can time out when the load falls.
+ * The connections of one worker to one target: idle ones of HTTP/1.1 and sessions of HTTP/2. The most recently used idle connection
+ * is taken first: it is the least likely to be stale, and the rest can time out when the load falls.
  *
  * A pool opens connections on demand, one for each request that finds none idle. At `maxConnections` (of both protocols together)
  * requests wait in a queue, first in first out, for at most `connectTimeout`. If `maxPendingRequests` are waiting, further ones fail
@@ -94,7 +94,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   #connecting = 0;
   /** An unused connection is being closed to make room. */
   #makingRoom = false;
-  /** `performance.now()` ms until which the server is taken to speak HTTP/1.1 only; 0 = it has never responded in HTTP/1.1. */
+  /** `performance.now()` ms until which the server is assumed to speak HTTP/1.1 only; 0 = it has never responded in HTTP/1.1. */
   #http1Until = 0;
   /** Set by `close`; called when the last connection is gone. */
   #onDrained: (() => void) | undefined;
@@ -363,8 +363,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   }
 
   /**
-   * No configuration refers to the target any more: closes idle connections now, and busy ones when their exchange ends. `onDrained`
-   * follows when no connection is left; a request of an old configuration may still open another one.
+   * No configuration refers to the target: closes idle connections now, and busy ones when their exchange ends. `onDrained` follows
+   * when no connection is left; a request of an old configuration may still open another one.
    */
   close(onDrained: () => void = () => {}): void {
     this.#onDrained = onDrained;

@@ -10,9 +10,9 @@ interface Counted {
 }
 
 /**
- * The pools of a worker, one for each target and way to connect, counted by the configurations that use them: a reload that
- * keeps a target keeps its connections, and a target that no configuration uses any more is drained. Old and new configuration
- * overlap during a reload, because requests of the old one may still be running.
+ * The pools of a worker, one for each target and way to connect, counted by the configurations that use them: a reload that keeps a
+ * target keeps its connections, and a target that no configuration uses is drained. Old and new configuration overlap during a
+ * reload, because requests of the old one may still be running.
  */
 export class Pools {
   readonly #pools = new Map<string, Counted>();

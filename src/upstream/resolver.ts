@@ -15,7 +15,7 @@ const FORGET_MS = 300_000;
 /** Milliseconds between lookups of a name that fails: doubled from the first to the second value. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 5000;
-/** A lookup that fails after as many milliseconds is slow: the next one of its name waits for the slow lane. */
+/** A lookup that fails after this many milliseconds is slow: the next one for its name waits for the slow lane. */
 const SLOW_MS = 1000;
 
 /** What the resolver needs of the system; replaced in tests. */
@@ -46,8 +46,8 @@ interface Entry {
 }
 
 /**
- * Host names to addresses through the system's resolver (hosts file, search domains), cached. A known name answers at
- * once and is renewed behind the request that found it stale; if a renewal fails, the last good addresses stay in use.
+ * Resolves host names through the system's resolver (hosts file, search domains), with a cache. A known name is found at once and
+ * renewed in the background if stale; if a renewal fails, the last good addresses stay in use.
  */
 export class Resolver {
   readonly #family: LookupFamily;
@@ -99,7 +99,7 @@ export class Resolver {
   #renew(host: string, entry: Entry): void {
     if (entry.waiting !== undefined) return;
     const { slow } = entry;
-    // What is known goes on serving, or the last error.
+    // The known addresses, or the last error, stay in use.
     if (slow && !this.#slowLane.take()) return;
     const waiting: Callback[] = [];
     entry.waiting = waiting;
@@ -108,7 +108,7 @@ export class Resolver {
     const start = this.#system.now();
     this.#system.lookup(host, { all: true, family, order }, (error, found) => {
       const now = this.#system.now();
-      this.#tell(host, error, found, now - start);
+      this.#logLookup(host, error, found, now - start);
       if (slow) this.#slowLane.give();
       entry.waiting = undefined;
       if (error === null && found.length > 0) {
@@ -127,7 +127,7 @@ export class Resolver {
     });
   }
 
-  #tell(host: string, error: Error | null, found: readonly LookupAddress[] | undefined, ms: number): void {
+  #logLookup(host: string, error: Error | null, found: readonly LookupAddress[] | undefined, ms: number): void {
     if (this.#log?.enabled("debug") !== true) return;
     const addresses = (found ?? []).map((each) => each.address).join(",");
     const fields = { host, ms: Number(ms.toFixed(3)), addresses, error: error?.message };

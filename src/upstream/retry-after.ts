@@ -6,8 +6,8 @@ const EPOCH = 1_000_000_000;
 const RESETS = ["requests", "tokens", "requests-day", "tokens-minute"].map((each) => `x-ratelimit-reset-${each}`);
 
 /**
- * Milliseconds after which a service that says 429 wants to be asked again (RFC 9110 10.2.3 and what services send in its
- * place, reference 3.26); undefined when no header says it. `now`: milliseconds since 1970.
+ * Milliseconds after which a service that returned 429 accepts the next request (RFC 9110 10.2.3 and what services send in its
+ * place, reference 3.26); undefined if no header says so. `now`: milliseconds since 1970.
  */
 export function retryAfter(headers: HeaderList, now: number): number | undefined {
   const resets = RESETS.map((name) => positive(seconds(getHeader(headers, name)))).filter((each) => each !== undefined);

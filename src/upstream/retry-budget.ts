@@ -1,6 +1,6 @@
 import type { RetryBudgetSettings } from "./settings.ts";
 
-/** Parts of an interval: what is older leaves the count in that many steps. */
+/** Parts of an interval: old events leave the count one part at a time. */
 const SLOTS = 10;
 
 /** Counts what happened in the last `interval` milliseconds, to a tenth of it. */
@@ -34,15 +34,15 @@ class RecentCount {
 
 /**
  * Limits retries to a share of the requests to a backend, so that they do not multiply the load of a backend that fails (GEP-3388).
- * A low rate of retries is always allowed: few requests would leave none.
+ * A low rate of retries is always allowed: a share of few requests would be none.
  */
 export class RetryBudget {
-  /** Tells it from others: of what it is the budget, with its settings. */
+  /** Identifies it: what it is the budget of, and its settings. */
   readonly key: string;
   readonly #settings: RetryBudgetSettings;
   readonly #requests: RecentCount;
   readonly #retries: RecentCount;
-  /** Retries again, over the interval of `minRetryRate`. */
+  /** The retries over the interval of `minRetryRate`. */
   readonly #rate: RecentCount;
 
   constructor(key: string, settings: RetryBudgetSettings) {

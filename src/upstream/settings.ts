@@ -90,11 +90,11 @@ export interface RetryBudgetSettings {
   /** Of all requests in `interval`, retries included. */
   readonly percent: number;
   readonly interval: Milliseconds;
-  /** So many retries are allowed whatever their share. */
+  /** This many retries are allowed whatever their share. */
   readonly minRetryRate: { readonly count: number; readonly interval: Milliseconds };
 }
 
-/** What users write among the policies of a backend, and connection pools and balancers read. */
+/** What users write among the policies of a backend for connection pools and balancers to read. */
 export interface UpstreamSettings {
   readonly backendTLS: BackendTls;
   readonly http: BackendHttp;

@@ -1,10 +1,10 @@
-/** A place that was taken longer ago than this, in milliseconds, is free again: the thread that took it has died. */
+/** Milliseconds after which a taken slot is free again: the thread that took it has died. */
 const LEASE_MS = 120_000;
 
 /**
- * One place for the whole process, for lookups of names whose last lookup has failed after a long time. All threads share the
- * threads of libuv, two of which may look names up: without this, a name whose name servers do not answer, asked for by every worker,
- * would hold up the lookups of all other names, those of the hosts file too.
+ * One slot for the whole process, for names whose last lookup has failed after a long time. All threads share the threads of libuv,
+ * two of which may look names up: without this, a name whose name servers do not respond, looked up by every worker, would delay
+ * the lookups of all other names, even those of the hosts file.
  */
 export class SlowLane {
   readonly memory: SharedArrayBuffer;
@@ -19,7 +19,7 @@ export class SlowLane {
     this.#now = now;
   }
 
-  /** False while another lookup has the place. */
+  /** False while another lookup has the slot. */
   take(): boolean {
     const now = this.#now();
     const until = Atomics.load(this.#takenUntil, 0);

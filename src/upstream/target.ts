@@ -1,4 +1,4 @@
-/** What requests of backends, and calls of the gateway's own, are sent to. */
+/** Where requests to backends and callouts are sent. */
 export type Target =
   | { readonly type: "static"; readonly host: string; readonly port: number }
   | { readonly type: "unix"; readonly path: string }

@@ -53,7 +53,7 @@ export interface CallFailure {
 
 /**
  * Makes a call and receives its response. The call invokes `chooseEndpoint`, `prepare`, `onConnection` or `onSession`, then the
- * events of the response. A replay begins anew after `onSendFailed`. `onResponseEnd`, `onCallFailure` and `onUpstreamFault` are
+ * events of the response. A replay starts over after `onSendFailed`. `onResponseEnd`, `onCallFailure` and `onUpstreamFault` are
  * final, and nothing follows once the caller has invoked `settle`, `discard`, `timeOut` or `abandon`.
  */
 export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"> {
@@ -233,7 +233,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     const { pool } = endpoint;
     // A raw call needs a new connection: an idle one has carried HTTP.
     let cancel: (() => void) | undefined;
-    if (full) cancel = this.#turnAway(endpoint);
+    if (full) cancel = this.#rejectCall(endpoint);
     else if (protocol === "raw") cancel = pool.connect(this, true);
     else if (protocol === "grpc") cancel = pool.acquireSession(this);
     else cancel = pool.acquire(protocol !== "http1", fresh, this);
@@ -243,7 +243,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   }
 
   /** Fails the call once `start` has returned, as a full queue of the pool does. Returns a function that cancels that. */
-  #turnAway(endpoint: Endpoint): () => void {
+  #rejectCall(endpoint: Endpoint): () => void {
     endpoint.overflows++;
     let cancelled = false;
     queueMicrotask(() => {
@@ -254,7 +254,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     };
   }
 
-  /** Whether the server supports extended CONNECT is in its SETTINGS. */
+  /** The server's SETTINGS say whether it supports extended CONNECT. */
   get needsSettings(): boolean {
     return this.#protocol === "connect";
   }

@@ -5,7 +5,7 @@ export interface Balancer {
   /** All endpoints that it may choose, the nearest bucket first. */
   readonly endpoints: readonly Endpoint[];
   /**
-   * undefined = there is no endpoint with capacity. `key`: what session affinity has made of the request (reference 3.27);
+   * undefined = there is no endpoint with capacity. `key`: what session affinity has derived from the request (reference 3.27);
    * balancers without affinity ignore it.
    */
   choose(key?: Uint8Array): Endpoint | undefined;
@@ -14,8 +14,8 @@ export interface Balancer {
 }
 
 /**
- * The one endpoint of a static backend. It is chosen although it is evicted, because there is no alternative; but no request that
- * belongs to it keeps others of a split from being chosen then.
+ * The one endpoint of a static backend. It is chosen even while it is evicted, because there is no alternative. `find` does not
+ * return it then: a split can choose another backend for the requests that belong to it.
  */
 export class SingleEndpoint implements Balancer {
   readonly endpoints: readonly Endpoint[];
@@ -40,7 +40,7 @@ function isActive(endpoint: Endpoint, now: () => number): boolean {
   return endpoint.pending < endpoint.maxRequests && !isEvicted(endpoint, now);
 }
 
-/** The clock is read for endpoints that were evicted only. */
+/** Reads the clock only for endpoints that were evicted. */
 function isEvicted(endpoint: Endpoint, now: () => number): boolean {
   return endpoint.evictedUntil !== 0 && endpoint.isEvicted(now());
 }
@@ -49,10 +49,10 @@ function isEvicted(endpoint: Endpoint, now: () => number): boolean {
 export type Algorithm = (bucket: Bucket, key: Uint8Array | undefined) => Endpoint;
 
 /**
- * Applies one algorithm to locality buckets: the first bucket with an active endpoint is used, one that is not evicted and has
+ * Applies one algorithm to locality buckets: the first bucket with an active endpoint is used: one that is not evicted and has
  * fewer calls than `maxRequests`. If every endpoint of every bucket is evicted, the first bucket is used regardless (reference
- * 3.26, Envoy's panic mode): a call that will probably fail is better than one that is not made. If the others are full, one of
- * those is returned, which turns the call away: the load must not go where it fails.
+ * 3.26, Envoy's panic mode): a call that will probably fail is better than one that is not made. If some are full instead, one of
+ * those is returned, which rejects the call: the load must not move to endpoints that fail.
  */
 export class BucketBalancer implements Balancer {
   readonly endpoints: readonly Endpoint[];
@@ -113,8 +113,8 @@ export class Bucket {
   }
 
   /**
-   * Two draws with replacement, of which `prefers` decides. An evicted draw wins, so that the caller draws again among the
-   * active endpoints: choosing the other one would leave it a single draw, without a comparison.
+   * Two draws with replacement; `prefers` decides between them. An evicted draw wins, so that the caller draws again among the
+   * active endpoints: choosing the other one would be a single draw, without a comparison.
    */
   drawTwo(random: () => number, prefers: (second: Endpoint, first: Endpoint) => boolean): Endpoint {
     const first = this.draw(random);

@@ -1,7 +1,7 @@
 import type { Algorithm } from "./balancer.ts";
 
 /**
- * Of two random endpoints the one with fewer calls in flight for its capacity, as Envoy's LEAST_REQUEST does with its default
+ * Picks the one of two random endpoints with fewer calls in flight for its capacity, as Envoy's LEAST_REQUEST does with its default
  * of two choices. For calls whose latency says nothing about load, such as long polls. `random` is uniform in [0, 1).
  */
 export function leastRequests(random: () => number): Algorithm {

@@ -18,7 +18,7 @@ export const ALGORITHMS: Readonly<Record<AlgorithmName, (random: () => number) =
   RoundRobin: roundRobin,
 };
 
-/** The balancer of a service. `affinity`: requests with a key keep their endpoint, the others go by the algorithm. */
+/** The balancer of a service. `affinity`: requests with a key keep their endpoint, the others use the algorithm. */
 export function serviceBalancer(
   buckets: readonly (readonly Endpoint[])[],
   algorithm: AlgorithmName = "PowerOfTwoChoices",

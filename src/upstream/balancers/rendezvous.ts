@@ -7,9 +7,9 @@ import type { Algorithm } from "./balancer.ts";
 type Hash = readonly [number, number];
 
 /**
- * The endpoint for a key by rendezvous hashing (highest random weight, Thaler and Ravishankar 1998), weighted by capacity:
- * the same in every worker and after every reload. When an endpoint comes, goes or is evicted, only its own keys move. Unlike a
- * hash ring it needs no table; it costs one hash per endpoint. Requests without a key go by `otherwise`.
+ * The endpoint for a key by rendezvous hashing (highest random weight, Thaler and Ravishankar 1998), weighted by capacity: the same
+ * in every worker and after every reload. When an endpoint is added, removed or evicted, only its keys move. Unlike a hash ring it
+ * needs no table; it costs one hash per endpoint. Requests without a key use `otherwise`.
  */
 export function rendezvous(otherwise: Algorithm): Algorithm {
   return (bucket, key) => (key === undefined ? otherwise(bucket, key) : highestWeight(bucket.endpoints, hashOf(key)));
@@ -28,7 +28,7 @@ function highestWeight(endpoints: readonly Endpoint[], key: Hash): Endpoint {
   return best;
 }
 
-/** By address alone: a new capacity or other connection settings move as few keys as they can. */
+/** By address alone: a new capacity or other connection settings move as few keys as possible. */
 function addressHash(endpoint: Endpoint): Hash {
   let hash = addressHashes.get(endpoint);
   if (hash === undefined) {
@@ -76,7 +76,7 @@ export class AffinityKey {
     this.#source = cel.compileExpression(source, "request");
   }
 
-  /** undefined when the expression fails or gives nothing: the request is balanced as without affinity. */
+  /** undefined if the expression fails or returns nothing: the request is balanced as without affinity. */
   read(variables: Activation): Uint8Array | undefined {
     try {
       const value = this.#source.evaluate(variables);

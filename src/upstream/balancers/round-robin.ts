@@ -3,8 +3,8 @@ import type { Algorithm } from "./balancer.ts";
 
 /**
  * Smooth weighted round robin, as nginx does it: each turn adds every endpoint's capacity to its credit, the highest credit is
- * picked and pays the sum. Capacities 5, 1, 1 give a a b a c a a rather than a a a a a b c. Each worker thread takes turns of
- * its own; `random`, uniform in [0, 1), keeps them from starting with the same endpoint after a reload.
+ * picked and pays the sum. Capacities 5, 1, 1 give a a b a c a a rather than a a a a a b c. Each worker thread has separate turns;
+ * `random`, uniform in [0, 1), keeps them from starting with the same endpoint after a reload.
  */
 export function roundRobin(random: () => number): Algorithm {
   const credits = new WeakMap<Endpoint, number>();

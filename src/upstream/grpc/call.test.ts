@@ -233,7 +233,7 @@ test("answers that are not gRPC, or not all of it, have a status too", async () 
     cutOff: "13: the service has ended the call within a message",
     nothing: "13: no response message",
     twice: "13: more than one response message",
-    compressed: "13: the service has compressed a message by gzip; none is accepted",
+    compressed: "13: the service has compressed a message with gzip, which is not accepted",
     tooLong: "8: the service has sent a message of 2147483648 bytes; the limit is 4194304",
   };
   assert.deepEqual(Object.keys(answers).sort(), Object.keys(expected).sort());

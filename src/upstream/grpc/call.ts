@@ -1,7 +1,7 @@
 /**
- * gRPC as framing over the calls of the upstream room: the same pools, TLS, proxies, names and accounting of endpoints as for
- * HTTP (gRPC over HTTP/2, PROTOCOL-HTTP2). Callouts come here with a method and encoded messages; out come the messages of the
- * service and, once, how the call has ended. Every failure is a GatewayError whose cause is a GrpcStatusError.
+ * gRPC as framing over the calls of the upstream room: the same pools, TLS, proxies, names and accounting of endpoints as for HTTP
+ * (gRPC over HTTP/2, PROTOCOL-HTTP2). In: a method and encoded messages of a callout. Out: the messages of the service and, once,
+ * how the call has ended. Every failure is a GatewayError whose cause is a GrpcStatusError.
  */
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
@@ -42,7 +42,7 @@ export interface GrpcStreamEvents {
 export interface GrpcStream {
   /** False = wait for `onDrain`. */
   write(message: Uint8Array): boolean;
-  /** No more messages follow; those of the service still come. */
+  /** No more messages follow; those of the service still arrive. */
   end(): void;
   /** Ends the call in both directions; no event follows. */
   cancel(): void;
@@ -69,7 +69,7 @@ export function grpcUnary(
     let response: Uint8Array | undefined;
     const events: GrpcStreamEvents = {
       onMessage(received) {
-        if (response !== undefined) call.refuse({ code: STATUS.internal, message: "more than one response message" });
+        if (response !== undefined) call.reject({ code: STATUS.internal, message: "more than one response message" });
         response = received;
       },
       onDrain() {},
@@ -174,7 +174,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     const bytes = frame(message);
     this.#kept?.push(bytes);
     this.#keptBytes += bytes.length;
-    // Without a stream, `write` returns false, so that messages wait with the caller and not here.
+    // Without a stream, `write` returns false, so messages wait in the caller, not here.
     const sent = this.#stream?.sendBody(bytes, 0, bytes.length) ?? false;
     if (this.#stream !== undefined) this.#limitKept();
     this.#blocked = !sent;
@@ -212,7 +212,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   }
 
   /** The service broke the protocol or a limit: the stream is reset. */
-  refuse(status: GrpcStatus): void {
+  reject(status: GrpcStatus): void {
     if (this.#closed) return;
     this.#call.abandon({ countFailure: true });
     this.#finish(failed(status));
@@ -220,7 +220,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   // ── getting a stream ──
 
-  /** Asked after each failed send. */
+  /** Read after each failed send. */
   get replayable(): boolean {
     return this.#kept !== undefined;
   }
@@ -262,7 +262,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   /** Only where TLS offers HTTP/1.1 too, as `backendTLS.alpn` may. */
   onConnection(): void {
-    this.refuse({
+    this.reject({
       code: STATUS.unavailable,
       message: "the server has agreed to HTTP/1.1 only, which cannot carry gRPC",
     });
@@ -296,14 +296,14 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#reader.encoding = getHeader(headers, "grpc-encoding");
     const contentType = getHeader(headers, "content-type");
     if (status === 200 && contentType?.startsWith("application/grpc") === true) return;
-    // A service that refuses a call may still say why in its own terms.
-    if (statusIn(headers) === undefined) this.refuse(statusOfHttp(status, contentType));
+    // A service that rejects a call may still send a gRPC status.
+    if (statusIn(headers) === undefined) this.reject(statusOfHttp(status, contentType));
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
     if (this.#closed) return;
-    const refused = this.#reader.push(buffer, from, to);
-    if (refused !== undefined) this.refuse(refused);
+    const invalid = this.#reader.push(buffer, from, to);
+    if (invalid !== undefined) this.reject(invalid);
   }
 
   onResponseBatch(): void {}

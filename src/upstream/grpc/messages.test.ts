@@ -45,5 +45,5 @@ test("a compressed message is refused, after those that are not", () => {
   compressed[0] = 1;
   const { messages, refused } = read(Buffer.concat([frame(Buffer.from("plain")), compressed]), 1000);
   assert.deepEqual(messages, ["plain"]);
-  assert.equal(refused, "13 the service has compressed a message by an unnamed encoding; none is accepted");
+  assert.equal(refused, "13 the service has compressed a message with an unnamed encoding, which is not accepted");
 });

@@ -5,8 +5,8 @@ import { type GrpcStatus, STATUS } from "./status.ts";
 /** One byte that says whether the message is compressed, four for its length. */
 const PREFIX = 5;
 /**
- * Bytes of one message from a service: the default of all gRPC libraries. The peer chooses the four bytes of the length,
- * so without a limit it could claim 4 GiB.
+ * Limit of a message from a service, bytes: the default of all gRPC libraries. The peer chooses the four bytes of the length, so
+ * without a limit it could claim 4 GiB.
  */
 const MAX_MESSAGE = 4 * 1024 * 1024;
 
@@ -19,7 +19,7 @@ export function frame(message: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Reads the messages of one response, which need not begin or end where the pieces do in which they arrive. */
+/** Reads the messages of one response. A message may begin and end anywhere in the pieces that arrive. */
 export class MessageReader {
   /** `grpc-encoding` of the response, for the error about a message that uses it. */
   encoding: string | undefined;
@@ -27,7 +27,7 @@ export class MessageReader {
   /** The beginning of a message. */
   readonly #partial = new ByteQueue();
 
-  /** `onMessage` is called during `push`; the bytes are its own. */
+  /** `onMessage` is called during `push` and may keep the bytes. */
   constructor(onMessage: (message: Buffer) => void) {
     this.#onMessage = onMessage;
   }
@@ -53,13 +53,13 @@ export class MessageReader {
     return undefined;
   }
 
-  /** Returns where the first message begins that is not complete. */
+  /** Returns where the first incomplete message begins. */
   #read(bytes: Buffer, from: number, to: number): number | GrpcStatus {
     let at = from;
     while (to - at >= PREFIX) {
       const length = bytes.readUInt32BE(at + 1);
-      const refused = this.#refuse(bytes[at] as number, length);
-      if (refused !== undefined) return refused;
+      const invalid = this.#check(bytes[at] as number, length);
+      if (invalid !== undefined) return invalid;
       const end = at + PREFIX + length;
       if (end > to) break;
       this.#onMessage(Buffer.from(bytes.subarray(at + PREFIX, end)));
@@ -68,11 +68,11 @@ export class MessageReader {
     return at;
   }
 
-  /** Looks at a prefix before its message is there. */
-  #refuse(compressed: number, length: number): GrpcStatus | undefined {
+  /** Checks a prefix before its message has arrived. */
+  #check(compressed: number, length: number): GrpcStatus | undefined {
     // Only identity is offered: a service that compresses anyway breaks the protocol (gRPC "Compression").
     if (compressed !== 0) {
-      const message = `the service has compressed a message by ${this.encoding ?? "an unnamed encoding"}; none is accepted`;
+      const message = `the service has compressed a message with ${this.encoding ?? "an unnamed encoding"}, which is not accepted`;
       return { code: STATUS.internal, message };
     }
     if (length <= MAX_MESSAGE) return undefined;

@@ -8,9 +8,9 @@ const OWN = new Set(["content-type", "user-agent", "grpc-timeout", "grpc-encodin
 const MAX_TIMEOUT = 99_999_999;
 
 /**
- * The fields of a call besides the pseudo-header fields and `te`. `timeoutMs`: the rest of the deadline; 0 = no deadline.
- * Of names that end in `-bin` the values are base64. Throws TG_UPSTREAM_FAILED for what metadata cannot have; the message shows no
- * value, which may be a secret.
+ * The fields of a call besides the pseudo-header fields and `te`. `timeoutMs`: the rest of the deadline; 0 = no deadline. Values of
+ * names that end in `-bin` are base64. Throws TG_UPSTREAM_FAILED for what metadata cannot have; the message shows no value, which
+ * may be a secret.
  */
 export function requestMetadata(headers: HeaderList, timeoutMs: number): HeaderList {
   const metadata = ["content-type", "application/grpc", "user-agent", "tracegate", "grpc-accept-encoding", "identity"];
@@ -30,7 +30,7 @@ function timeoutText(ms: number): string {
   return whole <= MAX_TIMEOUT ? `${whole}m` : `${Math.min(MAX_TIMEOUT, Math.ceil(ms / 1000))}S`;
 }
 
-/** Base64 as senders should write it. What is not base64 is read as far as it goes. */
+/** Base64 as senders should write it: without padding. Invalid text is decoded as far as possible. */
 function unpadded(value: string): string {
   return Buffer.from(value, "base64").toString("base64").replace(/=+$/, "");
 }

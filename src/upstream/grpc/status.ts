@@ -3,7 +3,7 @@ import { grpcStatusIn, grpcStatusOf } from "../../http/grpc-reply.ts";
 import { errorName } from "../../http/h2/frames.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
 
-/** Codes that the gateway gives itself or looks at (gRPC "Status codes and their use"). */
+/** Codes that the gateway sets or checks (gRPC "Status codes and their use"). */
 export const STATUS = {
   ok: 0,
   cancelled: 1,
@@ -18,7 +18,7 @@ export const STATUS = {
 /** The end of a call. */
 export interface GrpcStatus {
   readonly code: number;
-  /** May be empty: most services leave it out when all is well. */
+  /** May be empty: most services omit it for OK. */
   readonly message: string;
   /** `google.rpc.Status`, encoded, where the service has sent one: what else it says about a failure. */
   readonly details?: Uint8Array | undefined;
@@ -45,21 +45,21 @@ export function statusIn(fields: HeaderList): GrpcStatus | undefined {
   return {
     code,
     message: percentDecoded(getHeader(fields, "grpc-message") ?? ""),
-    // Padded or not, Node.js reads both, as receivers have to.
+    // Node.js reads it with and without padding, as receivers have to.
     details: details === undefined ? undefined : Buffer.from(details, "base64"),
   };
 }
 
 /**
- * What an answer means that is not gRPC, such as that of a proxy on the way (gRPC "HTTP to gRPC Status Code Mapping"). 200 has
- * no mapping of its own: it is UNKNOWN, because a service that is well says so in a status.
+ * The status for a response that is not gRPC, such as that of a proxy on the way (gRPC "HTTP to gRPC Status Code Mapping"). 200 is
+ * not in that mapping: it is UNKNOWN, because success needs a gRPC status.
  */
 export function statusOfHttp(httpStatus: number, contentType: string | undefined): GrpcStatus {
   const what = contentType === undefined ? "" : `, ${contentType}`;
   return { code: grpcStatusOf(httpStatus), message: `the response is not gRPC: HTTP status ${httpStatus}${what}` };
 }
 
-/** Error codes of HTTP/2 that mean something else than INTERNAL (gRPC over HTTP/2, "Errors"). */
+/** Error codes of HTTP/2 that mean something other than INTERNAL (gRPC over HTTP/2, "Errors"). */
 const RESETS: ReadonlyMap<string, number> = new Map([
   ["REFUSED_STREAM", STATUS.unavailable],
   ["CANCEL", STATUS.cancelled],

@@ -207,7 +207,7 @@ test("calls to a server that connects and says nothing fail together when it has
   assert.equal(openOf(pool), 1);
   pool.sweep(performance.now() + 6000);
   assert.deepEqual(await Promise.all(callers.map(({ closed }) => closed)), [
-    "the upstream does not begin to speak HTTP/2",
+    "the upstream did not send its SETTINGS of HTTP/2 in time",
     ...Array(2).fill("TG_UPSTREAM_FAILED"),
   ]);
   assert.equal(openOf(pool), 0);

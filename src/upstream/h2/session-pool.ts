@@ -102,7 +102,7 @@ export class SessionPool implements SessionOwner {
     return waiter !== undefined;
   }
 
-  /** Closes an idle session. False if all are in use. Without the SETTINGS of its server, one may still be awaited by requests. */
+  /** Closes an idle session. False if all are in use. Not one without the SETTINGS of its server: requests may be waiting for it. */
   closeIdle(): boolean {
     const session = this.#sessions.find(({ streams, settled }) => streams === 0 && settled);
     session?.close();
@@ -114,7 +114,7 @@ export class SessionPool implements SessionOwner {
     const { idleTimeout, connectTimeout } = this.#limits;
     for (const session of [...this.#sessions, ...this.#leaving]) {
       if (!session.settled && session.openedAt < now - connectTimeout)
-        session.abort("the upstream does not begin to speak HTTP/2");
+        session.abort("the upstream did not send its SETTINGS of HTTP/2 in time");
       else if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
       session.sweep(now);
     }

@@ -219,7 +219,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
     this.#failure ??= message;
     this.#retire();
     if (code !== HTTP_1_1_REQUIRED) return;
-    // Set before the streams fail, which read it.
+    // Set before the streams fail, because they read it.
     this.speaksHttp1 = this.#owner.onHttp1?.(this) === true;
   }
 

@@ -91,8 +91,8 @@ export class UpstreamStream extends Http2Stream implements Upstream {
   onHeaders(section: FieldSection, endStream: boolean): void {
     if (this.#state === "done") return;
     this.#heard();
-    if (section.malformed !== "") this.#refuse(section.malformed);
-    else if (section.tooLarge) this.#refuse("the head is too large");
+    if (section.malformed !== "") this.#reject(section.malformed);
+    else if (section.tooLarge) this.#reject("the head is too large");
     else if (this.#state !== "head") this.#readTrailers(section.fields, endStream);
     else this.#readHead(section.fields, endStream);
   }
@@ -101,13 +101,13 @@ export class UpstreamStream extends Http2Stream implements Upstream {
     if (this.#state === "done") return;
     this.#heard();
     if (this.#state === "head") {
-      this.#refuse("a body before its head");
+      this.#reject("a body before its head");
       return;
     }
     if (this.#left !== UNKNOWN_LENGTH) {
       this.#left -= to - from;
       if (this.#left < 0) {
-        this.#refuse("the body is longer than its Content-Length");
+        this.#reject("the body is longer than its Content-Length");
         return;
       }
     }
@@ -119,8 +119,8 @@ export class UpstreamStream extends Http2Stream implements Upstream {
   }
 
   onEnd(): void {
-    if (this.#state === "head") this.#refuse("it ends without a head");
-    else if (this.#left > 0) this.#refuse("the body is shorter than its Content-Length");
+    if (this.#state === "head") this.#reject("it ends without a head");
+    else if (this.#left > 0) this.#reject("the body is shorter than its Content-Length");
     else if (this.#state === "tunnel")
       // The other direction stays open until the client ends it.
       this.#events.onResponseEnd(NO_HEADERS);
@@ -170,17 +170,17 @@ export class UpstreamStream extends Http2Stream implements Upstream {
   #readHead(fields: string[], endStream: boolean): void {
     const response = readResponse(fields);
     if (typeof response === "string") {
-      this.#refuse(response);
+      this.#reject(response);
       return;
     }
     const { status, headers, contentLength } = response;
     HEAD.status = status;
     HEAD.headers = headers;
     if (status >= 200) this.#respond(status, headers, contentLength, endStream);
-    else if (status === 101) this.#refuse("101 is not allowed in HTTP/2");
-    else if (endStream) this.#refuse("it ends with a 1xx head");
-    else if (contentLength >= 0) this.#refuse("a 1xx head with Content-Length");
-    else if (++this.#interim > MAX_INTERIM) this.#refuse("too many 1xx responses");
+    else if (status === 101) this.#reject("101 is not allowed in HTTP/2");
+    else if (endStream) this.#reject("it ends with a 1xx head");
+    else if (contentLength >= 0) this.#reject("a 1xx head with Content-Length");
+    else if (++this.#interim > MAX_INTERIM) this.#reject("too many 1xx responses");
     else this.#events.onInformational(HEAD);
   }
 
@@ -206,9 +206,9 @@ export class UpstreamStream extends Http2Stream implements Upstream {
   #readTrailers(fields: string[], endStream: boolean): void {
     const trailers = readTrailers(fields);
     // RFC 9113 8.5: a tunnel is made of DATA.
-    if (this.#state === "tunnel") this.#refuse("HEADERS in a tunnel");
-    else if (!endStream) this.#refuse("a second head, or trailers that do not end it");
-    else if (typeof trailers === "string") this.#refuse(trailers);
+    if (this.#state === "tunnel") this.#reject("HEADERS in a tunnel");
+    else if (!endStream) this.#reject("a second head, or trailers that do not end it");
+    else if (typeof trailers === "string") this.#reject(trailers);
     else this.#trailers = trailers;
   }
 
@@ -225,7 +225,7 @@ export class UpstreamStream extends Http2Stream implements Upstream {
   }
 
   /** The response is malformed (RFC 9113 8.1.1). */
-  #refuse(detail: string): void {
+  #reject(detail: string): void {
     this.reset(PROTOCOL_ERROR);
     this.#fail(`invalid response: ${detail}`);
   }

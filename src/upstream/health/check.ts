@@ -1,27 +1,27 @@
-/** An active health check of endpoints, as it is compiled; apart from the probes, because endpoints are known by it. */
+/** An active health check in compiled form; apart from the probes, because it is part of the identity of endpoints. */
 import type { HttpRequest } from "../../http/message.ts";
 import { tlsIdentity } from "../../tls/tls-client.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { ActiveHealthCheck, Health } from "../settings.ts";
 
-/** Completes a probe before it is sent, such as by credentials: the policies of the backend. */
+/** Applies the policies of the backend to a probe before it is sent, such as by adding credentials. */
 type PrepareProbe = (request: HttpRequest & { body?: Uint8Array }, context: undefined) => void | Promise<void>;
 
 /** How the endpoints of a backend are probed. */
 export interface HealthCheck {
   readonly settings: ActiveHealthCheck;
-  /** Tells it from others: endpoints that are probed in another way have a state of their own. */
+  /** Distinguishes it from others: endpoints that are probed in another way have a separate state. */
   readonly identity: string;
   readonly prepare: PrepareProbe | undefined;
 }
 
-/** Takes note of endpoints to probe, as they come and go. */
+/** Receives the endpoints to probe as they are added and removed. */
 export interface CheckedEndpoints {
   add(endpoint: Endpoint, check: HealthCheck): void;
   delete(endpoint: Endpoint): void;
 }
 
-/** The policies of a backend that make a difference to its probes, besides those of its connections. */
+/** The policies of a backend that affect its probes, besides those of its connections. */
 interface ProbePolicies {
   readonly health?: Health | undefined;
   readonly backendAuth?: unknown;

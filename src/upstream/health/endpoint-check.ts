@@ -3,14 +3,14 @@ import type { Pools } from "../pools.ts";
 import type { HealthCheck } from "./check.ts";
 import { Probe } from "./probe.ts";
 
-/** The first probe of an endpoint comes within this many milliseconds: a reload with many endpoints must not probe all at once. */
+/** The first probe of an endpoint is sent within this many milliseconds: a reload with many endpoints must not probe all at once. */
 const FIRST_WITHIN_MS = 1000;
-/** Share by which intervals vary, in both directions, so that endpoints do not fall into step. */
+/** Share by which intervals vary, in both directions, so that probes do not synchronize. */
 const JITTER = 0.1;
 
-/** What an endpoint check needs of its surroundings. */
+/** The dependencies of an endpoint check. */
 export interface CheckDeps {
-  /** Of probes; not those of requests. */
+  /** Pools for probes; requests have others. */
   readonly pools: Pools;
   /** Uniform in [0, 1). */
   readonly random: () => number;
@@ -30,7 +30,7 @@ export class EndpointCheck {
   #cancel: () => void = () => {};
   #closed = false;
 
-  /** Goes on from the state that the endpoint has: the thread that probed it before may have died. */
+  /** Continues from the endpoint's current state: the thread that probed it before may have died. */
   constructor(endpoint: Endpoint, check: HealthCheck, deps: CheckDeps) {
     this.#endpoint = endpoint;
     this.#check = check;

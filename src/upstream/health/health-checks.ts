@@ -1,5 +1,5 @@
 /**
- * Active health checks (`health.active`): which endpoints are probed, and by whom.
+ * Active health checks (`health.active`): which endpoints are probed, and by which worker.
  *
  * Every worker knows the endpoints with a check; one of them, which the main thread elects, probes them for all, so an endpoint
  * gets as many probes from a gateway with one worker as from one with sixteen. A result that changes something goes to the

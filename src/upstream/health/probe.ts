@@ -12,8 +12,8 @@ const NO_BODY = new Uint8Array(0);
 const AGENT = ["user-agent", "tracegate-health-check"];
 
 /**
- * Probes one endpoint, on connections of its own: those of requests may all be in use, and then a probe would wait behind
- * requests and fail for load, not for health.
+ * Probes one endpoint, on separate connections: if all those of requests are in use, a probe would wait behind requests and fail
+ * because of load, not health.
  */
 export class Probe {
   readonly #pools: Pools;
@@ -40,7 +40,7 @@ export class Probe {
     }
   }
 
-  /** Gives its connections back. */
+  /** Releases its connections. */
   close(): void {
     this.#pools.release(this.#endpoint.pool);
   }
