@@ -25,7 +25,7 @@ test("the cache of a checkout is below its node_modules, and is made when it is 
 test("where no folder can be made there is no cache, and no wait for one", (t) => {
   const root = temporary(t);
   assert.equal(compileCacheFolder(root), undefined, "no node_modules");
-  // /proc answers ENOENT to a new folder.
+  // /proc returns ENOENT for a new folder.
   symlinkSync("/proc", `${root}node_modules`);
   assert.equal(compileCacheFolder(root), undefined, "/proc");
   rmSync(`${root}node_modules`);
@@ -34,7 +34,7 @@ test("where no folder can be made there is no cache, and no wait for one", (t) =
   assert.equal(compileCacheFolder(root), undefined, "a file in its place");
 });
 
-test("both launchers start with the cache, a variable of the environment goes before it", (t) => {
+test("both launchers start with the cache; an environment variable takes precedence", (t) => {
   const folder = temporary(t);
   const probe = `${folder}probe.cjs`;
   writeFileSync(

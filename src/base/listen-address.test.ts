@@ -12,7 +12,7 @@ test("each form of the grammar is read and written back", () => {
     assert.equal(formatListenAddress(parseListenAddress(text)), text);
 });
 
-test("a wrong address is refused with what is wrong and what was expected", () => {
+test("an invalid address is rejected with what is wrong and what was expected", () => {
   const refused: Record<string, RegExp> = {
     "": /has no port/,
     "15000": /has no port/,
@@ -39,7 +39,7 @@ test("any address is any of IPv4 where there is no IPv6, and no other address or
   await assert.rejects(listenAt("::1", failing("EAFNOSUPPORT")), /EAFNOSUPPORT/);
 });
 
-test("which addresses only one server can have", () => {
+test("addresses that only one server can use", () => {
   const pairs = (text: string): boolean => {
     const [one = "", other = ""] = text.split(" ");
     const [a, b] = [parseListenAddress(one), parseListenAddress(other)];

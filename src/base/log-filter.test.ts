@@ -26,7 +26,7 @@ test("directives are added to a filter and replace their like", () => {
   assert.equal(filter.toString(), "info,request=off");
 });
 
-test("wrong directives are refused with the levels that exist", () => {
+test("invalid directives are rejected with a list of the levels", () => {
   assert.throws(() => parseLogFilter("loud"), /"loud" is not a level; expected one of off, error, warn/);
   assert.throws(() => parseLogFilter("info,proxy=loud"), /"proxy=loud": "loud" is not a level/);
   assert.throws(() => parseLogFilter("=info"), /"" is not a module name/);

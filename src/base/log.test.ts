@@ -38,7 +38,7 @@ test("what a peer sends cannot forge a line or drive a terminal", () => {
   }
 });
 
-test("loggers follow a filter that is replaced while they live", () => {
+test("loggers follow a filter that is replaced at run time", () => {
   const { output, lines } = capture("info,proxy=off");
   const log = output.logger("proxy::match");
   log.error("stopped");

@@ -75,7 +75,7 @@ suite("PROXY headers", () => {
     assert.match(detail(parseProxyHeader(v2(0x21, 0x11, IPV4, 513), "v2")), /more than 512 bytes/);
   });
 
-  test("a version that is not accepted is no header", () => {
+  test("a header of a version that is not accepted is not a header", () => {
     assert.equal(parseProxyHeader(V1, "v2").state, "absent");
     assert.equal(parseProxyHeader(V2, "v1").state, "absent");
     assert.equal(parseProxyHeader(HTTP, "all").state, "absent");
@@ -83,7 +83,7 @@ suite("PROXY headers", () => {
     assert.equal(parseProxyHeader(Buffer.from("PRI * HTTP/2.0\r\n"), "all").state, "absent");
   });
 
-  test("malformed ones say what is wrong", () => {
+  test("malformed headers say what is wrong", () => {
     const text = (line: string): string => detail(parseProxyHeader(Buffer.from(line), "v1"));
     assert.match(text("PROXY TCP4 1.2.3.4 1.2.3.4 1 2\n"), /does not end in CRLF/);
     assert.match(text("PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n"), /not TCP4, TCP6 or UNKNOWN/);
@@ -102,7 +102,7 @@ suite("PROXY headers", () => {
     assert.match(detail(parseProxyHeader(v2(0x21, 0x11, IPV4.subarray(1)), "v2")), /cut off/);
   });
 
-  test("whatever bytes come, the answer does not depend on where they are cut, and addresses are addresses", () => {
+  test("the result for any bytes does not depend on where they are cut, and addresses are addresses", () => {
     const near = fc.oneof(
       fc.uint8Array({ maxLength: 64 }),
       fc.uint8Array({ maxLength: 600 }).map((rest) => Buffer.concat([SIGNATURE, rest])),

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { residentMemory } from "./resident-memory.ts";
 
-test("what is resident is what Node.js says", () => {
+test("resident memory is what Node.js reports", () => {
   const { all, ofFiles } = residentMemory();
   const rss = process.memoryUsage.rss();
   assert.ok(all > 0.8 * rss && all < 1.25 * rss, `${all} of ${rss} bytes`);

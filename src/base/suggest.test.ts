@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { suggest } from "./suggest.ts";
 
-test("slips of the pen, and parts of names", () => {
+test("typing errors, and parts of names", () => {
   const fields = ["name", "hostnames", "matches", "pathPrefix", "policies", "backends", "tls"];
   for (const [written, meant] of [
     ["nmae", "name"],
@@ -16,7 +16,7 @@ test("slips of the pen, and parts of names", () => {
     assert.equal(suggest(written, fields), meant, written);
 });
 
-test("no guess is better than a wild one", () => {
+test("distant names get no suggestion", () => {
   for (const written of ["colour", "x", "", "timeout"])
     assert.equal(suggest(written, ["name", "tls", "weight"]), undefined, written);
 });

@@ -32,7 +32,7 @@ function irOf(routes: readonly Route[], groups: readonly Route[] = []): Ir {
   };
 }
 
-test("what is packed comes out as it was, in its order and of its owner", () => {
+test("what was packed comes out unchanged, in order and by owner", () => {
   const ir = irOf([route("b"), route("a")], [route("c")]);
   const packed = packIr(ir);
   assert.deepEqual(unpackIr(packed), ir);
@@ -97,7 +97,7 @@ test("routes that stay keep their place in shared memory, in whatever order they
   assert.notEqual(changed.digest, first.digest);
   assert.equal(packer.pack(list).digest, first.digest, "the same list, wherever its parts are");
 
-  // Waste is bounded: by half of what there is, and by the number of pieces.
+  // Waste is bounded: by half of all parts, and by the number of pieces.
   let [packed, current] = [changed, list];
   for (let i = 0; i < 500; i++) {
     current = [...current.slice(1), made(`later${i}`)];
@@ -110,7 +110,7 @@ test("routes that stay keep their place in shared memory, in whatever order they
     names(packed),
     Array.from({ length: 100 }, (_, i) => `later${400 + i}`),
   );
-  // Also where a few of many parts stay, change by change.
+  // Even if only a few of many parts stay, change by change.
   const stable: PackedText[] = [];
   for (let i = 0; i < 5; i++) {
     const fresh = Array.from({ length: 100 - i }, (_, n) => made(`bulk${i}-${n}`));
@@ -139,7 +139,7 @@ test("routes of the configuration before keep their place in shared memory, also
   assert.throws(() => routeAt(first, 1), SyntaxError);
 });
 
-test("routes have one digest if they are equal", () => {
+test("equal routes have the same digest", () => {
   const [packed] = packIr(irOf([route("a"), route("b"), route("a")])).routes;
   assert.ok(packed !== undefined);
   assert.equal(digestAt(packed, 0), digestAt(packed, 2));

@@ -14,7 +14,7 @@ async function until(condition: () => boolean, what: string): Promise<void> {
   throw new Error(`waited in vain for ${what}`);
 }
 
-/** An acceptor whose transports note what they read. */
+/** An acceptor whose transports record what they read. */
 async function listen(budget: SocketBudget) {
   const transports: Transport[] = [];
   const read: string[] = [];

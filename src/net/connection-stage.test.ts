@@ -86,7 +86,7 @@ async function serve() {
       assert.ok(stage !== undefined);
       return stage;
     },
-    /** Waits until `text` has been noted. */
+    /** Waits until `text` has been recorded. */
     async until(text: string): Promise<void> {
       for (let turn = 0; turn < 200_000 && !notes.includes(text); turn++) await new Promise(setImmediate);
       assert.ok(notes.includes(text), `no ${text} in ${notes.join(", ")}`);
@@ -168,7 +168,7 @@ for (const { name, act, reports } of [
     server.notes.length = 0;
     act(server);
     await server.until(reports.at(-1) ?? "");
-    // Bytes that the system had read before the end are not looked at.
+    // Bytes that the system had read before the end are ignored.
     server.stage.onData(Buffer.from("pass\n"), 5);
     server.stage.terminate("again");
     if (name !== "the client") await server.client.closed();

@@ -49,7 +49,7 @@ test("a source waits as soon as a client leaves a small piece unread, and goes o
   close();
 });
 
-test("with memory at hand, more may wait", async () => {
+test("with enough memory, more may wait", async () => {
   const { transport, close } = await deafClient(() => {});
   const piece = "x".repeat(FRUGAL_BYTES);
   while (transport.writeText(piece));
@@ -72,7 +72,7 @@ test("reads are small while the thread is frugal, and large again after that", (
   reader.close();
 });
 
-test("sources that wait make the thread frugal when they are many, until enough are read again or gone", async () => {
+test("many sources that wait make the thread frugal, until enough are read again or gone", async () => {
   const connections = await Promise.all(Array.from({ length: 3 }, () => deafClient(() => {})));
   let others = 0;
   while (!frugal) {

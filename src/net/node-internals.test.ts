@@ -33,7 +33,7 @@ suite("the self-check", () => {
     assert.deepEqual(new Set(Object.values(found)), new Set([true]));
   });
 
-  test("finds what a later Node lacks or does otherwise, and says what that costs", () => {
+  test("finds what a later Node lacks or does differently, and says what that costs", () => {
     const bare = Object.create(null) as Buffer;
     const renamed = Object.defineProperties(Buffer.from(SAMPLE), {
       latin1Slice: { value: () => "something else" },
@@ -128,7 +128,7 @@ async function acceptOne(): Promise<Pair> {
 }
 
 suite("accepted connections", () => {
-  test("read into buffers of the gateway's own, the same one again and again", async () => {
+  test("read into the gateway's buffers, the same one again and again", async () => {
     await using pair = await acceptOne();
     for (const text of ["one", "two", "three"]) {
       pair.client.send(text);
@@ -165,7 +165,7 @@ suite("accepted connections", () => {
   });
 });
 
-/** Bytes and text in turn to a peer that reads nothing until so much waits that writing has to pause; returns what it gets. */
+/** Writes bytes and text alternately to a peer that reads nothing until writing has to pause; returns what it gets. */
 async function writeToSlowReader(): Promise<{ readonly sent: string; readonly received: string }> {
   const server = createServer({ pauseOnConnect: true });
   server.listen(0, "127.0.0.1");
@@ -204,7 +204,7 @@ async function writeToSlowReader(): Promise<{ readonly sent: string; readonly re
     }
     sent += line;
   }
-  // Behind what waits, and in its order.
+  // After the waiting bytes, in order.
   transport.writeText("text ");
   transport.write(Buffer.from("bytes "), 0, 6);
   transport.gatherText("gathered ");
@@ -239,7 +239,7 @@ suite("writes", () => {
     assert.ok(received === sent);
   });
 
-  test("go on after `end` has been asked for, and then comes the FIN", async () => {
+  test("continue after `end`, and the FIN follows", async () => {
     await using pair = await acceptOne();
     const { transport, client } = pair;
     const large = "x".repeat(8 * 1024 * 1024);
@@ -275,7 +275,7 @@ suite("writes", () => {
   });
 });
 
-/** The error by which a connection ends whose peer has reset it unnoticed, since nothing is read, and that writes then. */
+/** The error of a write on a connection that the peer has reset, unnoticed because nothing is read. */
 async function failedWrite(): Promise<object> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
@@ -303,7 +303,7 @@ async function failedWrite(): Promise<object> {
   socket.resetAndDestroy();
   await once(socket, "close");
   for (let turn = 0; turn < 1000 && !transport.wasReset; turn++) await new Promise(setImmediate);
-  // The reset answers to the first of them at the latest.
+  // The reset has arrived by the second write at the latest.
   transport.writeText("one");
   transport.writeText("two");
   const { code, errno, syscall, message } = (await closed.promise) as NodeJS.ErrnoException;
@@ -311,7 +311,7 @@ async function failedWrite(): Promise<object> {
   return { code, errno, syscall, message };
 }
 
-/** What a peer receives and how the connection ends when it answers without reading and closes, while much is being written. */
+/** What arrives from a peer that responds without reading and closes while much is being written to it. */
 async function earlyAnswer(): Promise<string> {
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -328,7 +328,7 @@ async function earlyAnswer(): Promise<string> {
     onConnect(transport) {
       transport.outliveFailedWrites();
       transport.pause();
-      // Writes until one fails; only then what the peer has sent is read.
+      // Writes until one fails, and only then reads what the peer has sent.
       const write = (turns: number): void => {
         if (turns === 0) {
           transport.resume();
@@ -357,15 +357,15 @@ async function earlyAnswer(): Promise<string> {
 
 test("an answer outlives the failure of the writes after it", async (t) => {
   assert.equal(await earlyAnswer(), "answer");
-  // Without internals the connection still ends, with the answer or without.
+  // Without internals the connection still ends, with or without the response.
   t.mock.method(sockets, "guardWrites", DOCUMENTED.guardWrites);
   await earlyAnswer();
 });
 
-test("no other file uses what is undocumented", () => {
+test("no other file uses undocumented parts", () => {
   const internals = [
     /\.(latin1|utf8|ascii|ucs2|hex|base64)(Slice|Write)\b/,
-    // `override _read()` and its kind are documented for whoever implements a stream.
+    // `override _read()` and its kind are documented for implementations of streams.
     /\.(_(?!zod\b)[a-z]\w*)/,
     /(socket|handle|stream|server|transport)\w*\["_/i,
     /\b(process\.binding|internalBinding|getpeername|useUserBuffer)\b/,
@@ -376,7 +376,7 @@ test("no other file uses what is undocumented", () => {
     .filter((path) => !path.endsWith(".test.ts") && !own.includes(path) && !path.includes("/gen/"))
     .filter((path) => internals.some((each) => each.test(withoutComments(readFileSync(`${appRoot}${path}`, "utf8")))));
   assert.deepEqual(users, ["src/net/transport.ts"]);
-  // The transport only passes `onread` on.
+  // The transport only passes on `onread`.
   const transport = withoutComments(readFileSync(`${appRoot}src/net/transport.ts`, "utf8"));
   assert.match(transport, /onread: onreadOptions\(reader\)/);
 });
@@ -385,7 +385,7 @@ function withoutComments(source: string): string {
   return source.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, "");
 }
 
-test("the handshakes of a server have Node's deadline until it is taken from them", () => {
+test("the handshakes of a server have Node's deadline until it is removed", () => {
   const server = createTlsServer();
   // Node's options, which the handshakes of the server get: 120 s by default.
   const deadline = (): unknown =>

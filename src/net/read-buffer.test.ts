@@ -26,7 +26,7 @@ test("a pooled copy stays as it is until it is released, and its memory is used 
   assert.equal(pooledCopy(Buffer.alloc(100)), undefined, "Node pools small ones");
 });
 
-test("a large read leads to an own buffer, which is not read into while a write holds it", () => {
+test("after a large read, a transport has its own buffer, which is not read into while a write holds it", () => {
   const reader = new ReadBuffer();
   const shared = reader.next(0);
   const own = reader.next(READ_SIZE) as Buffer;

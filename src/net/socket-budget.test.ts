@@ -3,7 +3,7 @@ import { EventEmitter } from "node:events";
 import { test } from "node:test";
 import { SocketBudget, type SocketKind } from "./socket-budget.ts";
 
-test("one kind has three quarters at most, both have no more than the limit, and what closes makes room", () => {
+test("one kind has at most three quarters, both together the limit, and a connection that closes makes room", () => {
   const refused: SocketKind[] = [];
   const budget = new SocketBudget(8, (kind) => refused.push(kind));
   const sockets = Array.from({ length: 7 }, () => new EventEmitter());

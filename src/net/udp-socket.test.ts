@@ -5,7 +5,7 @@ import { UdpPort } from "./udp-socket.ts";
 
 const open = (port = 0): Promise<UdpPort> => UdpPort.open({ host: "127.0.0.1", port, reusePort: false }, () => {});
 
-test("an answer to port 0, which a forged datagram may name as its source, is dropped and harms nothing", async () => {
+test("a response to port 0, which a forged datagram may name as its source, is dropped and does no harm", async () => {
   const port = await open();
   await using peer = await UdpPeer.open();
   assert.equal(port.send(Buffer.from("lost"), { address: "127.0.0.1", port: 0 }), false);

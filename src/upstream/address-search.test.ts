@@ -9,7 +9,7 @@ import type { UpstreamConnection } from "./connection.ts";
 import { Pool } from "./pool.ts";
 import { type LookupFamily, Resolver } from "./resolver.ts";
 
-/** Closed after each test, also one that fails. */
+/** Closed after each test, even one that fails. */
 const opened: (Pool | Server)[] = [];
 afterEach(() => {
   for (const each of opened.splice(0)) each.close();
@@ -56,7 +56,7 @@ async function listen(host: string, port: number): Promise<Server> {
   return server;
 }
 
-test("an address that does not answer leaves time for the next one", async () => {
+test("an address that does not respond leaves time for the next one", async () => {
   await using silent = await unreachable("127.0.0.2");
   await listen("127.0.0.1", silent.port);
   const pool = poolTo(silent.port, ["127.0.0.2", "127.0.0.1"], 1000);
@@ -77,7 +77,7 @@ test("when all addresses refuse, the last one says why", async () => {
   assert.equal(pool.use.connecting, 0);
 });
 
-test("when no address answers, the connect timeout ends the search", async () => {
+test("when no address responds, the connect timeout ends the search", async () => {
   await using silent = await unreachable("127.0.0.2");
   const pool = poolTo(silent.port, ["127.0.0.2", "127.0.0.2"], 100);
   assert.equal(await connect(pool), "TG_UPSTREAM_TIMEOUT connect timeout");

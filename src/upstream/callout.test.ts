@@ -38,7 +38,7 @@ function calling(port: number, prepare?: PrepareCall<string>) {
   };
 }
 
-/** A context whose observer notes what it is told. */
+/** A context whose observer records its events. */
 function contextFor(calloutContext: string) {
   const told: string[] = [];
   const cancellations: (() => void)[] = [];
@@ -63,7 +63,7 @@ async function failure(outcome: Promise<unknown>): Promise<string> {
   return `${error.code}: ${error.cause instanceof Error ? error.cause.message : ""}`;
 }
 
-test("what prepares a call sees for whom it is, and changes all of its head", async () => {
+test("the function that prepares a call sees its context, and may change all of its head", async () => {
   await using upstream = await RawUpstream.answering((request) =>
     reply(`${request.start.split(" ")[1]} ${valuesOf(request, "host").join()} ${valuesOf(request, "x-a").join()}`),
   );
@@ -137,7 +137,7 @@ test("preparing that takes too long, fails or is cancelled makes no call", async
   assert.deepEqual(context.told, []);
 });
 
-test("a service without endpoints cannot be asked", async () => {
+test("a service without endpoints cannot be called", async () => {
   const context = { onCancel: () => {}, observer: undefined };
   assert.equal(await failure(NO_UPSTREAM.http(REQUEST, context)), "TG_NO_HEALTHY_BACKENDS: ");
   assert.equal(await failure(NO_UPSTREAM.unary(ECHO, Buffer.alloc(0), 5000, context)), "TG_NO_HEALTHY_BACKENDS: ");

@@ -12,7 +12,7 @@ import type { UpstreamEvents } from "./upstream.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nhost: a\r\n\r\n";
 
-/** Notes what an exchange and its connection report, in the order of the calls. */
+/** Records what an exchange and its connection report, in the order of the calls. */
 class Notes implements UpstreamEvents {
   readonly lines: string[] = [];
   body = "";
@@ -20,7 +20,7 @@ class Notes implements UpstreamEvents {
   /** Runs in `onResponse`: throws what a defect would. */
   onHead: () => void = () => {};
 
-  /** Waits until `line` has been noted; every event wakes it. */
+  /** Waits until `line` has been recorded; every event wakes it. */
   async until(line: string): Promise<void> {
     while (!this.lines.includes(line)) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -65,11 +65,11 @@ interface Pair extends AsyncDisposable {
   readonly connection: UpstreamConnection;
   readonly server: RawPeer;
   readonly notes: Notes;
-  /** Of the exchanges but the body: its pieces depend on how the system cuts what was sent. */
+  /** Events of the exchanges except the body: its pieces depend on how the system cuts what was sent. */
   readonly events: () => string[];
 }
 
-/** A connection to a server in the hands of the test. */
+/** A connection to a server that the test controls. */
 async function open(): Promise<Pair> {
   const upstream = await RawUpstream.listen();
   const notes = new Notes();
@@ -102,7 +102,7 @@ async function ask({ connection, server, notes }: Pair, method = "GET"): Promise
   await server.take("\r\n\r\n");
 }
 
-test("a request of which nothing was written leaves its connection to the next one", async () => {
+test("a request that was not written at all leaves its connection to the next one", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   const cancelled = new Notes();
@@ -121,7 +121,7 @@ test("a request of which nothing was written leaves its connection to the next o
   assert.deepEqual(cancelled.lines, []);
 });
 
-test("a request of which something was written takes its connection with it", async () => {
+test("a request that was partly written takes its connection with it", async () => {
   await using pair = await open();
   const { connection, notes } = pair;
   connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
@@ -141,7 +141,7 @@ test("a request with a large piece of its body, which cannot be taken back, take
   assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);
 });
 
-test("a request that is answered before any of it was written takes its connection with it", async () => {
+test("a request with a response before any of it was written takes its connection with it", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
@@ -272,7 +272,7 @@ test("a request body is framed by its length or in chunks, with trailers", async
   assert.equal(await server.take("x-sum: 1\r\n\r\n"), text);
 });
 
-/** Responses that break off, or that must not be read. */
+/** Responses that are truncated or invalid. */
 for (const { name, response, end, failure } of [
   { name: "no byte", response: "", failure: "before the response began: the upstream closed the connection" },
   {

@@ -12,7 +12,7 @@ import type { PoolTarget } from "./pool-target.ts";
 
 /** The proxy, or the target itself, is at this port. */
 const at = (port: number) => ({ host: "127.0.0.1", port });
-/** A target that only proxies can reach, by way of one at `port`. */
+/** A target that only proxies can reach, through one at `port`. */
 const behind = (port: number, extra: Partial<PoolTarget> = {}): PoolTarget => ({
   host: "target.example",
   port: 443,
@@ -76,7 +76,7 @@ class Dialled {
   }
 }
 
-test("straight to the target; a refused connection and a cancelled one are reported once", async () => {
+test("directly to the target; a refused connection and a cancelled one are reported once", async () => {
   await using upstream = await RawUpstream.listen();
   const dialled = new Dialled(at(upstream.port), upstream.port);
   const transport = await dialled.connected.promise;
@@ -110,7 +110,7 @@ suite("through a proxy", () => {
     await dialled.failed.promise;
   });
 
-  test("raw bytes go through a tunnel; what comes with the proxy's answer is the target's", async () => {
+  test("raw bytes go through a tunnel; bytes after the proxy's response are the target's", async () => {
     await using proxy = await RawUpstream.listen();
     const dialled = new Dialled(behind(proxy.port), proxy.port, "raw");
     const server = await proxy.connection();
@@ -197,7 +197,7 @@ suite("TLS", { skip: noOpenssl }, () => {
     ...extra,
   });
 
-  /** A TLS server that agrees to any of these protocols, and what it has of its clients. */
+  /** A TLS server that agrees to any of these protocols, and what it received from its clients. */
   async function tlsServer(ALPNProtocols: string[]): Promise<AsyncDisposable & { port: number; agreed: unknown[] }> {
     const agreed: unknown[] = [];
     const sockets: Socket[] = [];
@@ -249,7 +249,7 @@ suite("TLS", { skip: noOpenssl }, () => {
     assert.equal(unknown.agreed, undefined);
   });
 
-  test("a certificate of another name or CA fails the attempt with the reason, straight and in a tunnel", async () => {
+  test("a certificate of another name or CA fails the attempt with the reason, directly and in a tunnel", async () => {
     await using server = await tlsServer(["http/1.1"]);
     const other = trusting({ hostname: "other.example" });
     const wrongName = new Dialled({ ...at(server.port), tls: other }, server.port);
@@ -295,7 +295,7 @@ suite("TLS", { skip: noOpenssl }, () => {
     assert.equal(stalled.calls, 1);
   });
 
-  /** Answers a CONNECT and leaves the bytes that follow to whoever takes the socket over. */
+  /** Responds to a CONNECT and leaves the bytes that follow to the next owner of the socket. */
   async function openTunnel(peer: RawPeer): Promise<void> {
     await peer.take("\r\n\r\n");
     peer.socket.removeAllListeners("data");

@@ -24,7 +24,7 @@ test("an endpoint comes back from an eviction with the health that is configured
   assert.equal(endpoint.health, 0.9);
 });
 
-test("each eviction in a row lasts longer by its duration; a success begins anew", () => {
+test("each eviction in a row lasts longer by its duration; a success starts over", () => {
   const endpoint = testEndpoint("a");
   fail(endpoint, 1);
   assert.equal(endpoint.evictedUntil, 1001);
@@ -57,7 +57,7 @@ test("thresholds: failures in a row including this one, or the health before it"
   assert.equal(ailing.isEvicted(1), true);
 });
 
-test("what another thread evicts is evicted here too; a shorter eviction cuts none short", () => {
+test("what another thread evicts is evicted here too; a shorter eviction does not shorten a longer one", () => {
   const endpoint = testEndpoint("10.0.0.1:80");
   endpoint.evict({ key: "", ms: 1000, timesEjected: 2, restoreHealth: 0.5 }, 0);
   endpoint.evict({ key: "", ms: 10, timesEjected: 1, restoreHealth: 1 }, 0);
@@ -68,7 +68,7 @@ test("what another thread evicts is evicted here too; a shorter eviction cuts no
   assert.equal(endpoint.evictedUntil, 5000, "the third in a row");
 });
 
-test("a worker that starts later hears of what is still evicted, and for how long", () => {
+test("a worker that starts later learns what is still evicted, and for how long", () => {
   const evictions = new Evictions();
   evictions.add(notice("a", 1000), 0);
   evictions.add(notice("b", 3000), 500);
@@ -78,7 +78,7 @@ test("a worker that starts later hears of what is still evicted, and for how lon
   assert.deepEqual(evictions.current(3600), [{ ...notice("b", 6000), timesEjected: 2 }]);
 });
 
-test("an endpoint that comes later takes its own", () => {
+test("an endpoint that is added later gets its eviction", () => {
   const evictions = new Evictions();
   evictions.add(notice("a", 1000), 0);
   evictions.add(notice("b", 1000), 0);

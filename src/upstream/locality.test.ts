@@ -28,13 +28,13 @@ test("Failover: nearest first, then those that share less with this gateway", ()
   assert.deepEqual(names({}), [["zone"], ["region"], ["far", "nowhere"]]);
 });
 
-test("a preference counts only when those before it agree", () => {
+test("a preference counts only if those before it match", () => {
   const odd = workload("odd", { locality: { region: "us", zone: "eu-1" } });
   assert.deepEqual(names({}, [odd]), [["odd"]]);
   assert.deepEqual(names({ mode: "Strict", routingPreferences: ["region", "zone"] }, [odd]), [[]]);
 });
 
-test("Strict: only those that agree in all", () => {
+test("Strict: only those that match in all", () => {
   assert.deepEqual(names({ mode: "Strict" }), [["zone"]]);
   assert.deepEqual(names({ mode: "Strict", routingPreferences: [] }), [["far", "region", "zone", "nowhere"]]);
 });
@@ -44,14 +44,14 @@ test("Standard, Passthrough and nothing: one bucket", () => {
     assert.deepEqual(names(balancer), [["far", "region", "zone", "nowhere"]]);
 });
 
-test("a cluster that a workload names counts more than the one in its uid", () => {
+test("a cluster that a workload names takes precedence over the one in its uid", () => {
   const routingPreferences = ["cluster"] as const;
   const moved = workload("moved", { clusterId: "c2" });
   const joined = workload("joined", { uid: "c2//Pod/a/joined", clusterId: "c1" });
   assert.deepEqual(names({ routingPreferences }, [moved, joined]), [["joined"], ["moved"]]);
 });
 
-test("the environment wins over what is configured, unless it says nothing", () => {
+test("the environment takes precedence over the configuration, unless it is empty", () => {
   const configured = { cluster: "c9", network: "net9" };
   assert.deepEqual(ownLocality({ CLUSTER_ID: "c1", NETWORK: "" }, configured), { cluster: "c1", network: "net9" });
 });
@@ -70,7 +70,7 @@ test("node, network and cluster count too", () => {
   assert.deepEqual(names({ routingPreferences }, workloads), [["near"], ["network"], ["other"]]);
 });
 
-test("what is not known of this gateway agrees with nothing", () => {
+test("what is not known of this gateway matches nothing", () => {
   assert.deepEqual(names({}, WORKLOADS, ownLocality({})), [["far", "region", "zone", "nowhere"]]);
   assert.deepEqual(names({ mode: "Strict" }, WORKLOADS, ownLocality({})), [[]]);
 });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { type Activation, STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import { OutlierDetector } from "./outlier.ts";
 
-test("an unhealthyExpression that fails judges as none would: clients must not be able to evict endpoints", () => {
+test("an unhealthyExpression that fails counts as none: clients must not be able to evict endpoints", () => {
   const rule = new OutlierDetector(
     {
       unhealthyExpression: 'json(request.headers["x"]).broken || response.code == 418',

@@ -49,7 +49,7 @@ class Waiter {
   }
 }
 
-/** Sends a request on a connection and has the server answer it; resolves once the pool has the connection back. */
+/** Sends a request on a connection and has the server respond; resolves once the pool has the connection back. */
 async function exchange(connection: UpstreamConnection, server: RawPeer, fields: readonly string[] = []) {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const events: UpstreamEvents = {
@@ -148,7 +148,7 @@ test("idleTimeout counts from the first sweep after the last use", async () => {
   await until(() => pool.use.active === 0, "the close");
 });
 
-test("connections that are being opened count towards maxConnections; who waits gets the first that becomes free", async () => {
+test("connections that are being opened count towards maxConnections; waiting requests get the first that becomes free", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, {}, { maxConnections: 1, maxPendingRequests: 1 });
   const [first, second] = [new Waiter(pool), new Waiter(pool)];
@@ -163,7 +163,7 @@ test("connections that are being opened count towards maxConnections; who waits 
   connection.destroy();
 });
 
-test("a connection that closes, or cannot be opened, leaves its place to who waits", async () => {
+test("a connection that closes, or cannot be opened, makes room for a waiting request", async () => {
   await using upstream = await RawUpstream.listen();
   const limits = { maxConnections: 1 };
   const pool = poolOf(upstream.port, {}, limits);
@@ -179,7 +179,7 @@ test("a connection that closes, or cannot be opened, leaves its place to who wai
   for (const outcome of outcomes) assert.match(String(outcome), /^TG_UPSTREAM_FAILED connect ECONNREFUSED/);
 });
 
-test("bytes without HTTP get a connection of their own: one that has served is closed for it", async () => {
+test("bytes without HTTP get a new connection: one that has served is closed for it", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, {}, { maxConnections: 1 });
   const first = await new Waiter(pool).connection();
@@ -196,7 +196,7 @@ test("bytes without HTTP get a connection of their own: one that has served is c
   third.destroy();
 });
 
-test("who cancels hears nothing, and the place is free again", async () => {
+test("a cancelled request gets no event, and its place is free again", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, {}, { maxConnections: 1 });
   const connecting = new Waiter(pool);
@@ -204,7 +204,7 @@ test("who cancels hears nothing, and the place is free again", async () => {
   leaving.cancel();
   connecting.cancel();
   assert.deepEqual([pool.use.connecting, pool.use.waiting], [1, 1], "the next one connects at once");
-  // Its wait has become an attempt to connect, which is cancelled just the same.
+  // Its wait has become an attempt to connect, which is cancelled as well.
   admitted.cancel();
   assert.deepEqual([pool.use.connecting, pool.use.waiting], [1, 0]);
   const connection = await staying.connection();

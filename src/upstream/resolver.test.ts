@@ -6,7 +6,7 @@ import { SlowLane } from "./slow-lane.ts";
 type Options = Parameters<System["lookup"]>[1];
 type Done = Parameters<System["lookup"]>[2];
 
-/** A resolver whose system the test answers for, with a clock that it moves. */
+/** A resolver whose lookups the test answers, with a clock that the test moves. */
 class Fake {
   readonly asked: { readonly host: string; readonly options: Options; readonly done: Done }[] = [];
   now = 1000;
@@ -32,7 +32,7 @@ class Fake {
     this.asked.shift()?.done(new Error(message), []);
   }
 
-  /** What the resolver says now; undefined when it has to ask first. */
+  /** What the resolver returns now; undefined if it needs a lookup first. */
   get(host = "a.test"): string | undefined {
     let said: string | undefined;
     this.resolver.resolve(host, (addresses, error) => {
@@ -62,7 +62,7 @@ test("the families that are asked for, and their order", () => {
   }
 });
 
-test("those who ask at the same time share one lookup, and all of them hear of it", () => {
+test("requests at the same time share one lookup, and all get its result", () => {
   const fake = new Fake();
   const heard: string[] = [];
   for (let i = 0; i < 3; i++) fake.resolver.resolve("a.test", (addresses) => heard.push(addresses.join()));
@@ -72,7 +72,7 @@ test("those who ask at the same time share one lookup, and all of them hear of i
   assert.deepEqual(heard, ["10.0.0.1,10.0.0.2", "10.0.0.1,10.0.0.2", "10.0.0.1,10.0.0.2"]);
 });
 
-test("a known name is answered at once; after five seconds it is renewed behind the answer", () => {
+test("a known name is found at once; after five seconds it is renewed in the background", () => {
   const fake = new Fake();
   fake.get();
   fake.answer("10.0.0.1");
@@ -88,7 +88,7 @@ test("a known name is answered at once; after five seconds it is renewed behind 
   assert.equal(fake.asked.length, 0);
 });
 
-test("when a renewal fails, the last good addresses go on serving, and the lookup is repeated", () => {
+test("when a renewal fails, the last good addresses stay in use, and the lookup is repeated", () => {
   const fake = new Fake();
   fake.get();
   fake.answer("10.0.0.1");
@@ -106,7 +106,7 @@ test("when a renewal fails, the last good addresses go on serving, and the looku
   assert.equal(fake.get(), "10.0.0.1");
   fake.answer("10.0.0.3");
   assert.equal(fake.get(), "10.0.0.3");
-  // The next failure is a first one again.
+  // The next failure counts as the first again.
   fake.now += 5000;
   fake.get();
   fake.fail("SERVFAIL");
@@ -115,7 +115,7 @@ test("when a renewal fails, the last good addresses go on serving, and the looku
   assert.equal(fake.asked.length, 1);
 });
 
-test("a name that fails is looked up again after 0.1 s, then more and more seldom, up to 5 s", () => {
+test("a name that fails is looked up again after 0.1 s, then less and less often, up to every 5 s", () => {
   const fake = new Fake();
   assert.equal(fake.get(), undefined);
   fake.fail("ENOTFOUND a.test");
@@ -133,7 +133,7 @@ test("a name that fails is looked up again after 0.1 s, then more and more seldo
   assert.equal(fake.get(), "no address found for a.test");
 });
 
-test("a name that nobody asks for is forgotten after five minutes", () => {
+test("a name that is not used is forgotten after five minutes", () => {
   const fake = new Fake();
   fake.get("old.test");
   fake.answer("10.0.0.1");
@@ -149,7 +149,7 @@ test("a name that nobody asks for is forgotten after five minutes", () => {
   assert.equal(fake.get("old.test"), undefined);
 });
 
-test("of names whose lookups fail slowly one is looked up at a time, by all threads together; other names are not held up", () => {
+test("names whose lookups fail slowly are looked up one at a time, by all threads together; other names are not delayed", () => {
   const lane = new SlowLane();
   const [one, other] = [new Fake("All", lane), new Fake("All", new SlowLane(lane.memory))];
   for (const fake of [one, other]) {
@@ -187,7 +187,7 @@ test("names whose lookups fail fast do not wait for each other", () => {
   assert.equal(fake.asked.length, 2);
 });
 
-test("the place of a thread that has died becomes free", () => {
+test("the slot of a thread that has died becomes free", () => {
   let now = 5n;
   const memory = new SlowLane().memory;
   const [dead, alive] = [new SlowLane(memory, () => now), new SlowLane(memory, () => now)];

@@ -19,6 +19,6 @@ const CASES: readonly (readonly [string, readonly string[], number | undefined])
 ];
 
 for (const [name, headers, expected] of CASES)
-  test(`how long a service wants to be left alone: ${name}`, () => {
+  test(`how long a service asks clients to wait: ${name}`, () => {
     assert.equal(retryAfter([...headers], NOW), expected);
   });

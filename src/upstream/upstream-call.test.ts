@@ -19,7 +19,7 @@ import { Resolver } from "./resolver.ts";
 import type { Health } from "./settings.ts";
 import { type CallFailure, type CallProtocol, UpstreamCall, type UpstreamCaller } from "./upstream-call.ts";
 
-/** The endpoint at a port of 127.0.0.1, with a pool of its own; closed at the end of its block. */
+/** The endpoint at a port of 127.0.0.1, with a new pool; closed at the end of its block. */
 function endpointAt(port: number, how: ConnectionSettings = {}) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
@@ -34,7 +34,7 @@ function endpointAt(port: number, how: ConnectionSettings = {}) {
   };
 }
 
-/** A caller that sends a request and notes what becomes of it. */
+/** A caller that sends a request and records its events. */
 class Caller implements UpstreamCaller {
   readonly calls: BackendCalls = { total: 0, retrying: 0 };
   readonly call: UpstreamCall;
@@ -59,7 +59,7 @@ class Caller implements UpstreamCaller {
     });
   }
 
-  /** The events, once the last one has come. */
+  /** The events, once the last one has arrived. */
   async outcome(timeoutMs = 0, covers?: "head" | "response"): Promise<string[]> {
     if (!this.call.start(timeoutMs, covers)) return ["nothing to call"];
     await this.ended.promise;
@@ -143,7 +143,7 @@ function known({ health, pending, total, evictedUntil }: Endpoint): unknown {
 const HEALTHY = { health: 1, pending: 0, total: 1, evicted: false };
 const FAILED = { health: 0.7, pending: 0, total: 1, evicted: false };
 
-/** Answers the first request of each connection, and breaks the connection off at the second: a stale one. */
+/** Responds to the first request of each connection, and closes the connection at the second: a stale one. */
 function staleAfterOne(): Promise<RawUpstream> {
   return RawUpstream.listen(async (peer) => {
     await peer.message();
@@ -199,7 +199,7 @@ test("a full pool is not the endpoint's fault", async () => {
   assert.deepEqual(known(first.endpoint), { ...HEALTHY, total: 2 });
 });
 
-test("a stale connection: an idempotent request is sent again, to an endpoint that is chosen anew", async () => {
+test("a stale connection: an idempotent request is sent again, to a newly chosen endpoint", async () => {
   await using stale = await staleAfterOne();
   await using other = await RawUpstream.answering(() => reply("ok"));
   using first = endpointAt(stale.port);
@@ -227,7 +227,7 @@ for (const [why, method, replayable] of [
     assert.deepEqual(known(first.endpoint), { ...FAILED, total: 2 });
   });
 
-test("a replay for which there is no endpoint leaves the failure as it is", async () => {
+test("a replay without an endpoint leaves the failure as it is", async () => {
   await using stale = await staleAfterOne();
   using first = endpointAt(stale.port);
   await new Caller([first.endpoint]).outcome();
@@ -327,7 +327,7 @@ test("a tunnel is open in either direction until the caller settles it", async (
 });
 
 for (const version of ["HTTP/1.1", "HTTP/2.0"] as const)
-  test(`${version}: a call that leads back to where the client came to is not made`, async () => {
+  test(`${version}: a call to the address that the client connected to is not made`, async () => {
     await using upstream = await RawUpstream.listen();
     using first = endpointAt(upstream.port, { version });
     const caller = new Caller([first.endpoint]);

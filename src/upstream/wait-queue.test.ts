@@ -33,7 +33,7 @@ test("first in, first out; one that gives up leaves its place", () => {
   assert.equal(queue.first, undefined);
 });
 
-test("a full queue turns requests away, after `add` has returned, and counts them", async () => {
+test("a full queue rejects requests, after `add` has returned, and counts them", async () => {
   const queue = new WaitQueue<Waiter>(1, 1000);
   queue.add(a());
   const [refused, gone, roomComes] = [b(), c(), c()];

@@ -119,7 +119,7 @@ describe("ChunkedDecoder", () => {
   }
 
   for (const text of REFUSED) {
-    test(`refuses ${JSON.stringify(text.slice(0, 40))}`, () => {
+    test(`rejects ${JSON.stringify(text.slice(0, 40))}`, () => {
       for (const cuts of [[], Array.from(text, (_, i) => i)]) {
         const result = decode(text, cuts);
         assert.equal(result.used, -1);

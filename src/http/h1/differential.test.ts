@@ -15,7 +15,7 @@ test("what the gateway accepts, Node's strict parser reads as the same requests"
     accepted += result.accepted;
     assert.equal(result.disagreement, undefined, `seed ${seed}: ${inspect(result.disagreement, { depth: null })}`);
   }
-  // A parser that refuses everything would pass otherwise.
+  // A parser that rejects everything would pass otherwise.
   assert.ok(accepted > STREAMS, `only ${accepted} requests were accepted`);
 });
 

@@ -33,7 +33,7 @@ describe("findHeadEnd", () => {
 describe("prefixError", () => {
   const HEAD = bytes("GET / HTTP/1.1\r\nHost: a\r\nX:\ty\xff\r\n\r\n");
 
-  test("has nothing against any beginning of a valid head, wherever an earlier call stopped", () => {
+  test("accepts any beginning of a valid head, wherever an earlier call stopped", () => {
     for (let end = 0; end <= HEAD.length; end++) {
       for (let from = 0; from <= end; from++) assert.equal(prefixError(HEAD, 0, end, from), undefined);
     }
@@ -51,7 +51,7 @@ describe("prefixError", () => {
     ["escape", "GET / HTTP/1.1\r\nA: \x1b"],
   ];
   for (const [name, text] of REFUSED) {
-    test(`refuses ${name} at once, in one piece or byte by byte`, () => {
+    test(`rejects ${name} at once, in one piece or byte by byte`, () => {
       const buffer = bytes(text);
       assert.equal(prefixError(buffer, 0, buffer.length)?.code, "TG_INVALID_REQUEST");
       let found = false;

@@ -51,7 +51,7 @@ describe("request heads that are accepted", () => {
     assert.equal(head.keepAlive, true);
   });
 
-  test("rawNames has the received name of each field that is handed on", () => {
+  test("rawNames has the received name of each field that is passed on", () => {
     const head = request(withFields("X-First: 1", "Connection: x-gone", "X-Gone: 2", "AcCePt: 3"), true);
     assert.deepEqual(head.headers, ["x-first", "1", "accept", "3"]);
     assert.deepEqual(head.rawNames, ["X-First", "AcCePt"]);
@@ -68,14 +68,14 @@ describe("request heads that are accepted", () => {
     assert.equal(head.expectContinue, true);
   });
 
-  test("the trace token is taken out, in any case; of several the first counts", () => {
+  test("the trace token is removed, in any case; the first of several counts", () => {
     const head = request(withFields("X-Tracegate-Trace-Token: one", "Accept: x", "x-tracegate-trace-token: two"), true);
     assert.deepEqual([head.headers, head.rawNames, head.traceToken], [["accept", "x"], ["Accept"], "one"]);
     assert.equal(parseRequestHead("GET / HTTP/1.0\r\n\r\n", LIMITS, head, false), undefined);
     assert.equal(head.traceToken, "");
   });
 
-  test("one instance serves request after request, each with a list of its own", () => {
+  test("one instance serves request after request, each with a new list", () => {
     const head = request(withFields("Connection: close", "Content-Length: 7", "TE: trailers", "Expect: 100-continue"));
     const first = head.headers;
     assert.equal(head.trailersAccepted, true);
@@ -111,7 +111,7 @@ describe("request heads that are accepted", () => {
     assert.equal(request(withFields(...upgrade).replace("1.1", "1.0")).upgrade, "");
   });
 
-  test("an Upgrade to HTTP/2 is left out: requests inside would pass everything that is decided for each", () => {
+  test("an Upgrade to HTTP/2 is dropped: requests inside would bypass all routes and policies", () => {
     const upgradeOf = (value: string): string =>
       request(withFields("Connection: Upgrade, HTTP2-Settings", `Upgrade: ${value}`)).upgrade;
     for (const value of ["h2c", "H2C", "h2", "h2c/1", "HTTP/2.0", ", h2c", "\th2c\t"])
@@ -123,7 +123,7 @@ describe("request heads that are accepted", () => {
 
   test("chunked in any case, and lengths up to 2^53 - 1, without leading zeros", () => {
     assert.equal(request(withFields("transfer-encoding: ChunkeD")).chunked, true);
-    // OWS (RFC 9110 5.6.3) is no part of the value.
+    // OWS (RFC 9110 5.6.3) is not part of the value.
     for (const value of ["\tchunked", "chunked\t", " chunked ", "\t chunked \t"])
       assert.equal(request(withFields(`Transfer-Encoding:${value}`)).chunked, true, JSON.stringify(value));
     assert.equal(request(withFields("Content-Length: 9007199254740991")).contentLength, Number.MAX_SAFE_INTEGER);
@@ -213,7 +213,7 @@ const REFUSED_REQUESTS: readonly (readonly [string, number, string])[] = [
   ["two expectations", 417, withFields("Expect: 100-continue", "Expect: x")],
 ];
 
-describe("request heads that are refused", () => {
+describe("request heads that are rejected", () => {
   for (const [name, status, text] of REFUSED_REQUESTS) {
     test(`${status}: ${name}`, () => {
       const error = parseRequestHead(text, LIMITS, new RequestHead(), false);
@@ -223,7 +223,7 @@ describe("request heads that are refused", () => {
     });
   }
 
-  test("every control byte is refused wherever it is put into a head", () => {
+  test("every control byte is rejected anywhere in a head", () => {
     const text = withFields("Accept: a", "x-b: c");
     const accepted: string[] = [];
     for (let code = 0; code < 32; code++) {
@@ -238,7 +238,7 @@ describe("request heads that are refused", () => {
   });
 });
 
-test("every byte that may not stand in a value is refused at every place, among any neighbours", () => {
+test("every byte that a value must not have is rejected at every place, among any neighbours", () => {
   for (const neighbours of ["abcdefghi", "\x80\xff\x80\xff\x80\xff\x80\xff\x80", "  ~ ~ ~  "]) {
     for (let code = 0; code < 256; code++) {
       const allowed = code === 9 || (code >= 32 && code !== 127);
@@ -298,7 +298,7 @@ describe("response heads", () => {
     ["Connection takes the length", "HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 1\r\n\r\n"],
   ];
   for (const [name, text] of REFUSED) {
-    test(`refused: ${name}`, () => {
+    test(`rejected: ${name}`, () => {
       assert.notEqual(parseResponseHead(text, LIMITS, new ResponseHead(), false), undefined);
     });
   }

@@ -104,14 +104,14 @@ describe("parseTarget", () => {
     });
   }
 
-  test("segments that only contain dots among others are no dot segments", () => {
+  test("segments that contain dots among other characters are not dot segments", () => {
     const out = parts();
     assert.equal(parseTarget("GET", "/.../.a/a./..a/%2e%2e%2e/a..;b//", "h", 1, out), undefined);
     assert.equal(out.path, "/.../.a/a./..a/%2e%2e%2e/a..;b//");
   });
 
   for (const [method, target] of REFUSED) {
-    test(`refuses ${method} ${JSON.stringify(target)}`, () => {
+    test(`rejects ${method} ${JSON.stringify(target)}`, () => {
       assert.equal(parseTarget(method, target, "a", 1, parts())?.code, "TG_INVALID_REQUEST");
     });
   }
@@ -125,7 +125,7 @@ describe("parseTarget", () => {
   }
 
   for (const host of BAD_HOSTS) {
-    test(`refuses Host ${JSON.stringify(host)}, also when the target has an authority`, () => {
+    test(`rejects Host ${JSON.stringify(host)}, even if the target has an authority`, () => {
       assert.equal(parseTarget("GET", "/", host, 1, parts())?.code, "TG_INVALID_REQUEST");
       assert.equal(parseTarget("GET", "http://b/", host, 1, parts())?.code, "TG_INVALID_REQUEST");
     });

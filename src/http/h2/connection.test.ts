@@ -20,7 +20,7 @@ import { connectPair, type NotingStream, type Side, TestServer, until } from "./
 
 const OK = [":status", "200"];
 
-/** Answers each request once it is complete, with the length of its body. */
+/** Responds to each request once it is complete, with the length of its body. */
 function answerAll(stream: NotingStream): void {
   stream.act = (event) => {
     if (event !== "end") return;
@@ -57,13 +57,13 @@ test("a request and its response, without and with bodies and trailers", async (
   assert.deepEqual([server.gone.length, client.gone.length], [2, 2]);
 });
 
-test("answers of one turn leave in one write, END_STREAM with the last data", async () => {
+test("responses of one turn leave in one write, END_STREAM with the last data", async () => {
   using pair = await connectPair((side) => {
     side.accept = answerAll;
   });
   const streams = Array.from({ length: 10 }, () => pair.client.request());
   await until(() => streams.every((stream) => stream.events.includes("end")), "the responses");
-  // SETTINGS, ACKs and the first read aside: ten answers came in very few reads.
+  // Apart from SETTINGS, ACKs and the first read: ten responses arrived in very few reads.
   assert.ok(pair.client.connection.heard <= 4, `${pair.client.connection.heard} reads`);
   assert.ok(streams.every((stream) => stream.events.join() === "headers,data,end"));
 });
@@ -113,7 +113,7 @@ function resumeSending(stream: NotingStream): void {
   }
 }
 
-test("a paused reader gets nothing, holds its peer back by the stream's window, and other streams go on", async () => {
+test("a paused reader gets nothing, holds its peer back by the stream's window, and other streams continue", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {
       stream.act = (event) => {
@@ -187,7 +187,7 @@ test("a window below the default counts in full from the first stream that a cli
     },
     { client: { streamWindow: 32_768, largestWindow: 32_768, frugalWindow: 32_768 } },
   );
-  // Sent behind SETTINGS, which the server acknowledges before it answers.
+  // Sent after SETTINGS, which the server acknowledges before it responds.
   const stream = pair.client.request();
   await until(() => stream.events.includes("end") || stream.over, "the response");
   assert.deepEqual([stream.bytes, stream.resetCode], [100_000, undefined]);
@@ -355,7 +355,7 @@ test("an exception of a stream ends that stream only", async () => {
   assert.equal(server.closed, false);
 });
 
-test("GOAWAY in two steps: streams between them are served, later ones are refused for another connection", async () => {
+test("GOAWAY in two steps: streams between them are served, later ones are refused, for another connection", async () => {
   using pair = await connectPair((side) => {
     side.accept = answerAll;
   });
@@ -385,7 +385,7 @@ test("more streams than were announced are refused, and the others live on", asy
   );
 });
 
-test("PING is answered; one that is not ends the connection", async () => {
+test("PING is acknowledged; one that is not ends the connection", async () => {
   using pair = await connectPair();
   const { client } = pair;
   let acks = 0;
@@ -398,7 +398,7 @@ test("PING is answered; one that is not ends the connection", async () => {
   await until(() => client.closed, "the end");
 });
 
-test("a client of node:http2 gets its answers", async () => {
+test("a client of node:http2 gets its responses", async () => {
   using server = await TestServer.start((side) => {
     side.accept = answerAll;
   });
@@ -710,14 +710,14 @@ test("a table of HPACK that one SETTINGS frame empties and enlarges again is emp
     side.accept = answerAll;
   });
   using client = new RawClient(server.port);
-  // The peer has dropped its entries, so the next block has to say that they are not used (RFC 7541 4.2): updates to 0 and to 4096.
+  // The peer has dropped its entries, so the next block has to announce that (RFC 7541 4.2): updates to 0 and to 4096.
   client.frame(4, 0, 0, [0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0x10, 0]);
   client.open(1, GET);
   await until(() => client.frames(1, 0).length > 0, "the response");
   assert.equal(client.frames(1, 0)[0]?.value, 0x20_3f_e1_1f);
 });
 
-test("a client of HTTP/1.1, or one without a preface, is answered by GOAWAY", async () => {
+test("a client of HTTP/1.1, or one without a preface, gets a GOAWAY", async () => {
   using server = await TestServer.start(() => {});
   const socket = netConnect(server.port, "127.0.0.1");
   socket.on("error", () => {});
@@ -728,7 +728,7 @@ test("a client of HTTP/1.1, or one without a preface, is answered by GOAWAY", as
   socket.destroy();
 });
 
-test("a stream whose role answers inside of onHeaders hears of the request's end", async () => {
+test("a stream whose role responds inside onHeaders gets the end of the request", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {
       stream.act = (event) => event === "headers, end" && stream.sendHeaders(OK, [], true);
@@ -739,7 +739,7 @@ test("a stream whose role answers inside of onHeaders hears of the request's end
   assert.deepEqual(pair.server.streams[0]?.events, ["headers, end", "end"]);
 });
 
-test("what was under way for a stream that is refused disturbs nothing", async () => {
+test("frames on their way for a refused stream do no harm", async () => {
   using pair = await connectPair(undefined, { server: { maxStreams: 1 } });
   const { client, server } = pair;
   const first = client.request("POST");
@@ -753,7 +753,7 @@ test("what was under way for a stream that is refused disturbs nothing", async (
   assert.equal(server.error, undefined);
 });
 
-test("a reader that pauses and resumes inside of its events gets each of them once, in order", async () => {
+test("a reader that pauses and resumes inside its events gets each of them once, in order", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {
       stream.act = (event) => {
@@ -774,7 +774,7 @@ test("a reader that pauses and resumes inside of its events gets each of them on
   assert.equal(received.bytes, 60_000);
 });
 
-test("a reader that pauses in its trailers hears of the end when it resumes", async () => {
+test("a reader that pauses in its trailers gets the end when it resumes", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {
       stream.act = (event) => event !== "data" && stream.pause();

@@ -4,7 +4,7 @@ import { connectStart, endToEnd, readResponse, readTrailers, requestStart } from
 
 const REQUEST = { method: "GET", authority: "a.example:81", path: "/p", search: "?q" };
 
-test("a request has its pseudo-fields first, and none of the connection", () => {
+test("a request has its pseudo-header fields first, and no fields of the connection", () => {
   const start = [":method", "GET", ":scheme", "https", ":path", "/p?q", ":authority", "a.example:81"];
   assert.deepEqual(requestStart(REQUEST, "https", false), start);
   assert.deepEqual(requestStart(REQUEST, "https", true), [...start, "te", "trailers"]);
@@ -34,7 +34,7 @@ test("a response is read with its length, which is one number", () => {
     );
 });
 
-test("an invalid response is refused", () => {
+test("an invalid response is rejected", () => {
   for (const status of ["", "20", "2000", "099", "2e2"])
     assert.match(String(readResponse([":status", status])), /status/);
   assert.match(String(readResponse(["x", "y"])), /status/);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FloodGuard } from "./flood-guard.ts";
 
-/** How many PINGs pass, `used` of use having happened by each. */
+/** How many PINGs pass; `used` is the useful work so far at each. */
 function passed(guard: FloodGuard, tries: number, used: (i: number) => number): number {
   for (let i = 0; i < tries; i++) if (guard.count("pings", used(i)) !== undefined) return i;
   return tries;
@@ -18,7 +18,7 @@ test("a burst passes, more does not, and the rest of it is counted by its name",
   assert.equal(guard.count("resets", 0), undefined, "each kind has its own budget");
 });
 
-test("what is of use on the connection lets more pass", () => {
+test("useful work on the connection lets more pass", () => {
   assert.equal(
     passed(new FloodGuard(0), 5000, (i) => i),
     5000,

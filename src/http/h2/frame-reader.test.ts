@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";
 import { FRAME_SIZE_ERROR, HTTP_1_1_REQUIRED, PROTOCOL_ERROR, writeFrameHeader } from "./frames.ts";
 
-/** Notes what a reader makes of the bytes. */
+/** Records what a reader reports. */
 class Notes implements FrameSink {
   readonly events: string[] = [];
   reader: FrameReader | undefined;
@@ -151,7 +151,7 @@ test("every frame is read, however its bytes are cut", () => {
   for (const size of [1, 2, 3, 7, 10, 64]) assert.deepEqual(readPieces(ALL, size), whole, `${size} bytes at a time`);
 });
 
-test("reading stops before HEADERS that may not be read now, and goes on from there", () => {
+test("reading stops before HEADERS that may not be read now, and continues there", () => {
   const { notes, reader } = reading();
   const bytes = Buffer.concat([SETTINGS, frame(1, 0x4, 1, "a"), frame(1, 0x4, 3, "b"), frame(6, 0, 0, "12345678")]);
   notes.refused = 3;
@@ -192,14 +192,14 @@ for (const [name, bytes, code] of ERRORS)
     assert.deepEqual(notes.events.at(-1), `error ${code}`);
   });
 
-test("an answer in HTTP/1.1 is known as one", () => {
+test("a response in HTTP/1.1 is recognized", () => {
   const { notes, reader } = reading();
   const answer = Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n");
   reader.read(answer, 0, answer.length);
   assert.deepEqual(notes.events, [`error ${HTTP_1_1_REQUIRED}`]);
 });
 
-test("the first frame has to be SETTINGS, and no acknowledgement", () => {
+test("the first frame has to be SETTINGS, not an acknowledgement", () => {
   for (const first of [frame(6, 0, 0, "12345678"), frame(4, 1, 0, "")]) {
     const { notes, reader } = reading();
     reader.read(first, 0, first.length);

@@ -123,7 +123,7 @@ test("however full the buffer is, a field block of several frames stays in one a
   assert.deepEqual([ends.length, ends.every(({ type }) => type === HEADERS)], [100, true]);
 });
 
-test("frames that fill the buffer to its last byte, and those that do not fit any more, arrive in order", async () => {
+test("frames that fill the buffer to its last byte, and those that no longer fit, arrive in order", async () => {
   const frames = await framesOf((writer) => {
     // 64 KiB are 3 frames of the usual size with their heads, and 16,348 bytes and a head.
     for (const last of [16_347, 16_348, 16_349]) {
@@ -155,7 +155,7 @@ test("field blocks of every size arrive whole, in frames that every peer takes",
       own.map(({ type }) => type),
       own.map((_, at) => (at === 0 ? HEADERS : CONTINUATION)),
     );
-    // END_STREAM is of the first frame, END_HEADERS of the last.
+    // END_STREAM is on the first frame, END_HEADERS on the last.
     assert.deepEqual(
       own.map(({ flags }) => flags & END_STREAM),
       own.map((_, at) => (at === 0 ? END_STREAM : 0)),

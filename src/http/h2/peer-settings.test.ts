@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { FLOW_CONTROL_ERROR, PROTOCOL_ERROR } from "./frames.ts";
 import { PeerSettings } from "./peer-settings.ts";
 
-/** Reads settings, ids and values in turn; the code of the error, if there is one. */
+/** Reads settings, ids and values alternately; returns the code of the error, if any. */
 function read(settings: PeerSettings, list: readonly number[], mayPush = true): number | undefined {
   const payload = Buffer.alloc(list.length * 3);
   for (let i = 0; i < list.length; i += 2) {

@@ -22,7 +22,7 @@ const WINDOWS = {
 };
 const HANDLER = { onData() {}, onEnd() {}, onDrain() {}, onClose() {}, onFault: assert.fail };
 
-/** A connection's flow, and what its peer may still send by what it was granted. */
+/** A connection's flow, and what its peer may still send. */
 class Connection {
   readonly flow: ReceiveFlow;
   readonly #room = new Map([[0, DEFAULT_WINDOW]]);
@@ -44,7 +44,7 @@ class Connection {
     t.after(() => this.flow.close());
   }
 
-  /** `id`: of a stream, 0 for the connection. */
+  /** `id` of a stream, 0 for the connection. */
   room(id: number): number {
     return this.#room.get(id) ?? 0;
   }
@@ -60,11 +60,11 @@ class Connection {
     return stream;
   }
 
-  /** So many bytes come. */
+  /** This many bytes arrive. */
   arrive({ id }: NotingStream, bytes: number): void {
     for (const each of [0, id]) {
       this.#room.set(each, this.room(each) - bytes);
-      assert.ok(this.room(each) >= 0, `the window of ${each} lets no ${bytes} bytes come`);
+      assert.ok(this.room(each) >= 0, `the window of ${each} does not allow ${bytes} bytes`);
     }
     assert.ok(this.flow.receive(bytes));
   }
@@ -74,7 +74,7 @@ class Connection {
     this.flow.creditStream(stream, bytes);
   }
 
-  /** So many bytes come in small pieces, and are taken at once. */
+  /** This many bytes arrive in small pieces, and are taken at once. */
   pass(stream: NotingStream, bytes: number): void {
     for (let left = bytes; left > 0; left -= 8 * KIB) {
       this.arrive(stream, 8 * KIB);
@@ -83,7 +83,7 @@ class Connection {
   }
 }
 
-/** From now on each look at the clock finds it so much later. */
+/** From now on, the clock advances by this much with each reading. */
 function clock(t: TestContext, stepMs: number): void {
   let now = 1000;
   t.mock.method(performance, "now", () => {
@@ -122,7 +122,7 @@ test("a window whose size is fixed does not grow", (t) => {
   assert.ok(connection.room(stream.id) <= STREAM_WINDOW);
 });
 
-test("the connection gives back what a stream has grown by, once that is over, and no more", (t) => {
+test("the connection gives back what a stream's window has grown by once the stream is over, and no more", (t) => {
   clock(t, 1);
   const connection = new Connection(t);
   const stream = connection.open();
@@ -133,7 +133,7 @@ test("the connection gives back what a stream has grown by, once that is over, a
   connection.pass(next, 8 * 1024 * KIB);
   const room = connection.room(0);
   assert.ok(room > CONNECTION_WINDOW / 2 && room <= CONNECTION_WINDOW, `${room} bytes`);
-  // Bytes that were taken after its end, as those of a stream that is reset.
+  // Bytes that were taken after its end, like those of a stream that is reset.
   connection.pass(next, CONNECTION_WINDOW / 2);
   assert.ok(connection.room(0) > CONNECTION_WINDOW / 2);
 });
@@ -159,7 +159,7 @@ test("a connection whose windows have become smaller gives back what streams gro
   assert.ok(connection.room(0) <= CONNECTION_WINDOW, `${connection.room(0)} bytes`);
 });
 
-/** Opens connections with a stream each that is taken fast until one does not grow as far as it could; returns their growth. */
+/** Opens connections, each with a stream that is taken fast, until one cannot grow to its limit; returns their growth. */
 function growAll(t: TestContext, connections: Connection[]): number {
   let grown = 0;
   for (
@@ -176,7 +176,7 @@ function growAll(t: TestContext, connections: Connection[]): number {
   return grown;
 }
 
-test("all windows of a thread grow by 32 MiB together, and those of connections that have ended count no more", (t) => {
+test("all windows of a thread grow by 32 MiB together, not counting those of connections that have ended", (t) => {
   clock(t, 1);
   const connections: Connection[] = [];
   const grown = growAll(t, connections);

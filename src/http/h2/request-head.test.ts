@@ -202,7 +202,7 @@ test("an extended CONNECT for websocket is a GET; other protocols are 501", () =
   assert.equal(errorOf([...connect, ":protocol", "connect-udp"]).code, "TG_UNKNOWN_PROTOCOL");
 });
 
-test("nothing of one request is left for the next", () => {
+test("nothing is left over from one request for the next", () => {
   const reader = new RequestReader();
   const fields = ["te", "trailers", "expect", "100-continue", "content-length", "1", "x_a", "1", "forwarded", "for=a"];
   const more = ["x-tracegate-trace-token", "t", "priority", "u=1", "host", "a.example:81"];

@@ -13,7 +13,7 @@ const sender = (name: string, urgency = 3, incremental = true): Named => ({
   queued: false,
 });
 
-/** The order of `turns` turns in which everybody always has more to send. */
+/** The order of `turns` turns while every stream always has more to send. */
 function order(senders: readonly Named[], turns: number): string {
   const queue = new SendQueue<Named>();
   for (const each of senders) queue.add(each);
@@ -27,7 +27,7 @@ function order(senders: readonly Named[], turns: number): string {
   return names;
 }
 
-test("equals share turns; one that is not incremental keeps its turn; the urgent go first", () => {
+test("streams of equal urgency share turns; one that is not incremental keeps its turn; urgent ones go first", () => {
   assert.equal(order([sender("a"), sender("b"), sender("c")], 7), "abcabca");
   assert.equal(order([sender("a", 3, false), sender("b", 3, false)], 3), "aaa");
   assert.equal(order([sender("a", 7), sender("b", 0), sender("c", 0)], 4), "bcbc");

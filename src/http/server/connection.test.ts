@@ -12,7 +12,7 @@ import { ServerConnection } from "./connection.ts";
 interface Server extends AsyncDisposable {
   readonly connections: ServerConnection[];
   readonly faults: unknown[];
-  /** What streams and hosts were told of requests that did not end well. */
+  /** What streams and hosts were notified of about failed requests. */
   readonly failures: string[];
   /** Changes while connections are open. */
   readonly host: { closesIdle: boolean; frontend: Frontend };
@@ -80,7 +80,7 @@ async function textOf(client: Socket): Promise<string> {
   return text;
 }
 
-test("a body slower than minBodyRate is 408; the time when nobody took it does not count", async (t) => {
+test("a body slower than minBodyRate is 408; time in which the gateway does not read it does not count", async (t) => {
   let time = 1_000_000;
   t.mock.method(performance, "now", () => time);
   const opened: Downstream[] = [];
@@ -104,7 +104,7 @@ test("a body slower than minBodyRate is 408; the time when nobody took it does n
   opened[0]?.pauseBody();
   pass(60_000);
   opened[0]?.resumeBody();
-  // 5 s of its own so far: within the grace of 10 s, however long it was paused.
+  // 5 s without the pauses so far: within the grace of 10 s.
   pass(0);
   pass(4000);
   assert.equal(connection?.activity.state, "body");
@@ -112,7 +112,7 @@ test("a body slower than minBodyRate is 408; the time when nobody took it does n
   assert.match(await received, /^HTTP\/1.1 408 /);
 });
 
-test("a client that pipelines leaves the others their turns, also where answers follow in microtasks", async () => {
+test("a client that pipelines leaves the others their turns, even if responses follow in microtasks", async () => {
   const answered: Downstream[] = [];
   await using server = await serve((downstream) => {
     void Promise.resolve().then(() => {
@@ -136,7 +136,7 @@ test("a client that pipelines leaves the others their turns, also where answers 
   assert.ok(lone >= 0 && lone < 200, `the lone request was answered after ${lone} of the others`);
 });
 
-test("a client that pipelines is read no faster than it is answered", async () => {
+test("a client that pipelines is read no faster than it gets responses", async () => {
   const request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   const count = 50_000;
   let answered = 0;
@@ -153,7 +153,7 @@ test("a client that pipelines is read no faster than it is answered", async () =
   client.write(request.repeat(count - 1) + request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
   await all;
   assert.equal(answered, count);
-  // Two reads of 64 KiB at most, of 1.3 MB altogether.
+  // At most two reads of 64 KiB, out of 1.3 MB.
   assert.ok(mostHeld <= 3 * 64 * 1024, `${mostHeld} bytes were held`);
 });
 
@@ -294,7 +294,7 @@ test("streamIdleTimeout counts from the last bytes of a response", async (t) => 
   assert.match(server.failures.join(), /^TG_CLIENT_TIMEOUT .*no progress for too long$/);
 });
 
-test("after a refusal the connection lingers for 2 s, then it is closed", async (t) => {
+test("after a rejected request the connection lingers for 2 s, then it is closed", async (t) => {
   const time = clock(t);
   await using server = await serve(answer);
   const peer = await timed(server, time);
@@ -369,7 +369,7 @@ test("a body that its stream does not take is given up after streamIdleTimeout, 
   assert.match(server.failures.join(), /^TG_UPSTREAM_TIMEOUT .*the upstream took no more of the request body$/);
 });
 
-test("a response keeps to its announced length: less breaks the connection, more is cut off", async () => {
+test("a response has its announced length: a shorter one breaks the connection, a longer one is cut off", async () => {
   const hello = Buffer.from("hello");
   for (const [length, expected] of [
     [9, /^HTTP\/1.1 200 OK\r\n([a-z].*\r\n)*\r\nhello$/],

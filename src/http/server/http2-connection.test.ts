@@ -59,13 +59,13 @@ interface Server extends AsyncDisposable {
   readonly host: Host;
   readonly exchanges: Exchange[];
   readonly connections: Http2ServerConnection[];
-  /** Requests that no exchange was made of. */
+  /** Requests that did not become an exchange. */
   readonly refused: string[];
   readonly faults: unknown[];
   client(settings?: readonly number[]): Promise<H2Client>;
 }
 
-/** A server that speaks nothing but HTTP/2; `start` begins each exchange. */
+/** A server that speaks only HTTP/2; `start` begins each exchange. */
 async function serve(start: (exchange: Exchange) => void, frontend: Partial<Frontend> = {}): Promise<Server> {
   const exchanges: Exchange[] = [];
   const connections: Http2ServerConnection[] = [];
@@ -156,7 +156,7 @@ test("a body with its trailers goes in, a response with its trailers comes out",
   assert.equal(response.reset, undefined);
 });
 
-test("requests of one connection are answered as they are done, not in their order", async () => {
+test("requests of one connection get their responses as they finish, not in their order", async () => {
   await using server = await serve(() => {});
   const client = await server.client();
   for (const id of [1, 3, 5]) client.request(id);
@@ -197,7 +197,7 @@ test("malformed requests reset their stream only, and are recorded", async () =>
   for (const id of [1, 3, 5, 7]) assert.equal((await client.response(id)).reset, "PROTOCOL_ERROR", String(id));
   assert.equal(H2Client.status(await client.response(9)), 200);
   assert.equal(server.refused.length, 4);
-  // With what has come of them, for a trace that waits for its token.
+  // With what has arrived of them, for a trace that waits for its token.
   assert.ok(server.refused.every((each) => each.startsWith("TG_INVALID_REQUEST ") && each.endsWith("*")));
 });
 
@@ -228,7 +228,7 @@ test("what is wrong with a body resets the stream", async () => {
   assert.equal(H2Client.status(await client.response(13)), 200);
 });
 
-test("limits are answered as in HTTP/1.1, and the connection goes on", async () => {
+test("requests over a limit get the same responses as in HTTP/1.1, and the connection continues", async () => {
   await using server = await serve(read, {
     maxRequestBodySize: 5,
     maxHeaders: 4,
@@ -253,7 +253,7 @@ test("limits are answered as in HTTP/1.1, and the connection goes on", async () 
     assert.equal(response.ended, true);
     assert.equal(response.body === "", i === 7);
   }
-  // Both bodies are not wanted any more.
+  // Neither body is needed now.
   await client.until(() => [1, 3].every((id) => client.stream(id).reset === "NO_ERROR"), "two resets");
   client.request(17);
   await client.until(() => server.exchanges.length === 2, "the next request");
@@ -266,7 +266,7 @@ test("crumbs of a cookie count as one field", async () => {
   assert.equal(H2Client.status(await client.response(1)), 200);
 });
 
-test("a response before the end of the request tells the client to stop", async () => {
+test("a response before the end of the request asks the client to stop", async () => {
   await using server = await serve((exchange) => exchange.answer(401, "who are you?"));
   const client = await server.client();
   client.request(1, "POST");
@@ -342,7 +342,7 @@ test("an upload that is not taken is bounded by its window, and does not stop an
   assert.equal(server.exchanges[0]?.body, "");
   server.exchanges[0]?.downstream.readBody();
   assert.equal(server.exchanges[0]?.body.length, 256 * 1024);
-  // Beyond the window: the client broke flow control, which only its stream ends for.
+  // Beyond the window: the client broke flow control, which ends only its stream.
   client.request(5, "POST", [], "/held");
   for (let sent = 0; sent <= 256 * 1024; sent += 16_384) client.data(5, "x".repeat(16_384), false);
   assert.equal((await client.response(5)).reset, "FLOW_CONTROL_ERROR");
@@ -391,7 +391,7 @@ test("an exception in an exchange resets its stream only", async () => {
 
 // ── tunnels ──
 
-test("CONNECT becomes a tunnel: early bytes are kept, each side ends for itself", async () => {
+test("CONNECT becomes a tunnel: early bytes are kept, each side ends separately", async () => {
   await using server = await serve(() => {});
   const client = await server.client();
   client.headers(1, [":method", "CONNECT", ":authority", "a.example:443"], false);
@@ -423,7 +423,7 @@ test("a CONNECT whose client has ended already is a tunnel with an end", async (
   await client.until(() => server.exchanges[0]?.events[0] === "end", "the end of the client's half");
 });
 
-test("a refused CONNECT resets the stream after its response", async () => {
+test("a rejected CONNECT resets the stream after its response", async () => {
   await using server = await serve((exchange) => exchange.answer(405, "no"));
   const client = await server.client();
   client.headers(1, [":method", "CONNECT", ":authority", "a.example:443"], false);
@@ -484,9 +484,9 @@ test("a WebSocket is an upgrade inside, and a 200 without its proof outside", as
 
 // ── deadlines; the clock is the test's ──
 
-/** Sweeps every connection of `server` at the time that it moves on. */
+/** `pass` moves the mocked clock and sweeps every connection of `server`. */
 function clock(t: TestContext): { pass(server: Server, ms: number): void } {
-  // Whole milliseconds: sums of fractions are not exact, and a deadline would be missed by nothing.
+  // Whole milliseconds: sums of fractions are not exact, and a deadline would be missed by a fraction.
   let time = Math.ceil(performance.now());
   t.mock.method(performance, "now", () => time);
   return {
@@ -497,7 +497,7 @@ function clock(t: TestContext): { pass(server: Server, ms: number): void } {
   };
 }
 
-test("a body that trickles in or stops is 408, one that is not taken 504; others go on", async (t) => {
+test("a body that trickles in or stops is 408, one that is not taken 504; others continue", async (t) => {
   const time = clock(t);
   await using server = await serve((exchange) => exchange.downstream.readBody(), { streamIdleTimeout: 30_000 });
   const client = await server.client();
@@ -596,7 +596,7 @@ test("a head that trickles in ends the connection", async (t) => {
   assert.match(server.refused[0] ?? "", /^TG_INVALID_REQUEST ENHANCE_YOUR_CALM: /);
 });
 
-test("a silent client is sent a PING, and closed when it does not answer", async (t) => {
+test("a silent client is sent a PING, and its connection is closed if it does not acknowledge it", async (t) => {
   const time = clock(t);
   const http2 = { keepaliveInterval: 30_000, keepaliveTimeout: 5000 };
   await using server = await serve(() => {}, { http2 });
@@ -619,7 +619,7 @@ test("a silent client is sent a PING, and closed when it does not answer", async
 
 // ── leaving ──
 
-test("a client that is asked to leave gets two GOAWAYs, and no request of its is lost", async () => {
+test("a client that is asked to leave gets two GOAWAYs, and none of its requests is lost", async () => {
   await using server = await serve(() => {});
   const client = await server.client();
   client.silent = true;
@@ -646,7 +646,7 @@ test("a client that is asked to leave gets two GOAWAYs, and no request of its is
   assert.equal(client.peer.ended, "end");
 });
 
-test("a client that answers no PING gets its last GOAWAY after a while", async (t) => {
+test("a client that does not acknowledge the PING gets its last GOAWAY after a while", async (t) => {
   const time = clock(t);
   await using server = await serve(() => {}, { maxConnectionDuration: 60_000 });
   const client = await server.client();
@@ -718,8 +718,8 @@ test("connections that are opened while the thread is frugal begin with smaller 
 });
 
 /**
- * Answers all exchanges with 65,535 bytes each. The response of stream 1 takes the whole window of the connection, so the others
- * compete for the credit that the returned function gives. It resolves to the bytes that each of `ids` has received so far.
+ * Responds to all exchanges with 65,535 bytes each. The response of stream 1 takes the whole window of the connection, so the
+ * others compete for the credit that the returned function gives. It resolves to the bytes that each of `ids` has received so far.
  */
 async function contend(server: Server, client: H2Client, ids: readonly number[]): Promise<Share> {
   await client.settled();
@@ -764,10 +764,10 @@ test("a PRIORITY_UPDATE moves a response that waits behind more urgent ones", as
   assert.deepEqual(await share(60_000), [0, 60_000]);
 });
 
-test("a PRIORITY_UPDATE may come before its stream, and counts more than the field of the request", async () => {
+test("a PRIORITY_UPDATE may come before its stream, and overrides the field of the request", async () => {
   await using server = await serve(() => {});
   const client = await server.client([4, 1_000_000]);
-  // The last one of a stream counts. Stream 5 is skipped and never opens, so its priority is forgotten.
+  // The last one for a stream counts. Stream 5 is skipped and never opens, so its priority is forgotten.
   client.prioritize(7, "u=7");
   client.prioritize(7, "u=1");
   client.prioritize(5, "u=0");
@@ -795,7 +795,7 @@ test("early priorities of streams that can no longer be opened leave room for ot
   const client = await server.client([4, 1_000_000]);
   client.request(1);
   for (const id of [3, 5, 7]) client.prioritize(id, "u=0");
-  // Passes the others over.
+  // Skips the others.
   client.request(9);
   client.reset(9, CANCEL);
   for (const id of [3, 5, 9, 13]) client.prioritize(id, "u=0");

@@ -1,4 +1,4 @@
-/** In what the algorithms differ; what they have in common is in contract.test.ts. */
+/** Where the algorithms differ; what they have in common is in contract.test.ts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
@@ -10,7 +10,7 @@ import { powerOfTwoChoices } from "./power-of-two-choices.ts";
 import { AffinityKey, rendezvous } from "./rendezvous.ts";
 import { roundRobin } from "./round-robin.ts";
 
-/** Gives the numbers in turn, over and over. */
+/** Returns the numbers in order, over and over. */
 function cycle(...numbers: number[]): () => number {
   let at = 0;
   return () => numbers[at++ % numbers.length] as number;
@@ -29,7 +29,7 @@ function evict(endpoint: Endpoint): void {
   endpoint.evict({ key: endpoint.key, ms: 1000, timesEjected: 1, restoreHealth: undefined }, 1);
 }
 
-test("power of two choices: of two draws the endpoint with the better score", () => {
+test("power of two choices: the endpoint with the better score of two draws", () => {
   const [slow, quick] = [testEndpoint("slow"), testEndpoint("quick")];
   succeed(slow, 2);
   succeed(quick, 0.1);
@@ -49,11 +49,11 @@ test("power of two choices: two active endpoints are compared, also when one of 
   succeed(slow, 2);
   succeed(quick, 0.1);
   evict(evicted);
-  // slow and evicted, then slow and quick of the active two.
+  // Slow and evicted, then slow and quick of the two active ones.
   assert.equal(choose([slow, evicted, quick], powerOfTwoChoices(cycle(0, 0.5, 0, 0.9))), "quick");
 });
 
-test("least requests: of two draws the endpoint with fewer calls in flight for its capacity", () => {
+test("least requests: the endpoint of two draws with fewer calls in flight for its capacity", () => {
   const [idle, busy] = [testEndpoint("idle"), testEndpoint("busy", 3)];
   succeed(idle, 60);
   busy.begin();

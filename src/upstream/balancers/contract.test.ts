@@ -23,7 +23,7 @@ const IMPLEMENTATIONS: Readonly<Record<string, (random: () => number) => Algorit
 
 const CALLS = 4000;
 
-/** How often each endpoint is chosen; every call has a key of its own, as with affinity. */
+/** How often each endpoint is chosen; every call has another key, as with affinity. */
 function shares(balancer: Balancer): Map<string, number> {
   const counts = new Map<string, number>();
   for (let i = 0; i < CALLS; i++) {

@@ -100,7 +100,7 @@ class Chat {
     return this.stream?.write(Buffer.from(text)) ?? false;
   }
 
-  /** Resolves when so many messages have come. */
+  /** Resolves when this many messages have arrived. */
   async heard(count: number): Promise<void> {
     while (this.messages.length < count) {
       this.#heard = Promise.withResolvers();
@@ -118,12 +118,12 @@ function portOf(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-/** A service by hand: it gets each stream once its request has ended. */
+/** A hand-written service: it gets each stream once its request has ended. */
 function answering(answer: (stream: ServerHttp2Stream) => void, settings = {}): Promise<H2Server> {
   return H2Server.start((stream) => void stream.resume().once("end", () => answer(stream)), { settings });
 }
 
-/** Answers with messages and trailers. */
+/** Responds with messages and trailers. */
 function reply(stream: ServerHttp2Stream, bytes: Buffer, trailers: Record<string, string>, head = {}): void {
   stream.respond({ ...OK, ...head }, { waitForTrailers: true });
   stream.on("wantTrailers", () => stream.sendTrailers(trailers));
@@ -151,7 +151,7 @@ test("a real server gets the message, the metadata and the deadline", async () =
   assert.equal(service.observed[1], "ended 200 null");
 });
 
-test("a deadline goes along in milliseconds, or in seconds where it has more than eight digits", async () => {
+test("a deadline is sent in milliseconds, or in seconds if it has more than eight digits", async () => {
   const seen: unknown[] = [];
   const owned = new Set(["content-type", "user-agent", "te", "grpc-timeout", "grpc-accept-encoding"]);
   using server = await H2Server.start((stream, headers, raw) => {
@@ -160,7 +160,7 @@ test("a deadline goes along in milliseconds, or in seconds where it has more tha
     reply(stream, frame(Buffer.from("x")), { "grpc-status": "0" });
   });
   using service = serviceAt(server.port);
-  // What policies set in the place of the protocol's own fields stays behind.
+  // What policies set under the protocol's own names is not sent.
   const headers = [...owned].flatMap((name) => [name, "1S"]);
   await service.unary("", { timeoutMs: 99_999_999, headers });
   await service.unary("", { timeoutMs: 200_000_000 });
@@ -170,7 +170,7 @@ test("a deadline goes along in milliseconds, or in seconds where it has more tha
   assert.deepEqual([seen[6], seen[7], seen[8]], [undefined, "identity", "trailers"]);
 });
 
-test("the status of a real server, its message decoded; trailers alone are an answer", async () => {
+test("the status of a real server, its message decoded; trailers alone are a response", async () => {
   const fails = (code: number, message: string) => ({
     unary: () => Promise.reject(Object.assign(new Error(message), { code })),
   });
@@ -189,7 +189,7 @@ test("the status of a real server, its message decoded; trailers alone are an an
   assert.deepEqual([service.endpoint.pending, service.endpoint.consecutiveFailures], [0, 3]);
 });
 
-test("answers that are not gRPC, or not all of it, have a status too", async () => {
+test("responses that are not gRPC, or are incomplete, have a status too", async () => {
   const answers: Record<string, (stream: ServerHttp2Stream) => void> = {
     trailersOnly: (stream) =>
       stream.respond({ ...OK, "grpc-status": "7", "grpc-message": "no%zz" }, { endStream: true }),
@@ -266,7 +266,7 @@ test("a reset is a status; REFUSED_STREAM is sent again, whatever the method, th
   assert.equal(service.observed.filter((line) => line.startsWith("started")).length, codes.length);
 });
 
-test("what a server refused once is answered the second time, with all its messages", async () => {
+test("a call that a server refused once gets its response the second time, with all its messages", async () => {
   let refuse = true;
   using server = await H2Server.start((stream) => {
     if (refuse) stream.close(constants.NGHTTP2_REFUSED_STREAM);
@@ -287,7 +287,7 @@ test("what a server refused once is answered the second time, with all its messa
   assert.deepEqual([service.endpoint.pending, service.endpoint.health], [0, 1]);
 });
 
-test("a stream of which too much was sent to keep it is not sent again", async () => {
+test("a stream with too much data to keep is not sent again", async () => {
   let sends = 0;
   using server = await H2Server.start((stream) => {
     sends++;
@@ -330,7 +330,7 @@ test("a deadline ends a call here and at the server", async () => {
   assert.deepEqual([service.endpoint.pending, service.endpoint.consecutiveFailures], [0, 1]);
 });
 
-test("a call that is cancelled ends at the server, and nothing more comes of it here", async () => {
+test("a call that is cancelled ends at the server, and no event follows here", async () => {
   const calls: Promise<void>[] = [];
   const opened = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   await using server = await GrpcServer.start({
@@ -362,11 +362,11 @@ test("a call that is cancelled ends at the server, and nothing more comes of it 
   const turn = new Promise<string>((resolve) => setImmediate(() => resolve("nothing")));
   assert.equal(await Promise.race([chat.ended.promise, unary, turn]), "nothing");
   assert.deepEqual([service.endpoint.pending, service.endpoint.health], [0, 1]);
-  // Seconds until the first answer, however long the stream goes on.
+  // Seconds until the first message, however long the stream lasts.
   assert.ok(service.endpoint.latency > 0 && service.endpoint.latency * 1000 <= answeredAfter + 1);
 });
 
-test("both sides of a stream end for themselves", async () => {
+test("both sides of a stream end separately", async () => {
   await using server = await GrpcServer.start({
     [CHAT]: {
       stream(call) {
@@ -434,7 +434,7 @@ test("a caller that pauses holds the server back, and gets all messages and the 
   await chat.heard(1);
   chat.stream?.pause();
   const heard = chat.messages.length;
-  // What the server can send without being read fills the windows and then stays the same.
+  // The server can only send until the windows are full.
   let before = -1;
   await eventually(() => {
     const steady = blocked > 0 && before === blocked;

@@ -32,7 +32,7 @@ test("a message that is cut off is incomplete, whether in its prefix or after it
     assert.deepEqual(read(bytes.subarray(0, length), 3), { messages: [], refused: undefined, incomplete: true });
 });
 
-test("a message longer than 4 MiB is refused by its prefix, one of exactly 4 MiB is read", () => {
+test("a message longer than 4 MiB is rejected by its prefix, one of exactly 4 MiB is read", () => {
   const most = read(frame(Buffer.alloc(4 * MIB, "a")), 100_000);
   assert.deepEqual([most.messages[0]?.length, most.refused], [4 * MIB, undefined]);
   const prefix = Buffer.alloc(5);
@@ -40,7 +40,7 @@ test("a message longer than 4 MiB is refused by its prefix, one of exactly 4 MiB
   assert.equal(read(prefix, 5).refused, "8 the service has sent a message of 4194305 bytes; the limit is 4194304");
 });
 
-test("a compressed message is refused, after those that are not", () => {
+test("a compressed message is rejected, after those that are not", () => {
   const compressed = frame(Buffer.from("zipped"));
   compressed[0] = 1;
   const { messages, refused } = read(Buffer.concat([frame(Buffer.from("plain")), compressed]), 1000);

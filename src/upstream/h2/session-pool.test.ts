@@ -12,7 +12,7 @@ import type { UpstreamEvents } from "../upstream.ts";
 import type { UpstreamSession } from "./session.ts";
 import type { UpstreamWaiter } from "./session-pool.ts";
 
-/** A server whose streams stay open until the test answers them. */
+/** A server whose streams stay open until the test responds to them. */
 class Server implements Disposable {
   readonly sessions: ServerHttp2Session[] = [];
   readonly streams: ServerHttp2Stream[] = [];
@@ -55,7 +55,7 @@ function openOf({ use }: Pool): number {
   return use.active + use.idle;
 }
 
-/** One call: sends a request when it gets a session, and notes how that went. */
+/** One call: sends a request when it gets a session, and records the outcome. */
 class Caller implements UpstreamWaiter, UpstreamEvents {
   session: UpstreamSession | undefined;
   failure: string | undefined;
@@ -154,7 +154,7 @@ test("the first connection with room is taken, so that the others can idle out",
   await until(() => openOf(pool) === 0);
 });
 
-test("who gives up waiting gets no stream", async () => {
+test("a request that gives up waiting gets no stream", async () => {
   using server = await Server.start({ maxConcurrentStreams: 1 });
   const pool = poolTo(server.port);
   const waiting = new Caller();
@@ -168,7 +168,7 @@ test("who gives up waiting gets no stream", async () => {
   pool.close();
 });
 
-test("a connection that the server ends takes no calls any more, and serves those that it has", async () => {
+test("a connection that the server ends takes no more calls, and serves those that it has", async () => {
   using server = await Server.start();
   const pool = poolTo(server.port);
   const early = call(pool);
@@ -185,7 +185,7 @@ test("a connection that the server ends takes no calls any more, and serves thos
   pool.close();
 });
 
-test("a closed pool serves those who come late, and keeps nothing", async () => {
+test("a closed pool serves late requests, and keeps nothing", async () => {
   using server = await Server.start();
   const pool = poolTo(server.port);
   pool.close();
@@ -214,7 +214,7 @@ test("calls to a server that connects and says nothing fail together when it has
   silent.close();
 });
 
-test("calls to where nobody listens fail together", async () => {
+test("calls to a closed port fail together", async () => {
   const server = await Server.start();
   const pool = poolTo(server.port);
   server[Symbol.dispose]();
@@ -260,7 +260,7 @@ test("with maxConnections, an unused connection of one version makes room for on
   await until(() => server.streams.length === 1);
   assert.equal(pool.use.active + pool.use.idle, 1);
 
-  // The session is in use: who wants HTTP/1.1 waits until it is not.
+  // The session is in use: a request for HTTP/1.1 waits until it is not.
   const waiting = new Holder();
   pool.connect(waiting);
   assert.equal(pool.use.waiting, 1);
@@ -269,7 +269,7 @@ test("with maxConnections, an unused connection of one version makes room for on
   const connection = await waiting.connected;
   await until(() => pool.use.active + pool.use.idle === 1);
 
-  // And the other way round.
+  // And vice versa.
   const last = new Caller();
   pool.acquire(true, false, last);
   assert.equal(pool.use.waiting, 1);

@@ -9,7 +9,7 @@ import type { UpstreamEvents } from "../upstream.ts";
 import { UpstreamSession } from "./session.ts";
 import type { UpstreamStream } from "./stream.ts";
 
-/** The caller of one exchange, who notes what comes. */
+/** The caller of one exchange, which records its events. */
 class Caller implements UpstreamEvents {
   stream: UpstreamStream | undefined;
   answered = false;
@@ -77,7 +77,7 @@ async function connectTo(port: number): Promise<UpstreamSession> {
 
 const FIELDS = [":method", "POST", ":scheme", "http", ":path", "/", ":authority", "a"];
 
-/** A request on its way, of which the server has the head. */
+/** A request in progress, whose head the server has received. */
 async function exchange(length: number): Promise<Exchange> {
   const server = createServer();
   server.listen(0, "127.0.0.1");
@@ -124,7 +124,7 @@ test("a complete response outlives its connection, however late its caller takes
   assert.deepEqual([caller.bytes, caller.end], [50_000, "complete"]);
 });
 
-test("of requests on a connection that ends, those that have not left are told apart, and their server never sees them", async () => {
+test("when a connection ends, requests that have not left are recognized, and their server never sees them", async () => {
   await using x = await exchange(0);
   let streams = 0;
   x.served.session?.on("stream", () => streams++);
@@ -145,7 +145,7 @@ test("a paused caller gets nothing, and the server is held back", async () => {
   served.write(Buffer.alloc(1_000_000));
   await until(() => caller.bytes > 0);
   const first = caller.bytes;
-  // What the windows let through has come by then.
+  // By then, what the windows allow has arrived.
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual([caller.bytes, served.writableLength], [first, 1_000_000]);
   caller.onPiece = () => {};
@@ -178,12 +178,12 @@ test("a caller that throws loses its exchange; others on the connection go on", 
   assert.deepEqual([String(caller.fault), caller.end, session.failure], ["Error: a mistake", "", undefined]);
 });
 
-test("a caller may give up in the middle of what it is given; the connection serves on", async () => {
+test("a caller may give up inside an event; the connection stays in use", async () => {
   await using x = await exchange(0);
   const { caller, session, served } = x;
   caller.onPiece = () => caller.stream?.destroy();
   served.respond({ ":status": 200 });
-  // More than one frame, so that some of what a read brings comes after the end.
+  // More than one frame, so that a read also brings bytes after the end.
   served.end(Buffer.alloc(60_000));
   await until(() => session.streams === 0);
   assert.deepEqual([caller.end, caller.fault], ["", undefined]);
@@ -195,10 +195,10 @@ test("a caller may give up in the middle of what it is given; the connection ser
   assert.equal(next.caller.bytes, 5);
 });
 
-test("what callers gave up without taking it does not count against the connection's window", async () => {
+test("data that callers gave up on does not count against the connection's window", async () => {
   await using x = await exchange(0);
   const window = 256 * 1024;
-  // More of them than the window of the connection has room for.
+  // More than the window of the connection allows.
   for (let i = 0; i < 110; i++) {
     const { caller, served } = i === 0 ? x : await x.again();
     caller.stream?.pause();
@@ -247,7 +247,7 @@ test("a tunnel has no trailers: a server that sends some has broken it", async (
   assert.equal(x.session.failure, undefined);
 });
 
-test("a server that ends a connection for a mistake of its own is said to have made it", async () => {
+test("a server that ends a connection because of its own mistake is named as the cause", async () => {
   await using x = await exchange(0);
   const { caller, served } = x;
   served.respond({ ":status": 200 });
@@ -257,10 +257,10 @@ test("a server that ends a connection for a mistake of its own is said to have m
   assert.equal(caller.end, "the upstream ended the connection: INTERNAL_ERROR");
 });
 
-/** Milliseconds after which a silent server is asked for a sign of itself, and a bit. */
+/** Slightly more than the milliseconds after which a silent server is sent a PING. */
 const SILENCE = 302_000;
 
-test("a server that is silent for minutes while it has a request is asked whether it is there", async () => {
+test("a server that is silent for minutes while it has a request is sent a PING", async () => {
   await using x = await exchange(0);
   const { caller, session, served } = x;
   served.respond({ ":status": 200 });
@@ -271,14 +271,14 @@ test("a server that is silent for minutes while it has a request is asked whethe
   session.sweep(now);
   session.sweep(now + SILENCE);
   await until(() => pings === 1);
-  // Its answer was heard before that of this request.
+  // Its response arrived before that of this request.
   served.write("more");
   await until(() => caller.bytes === 4);
   session.sweep(now + SILENCE + 60_000);
   assert.deepEqual([session.failure, caller.end, pings], [undefined, "", 1]);
 });
 
-test("a server that does not answer that loses the connection", async () => {
+test("a server that does not acknowledge the PING loses the connection", async () => {
   const server = createTcpServer((socket) => {
     socket.on("error", () => {});
     // SETTINGS and their acknowledgement, and nothing after them.

@@ -169,7 +169,7 @@ test("the oldest entries make room, and an entry above the table size empties it
   assert.deepEqual(read(`3f4f ${entry("a")} ${entry("b")} ${entry("c")} c0`).fields.at(-2), "a");
   assert.deepEqual(read(`${entry("d")} c0`).fields.at(-2), "b", "a has left");
   assert.throws(() => read("c1"), /table entry that does not exist/);
-  // The name of the entry that leaves for it: index 64 is b.
+  // The name of the entry that is evicted for it: index 64 is b.
   assert.deepEqual(read(`7f01 ${raw("new")} be c0`).fields, ["b", "new", "b", "new", "c", "v"]);
   assert.deepEqual(read(`40${raw("e")}${raw("x".repeat(78))}`).fields[0], "e", "111 bytes");
   assert.throws(() => read("be"), /table entry that does not exist/);

@@ -5,7 +5,7 @@ import type { HeaderList } from "../../message.ts";
 import { FieldSection, HpackDecoder } from "./decoder.ts";
 import { HpackEncoder } from "./encoder.ts";
 
-/** Both ends of a connection, of which one encodes and the other decodes. */
+/** Both ends of a connection: one encodes and the other decodes. */
 class Pair {
   readonly encoder = new HpackEncoder();
   readonly #decoder = new HpackDecoder({ tableSize: 4096, maxListSize: 1_000_000, maxFields: 1000 });
@@ -124,7 +124,7 @@ test("large values do not push out the others", () => {
   assert.equal(pair.send("x-a", "1")[0], 0x80 | 62, "the newest entry");
 });
 
-test("ever new names are forgotten", () => {
+test("names that keep changing are forgotten", () => {
   const pair = new Pair();
   for (let i = 0; i < 2000; i++) pair.send(`x-${i}`, "v", "x-a", "1");
   assert.ok(pair.send("x-a", "1").length <= 2, "an index");

@@ -15,7 +15,7 @@ function read(bytes: Buffer, prefix: number): number {
   return first < prefix ? first : READER.integer(bytes, 1, bytes.length, prefix);
 }
 
-test("integers are read as they were written, whatever their prefix, and leave the bits before it alone", () => {
+test("integers are read as they were written, whatever their prefix, without changing the bits before it", () => {
   const value = fc.oneof(fc.constantFrom(...EDGES), fc.nat(2 ** 28 - 1));
   fc.assert(
     fc.property(fc.constantFrom(...PREFIXES), value, (prefix, number) => {
@@ -30,7 +30,7 @@ test("integers are read as they were written, whatever their prefix, and leave t
   );
 });
 
-test("integers that never end or are too large are refused", () => {
+test("integers that never end or are too large are rejected", () => {
   for (const [bytes, error] of [
     [[0xff], TRUNCATED],
     [[0xff, 0x80, 0x80], TRUNCATED],
@@ -42,7 +42,7 @@ test("integers that never end or are too large are refused", () => {
   }
 });
 
-test("strings are read as they were written, at the lengths where the way changes", () => {
+test("strings are read as they were written, around the lengths where the encoding changes", () => {
   for (const length of [0, 1, 23, 24, 25, 126, 127, 128, 254, 255, 256, 20_000]) {
     const text = Array.from({ length }, (_, i) => String.fromCharCode(i & 0xff)).join("");
     const out = Buffer.alloc(length + INTEGER_BOUND + 1, 0xee);
