@@ -434,6 +434,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (this.#state === "closed") return;
     this.#stream = undefined;
     if (!this.#requestDone) {
+      // The upstream that a paused body waited for is gone.
+      if (this.#body.paused) this.#body.resume();
       this.readBody();
       return;
     }
@@ -518,6 +520,11 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
    * has arrived of its head, if that is not held.
    */
   #refuse(code: ErrorCode, detail: string, head?: Buffer): void {
+    if (this.#state === "body" && this.#stream === undefined) {
+      // The rest of a body whose request has its response: the client would take a second one for that to its next request.
+      this.#finish();
+      return;
+    }
     const { message } = ERRORS[code];
     const received = this.#state === "head" ? (head ?? this.#held.view()) : undefined;
     const stream = this.#stream;

@@ -6,6 +6,8 @@ import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { queueOf, RawPeer, RawUpstream, reply, settled, statusOf } from "../../helpers/raw-peer.ts";
+import { END_STREAM, HEADERS, RawFrames } from "../upstream-h2/frames.ts";
+import { eventually, gatewayTo } from "../upstream-h2/support.ts";
 
 const SIZE = 100_000_000;
 const POST = `POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: ${SIZE}\r\n\r\n`;
@@ -124,4 +126,48 @@ test("a client that sends far more than is thrown away before it reads gets the 
   assert.equal(statusOf(response), 413);
   assert.equal(response.body, "enough");
   await client.closed();
+});
+
+test("after an early answer, the small rest of a body that waited for the upstream is dropped, and the next request served", async () => {
+  const KIB = 1024;
+  await using upstream = await RawUpstream.listen();
+  await using plane = await gatewayTo(upstream.port);
+  const client = await RawPeer.connect(plane.port);
+  client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${180 * KIB}\r\n\r\n`);
+  client.send(Buffer.alloc(140 * KIB));
+  const backend = new RawFrames(await upstream.connection());
+  await backend.greet();
+  const first = await backend.next(HEADERS);
+  // The window of the backend and what the gateway keeps for it are full then.
+  await eventually(() => bytesReceived(plane) >= 128 * KIB, "the body to wait");
+  backend.respond(first.stream, {}, END_STREAM);
+  assert.equal(statusOf(await client.message()), 200);
+  client.send(Buffer.alloc(40 * KIB));
+  client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  const second = await backend.next(HEADERS);
+  backend.respond(second.stream, {}, END_STREAM);
+  assert.equal(statusOf(await client.message()), 200);
+  client.reset();
+});
+
+/** Of the one request that is under way. */
+function bytesReceived({ plane }: TestPlane): number {
+  const [{ connections } = { connections: [] }] = plane.tasks() as { connections: { exchange?: object }[] }[];
+  const { bytesReceived = 0 } = (connections[0]?.exchange ?? {}) as { bytesReceived?: number };
+  return bytesReceived;
+}
+
+test("after an early answer, a body that stops arriving is not answered again", async () => {
+  await using upstream = await RawUpstream.listen(async (peer) => {
+    await peer.take("\r\n\r\n");
+    peer.send(reply("enough"));
+  });
+  await using plane = await TestPlane.start(upstream.port, { frontend: { streamIdleTimeout: 50 } });
+  const client = await RawPeer.connect(plane.port);
+  client.send("POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nbegin");
+  assert.equal((await client.message()).body, "enough");
+  assert.equal(await client.closed(), "end");
+  assert.equal(client.received, "");
+  assert.equal(plane.lines.length, 1, plane.lines.join(""));
+  client.end();
 });
