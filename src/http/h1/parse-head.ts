@@ -49,7 +49,6 @@ export class RequestHead {
 /** A response's head. One instance serves a whole connection: `parseResponseHead` sets every field anew. */
 export class ResponseHead {
   status = 0;
-  reason = "";
   minor: 0 | 1 = 1;
   /** A new array for each head. Without the hop-by-hop fields and what Connection nominates. */
   headers: HeaderList = [];
@@ -149,12 +148,10 @@ export function parseResponseHead(
   if (bytes[i] === SP) i++;
   else if (status < 0 || bytes[i] !== CR) return BAD_STATUS_LINE;
   if (status < 100 || status > 599) return status < 0 ? BAD_STATUS_LINE : BAD_STATUS;
-  const reasonStart = i;
   while (VALUE[bytes[i] as number] === 1) i++;
   if (bytes[i] !== CR || bytes[i + 1] !== LF) return BAD_STATUS_LINE;
   head.minor = minor === 1 ? 1 : 0;
   head.status = status;
-  head.reason = text.slice(reasonStart, i);
 
   const error =
     parseFields(text, bytes, i + 2, limits.maxHeaders, RESPONSE_FIELDS, preserveCase, section) ??
@@ -181,7 +178,8 @@ function versionError(text: string, at: number, malformed: HeadError): HeadError
 
 function threeDigits(text: string, at: number): number {
   if (!isDigit(text, at) || !isDigit(text, at + 1) || !isDigit(text, at + 2)) return -1;
-  return Number(text.slice(at, at + 3));
+  // Not by `Number` of a slice, which makes a string.
+  return text.charCodeAt(at) * 100 + text.charCodeAt(at + 1) * 10 + text.charCodeAt(at + 2) - 0x30 * 111;
 }
 
 function isDigit(text: string, at: number): boolean {

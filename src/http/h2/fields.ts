@@ -46,11 +46,16 @@ export function connectStart(
   return requestStart({ ...request, method: "CONNECT" }, scheme, false).concat(":protocol", protocol);
 }
 
-/** A bit for each length of a name in `OF_CONNECTIONS`: rules most names out without a look-up. */
-const LENGTHS_OF_CONNECTIONS = [...OF_CONNECTIONS].reduce((bits, { length }) => bits | (1 << length), 0);
+/** 1 for the shapes, length and first letter, of the names in `OF_CONNECTIONS`: rules other names out without a look-up. */
+const SHAPES_OF_CONNECTIONS = new Uint8Array(1024);
+for (const name of OF_CONNECTIONS) SHAPES_OF_CONNECTIONS[shapeOf(name)] = 1;
+
+function shapeOf(name: string): number {
+  return ((name.length & 31) << 5) | (name.charCodeAt(0) & 31);
+}
 
 function isOfConnection(name: string): boolean {
-  return ((LENGTHS_OF_CONNECTIONS >> name.length) & 1) === 1 && OF_CONNECTIONS.has(name);
+  return SHAPES_OF_CONNECTIONS[shapeOf(name)] === 1 && OF_CONNECTIONS.has(name);
 }
 
 /** `headers` without the fields that HTTP/2 must not carry; the same list if it has none of them, as is usual. */

@@ -66,7 +66,6 @@ function kind(value: number): (name: string) => [string, number] {
   return (name) => [name, value];
 }
 
-const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT"]);
 const MAX_METHOD_LENGTH = 32;
 const COLON = 0x3a;
 const SLASH = 0x2f;
@@ -164,7 +163,7 @@ export class RequestReader implements RequestHead {
       switch (name) {
         case ":method":
           if (this.#method !== "") return REPEATED_PSEUDO;
-          if (!METHODS.has(value) && (value.length > MAX_METHOD_LENGTH || !isToken(value))) return BAD_METHOD;
+          if (value.length > MAX_METHOD_LENGTH || !isToken(value)) return BAD_METHOD;
           this.#method = value;
           break;
         case ":path":
