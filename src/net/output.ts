@@ -1,6 +1,7 @@
 import { latin1Slice } from "./node-internals.ts";
 import { READ_SIZE } from "./read-buffer.ts";
 import type { Transport } from "./transport.ts";
+import { type TurnOutput, writeAtEndOfTurn } from "./turn.ts";
 
 /** Body bytes up to this are gathered as text with what is around them; more are written as they are, without a copy if possible. */
 const INLINE_BYTES = 8192;
@@ -10,10 +11,11 @@ const TEXT_LIMIT = 32 * 1024;
 const GATHER_LIMIT = READ_SIZE;
 
 /** Gathers heads, framing and pieces of body of one turn into one write. */
-export class Output {
+export class Output implements TurnOutput {
   readonly #transport: Transport;
   /** Comes after what the transport has gathered. */
   #pending = "";
+  #listed = false;
 
   constructor(transport: Transport) {
     this.#transport = transport;
@@ -47,6 +49,20 @@ export class Output {
     if (text === "") return true;
     this.#pending = "";
     return transport.writeText(text);
+  }
+
+  /** Writes what was gathered at the end of the turn (turn.ts). No backpressure: at most TEXT_LIMIT may wait. */
+  flushAtEndOfTurn(): void {
+    if (this.#pending.length >= TEXT_LIMIT || this.#transport.gathered > 0) this.flush();
+    else if (!this.#listed) {
+      this.#listed = true;
+      writeAtEndOfTurn(this);
+    }
+  }
+
+  endTurn(): void {
+    this.#listed = false;
+    this.flush();
   }
 
   /** Drops what was gathered. False: a large piece of body is part of it, which cannot be taken back. */

@@ -153,6 +153,22 @@ test("a request with a response before any of it was written takes its connectio
   assert.equal(connection.usable, false);
 });
 
+test("bytes that come after a response and before the next request is written are not taken for its response", async () => {
+  await using pair = await open();
+  const { connection, server, notes } = pair;
+  connection.send(REQUEST, "GET", 0, false, notes);
+  await server.take("\r\n\r\n");
+  server.send(reply(""));
+  await notes.until("end");
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
+  server.send(reply("stray"));
+  await notes.until("closed");
+  assert.deepEqual(notes.lines.slice(-2), [
+    "failed before the response began: the upstream sent bytes before the request",
+    "closed",
+  ]);
+});
+
 test("a request whose body has filled a write takes its connection with it", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;

@@ -114,7 +114,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#preserveCase = preserveCase;
     this.#writtenBefore = this.#transport.bytesWritten;
     this.#output.text(headText);
-    if (length === 0) this.#output.flush();
+    if (length === 0) this.#output.flushAtEndOfTurn();
   }
 
   /** Uses the connection for raw bytes in both directions, without HTTP; it serves nothing else afterwards. */
@@ -139,12 +139,15 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     if (this.#state === "closed") return;
     this.#requestDone = true;
     if (this.#requestChunked) this.#output.text(trailers.length > 0 ? trailerText(trailers) : LAST_CHUNK);
-    this.#output.flush();
-    if (this.#state === "tunnel") this.#transport.end();
+    if (this.#state !== "tunnel") this.#output.flushAtEndOfTurn();
+    else {
+      this.#output.flush();
+      this.#transport.end();
+    }
   }
 
   flush(): boolean {
-    return this.#state === "closed" || this.#output.flush();
+    return this.#state === "closed" || this.#requestDone || this.#output.flush();
   }
 
   pause(): void {
@@ -163,10 +166,15 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     if (!this.#takeBack()) this.#close();
   }
 
+  /** Nothing of the request has been written. */
+  get #unsent(): boolean {
+    return this.#transport.bytesWritten === this.#writtenBefore;
+  }
+
   /** False: the upstream may have seen something of the exchange. */
   #takeBack(): boolean {
     if (this.#state !== "head" || this.#answered) return false;
-    if (this.#transport.bytesWritten !== this.#writtenBefore || !this.#output.drop()) return false;
+    if (!this.#unsent || !this.#output.drop()) return false;
     this.#events = undefined;
     this.#release();
     return true;
@@ -194,6 +202,11 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     if (events === undefined) {
       // Bytes without a request would be taken for the response to the next one.
       this.#close();
+      return;
+    }
+    if (!this.#answered && this.served > 0 && this.#unsent) {
+      // As above: they would be taken for the response to a request that waits to be written.
+      this.#fail("the upstream sent bytes before the request");
       return;
     }
     this.#answered = true;
@@ -319,6 +332,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     if (status < 200 || status === 204) removeHeader(headers, "content-length");
     if (status === 101) {
       this.#state = "tunnel";
+      this.#requestDone = false;
       this.#reusable = false;
       events.onResponse(head, TUNNEL);
     } else if (status < 200) {

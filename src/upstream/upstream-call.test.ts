@@ -288,9 +288,10 @@ test("an abandoned call is closed at the upstream, and no event follows", async 
   using first = endpointAt(upstream.port);
   const caller = new Caller([first.endpoint]);
   caller.call.start();
-  await caller.connected.promise;
+  const peer = await upstream.connection();
+  await peer.message();
   caller.call.abandon({ countFailure: false });
-  await (await upstream.connection()).closed();
+  await peer.closed();
   assert.deepEqual(caller.events, ["to first"]);
   assert.deepEqual(known(first.endpoint), HEALTHY);
 });

@@ -1,4 +1,5 @@
 import type { Transport } from "../../net/transport.ts";
+import { type TurnOutput, writeAtEndOfTurn } from "../../net/turn.ts";
 import { END_STREAM } from "./frames.ts";
 
 /** Bytes of a buffer: a few frames of the usual size, or the responses of many streams. */
@@ -16,23 +17,12 @@ class Chunk {
 }
 
 const spare: Chunk[] = [];
-/** Outputs that have gathered frames in this turn. */
-let gathered: FrameOutput[] = [];
-let scheduled = false;
-
-function flushAll(): void {
-  scheduled = false;
-  const outputs = gathered;
-  gathered = [];
-  for (const output of outputs) output.endTurn();
-}
 
 /**
- * Gathers the frames that one connection sends, of all its streams. Connections that have sent something in a turn of the event loop
- * write once, at its end, so the responses of many streams leave in one system call. (`nextTick` would run after each socket's
- * callback and gather almost nothing.)
+ * Gathers the frames that one connection sends, of all its streams. It writes once at the end of a turn of the event loop (turn.ts), so
+ * the responses of many streams leave in one system call.
  */
-export class FrameOutput {
+export class FrameOutput implements TurnOutput {
   readonly #transport: Transport;
   #chunk: Chunk | undefined;
   #at = 0;
@@ -79,10 +69,7 @@ export class FrameOutput {
     this.#at = to;
     if (this.#listed) return;
     this.#listed = true;
-    gathered.push(this);
-    if (scheduled) return;
-    scheduled = true;
-    setImmediate(flushAll);
+    writeAtEndOfTurn(this);
   }
 
   /** After `advance`: what was written up to `to` belongs to the same frame as far as END_STREAM goes. */

@@ -6,7 +6,7 @@ import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import { SocketBudget } from "../../net/socket-budget.ts";
-import type { Downstream, HttpHost, ServerStream, StreamAcceptor } from "../stream.ts";
+import { type Downstream, type HttpHost, type ServerStream, type StreamAcceptor, TUNNEL } from "../stream.ts";
 import { ServerConnection } from "./connection.ts";
 
 interface Server extends AsyncDisposable {
@@ -134,6 +134,33 @@ test("a client that pipelines leaves the others their turns, even if responses f
   assert.equal((await all).split("HTTP/1.1 204").length - 1, count);
   const lone = answered.findIndex((each) => answered.indexOf(each) === answered.lastIndexOf(each));
   assert.ok(lone >= 0 && lone < 200, `the lone request was answered after ${lone} of the others`);
+});
+
+test("a client that closes its sending side gets the responses to what it has pipelined up to the request that is under way", async () => {
+  const count = 1000;
+  let begun = 0;
+  await using server = await serve((downstream) => {
+    if (++begun === count) return;
+    downstream.sendHead({ status: 204, headers: [] }, 0, null);
+    downstream.sendEnd([]);
+  });
+  const client = server.dial(true);
+  const received = textOf(client);
+  client.end("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(count));
+  assert.equal((await received).split("HTTP/1.1 204").length, count);
+});
+
+test("what is sent through a tunnel just before its end arrives", async () => {
+  await using server = await serve((downstream) => {
+    downstream.sendHead({ status: 101, headers: [] }, TUNNEL, null);
+    downstream.sendBody(Buffer.from("bye"), 0, 3);
+    downstream.sendEnd([]);
+  });
+  const client = server.dial(true);
+  const received = textOf(client);
+  client.write("GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\n");
+  assert.match(await received, /\r\n\r\nbye$/);
+  assert.deepEqual([server.failures, server.connections[0]?.activity.state], [[], "tunnel"]);
 });
 
 test("a client that pipelines is read no faster than it gets responses", async () => {

@@ -254,8 +254,10 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     const complete = this.#writer.end(trailers);
     this.#responseDone = true;
     if (!complete) this.#breakOff();
-    else if (this.#state === "tunnel" && !this.#requestDone) this.#transport.end();
-    else if (!this.#keepAlive) this.#finish();
+    else if (this.#state === "tunnel" && !this.#requestDone) {
+      this.#writer.flush();
+      this.#transport.end();
+    } else if (!this.#keepAlive) this.#finish();
     else this.#next();
   }
 
@@ -494,6 +496,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   /** The client may still be reading the last response, which is not cut off. */
   closeIfIdle(): void {
     if (!this.#idle) return;
+    this.#writer.flush();
     if (this.#transport.backlog > 0) this.#finish();
     else this.#destroy();
   }
@@ -545,6 +548,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   #finish(): void {
     this.#stream = undefined;
     this.#held.clear();
+    this.#writer.flush();
     this.#state = "linger";
     this.#lingerLeft = LINGER_BYTES;
     this.#deadline.after(this.#host.frontend.streamIdleTimeout);
@@ -565,6 +569,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (this.#state === "closed") return;
     const stream = this.#stream;
     this.#stream = undefined;
+    // Earlier responses: the client may have closed its sending side only.
+    if (!this.#writer.started) this.#writer.flush();
     this.#destroy();
     stream?.onClientGone("TG_CLIENT_GONE", ERRORS.TG_CLIENT_GONE.message);
   }

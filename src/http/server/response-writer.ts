@@ -110,12 +110,15 @@ export class ResponseWriter {
     return this.#output.bytes(buffer, from, to);
   }
 
-  /** Ends the response. Returns false if it is shorter than announced: the connection must be broken off. */
+  /**
+   * Ends the response; `flush` is due before the transport ends. Returns false if the response is shorter than announced: the connection
+   * must be broken off.
+   */
   end(trailers: HeaderList): boolean {
     this.started = false;
     if (this.#framing === "chunked")
       this.#output.text(trailers.length > 0 && this.#trailersAccepted ? trailerText(trailers) : LAST_CHUNK);
-    this.#output.flush();
+    this.#output.flushAtEndOfTurn();
     return this.#framing !== "length" || this.#left === 0;
   }
 
