@@ -1,4 +1,4 @@
-/** Something that can stand in one roster. */
+/** Something that can be in one roster at a time. */
 export interface Rostered {
   /** Its index, which only the roster changes; -1 = in no roster. */
   place: number;

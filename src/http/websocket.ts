@@ -1,8 +1,8 @@
 /**
  * Opening handshakes of WebSocket. Inside the gateway they have the form of HTTP/1.1 (RFC 6455 4): a GET whose upgrade is
- * `websocket`, with a key, answered by a 101 that proves that the key was read. HTTP/2 has CONNECT with `:protocol` and a 200
- * instead, without a key (RFC 8441 5): the client's side of a gateway generates one and drops the proof, the upstream's side drops
- * the key and makes the proof.
+ * `websocket`, with a key, and a 101 that proves that the key was read. HTTP/2 has CONNECT with `:protocol` and a 200 instead,
+ * without a key (RFC 8441 5): the client's side of a gateway generates one and drops the proof, the upstream's side drops the key
+ * and makes the proof.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Latin1 } from "./message.ts";

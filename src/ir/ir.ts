@@ -205,7 +205,7 @@ export interface RouteBackend {
   readonly weight: number;
   readonly target: Target;
   readonly policies: PolicySet;
-  /** Those of them that stand here, for the dump; absent: all. */
+  /** The policies written here, for the dump; absent: all. */
   readonly inline?: PolicySet;
 }
 
@@ -232,7 +232,7 @@ export interface Backend {
   readonly namespace?: string;
   readonly target: Target;
   readonly policies: PolicySet;
-  /** Those of them that stand here, for the dump; absent: all. */
+  /** The policies written here, for the dump; absent: all. */
   readonly inline?: PolicySet;
 }
 

@@ -7,7 +7,7 @@
 
 /** Limit of a read, and of a queue before its source is paused, while the thread is frugal. Bytes. */
 export const FRUGAL_BYTES = 8 * 1024;
-/** Paused sources that may hold a large read: 16 MiB altogether. */
+/** Paused sources that may hold a large read: 16 MiB in total. */
 const MAX_WAITING = 256;
 /** Bytes that streams of HTTP/2 may hold together: their windows are much larger than a read. */
 const MAX_HELD = 32 * 1024 * 1024;

@@ -73,7 +73,7 @@ export class ReadBuffer {
   /** The shared buffer that is read into while there is no lease; undefined before the first read. */
   #shared: Buffer | undefined;
 
-  /** The buffer for the read after one of `length` bytes; undefined = the same again. The first call gives the first one. */
+  /** The buffer for the read after one of `length` bytes; undefined = the same again. The first call returns the first buffer. */
   next(length: number): Buffer | undefined {
     const lease = this.#lease;
     if (frugal) return this.#share(SMALL);

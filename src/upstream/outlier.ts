@@ -11,7 +11,7 @@ const DEFAULT_EVICTION_MS = 3000;
 /** What one call says about its endpoint. */
 export interface CallOutcome {
   healthy: boolean;
-  /** Milliseconds until the endpoint wants the next call: `Retry-After` of a 429 and fields like it. */
+  /** Milliseconds until the endpoint accepts the next call: `Retry-After` of a 429 and fields like it. */
   readonly wait: number | undefined;
   /** The head of a gRPC response, which the expression classifies again once the trailers have brought the status. */
   readonly head?: HttpResponse | undefined;

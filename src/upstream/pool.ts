@@ -186,7 +186,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       waiter.onSession(session);
       return undefined;
     }
-    // With `asked`, idle HTTP/1.1 connections are there because other requests did not ask for HTTP/2; the server may speak it.
+    // With `asked`, idle HTTP/1.1 connections exist because other requests did not ask for HTTP/2; the server may speak it.
     const connection = fresh || (http2 && this.http2 === "asked") ? undefined : this.takeIdle();
     if (connection !== undefined) {
       waiter.onConnection(connection);

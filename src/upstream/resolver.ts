@@ -6,8 +6,8 @@ import { SlowLane } from "./slow-lane.ts";
 export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
 
 /**
- * Milliseconds for which an answer is used without a new lookup; after that it is renewed in the background. `getaddrinfo` does
- * not give TTLs, so this is short: failover by DNS usually works with TTLs of 5 to 60 s.
+ * Milliseconds for which a result is used without a new lookup; after that it is renewed in the background. `getaddrinfo` does not
+ * give TTLs, so this is short: failover by DNS usually works with TTLs of 5 to 60 s.
  */
 const FRESH_MS = 5000;
 /** Milliseconds after its last use when a name is forgotten: `dynamic` targets could otherwise fill the memory with names. */
@@ -69,7 +69,7 @@ export class Resolver {
     return this.#family !== "All";
   }
 
-  /** Calls back at once for addresses and known names, else when the system has answered; never both. */
+  /** Calls back once: at once for addresses and known names, otherwise when the system has responded. */
   resolve(host: string, callback: Callback): void {
     if (isIP(host) !== 0) {
       callback([host], undefined);

@@ -159,7 +159,7 @@ export function parseAuthority(text: string): string | undefined {
   return readAuthority(text, 0, text.length);
 }
 
-/** The byte that `%xx` at `at` stands for, or -1 when it is malformed. */
+/** The byte that `%xx` at `at` encodes, or -1 when it is malformed. */
 function escapedByte(target: string, at: number): number {
   const high = HEX[target.charCodeAt(at + 1)] ?? 0;
   const low = HEX[target.charCodeAt(at + 2)] ?? 0;

@@ -306,7 +306,8 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
       return;
     }
     stream.receiveHeaders(section, endStream);
-    // A response's head may wait for body bytes of the same read, so the end of the read must follow. Servers ask for it by `batch`.
+    // A response's head may wait for body bytes of the same read, so the end of the read must follow. Servers request it through
+    // `batch`.
     if (this.#role === "client" && !endStream) stream.touch(this.#touched);
   }
 

@@ -24,7 +24,7 @@ const BUDGETS = {
   /** Each has to be acknowledged (CVE-2019-9512). gRPC clients measure the round trip with them while data flows. */
   pings: { what: "PING frames", burst: 1000, perSecond: 100, perUse: 1 },
   /**
-   * RST_STREAM of streams that have ended here. A server that answers before it has the whole request resets the stream (RFC 9113
+   * RST_STREAM of streams that have ended here. A server that responds before it has the whole request resets the stream (RFC 9113
    * 8.1), and Go servers reset it again for each DATA frame that was on its way; both sides may also reset a stream at the same
    * time.
    */

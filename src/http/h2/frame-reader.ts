@@ -56,7 +56,7 @@ export interface FrameSink {
   onFrameError(code: number, message: string): void;
 }
 
-/** The first bytes of a server that answers in HTTP/1.1, "HTT", read as the length of a frame. */
+/** The first bytes of a server that responds in HTTP/1.1, "HTT", read as the length of a frame. */
 const HTTP1_START = 0x48_54_54;
 /** Limit of CONTINUATION frames in one field block (CVE-2024-27316). A block of the largest allowed size needs far fewer. */
 const MAX_CONTINUATIONS = 64;
@@ -75,7 +75,7 @@ export class FrameReader {
   #deferred = false;
   /** `performance.now()` ms since when a frame or a field block has been incomplete; 0 = none is. */
   partialSince = 0;
-  /** The peer's first frame has come: it has to be SETTINGS (RFC 9113 3.4). */
+  /** The peer's first frame has arrived: it has to be SETTINGS (RFC 9113 3.4). */
   #begun = false;
   /** Inside a DATA frame: bytes of data and then of padding that are still to come; 0 and 0 outside. */
   #dataLeft = 0;

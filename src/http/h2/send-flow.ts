@@ -51,7 +51,7 @@ export class SendFlow {
     if (stream.hasKept && stream.sendWindow > 0 && !stream.over) this.#queue.add(stream);
   }
 
-  /** The peer wants its streams in another order. */
+  /** The peer has changed the priority of a stream. */
   reprioritize(stream: Http2Stream, { urgency, incremental }: Priority): void {
     // In its current place in the queue, more urgent streams may never leave it a turn.
     this.#queue.remove(stream);

@@ -221,7 +221,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
     else this.askToReconnect();
   }
 
-  /** No further request can arrive or is wanted: the connection ends with its last stream. */
+  /** No further request can arrive or is accepted: the connection ends with its last stream. */
   #closeIfDone(): void {
     if (!this.#reading && (this.#leaving === "last" || this.#host.closesIdle)) this.closeIfIdle();
   }

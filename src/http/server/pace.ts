@@ -151,8 +151,8 @@ export class Deadline {
 const RATE_GRACE_MS = 10_000;
 
 /**
- * Measures the rate of a request body: one that trickles in ("R-U-Dead-Yet") would occupy the request and its upstream for as long as
- * the client likes. Time in which the gateway took nothing does not count.
+ * Measures the rate of a request body: one that trickles in ("R-U-Dead-Yet") would occupy the request and its upstream
+ * indefinitely. Time in which the gateway took nothing does not count.
  */
 export class BodyRate {
   /** The stream reads the body. */

@@ -1,4 +1,4 @@
-/** How gRPC calls end: the status that a service sends, and the one that stands for its absence. */
+/** How gRPC calls end: the status that a service sends, and the one that replaces a missing one. */
 import { grpcStatusIn, grpcStatusOf } from "../../http/grpc-reply.ts";
 import { errorName } from "../../http/h2/frames.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";

@@ -76,7 +76,7 @@ export class HpackDecoder {
   }
 
   /**
-   * Decodes the block `buffer[from, to)`. Returns undefined, or what is wrong with the compression: then the connection has to end with
+   * Decodes the block `buffer[from, to)`. Returns undefined, or the error of the compression: then the connection has to end with
    * COMPRESSION_ERROR, because the dynamic tables of the two sides differ.
    */
   decode(buffer: Buffer, from: number, to: number, into: FieldSection): string | undefined {

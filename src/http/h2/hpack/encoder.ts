@@ -50,7 +50,7 @@ function staticNames(): Map<string, StaticName> {
   return names;
 }
 
-/** What the encoder knows of a name. */
+/** What the encoder knows about a name. */
 interface Name extends StaticName {
   /** Values of fewer characters are never indexed: 0 for most names, Infinity for secrets. */
   readonly secretBelow: number;
