@@ -101,7 +101,7 @@ export interface StreamAcceptor {
    * The engine could not read a request and has responded with this error. `received`: what has arrived of it; undefined if the error
    * was not in a request's head.
    */
-  refused(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void;
+  rejected(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void;
 }
 
 /** The limits of a client's connection (reference 1.10), with every default filled in. Times are milliseconds, sizes bytes. */

@@ -32,12 +32,12 @@ export interface PeerCertificate {
   readonly issuer: string;
   readonly subjectAltNames: readonly string[];
   readonly spiffeId: string | undefined;
-  /** Of a Kubernetes workload; see tls/client-certificate.ts. */
+  /** Identity of a Kubernetes workload; see tls/client-certificate.ts. */
   readonly identity: unknown;
   readonly pem: string;
 }
 
-/** The TLS that ends at the gateway, of a transport whose bytes come through it. */
+/** The TLS session of a transport, if TLS ends at the gateway. */
 export interface TlsSession {
   /** The name that the client asked for (SNI), lower-case; `` = none. */
   readonly serverName: string;
@@ -116,7 +116,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   /** Bytes that TLS had already decrypted when reading was paused; delivered first when it resumes. */
   #held: ByteQueue | undefined;
   #endHeld = false;
-  /** Inside TLS where it ends here. */
+  /** Bytes inside TLS, if it ends here. */
   bytesRead = 0;
   bytesWritten = 0;
 
@@ -147,7 +147,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     transport.start(onConnection(transport));
   }
 
-  /** Events begin, and reading unless the handler has paused it already. */
+  /** Starts events, and reading unless the handler has paused it already. */
   start(handler: TransportHandler): void {
     this.attach(handler);
     if (!this.#paused) this.#socket.resume();
@@ -344,7 +344,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     return this.#hasRoom(more);
   }
 
-  /** What can be written past the stream now: nothing may overtake what was written before. */
+  /** The direct writer, if it may be used now: nothing may overtake earlier writes. */
   #directNow(): DirectWriter | undefined {
     const direct = this.#direct;
     if (direct === undefined || this.#socket.writableLength > 0) return undefined;
@@ -353,7 +353,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     return undefined;
   }
 
-  /** Called before the stream gets something to write: it keeps that while the handle can take nothing else. */
+  /** Called before the stream gets something to write: the stream keeps that while the handle is busy. */
   #holdStream(): void {
     const writer = this.#writer;
     if (this.#streamHeld || writer === undefined || !writer.exclusive || writer.pending === 0) return;
@@ -380,19 +380,19 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     if (!this.#drainDue) return;
     this.#drainDue = false;
     if (this.#socket.writableLength === 0) this.#call((handler) => handler.onDrain());
-    // What the stream got meanwhile has to go first; the stream says so itself if it has asked for a pause.
+    // What the stream got meanwhile goes first; the stream emits `drain` itself if it has asked for a pause.
     else if (!this.#socket.writableNeedDrain) this.awaitDrain();
   }
 
   onWriteFailure(error: NodeJS.ErrnoException): void {
-    // The stream fails as well if it has anything to write; nothing is written past it any more.
+    // The stream fails as well if it has anything to write; direct writes stop.
     this.#direct = undefined;
     if (this.#socket.destroyed) return;
     if (this.#outlivesFailure && this.outlivesWriteFailure(error)) this.#letStreamGo();
     else this.#socket.destroy(error);
   }
 
-  /** Calls `then` when the system has taken all that is written, which it has not yet; not if the connection ends before. */
+  /** Calls `then` once the system has taken all that is written; not if the connection ends first. */
   whenTaken(then: () => void): void {
     const socket = this.#socket;
     this.#holdStream();
@@ -419,7 +419,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     if (!this.#paused) return;
     this.#paused = false;
     this.#waitNoMore();
-    // Not inside this call: who resumes may be in the middle of something.
+    // Not inside this call: the caller may be in the middle of something.
     if (this.#held !== undefined || this.#endHeld) process.nextTick(() => this.#goOn());
     else this.#socket.resume();
   }
@@ -448,7 +448,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     this.#carrier.resetAndDestroy();
   }
 
-  /** Gives the socket away with `read`, bytes that were taken from it, put back. No event follows here. */
+  /** Gives the socket away after putting back `read`, bytes that were taken from it. No event follows here. */
   release(read: Buffer): ByteStream {
     this.#handler = undefined;
     this.#direct = undefined;
@@ -470,7 +470,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     const socket = this.#socket;
     if (!more) return socket.writableLength === 0;
     if (!frugal || socket.writableLength < FRUGAL_BYTES) return true;
-    // Below the mark the stream does not say when it has drained.
+    // Below the mark the stream emits no `drain`.
     this.awaitDrain();
     return false;
   }
@@ -535,17 +535,14 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
 
 /** Waits for a connection; exactly one of the calls follows. */
 export interface ConnectHandler {
-  /**
-   * `agreed`: by ALPN (RFC 7301); undefined in plaintext and where nothing was agreed on. Returns the handler of the connection's
-   * events.
-   */
+  /** `agreed`: by ALPN (RFC 7301); undefined in plaintext or if nothing was agreed on. Returns the handler of the connection's events. */
   onConnect(transport: Transport, agreed: string | undefined): TransportHandler;
-  /** There is no connection. */
+  /** No connection was made. */
   onClose(error: Error | undefined): void;
 }
 
 /**
- * Opens a connection. Returns a function that gives the attempt up. `givenAway`: its stream will be released for something that
+ * Opens a connection. Returns a function that cancels the attempt. `givenAway`: its stream will be released for something that
  * reads it in another way, such as TLS.
  */
 export function connect(

@@ -200,12 +200,12 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   onData(buffer: Buffer, length: number): void {
     const events = this.#events;
     if (events === undefined) {
-      // Bytes without a request would be taken for the response to the next one.
+      // Bytes without a request would be mistaken for the response to the next one.
       this.#close();
       return;
     }
     if (!this.#answered && this.served > 0 && this.#unsent) {
-      // As above: they would be taken for the response to a request that waits to be written.
+      // As above: they would be mistaken for the response to a request that waits to be written.
       this.#fail("the upstream sent bytes before the request");
       return;
     }
@@ -294,13 +294,13 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     const headEnd = findHeadEnd(data, Math.max(at, at + scanned - 3), end);
     const size = (headEnd === -1 ? end : headEnd) - at;
     this.#scanned = 0;
-    if (size > MAX_RESPONSE_HEAD) return this.#refuse("the head is too large");
+    if (size > MAX_RESPONSE_HEAD) return this.#reject("the head is too large");
     if (headEnd !== -1) return headEnd;
     const start = latin1Slice(data, at, Math.min(end, at + RESPONSE_START.length));
-    if (!RESPONSE_START.startsWith(start)) return this.#refuse("it does not begin with HTTP/1.x");
+    if (!RESPONSE_START.startsWith(start)) return this.#reject("it does not begin with HTTP/1.x");
     // The end of an invalid head, for example with lines that end in a bare LF, would never be found.
     const error = prefixError(data, at, end, at + scanned);
-    if (error !== undefined) return this.#refuse(error.detail);
+    if (error !== undefined) return this.#reject(error.detail);
     this.#scanned = size;
     const partial = this.#partial;
     if (data === partial.bytes) partial.consume(at);
@@ -313,7 +313,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     this.#events?.onResponseBody(buffer, from, to);
   }
 
-  #refuse(detail: string): -1 {
+  #reject(detail: string): -1 {
     this.#partial.clear();
     this.#fail(`invalid response: ${detail}`);
     return -1;

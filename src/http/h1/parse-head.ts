@@ -1,7 +1,7 @@
 /**
- * Parses heads of HTTP/1.x messages strictly: whatever two parsers could read differently is refused (RFC 9112, request
- * smuggling). One pass, every byte checked against a table. Measured on a browser's head of 7 fields, with finding its end
- * and making it text: 0.6 of the time that Node's own parser takes (bench/micro/parse-head.ts).
+ * Parses heads of HTTP/1.x messages strictly: whatever two parsers could read differently is rejected (RFC 9112, request
+ * smuggling). One pass, every byte checked against a table. Measured on a browser's head of 7 fields, with finding its end and
+ * making it text: 0.6 of the time that Node's own parser takes (bench/micro/parse-head.ts).
  */
 import type { HeaderList } from "../message.ts";
 import { FieldSection, parseFields, REQUEST_FIELDS, RESPONSE_FIELDS } from "./fields.ts";
@@ -9,18 +9,18 @@ import { interpretFraming, listHas } from "./framing.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
 import { CR, type HeadError, invalid, LF, SP, TOKEN, VALUE, VISIBLE } from "./syntax.ts";
 
-/** The size of the whole head is limited by the caller, who has to buffer it. */
+/** The size of the whole head is limited by the caller, which has to buffer it. */
 export interface HeadLimits {
-  /** Fields, counting those that are not handed on. */
+  /** Fields, including those that are not passed on. */
   readonly maxHeaders: number;
   /** Bytes of the request target. */
   readonly maxTargetSize: number;
 }
 
-/** A request's head. One instance serves a whole connection: `parseRequestHead` sets every field anew. */
+/** A request's head. One instance serves a whole connection: `parseRequestHead` sets every field. */
 export class RequestHead {
   method = "";
-  /** As received; `parseTarget` takes it apart. */
+  /** As received; `parseTarget` splits it. */
   target = "";
   minor: 0 | 1 = 1;
   /** A new array for each head. Without Host, the trace token, the hop-by-hop fields and what Connection nominates. */
@@ -46,7 +46,7 @@ export class RequestHead {
   traceToken = "";
 }
 
-/** A response's head. One instance serves a whole connection: `parseResponseHead` sets every field anew. */
+/** A response's head. One instance serves a whole connection: `parseResponseHead` sets every field. */
 export class ResponseHead {
   status = 0;
   minor: 0 | 1 = 1;
@@ -67,7 +67,7 @@ const BAD_TARGET = invalid("invalid character in the request target");
 const NO_TARGET = invalid("request line without a target");
 const BAD_REQUEST_LINE = invalid("request line does not end in HTTP/1.0 or HTTP/1.1 and CRLF");
 const BAD_STATUS_LINE = invalid("status line is not HTTP/1.x, three digits, reason and CRLF");
-/** RFC 9110 15: whatever else a client took it for, it would be guessing. */
+/** RFC 9110 15: clients could only guess what any other status means. */
 const BAD_STATUS = invalid("the status is not between 100 and 599");
 const TARGET_TOO_LONG: HeadError = { code: "TG_URI_TOO_LONG", detail: "the request target is too long" };
 const BAD_VERSION: HeadError = { code: "TG_HTTP_VERSION", detail: "only HTTP/1.0 and HTTP/1.1 are supported" };
@@ -77,13 +77,13 @@ const MAX_METHOD_LENGTH = 32;
 /** Characters of `HTTP/1.1`. */
 const VERSION_LENGTH = 8;
 
-/** Parsing never yields, so one section serves every connection of the thread; the head takes over what it holds. */
+/** Parsing never yields, so one section serves every connection of the thread; the head takes over its contents. */
 const section = new FieldSection();
 
 /**
- * Parses `text`, latin1, from the first byte of the request line up to and including the final CRLFCRLF, into `head`.
- * Returns undefined, or why the request is refused: then `head` is not to be used and the connection is to be closed after
- * the response. Host and target are left to `parseTarget`. `preserveCase` asks for `rawNames`.
+ * Parses `text`, latin1, from the first byte of the request line up to and including the final CRLFCRLF, into `head`. Returns
+ * undefined, or why the request is rejected: then `head` must not be used and the connection has to close after the response. Host
+ * and target are left to `parseTarget`. `preserveCase` asks for `rawNames`.
  */
 export function parseRequestHead(
   text: string,
@@ -144,7 +144,7 @@ export function parseResponseHead(
   if (bytes[i] !== SP) return BAD_STATUS_LINE;
   const status = threeDigits(text, i + 1);
   i += 4;
-  // The space before an empty reason is often forgotten, and nothing can be mistaken then.
+  // The space before an empty reason is often missing, which is not ambiguous.
   if (bytes[i] === SP) i++;
   else if (status < 0 || bytes[i] !== CR) return BAD_STATUS_LINE;
   if (status < 100 || status > 599) return status < 0 ? BAD_STATUS_LINE : BAD_STATUS;
@@ -178,7 +178,7 @@ function versionError(text: string, at: number, malformed: HeadError): HeadError
 
 function threeDigits(text: string, at: number): number {
   if (!isDigit(text, at) || !isDigit(text, at + 1) || !isDigit(text, at + 2)) return -1;
-  // Not by `Number` of a slice, which makes a string.
+  // Not `Number` of a slice, which would allocate a string.
   return text.charCodeAt(at) * 100 + text.charCodeAt(at + 1) * 10 + text.charCodeAt(at + 2) - 0x30 * 111;
 }
 

@@ -15,7 +15,7 @@ const OF_CONNECTIONS = new Set([
   "upgrade",
 ]);
 
-/** Those of them that mean nothing in a response. */
+/** Those that mean nothing in a response. */
 const OF_REQUESTS = new Set(["host", "http2-settings", "te"]);
 
 /**

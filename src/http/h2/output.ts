@@ -19,7 +19,7 @@ class Chunk {
 const spare: Chunk[] = [];
 
 /**
- * Gathers the frames that one connection sends, of all its streams. It writes once at the end of a turn of the event loop (turn.ts), so
+ * Gathers the frames that all streams of one connection send. It writes once at the end of a turn of the event loop (turn.ts), so
  * the responses of many streams leave in one system call.
  */
 export class FrameOutput implements TurnOutput {
@@ -32,7 +32,7 @@ export class FrameOutput implements TurnOutput {
   /** Start of the last frame, and its stream if it can still carry END_STREAM; stream 0 = it cannot. */
   #lastFrame = 0;
   #lastStream = 0;
-  /** The system does not take more: wait for the transport's drain. */
+  /** The socket's buffers are full: wait for the transport's drain. */
   congested = false;
   /** Counts writes: bytes gathered since the last one have not left. */
   writes = 0;
@@ -77,7 +77,7 @@ export class FrameOutput implements TurnOutput {
     this.#at = to;
   }
 
-  /** Sets END_STREAM on the last frame. False if that is of another stream, cannot carry it, or has been written already. */
+  /** Sets END_STREAM on the last frame. False if that belongs to another stream, cannot carry it, or has been written already. */
   endLast(stream: number): boolean {
     const chunk = this.#chunk;
     if (chunk === undefined || this.#lastStream !== stream || this.#at === 0) return false;
@@ -116,7 +116,7 @@ export class FrameOutput implements TurnOutput {
     else if (!this.#transport.send(chunk.bytes, length, chunk.release)) this.congested = true;
   }
 
-  /** Drops what was gathered: nothing is written any more. */
+  /** Drops what was gathered: nothing more is written. */
   drop(): void {
     this.#chunk?.release();
     this.#chunk = undefined;

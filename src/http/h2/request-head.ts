@@ -116,8 +116,8 @@ export class RequestReader implements RequestHead {
   #host: string | undefined;
 
   /**
-   * The request of `fields`, or why it is rejected. `fields` is a flat list whose names and values the decoder has checked for invalid
-   * characters. `scheme` is that of the connection, which counts instead of the client's `:scheme`. `endStream`: no body follows.
+   * The request of `fields`, or why it is rejected. `fields` is a flat list whose names and values the decoder has checked for
+   * invalid characters. `scheme` is that of the connection, which replaces the client's `:scheme`. `endStream`: no body follows.
    */
   read(fields: Fields, endStream: boolean, scheme: HttpRequest["scheme"], limits: Limits): HttpRequest | RequestError {
     this.#reset();

@@ -45,7 +45,7 @@ async function serve(start: (downstream: Downstream) => void, stream: Partial<Se
   };
   const streams: StreamAcceptor = {
     open: (downstream) => ({ ...nothing, start: () => start(downstream) }),
-    refused: (_from, code, detail) => failures.push(`${code} ${detail}`),
+    rejected: (_from, code, detail) => failures.push(`${code} ${detail}`),
   };
   const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
   const acceptor = await Acceptor.listen(listen, (transport) => {

@@ -171,7 +171,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     } else if (this.#mustWait && this.#state === "head") {
       this.#endWaits = true;
     } else if (this.#state === "head") {
-      if (this.#held.length > 0) this.#refuse("TG_INVALID_REQUEST", "the connection ended inside the request head");
+      if (this.#held.length > 0) this.#reject("TG_INVALID_REQUEST", "the connection ended inside the request head");
       else this.closeIfIdle();
     } else if (this.#state !== "linger") this.#gone();
   }
@@ -219,7 +219,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     this.#resume();
   }
 
-  /** Not to clients of HTTP/1.0, which know no 1xx (RFC 9110 15.2). */
+  /** Not to clients of HTTP/1.0, which do not know 1xx (RFC 9110 15.2). */
   sendInformational(status: number, headers: HeaderList): void {
     if (this.#state === "closed" || this.#heads.head.minor === 0) return;
     if (status === 100) this.#heads.head.expectContinue = false;
@@ -236,8 +236,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       // After a rejected CONNECT, what follows may be meant for the tunnel and must not be read as requests.
       this.#keepAlive = false;
     }
-    // An unread body would be taken for the next request. A small one is read and dropped, unless its client still waits for 100 and
-    // may never send it (RFC 9110 10.1.1).
+    // An unread body would be mistaken for the next request. A small one is read and dropped, unless its client still waits for 100
+    // and may never send it (RFC 9110 10.1.1).
     const discardable = this.#state === "body" && !this.#heads.head.expectContinue && this.#body.discardable;
     const keepAlive = this.#keepAlive && (this.#requestDone || discardable);
     this.#keepAlive = this.#writer.head(response, length, rawNames, this.#heads.head, keepAlive);
@@ -350,20 +350,20 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       return start;
     }
     const received = buffer.subarray(start, end);
-    if (this.#successor === undefined) this.#refuse(error.code, error.detail, received);
-    else this.#refuseFirst(error, received, this.#successor);
+    if (this.#successor === undefined) this.#reject(error.code, error.detail, received);
+    else this.#rejectFirst(error, received, this.#successor);
     return end;
   }
 
   /** A new connection has not begun with a valid head: it may speak HTTP/2, or something other than HTTP. */
-  #refuseFirst({ code, detail }: HeadError, received: Buffer, successor: Successor): void {
+  #rejectFirst({ code, detail }: HeadError, received: Buffer, successor: Successor): void {
     const text = latin1Slice(received, 0, received.length);
     if (text.startsWith(HTTP2_START)) this.#handOver(received, successor);
     else if (OTHER_PROTOCOL.test(text)) {
       // This client would not understand a response of HTTP/1.1, for example if its preface of HTTP/2 is wrong (RFC 9113 3.4).
       this.#destroy();
-      this.#streams.refused(this, code, detail, received);
-    } else this.#refuse(code, detail, received);
+      this.#streams.rejected(this, code, detail, received);
+    } else this.#reject(code, detail, received);
   }
 
   /** The client speaks HTTP/2: another connection takes over the transport and the bytes received, and replaces this one. */
@@ -397,7 +397,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     // The stream may have ended the connection, or this side when the body became too large.
     if (this.#state !== "body") return end;
     if (used === -1) {
-      this.#refuse("TG_INVALID_REQUEST", body.error);
+      this.#reject("TG_INVALID_REQUEST", body.error);
       return end;
     }
     if (body.done) this.#endBody(body.trailers);
@@ -409,7 +409,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     const limit = this.#host.frontend.maxRequestBodySize;
     this.#body.received += to - from;
     if (limit === 0 || this.#body.received <= limit) this.#stream?.onBody(buffer, from, to);
-    else if (this.#state === "body") this.#refuse("TG_BODY_TOO_LARGE", `more than ${limit} bytes`);
+    else if (this.#state === "body") this.#reject("TG_BODY_TOO_LARGE", `more than ${limit} bytes`);
   }
 
   #readTunnel(buffer: Buffer, at: number, end: number): number {
@@ -459,12 +459,12 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       this.#deadline.renew(now, state === "head" ? this.#idleTimeout : frontend.streamIdleTimeout, state === "head");
     else if (this.#transport.backlog === 0) this.#deadline.renew(now, LINGER_MS, false);
     if (state === "body" && this.#body.tooSlow(now, frontend.minBodyRate)) {
-      this.#refuse("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
+      this.#reject("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
       return;
     }
     if (state === "body" || state === "wait") {
-      // A client that is not read may leave without notice: a reset is only seen here, and a close behind the bytes that were sent
-      // before it, so up to the limit of a paused body are read ahead (decision 21).
+      // A client whose bytes are not read may leave unnoticed: a reset is only seen here, and a close only after the bytes sent
+      // before it, so up to the limit of a paused body is read ahead (decision 21).
       const full = this.#held.length >= queueLimit();
       if (this.#body.paused && !full) this.#transport.resume();
       if ((this.#body.paused || full) && this.#transport.wasReset) {
@@ -485,10 +485,10 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   #expire(): void {
     if (this.#idle) this.closeIfIdle();
     else if (this.#state === "linger") this.#destroy();
-    else if (this.#state === "head") this.#refuse("TG_CLIENT_TIMEOUT", "the request head did not arrive in time");
-    else if (this.#body.paused) this.#refuse("TG_UPSTREAM_TIMEOUT", "the upstream took no more of the request body");
-    else if (this.#state === "body") this.#refuse("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
-    else this.#refuse("TG_CLIENT_TIMEOUT", "no progress for too long");
+    else if (this.#state === "head") this.#reject("TG_CLIENT_TIMEOUT", "the request head did not arrive in time");
+    else if (this.#body.paused) this.#reject("TG_UPSTREAM_TIMEOUT", "the upstream took no more of the request body");
+    else if (this.#state === "body") this.#reject("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
+    else this.#reject("TG_CLIENT_TIMEOUT", "no progress for too long");
   }
 
   // ── ending ──
@@ -522,9 +522,9 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
    * Responds to a request that cannot be read, then closes: the boundaries of what follows on the connection are unknown. `head`: what
    * has arrived of its head, if that is not held.
    */
-  #refuse(code: ErrorCode, detail: string, head?: Buffer): void {
+  #reject(code: ErrorCode, detail: string, head?: Buffer): void {
     if (this.#state === "body" && this.#stream === undefined) {
-      // The rest of a body whose request has its response: the client would take a second one for that to its next request.
+      // The rest of a body whose request has its response: the client would mistake a second one for that to its next request.
       this.#finish();
       return;
     }
@@ -538,7 +538,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       this.#finish();
     }
     if (stream !== undefined) stream.onClientGone(code, `${message}: ${detail}`);
-    else this.#streams.refused(this, code, detail, received);
+    else this.#streams.rejected(this, code, detail, received);
   }
 
   /**
@@ -569,13 +569,13 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (this.#state === "closed") return;
     const stream = this.#stream;
     this.#stream = undefined;
-    // Earlier responses: the client may have closed its sending side only.
+    // Earlier responses leave first: the client may have closed only its sending side.
     if (!this.#writer.started) this.#writer.flush();
     this.#destroy();
     stream?.onClientGone("TG_CLIENT_GONE", ERRORS.TG_CLIENT_GONE.message);
   }
 
-  /** Breaks off a response. If only the close delimits it, the connection is reset, so that the client does not take it for complete. */
+  /** Aborts a response. If only the close delimits it, the connection is reset, so the client does not mistake it for a complete one. */
   #breakOff(): void {
     if (this.#writer.endsByClose) this.#transport.reset();
     else this.#writer.flush();

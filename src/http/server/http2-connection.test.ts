@@ -60,7 +60,7 @@ interface Server extends AsyncDisposable {
   readonly exchanges: Exchange[];
   readonly connections: Http2ServerConnection[];
   /** Requests that did not become an exchange. */
-  readonly refused: string[];
+  readonly rejected: string[];
   readonly faults: unknown[];
   client(settings?: readonly number[]): Promise<H2Client>;
 }
@@ -69,7 +69,7 @@ interface Server extends AsyncDisposable {
 async function serve(start: (exchange: Exchange) => void, frontend: Partial<Frontend> = {}): Promise<Server> {
   const exchanges: Exchange[] = [];
   const connections: Http2ServerConnection[] = [];
-  const refused: string[] = [];
+  const rejected: string[] = [];
   const faults: unknown[] = [];
   const clients: H2Client[] = [];
   const host: HttpHost & Host = {
@@ -89,8 +89,8 @@ async function serve(start: (exchange: Exchange) => void, frontend: Partial<Fron
           exchanges.push(exchange);
           return Object.assign(exchange, { start: () => start(exchange) });
         },
-        refused: (_from, code, detail, received) =>
-          refused.push(`${code} ${detail}${received === undefined ? "" : "*"}`),
+        rejected: (_from, code, detail, received) =>
+          rejected.push(`${code} ${detail}${received === undefined ? "" : "*"}`),
       });
       connections.push(connection);
       return connection;
@@ -101,7 +101,7 @@ async function serve(start: (exchange: Exchange) => void, frontend: Partial<Fron
     host,
     exchanges,
     connections,
-    refused,
+    rejected,
     faults,
     async client(settings) {
       const client = await H2Client.connect(acceptor.port, settings);
@@ -196,9 +196,9 @@ test("malformed requests reset their stream only, and are recorded", async () =>
   client.request(9);
   for (const id of [1, 3, 5, 7]) assert.equal((await client.response(id)).reset, "PROTOCOL_ERROR", String(id));
   assert.equal(H2Client.status(await client.response(9)), 200);
-  assert.equal(server.refused.length, 4);
+  assert.equal(server.rejected.length, 4);
   // With what has arrived of them, for a trace that waits for its token.
-  assert.ok(server.refused.every((each) => each.startsWith("TG_INVALID_REQUEST ") && each.endsWith("*")));
+  assert.ok(server.rejected.every((each) => each.startsWith("TG_INVALID_REQUEST ") && each.endsWith("*")));
 });
 
 test("what is wrong with a body resets the stream", async () => {
@@ -593,7 +593,7 @@ test("a head that trickles in ends the connection", async (t) => {
   time.pass(server, 6000);
   await client.closed();
   assert.deepEqual(client.goAways, ["1, ENHANCE_YOUR_CALM"]);
-  assert.match(server.refused[0] ?? "", /^TG_INVALID_REQUEST ENHANCE_YOUR_CALM: /);
+  assert.match(server.rejected[0] ?? "", /^TG_INVALID_REQUEST ENHANCE_YOUR_CALM: /);
 });
 
 test("a silent client is sent a PING, and its connection is closed if it does not acknowledge it", async (t) => {

@@ -158,7 +158,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
 
   /** The client broke the protocol or a limit. */
   onConnectionError(code: number, message: string): void {
-    this.acceptor.refused(this, "TG_INVALID_REQUEST", `${errorName(code)}: ${message}`, undefined);
+    this.acceptor.rejected(this, "TG_INVALID_REQUEST", `${errorName(code)}: ${message}`, undefined);
   }
 
   onClosed(): void {

@@ -360,7 +360,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     else if (this.#started) this.reset(CANCEL);
     else this.#respond(code);
     if (stream !== undefined) stream.onClientGone(code, `${ERRORS[code].message}: ${detail}`);
-    else if (received !== undefined) acceptor.refused(peer, code, detail, received);
+    else if (received !== undefined) acceptor.rejected(peer, code, detail, received);
   }
 
   /** Details are for the log. */

@@ -30,7 +30,7 @@ export class ResponseWriter {
     this.#output = new Output(transport);
   }
 
-  /** A response is open whose end the client recognizes only by the close of the connection. */
+  /** A response is open that only the close of the connection delimits. */
   get endsByClose(): boolean {
     return this.started && (this.#framing === "close" || this.#framing === "tunnel");
   }
@@ -62,7 +62,7 @@ export class ResponseWriter {
       this.#framing = "chunked";
       extra = "transfer-encoding: chunked\r\n";
     } else {
-      // HTTP/1.0 knows no chunks: the close ends the body.
+      // HTTP/1.0 has no chunks: the close ends the body.
       this.#framing = "close";
       keepAlive = false;
     }
@@ -111,8 +111,8 @@ export class ResponseWriter {
   }
 
   /**
-   * Ends the response; `flush` is due before the transport ends. Returns false if the response is shorter than announced: the connection
-   * must be broken off.
+   * Ends the response; `flush` is due before the transport ends. Returns false if the response is shorter than announced: the
+   * connection must be aborted.
    */
   end(trailers: HeaderList): boolean {
     this.started = false;

@@ -73,7 +73,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     this.#onEmpty = onEmpty;
     this.#tunnels = {
       open: (downstream, request) => new Tunnel(downstream, request, this.#bind, this.#targets, this.services),
-      refused: (from, code, detail, received) => this.refused(from, code, detail, received),
+      rejected: (from, code, detail, received) => this.rejected(from, code, detail, received),
     };
   }
 
@@ -264,7 +264,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     return exchange;
   }
 
-  refused(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void {
+  rejected(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void {
     recordRefused(from, { code, detail, received }, this.#bind, this.services);
   }
 
