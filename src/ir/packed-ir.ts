@@ -142,7 +142,7 @@ export function digestAt({ pieces, order }: PackedTexts, at: number): string {
 
 function pieceAt(pieces: readonly Piece[], index = 0): Piece {
   const piece = pieces[index];
-  if (piece === undefined) throw new RangeError(`there are ${pieces.length} pieces, and none with the index ${index}`);
+  if (piece === undefined) throw new RangeError(`no piece has the index ${index}: there are ${pieces.length}`);
   return piece;
 }
 

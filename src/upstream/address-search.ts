@@ -72,7 +72,7 @@ export class AddressSearch {
         counted = ordered.length > 0 && this.#budget.take("upstream");
         if (counted) tryAddresses(attempt, ordered, 0, dial);
         else if (ordered.length > 0) attempt.fail("TG_POOL_FULL", NO_ROOM);
-        else attempt.fail("TG_DNS_FAILED", failure ?? "there is no proxy to go through");
+        else attempt.fail("TG_DNS_FAILED", failure ?? "no proxy is available");
       });
     };
     for (const address of this.#addresses) this.#locate(address, located);
