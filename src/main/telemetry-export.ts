@@ -15,18 +15,18 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
+import { LookupLanes } from "../upstream/lookup-lanes.ts";
 import { otlpSender } from "../upstream/otlp-sender.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
-import { SlowLane } from "../upstream/slow-lane.ts";
 import type { WorkerOptions } from "../worker/messages.ts";
 import { versionInfo } from "./version.ts";
 
-type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "slowLookups" | "sensitiveHeaders" | "locality" | "env">;
+type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "lookupLanes" | "sensitiveHeaders" | "locality" | "env">;
 
 /** Exports run in the main thread, with the connection settings of the workers. */
 export function makeExports(worker: Worker, env: ExportContext["env"], log: Logger): TelemetryExport {
-  const resolver = new Resolver(worker.lookupFamily, undefined, undefined, new SlowLane(worker.slowLookups));
+  const resolver = new Resolver(worker.lookupFamily, undefined, undefined, new LookupLanes(worker.lookupLanes));
   const pools = new Pools(worker.pool, resolver, { onConnected() {} }, new Sweeper());
   const services: CompilerServices = {
     metrics: new Metrics(),

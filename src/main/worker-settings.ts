@@ -5,7 +5,7 @@ import { openFilesLimit } from "../base/open-files.ts";
 import type { Settings } from "../config/settings.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
-import { SlowLane } from "../upstream/slow-lane.ts";
+import { LookupLanes } from "../upstream/lookup-lanes.ts";
 import { containerBytes, residentBytes } from "../worker/memory-in-use.ts";
 import type { MemoryLimit } from "../worker/memory-watch.ts";
 import type { SupervisorSettings } from "../worker/supervisor.ts";
@@ -31,7 +31,7 @@ export function supervisorSettings(
       },
       overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
       lookupFamily: settings.dns.lookupFamily,
-      slowLookups: new SlowLane().memory,
+      lookupLanes: new LookupLanes().memory,
       connections: connectionsPerWorker(settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
       oidcCookieKey,

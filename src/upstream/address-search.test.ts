@@ -29,6 +29,7 @@ function poolTo(
       done(null, found);
     },
     now: () => performance.now(),
+    later: () => {},
   });
   const settings = { connectTimeout, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
   const pool = new Pool({ host: "name.test", port }, settings, resolver, { onConnected: () => {} });

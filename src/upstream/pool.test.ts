@@ -266,7 +266,7 @@ test("connections of all pools together stay within the budget; what closes, is 
 test("requests whose backend's name is being looked up take no place in the budget", async () => {
   await using server = await RawUpstream.listen();
   const budget = new SocketBudget(1);
-  const silent = { lookup: () => {}, now: () => performance.now() };
+  const silent = { lookup: () => {}, now: () => performance.now(), later: () => {} };
   const observer = { onConnected: () => {} };
   const named = new Pool(
     { host: "a.test", port: 1 },

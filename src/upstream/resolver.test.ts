@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { LookupLanes } from "./lookup-lanes.ts";
 import { type LookupFamily, Resolver, type System } from "./resolver.ts";
-import { SlowLane } from "./slow-lane.ts";
 
 type Options = Parameters<System["lookup"]>[1];
 type Done = Parameters<System["lookup"]>[2];
@@ -11,13 +11,21 @@ class Fake {
   readonly asked: { readonly host: string; readonly options: Options; readonly done: Done }[] = [];
   now = 1000;
   readonly resolver: Resolver;
+  /** Checks whether other threads have finished. */
+  #later: (() => void)[] = [];
 
-  constructor(family: LookupFamily = "All", slowLane = new SlowLane()) {
+  constructor(family: LookupFamily = "All", lanes = new LookupLanes()) {
     const system: System = {
       lookup: (host, options, done) => void this.asked.push({ host, options, done }),
       now: () => this.now,
+      later: (callback) => void this.#later.push(callback),
     };
-    this.resolver = new Resolver(family, undefined, system, slowLane);
+    this.resolver = new Resolver(family, undefined, system, lanes);
+  }
+
+  /** Runs them. */
+  check(): void {
+    for (const callback of this.#later.splice(0)) callback();
   }
 
   /** Answers the oldest lookup with these addresses, or with an error. */
@@ -149,31 +157,73 @@ test("a name that is not used is forgotten after five minutes", () => {
   assert.equal(fake.get("old.test"), undefined);
 });
 
+/** Resolvers of two threads. */
+function threads(): readonly [Fake, Fake] {
+  const lanes = new LookupLanes();
+  return [new Fake("All", lanes), new Fake("All", new LookupLanes(lanes.memory))];
+}
+
 test("names whose lookups fail slowly are looked up one at a time, by all threads together; other names are not delayed", () => {
-  const lane = new SlowLane();
-  const [one, other] = [new Fake("All", lane), new Fake("All", new SlowLane(lane.memory))];
-  for (const fake of [one, other]) {
-    fake.get("dead.test");
-    fake.now += 10_000;
-    fake.fail("EAI_AGAIN");
-    fake.now += 5000;
+  const [one, other] = threads();
+  for (const host of ["dead.test", "gone.test"]) {
+    one.get(host);
+    one.now += 10_000;
+    one.fail("EAI_AGAIN");
+    one.now += 5000;
   }
   assert.equal(one.get("dead.test"), undefined);
-  assert.equal(other.get("dead.test"), "EAI_AGAIN", "the other thread has the place");
+  assert.equal(one.get("gone.test"), "EAI_AGAIN", "the other name has the slot");
+  assert.equal(other.get("dead.test"), "name servers do not respond for dead.test");
   assert.equal(other.asked.length, 0);
   assert.equal(other.get("new.test"), undefined);
   other.answer("10.0.0.1");
-  assert.equal(other.get("dead.test"), "EAI_AGAIN", "a fast lookup does not free the place");
+  assert.equal(
+    other.get("gone.test"),
+    "name servers do not respond for gone.test",
+    "a fast lookup does not free the slot",
+  );
   one.now += 10_000;
   one.fail("EAI_AGAIN");
   assert.equal(other.get("dead.test"), undefined);
   other.answer("10.0.0.2");
   assert.equal(other.get("dead.test"), "10.0.0.2");
-  one.now += 5000;
-  assert.equal(one.get("dead.test"), undefined, "the place is free again");
+  assert.equal(one.get("gone.test"), undefined, "the slot is free again");
   other.now += 5000;
   assert.equal(other.get("dead.test"), "10.0.0.2");
-  assert.equal(other.asked.length, 1, "a name that has been found does not wait for the place");
+  assert.equal(other.asked.length, 1, "a name that has been found does not wait for the slot");
+});
+
+test("a name that no thread knows is looked up by one of them; once it is found, the others need not wait", () => {
+  const [one, other] = threads();
+  assert.equal(one.get(), undefined);
+  const heard: string[] = [];
+  for (let i = 0; i < 2; i++) other.resolver.resolve("a.test", (addresses) => heard.push(addresses.join()));
+  other.check();
+  assert.equal(other.asked.length, 0, "its lookup would occupy the second thread of libuv too");
+  one.answer("10.0.0.1");
+  other.check();
+  other.answer("10.0.0.1");
+  assert.deepEqual(heard, ["10.0.0.1", "10.0.0.1"]);
+  // Renewals: one at a time, and what is known serves meanwhile.
+  for (const fake of [one, other]) {
+    fake.now += 5000;
+    assert.equal(fake.get(), "10.0.0.1");
+  }
+  assert.deepEqual([one.asked.length, other.asked.length], [1, 0]);
+});
+
+test("requests that waited for another thread's lookup, which failed slowly, fail", () => {
+  const [one, other] = threads();
+  one.get("dead.test");
+  const heard: (string | undefined)[] = [];
+  other.resolver.resolve("dead.test", (_addresses, error) => heard.push(error));
+  one.now += 10_000;
+  one.fail("EAI_AGAIN");
+  one.now += 5000;
+  one.get("dead.test");
+  other.check();
+  assert.deepEqual(heard, ["name servers do not respond for dead.test"]);
+  assert.equal(other.asked.length, 0);
 });
 
 test("names whose lookups fail fast do not wait for each other", () => {
@@ -187,12 +237,24 @@ test("names whose lookups fail fast do not wait for each other", () => {
   assert.equal(fake.asked.length, 2);
 });
 
-test("the slot of a thread that has died becomes free", () => {
+test("the slots of a thread that has died become free", () => {
   let now = 5n;
-  const memory = new SlowLane().memory;
-  const [dead, alive] = [new SlowLane(memory, () => now), new SlowLane(memory, () => now)];
-  assert.equal(dead.take(), true);
-  assert.equal(alive.take(), false);
-  now += 120_000n;
-  assert.equal(alive.take(), true);
+  const { memory } = new LookupLanes();
+  const [dead, alive] = [new LookupLanes(memory, () => now), new LookupLanes(memory, () => now)];
+  assert.equal(dead.enter("a.test", false), "own");
+  dead.leave("b.test", dead.enter("b.test", false), true);
+  assert.equal(dead.enter("b.test", false), "slow");
+  assert.deepEqual([alive.enter("a.test", false), alive.enter("b.test", false)], ["busy", "full"]);
+  now += 20_000n;
+  assert.deepEqual([alive.enter("a.test", false), alive.enter("b.test", false)], ["own", "full"]);
+  now += 100_000n;
+  assert.equal(alive.enter("b.test", false), "slow");
+});
+
+test("names that share a slot in the shared memory do not wait for each other", () => {
+  const lanes = new LookupLanes();
+  const names = Array.from({ length: 5000 }, (_, i) => `backend-${i}.test`);
+  for (const name of names) assert.equal(lanes.enter(name, false), "own", name);
+  for (const name of names) lanes.leave(name, "own", false);
+  for (const name of names) assert.equal(lanes.enter(name, false), "own", name);
 });

@@ -1,7 +1,7 @@
 import { type LookupAddress, lookup } from "node:dns";
 import { isIP } from "node:net";
 import type { Logger } from "../base/log.ts";
-import { SlowLane } from "./slow-lane.ts";
+import { LookupLanes } from "./lookup-lanes.ts";
 
 export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
 
@@ -15,8 +15,10 @@ const FORGET_MS = 300_000;
 /** Milliseconds between lookups of a name that fails: doubled from the first to the second value. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 5000;
-/** A lookup that fails after this many milliseconds is slow: the next one for its name waits for the slow lane. */
+/** A lookup that fails after this many milliseconds is slow: the next one for its name needs the slow lane. */
 const SLOW_MS = 1000;
+/** Milliseconds between checks whether another thread has finished its lookup of a name. */
+const BUSY_MS = 10;
 
 /** What the resolver needs of the system; replaced in tests. */
 export interface System {
@@ -27,9 +29,11 @@ export interface System {
   ) => void;
   /** Milliseconds. */
   readonly now: () => number;
+  /** Calls back after this many milliseconds. */
+  readonly later: (callback: () => void, ms: number) => void;
 }
 
-const SYSTEM: System = { lookup, now: () => performance.now() };
+const SYSTEM: System = { lookup, now: () => performance.now(), later: (callback, ms) => void setTimeout(callback, ms) };
 
 type Callback = (addresses: readonly string[], error: string | undefined) => void;
 
@@ -40,8 +44,6 @@ interface Entry {
   renewAt: number;
   usedAt: number;
   failures: number;
-  /** The last lookup has failed after a long time. */
-  slow: boolean;
   waiting: Callback[] | undefined;
 }
 
@@ -53,15 +55,15 @@ export class Resolver {
   readonly #family: LookupFamily;
   readonly #log: Logger | undefined;
   readonly #system: System;
-  readonly #slowLane: SlowLane;
+  readonly #lanes: LookupLanes;
   readonly #entries = new Map<string, Entry>();
 
-  /** `log`: of lookups, at level `debug`. `slowLane`: that of the process. */
-  constructor(family: LookupFamily, log?: Logger, system: System = SYSTEM, slowLane = new SlowLane()) {
+  /** `log`: of lookups, at level `debug`. `lanes`: those of the process. */
+  constructor(family: LookupFamily, log?: Logger, system: System = SYSTEM, lanes = new LookupLanes()) {
     this.#family = family;
     this.#log = log;
     this.#system = system;
-    this.#slowLane = slowLane;
+    this.#lanes = lanes;
   }
 
   /** IPv4 addresses are to be tried before those of IPv6. */
@@ -84,42 +86,50 @@ export class Resolver {
         renewAt: 0,
         usedAt: now,
         failures: 0,
-        slow: false,
         waiting: undefined,
       };
       this.#entries.set(host, entry);
     }
     entry.usedAt = now;
-    if (now >= entry.renewAt) this.#renew(host, entry);
+    if (now >= entry.renewAt && entry.waiting === undefined) this.#renew(host, entry);
     if (entry.addresses.length > 0) callback(entry.addresses, undefined);
     else if (entry.waiting !== undefined) entry.waiting.push(callback);
     else callback([], entry.error ?? `no address found for ${host}`);
   }
 
-  #renew(host: string, entry: Entry): void {
-    if (entry.waiting !== undefined) return;
-    const { slow } = entry;
+  #renew(host: string, entry: Entry, waiting: Callback[] = []): void {
+    const known = entry.addresses.length > 0;
+    const lane = this.#lanes.enter(host, known);
+    entry.waiting = undefined;
     // The known addresses, or the last error, stay in use.
-    if (slow && !this.#slowLane.take()) return;
-    const waiting: Callback[] = [];
+    if (known && lane === "busy") return;
+    if (lane === "full") {
+      const error = entry.error ?? `name servers do not respond for ${host}`;
+      entry.error = error;
+      for (const callback of waiting) callback([], error);
+      return;
+    }
     entry.waiting = waiting;
+    if (lane === "busy") {
+      this.#system.later(() => this.#renew(host, entry, waiting), BUSY_MS);
+      return;
+    }
     const family = this.#family === "V4Only" ? 4 : this.#family === "V6Only" ? 6 : 0;
     const order = this.prefersIpv4 ? "ipv4first" : "verbatim";
     const start = this.#system.now();
     this.#system.lookup(host, { all: true, family, order }, (error, found) => {
       const now = this.#system.now();
       this.#logLookup(host, error, found, now - start);
-      if (slow) this.#slowLane.give();
       entry.waiting = undefined;
-      if (error === null && found.length > 0) {
+      const succeeded = error === null && found.length > 0;
+      this.#lanes.leave(host, lane, !succeeded && now - start >= SLOW_MS);
+      if (succeeded) {
         entry.addresses = found.map((each) => each.address);
         entry.error = undefined;
         entry.failures = 0;
-        entry.slow = false;
         entry.renewAt = now + FRESH_MS;
       } else {
         entry.error = error === null ? `no address found for ${host}` : error.message;
-        entry.slow = now - start >= SLOW_MS;
         entry.renewAt = now + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** entry.failures++);
       }
       this.#forget(now);

@@ -39,8 +39,8 @@ export interface WorkerOptions {
   readonly overload: OverloadLimits;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
-  /** Shared memory of the `SlowLane` of lookups; absent: the worker has its own. */
-  readonly slowLookups?: SharedArrayBuffer;
+  /** Shared memory of the `LookupLanes` of lookups; absent: the worker has its own. */
+  readonly lookupLanes?: SharedArrayBuffer;
   /** Limit of this worker's connections, of clients and to backends and callouts together; undefined: no limit. */
   readonly connections?: number | undefined;
   readonly sensitiveHeaders: readonly string[];

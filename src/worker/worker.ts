@@ -32,9 +32,9 @@ import { dynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
+import { LookupLanes } from "../upstream/lookup-lanes.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
-import { SlowLane } from "../upstream/slow-lane.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
 import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
@@ -93,8 +93,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     onFault: (error: unknown) =>
       log.error("a connection to an upstream failed inside the gateway", { error: asError(error) }),
   };
-  const slowLane = new SlowLane(options.slowLookups);
-  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, slowLane);
+  const lanes = new LookupLanes(options.lookupLanes);
+  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, lanes);
   const refusals = { client: new LogThrottle(REFUSALS_LOGGED_MS), upstream: new LogThrottle(REFUSALS_LOGGED_MS) };
   const budget = new SocketBudget(options.connections, (kind) =>
     refusals[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
