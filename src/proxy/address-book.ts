@@ -3,7 +3,7 @@ import { type Service, ServiceIndex, type Workload } from "../upstream/discovery
 
 /**
  * Services and workloads of one configuration as objects. Unchanged ones are the same objects as in the configuration in effect, so
- * the change of one endpoint among thousands costs the parsing of one.
+ * a change of one endpoint among thousands costs parsing one.
  */
 export class AddressBook {
   readonly workloads: readonly Workload[];
@@ -22,7 +22,7 @@ export class AddressBook {
     this.index = new ServiceIndex(services.list, this.workloads);
   }
 
-  /** Returns `before`, that of the configuration in effect, if nothing differs. */
+  /** Returns `before`, the address book of the configuration in effect, if nothing differs. */
   static read(packed: PackedAddresses, before?: AddressBook): AddressBook {
     const same =
       before !== undefined &&

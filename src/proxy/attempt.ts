@@ -70,7 +70,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return this.#call?.upstream;
   }
 
-  // For outlier detection, which also sets them while it evaluates its expression.
+  // Read by outlier detection, which also sets them while it evaluates its expression.
 
   get response(): HttpResponse | undefined {
     return this.#exchange.responseSide.head;
@@ -128,7 +128,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const { request, services, selected } = exchange;
     if (target.type === "internal") {
-      // A path in the configuration selects one endpoint of the admin API; the query stays the client's.
+      // A path in the configuration selects one endpoint of the admin API; the client's query is kept.
       if (target.path !== "forward") request.path = target.path;
       return services.internal();
     }
@@ -136,7 +136,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return services.dynamic(selected.dynamicTarget || request.authority, secure ? 443 : 80, connection);
   }
 
-  /** The endpoint of the session. Not for a retry, which would probably fail there again. */
+  /** The endpoint of the session; undefined for a retry, which would probably fail there again. */
   #preferred(balancer: Balancer): Endpoint | undefined {
     const { selected, retries } = this.#exchange;
     if (selected.preferredEndpoint === undefined || (retries !== undefined && retries.count > 0)) return undefined;
@@ -290,12 +290,12 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return false;
   }
 
-  /** For a client of HTTP/2, any 2xx means that its WebSocket is open (RFC 8441 5). */
+  /** To an HTTP/2 client, any 2xx means that its WebSocket is open (RFC 8441 5). */
   #looksOpened({ status }: ResponseHead): boolean {
     const { request, downstream } = this.#exchange;
     if (request.version !== "HTTP/2" || downstream.upgrade === "" || status >= 300) return false;
     this.abandon({ countFailure: true });
-    this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", `backend answered ${status} without an upgrade`));
+    this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", `backend responded with ${status} without an upgrade`));
     return true;
   }
 
@@ -407,10 +407,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 }
 
 /**
- * Whether the request is sent as HTTP/2 (reference 2.5). If neither the backend nor its service determines the version, these are:
- * gRPC of clients inside TLS, and all requests of plaintext clients that speak HTTP/2 themselves. A browser inside TLS speaks
- * HTTP/2 whatever the backend supports, but a plaintext client uses it by prior knowledge. That is knowledge about the gateway,
- * not the backend, so a backend that responds in HTTP/1.1 gets HTTP/1.1 from then on.
+ * Whether the request is sent as HTTP/2 (reference 2.5). If neither the backend nor its service determines the version, HTTP/2 is
+ * used for gRPC from clients inside TLS, and for all requests of plaintext clients that speak HTTP/2 themselves. A browser inside
+ * TLS speaks HTTP/2 whatever the backend supports, but a plaintext client uses it by prior knowledge. That is knowledge about the
+ * gateway, not the backend, so a backend that responds in HTTP/1.1 gets HTTP/1.1 from then on.
  */
 function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
   const use = pool.http2;
@@ -428,7 +428,7 @@ function noUpgrade(upgrade: string, more = ""): GatewayError {
   return new GatewayError("TG_UPGRADE_MISMATCH", `${upgrade} was requested of a backend that speaks HTTP/2${more}`);
 }
 
-/** Whether `chosen`, one protocol or several layers of them, is among those of the list `offered`. */
+/** Whether `chosen`, one protocol or several layered ones, is in the list `offered`. */
 function isOffered(chosen: string, offered: string): boolean {
   const protocols = chosen.split(",").map((each) => each.trim().toLowerCase());
   return protocols.every((each) => each !== "" && listHas(offered, each));
@@ -440,7 +440,7 @@ function rewriteAuthority({ selected, request }: Exchange, pool: Pool): void {
   if (selected.backend?.target.type === "static" || selected.dynamicTarget !== "") request.authority = pool.hostname;
 }
 
-/** A proxy forwards by the target of the request, and Host has to be the same (RFC 9112 3.2.2). */
+/** A proxy forwards to the target of the request, and Host has to match it (RFC 9112 3.2.2). */
 function addressProxy({ request }: Exchange, { authority, authorization }: ViaProxy): void {
   request.authority = authority;
   if (authorization !== undefined) setHeader(request.headers, "proxy-authorization", latin1(authorization));

@@ -59,7 +59,7 @@ export interface Generation {
   /** Held as long as the generation exists; released afterwards. */
   readonly endpoints: readonly Endpoint[];
   readonly calls: ReadonlyMap<string, BackendCalls>;
-  /** By their own keys. */
+  /** By the key of the budget. */
   readonly budgets: ReadonlyMap<string, RetryBudget>;
   readonly addresses: AddressBook;
   readonly destinations: Destinations;
@@ -67,7 +67,7 @@ export interface Generation {
   readonly terminators: ReadonlyMap<string, KnownTerminator>;
   /** The functions that its routes were compiled with. */
   readonly customFunctions: string;
-  /** For the next configuration, by owner and labels, then by digest. */
+  /** Taken over by the next configuration: by owner and labels, then by digest. */
   readonly routes: ReadonlyMap<string, KnownRoutes>;
 }
 
@@ -88,7 +88,7 @@ interface Owner {
   readonly router: RouterBuilder<CompiledRoute>;
   readonly labels: FixedLabels;
   readonly known: KnownRoutes;
-  /** What the configuration in effect has compiled for it. */
+  /** Its routes in the configuration in effect. */
   readonly before: KnownRoutes | undefined;
 }
 
@@ -125,30 +125,30 @@ export class IrCompiler {
   readonly #generation: number;
   readonly #addresses: AddressBook;
   readonly #services: ServiceIndex;
-  /** Of the configuration in effect. */
+  /** The services of the configuration in effect. */
   readonly #servicesBefore: ServiceIndex | undefined;
   readonly #destinations: Destinations;
   readonly #callouts = new Map<string, KnownCallout>();
   readonly #owners = new Map<string, Owner>();
   readonly #routes = new Map<string, KnownRoutes>();
   readonly #terminators = new Map<string, KnownTerminator>();
-  /** Of the configuration in effect; unchanged ones keep their contexts and the sessions that clients resume. */
+  /** The terminators of the configuration in effect; unchanged ones keep their contexts and the sessions that clients resume. */
   readonly #terminatorsBefore: Generation["terminators"] | undefined;
   readonly #merged: CompiledBind["merged"] = new WeakMap();
-  /** Of the whole configuration. */
+  /** What the whole configuration uses. */
   readonly #uses = new Uses();
-  /** Of the part that is being compiled. */
+  /** What the part that is being compiled uses. */
   #used = this.#uses;
-  /** What the next route uses is noted here. */
+  /** Collects what the next route uses. */
   #ofRoute = new Uses();
-  /** Of routes that use one destination or none, and nothing else: many share one. */
+  /** Shared by all routes that use the same destination, or none, and nothing else. */
   readonly #ofDestination = new Map<Destination | undefined, Uses>();
   /** Cleared when the configuration is complete: a policy may keep its environment and outlive the configuration. */
   readonly #link: Link = { compiler: undefined };
   /** The environment of policies, which records what they use for the part that they belong to. */
   readonly #recording: PolicyEnvironment;
 
-  /** Routes follow by `addRoutes`. `before` is the configuration in effect. */
+  /** Routes are added by `addRoutes`. `before` is the configuration in effect. */
   constructor(
     generation: number,
     { frame: ir, addresses }: Pick<PackedIr, "frame" | "addresses">,
@@ -188,7 +188,7 @@ export class IrCompiler {
     for (const group of ir.routeGroups) addOwner(groupOwner(group.name), { ...UNROUTED, bind: "unknown" });
   }
 
-  /** Static, so that what it returns refers to the compiler through the link only. */
+  /** Static, so that its result refers to the compiler only through the link. */
   static #recordingIn(link: Link, environment: ThreadEnvironment & Pick<PolicyEnvironment, "cel">): PolicyEnvironment {
     return {
       ...environment,
@@ -295,7 +295,7 @@ export class IrCompiler {
 
   #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
     const listeners = bind.listeners.map((listener) => ({
-      // Plain TCP and UDP name no host: the listener serves all of its port.
+      // Plain TCP and UDP carry no host name: the listener serves the whole port.
       hostname: listener.protocol === "TCP" || listener.protocol === "UDP" ? "" : listener.hostname,
       value: this.#listener(bind, listener),
     }));
@@ -425,7 +425,7 @@ export class IrCompiler {
     };
   }
 
-  /** Routes to one target share it, and a reload that keeps both keeps its counts. */
+  /** Routes to one target with the same settings share a budget, and a reload that keeps both keeps its counts. */
   #budgetOf(target: Target, settings: RetryBudgetSettings): RetryBudget {
     const key = JSON.stringify([target, settings]);
     const budget = this.#budgets.get(key) ?? this.#endpoints.budgets.get(key) ?? new RetryBudget(key, settings);

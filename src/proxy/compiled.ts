@@ -47,10 +47,10 @@ export interface CompiledBind {
   /** What requests to backends say about their origin. */
   readonly forwarding: Forwarding;
   readonly listeners: ListenerTable<CompiledListener>;
-  /** For policies that are compiled when routes delegate. */
+  /** The environment of policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
-  /** Chains of routes that others have delegated to, by the keys of those; made when they are first needed. */
+  /** Chains of routes in groups, by the keys of the routes that delegated to them; made on first use. */
   readonly merged: WeakMap<CompiledRoute, Map<string, CompiledChain>>;
   /** Counters of requests that reach no listener. */
   readonly series: SeriesCache;
@@ -63,7 +63,7 @@ export interface CompiledListener {
   readonly protocol: Listener["protocol"];
   /** Ends TLS; undefined for plaintext and for TLS that passes through. */
   readonly terminator: TlsTerminator | undefined;
-  /** Of TCP and TLS listeners. */
+  /** Routes of TCP and TLS listeners. */
   readonly tcpRoutes: TcpRouteTable<CompiledTcpRoute>;
   readonly policies: CompiledChain;
   readonly router: Router<CompiledRoute>;
@@ -76,7 +76,7 @@ export interface CompiledRoute {
   readonly createdAt: number;
   /** `<namespace>/<name>` */
   readonly label: string;
-  /** The name of the rule among those of the route. */
+  /** The name of the rule within its route. */
   readonly rule: string | undefined;
   readonly policies: CompiledChain;
   /** What `policies` was compiled from, for merging with the routes that delegate to this one. */
@@ -99,12 +99,12 @@ export interface CompiledTcpRoute {
   readonly totalWeight: number;
 }
 
-/** Of the retries to a backend. */
+/** Limits on retries to a backend. */
 export interface RetryLimits {
-  /** Of `calls.retrying`; may be Infinity. */
+  /** Maximum of `calls.retrying`; may be Infinity. */
   readonly max: number;
   readonly budget: RetryBudget | undefined;
-  /** Retries that they have prevented. */
+  /** Counts the retries that the limits prevented. */
   readonly overflows: Count;
 }
 
@@ -119,13 +119,13 @@ export interface CompiledBackend {
   readonly balancer: Balancer | undefined;
   readonly calls: BackendCalls;
   readonly retries: RetryLimits | undefined;
-  /** Of backends with `health`. */
+  /** Set for backends with `health`. */
   readonly outliers: OutlierDetector | undefined;
-  /** Of backends with `sessionAffinity`. */
+  /** Set for backends with `sessionAffinity`. */
   readonly affinity: AffinityKey | undefined;
-  /** Of `dynamic` backends that do not take the authority of the request. */
+  /** Set for `dynamic` backends that do not take the authority of the request. */
   readonly dynamic: DynamicTarget | undefined;
-  /** Of `dynamic` backends whose policies say how they are connected to. */
+  /** Set for `dynamic` backends whose policies say how to connect. */
   readonly connection: DynamicConnection | undefined;
   readonly series: SeriesCache;
 }

@@ -21,7 +21,7 @@ type PortServer = BindServer | UdpServer;
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
 export type Ports = Readonly<Record<string, number>>;
 
-/** Routes between two looks at the clock. */
+/** Routes to compile between two checks of the clock. */
 const SLICE = 20;
 /** The longest time that requests wait for the compilation of routes, apart from the last slice. */
 const SLICE_MS = 1;
@@ -66,7 +66,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     }
   }
 
-  /** In slices: compiling thousands of routes at once would delay every request meanwhile. */
+  /** Compiles in slices: thousands of routes at once would delay every request. */
   async #compileRoutes(compiler: IrCompiler, { routes }: PackedIr): Promise<void> {
     let since = performance.now();
     for (const packed of routes)
@@ -137,7 +137,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     this.#endpoints.release(candidate.generation.endpoints);
   }
 
-  /** Takes a step of a shutdown that has `deadlineMs` altogether; the last step resolves when no connection is left. */
+  /** Takes a step of a shutdown, for which `deadlineMs` is the total; the last step resolves when no connection is left. */
   async drain(step: DrainStep, deadlineMs: number): Promise<void> {
     await takeDrainStep(step, this.#open, deadlineMs);
     if (step !== DRAIN_STEPS.at(-1)) return;
@@ -155,7 +155,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     return open;
   }
 
-  /** Deadlines of all connections. */
+  /** Enforces the deadlines of all connections. */
   sweep(now: number): void {
     for (const server of this.#open) server.sweep(now);
   }
@@ -165,7 +165,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
     return [...this.#servers].map(([bind, server]) => ({ bind, port: server.port, connections: server.tasks() }));
   }
 
-  /** For tunnels: the bind of this port, else the internal bind without a port. */
+  /** The target of a tunnel: the bind of this port, else the internal bind without a port. */
   findTarget(port: number): BindServer | undefined {
     const servers = [...this.#servers.values()].filter((server) => server instanceof BindServer);
     return servers.find((server) => server.port === port) ?? servers.find((server) => server.wildcard);

@@ -45,7 +45,7 @@ export type PhaseResult = undefined | LocalReply | typeof WAIT | Promise<undefin
 
 /** Takes exchanges through their phases: handle-request.ts. Calls for a closed exchange do nothing. */
 export interface Lifecycle {
-  /** In their order; `Exchange.phase` is an index. */
+  /** In the order in which they run; `Exchange.phase` is an index. */
   readonly phases: readonly { readonly name: string }[];
   /** Runs the current phase and those after it, until one waits. */
   run(exchange: Exchange): void;
@@ -87,7 +87,7 @@ class Selection {
 
 /** How a request ended, for metrics, access log and traces. */
 class Result {
-  /** Of the response that was sent; 0 = none. */
+  /** Status of the response that was sent; 0 = none. */
   status = 0;
   reason: Reason = "Upstream";
   error: string | undefined;
@@ -133,7 +133,7 @@ const NO_METADATA: RequestMetadata = Object.freeze({});
 
 export class Exchange implements ServerStream, PolicyContext {
   readonly downstream: Downstream;
-  /** As policies have changed it so far. */
+  /** The request as policies have changed it so far. */
   readonly request: HttpRequest;
   /** The configuration that was in effect when the request came. */
   readonly bind: CompiledBind;
@@ -146,7 +146,7 @@ export class Exchange implements ServerStream, PolicyContext {
   readonly requestId: Latin1 | undefined;
   /** Set only if a watcher follows the request or the log explains it. */
   readonly trace: RequestTrace | undefined;
-  /** Only of sampled requests. */
+  /** Set only for sampled requests. */
   span: RequestSpan | undefined;
   /** The beginnings of both bodies, if the access log, metrics or spans read them. */
   recorded: RecordedBodies | undefined;
@@ -157,7 +157,7 @@ export class Exchange implements ServerStream, PolicyContext {
   closed = false;
   readonly selected = new Selection();
   readonly requestSide: RequestSide;
-  /** From the first attempt on. */
+  /** Set from the first attempt on. */
   call: BackendCall | undefined;
   readonly responseSide: ResponseSide;
   readonly result = new Result();
@@ -172,10 +172,10 @@ export class Exchange implements ServerStream, PolicyContext {
   retry: RetryPlan | undefined;
   acceptedCoding: ContentCoding | undefined;
   session: PersistentSession | undefined;
-  /** Only with a retry policy, from `backend-policies` on. */
+  /** Set only with a retry policy, from `backend-policies` on. */
   retries: RetryState | undefined;
 
-  /** Only of gRPC calls whose client has set one. */
+  /** Set only for gRPC calls whose client has set a deadline. */
   grpcDeadline: GrpcDeadline | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #variables: Activation | undefined;
@@ -209,7 +209,7 @@ export class Exchange implements ServerStream, PolicyContext {
     readonly attempt: number;
     readonly ageMs: number;
     readonly request: string;
-    /** Of the route and of the endpoint of the last attempt; absent before they are chosen. */
+    /** The route, and the endpoint of the last attempt; undefined until they are chosen. */
     readonly route: string | undefined;
     readonly endpoint: string | undefined;
     readonly bytesReceived: number;

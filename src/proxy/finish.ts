@@ -88,7 +88,7 @@ function factsOf(exchange: Exchange): AccessRecord {
   };
 }
 
-/** Path and query as the client sent them, without its secrets. */
+/** Path and query as the client sent them, with its secrets redacted. */
 function redactedTarget({ requestSide, bind }: Exchange): string {
   const { arrivedTarget } = requestSide;
   const query = arrivedTarget.indexOf("?");
@@ -104,24 +104,24 @@ function subjectOf(jwt: unknown): string | undefined {
 }
 
 /** A request that could not be read; the engine has responded with an error. */
-interface Refusal {
+interface UnreadableRequest {
   readonly code: ErrorCode;
   readonly detail: string;
-  /** What has arrived of it; undefined when it is the rest of a body. */
+  /** The bytes that have arrived; undefined for the rest of a body. */
   readonly received: Buffer | undefined;
 }
 
 /** Accounts for a request that never became an exchange: metrics, access log, and the trace of a waiting watcher. */
-export function recordRefused(
+export function recordUnreadable(
   from: ClientConnection,
-  { code, detail, received }: Refusal,
+  { code, detail, received }: UnreadableRequest,
   { series }: Pick<CompiledBind, "series">,
   { metrics, accessLog, watchers }: Pick<Services, "metrics" | "accessLog" | "watchers">,
 ): void {
   const { status, message } = ERRORS[code];
   metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
-  accessLog.info("refused", { "src.addr": from.name, "http.status": status, error: detail });
-  const tracer = received && watchers.claimRefused(received, performance.now());
+  accessLog.info("rejected", { "src.addr": from.name, "http.status": status, error: detail });
+  const tracer = received && watchers.claimUnreadable(received, performance.now());
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;
   tracer.emit("info", { type: "requestStarted" });

@@ -27,7 +27,7 @@ export type Origin = Pick<Downstream, "connection" | "hasForwarded">;
 export class Forwarding {
   readonly #mode: "replace" | "append" | "off";
   readonly #proxies: BlockList | undefined;
-  /** By connection: the look-up takes a microsecond. */
+  /** Whether a connection comes from a trusted proxy; kept because the look-up takes a microsecond. */
   readonly #trusted = new WeakMap<ClientConnection, boolean>();
   readonly #ids = new RequestIds();
   readonly #idHeader: string;
@@ -57,7 +57,7 @@ export class Forwarding {
     return this.#ids.next();
   }
 
-  /** Writes the fields into a request. `id` is what `requestId` has given. */
+  /** Writes the fields into a request. `id` comes from `requestId`. */
   apply(request: HttpRequest, { connection, hasForwarded }: Origin, id: Latin1 | undefined): void {
     const { headers } = request;
     if (id !== undefined) setHeader(headers, this.#idHeader, id);
@@ -106,7 +106,7 @@ export class Forwarding {
   }
 }
 
-/** Of addresses and networks in CIDR notation. */
+/** A list of addresses and networks in CIDR notation. */
 function listOf(networks: readonly string[]): BlockList {
   const list = new BlockList();
   for (const network of networks) {

@@ -187,7 +187,7 @@ export class RequestSide implements BodySide {
     }
   }
 
-  /** A policy reads the body before there is an upstream, which would answer the client's expectation (RFC 9110 10.1.1). */
+  /** A policy reads the body before there is an upstream to respond to the client's expectation (RFC 9110 10.1.1). */
   #continue(): void {
     const { request, downstream } = this.#exchange;
     if (getHeader(request.headers, "expect") === undefined) return;

@@ -214,7 +214,7 @@ export class RequestTrace extends PolicyEvents {
     this.#timing = { reusedConnection: false, ...timingOf(times) };
   }
 
-  /** Reports endpoints that were left out as evicted, or used although they are evicted; nothing else. */
+  /** Reports endpoints that were skipped because they are evicted, or used in spite of that; otherwise nothing. */
   endpointChosen(chosen: Endpoint | undefined, among: readonly Endpoint[]): void {
     const now = performance.now();
     const leftOut = among.filter((endpoint) => endpoint.isEvicted(now));

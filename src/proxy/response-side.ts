@@ -68,9 +68,9 @@ export class ResponseSide implements BodySide, BodyDestination {
   #translation: ResponseTranslation | undefined;
   /** The last stage of the body, which translates it. */
   #translator: BodyStage | undefined;
-  /** Of a tunnel: the upstream's end has been sent. */
+  /** The upstream's end of a tunnel has been sent to the client. */
   #upstreamEnded = false;
-  /** Of a tunnel: the upstream accepts no more bytes. */
+  /** The upstream of a tunnel accepts no more bytes. */
   #upstreamStopped = false;
 
   constructor(exchange: Owner) {

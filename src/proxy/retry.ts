@@ -36,13 +36,13 @@ function repeatable({ retry, retries, downstream, request, requestSide }: Exchan
   return downstream.upgrade === "" && request.method !== "CONNECT" && requestSide.repeatable;
 }
 
-/** Whether the limits of the backend allow another retry; it counts from then on. */
+/** Whether the limits of the backend allow another retry; if so, it is counted. */
 function takeTurn(exchange: Exchange): boolean {
   const { retries, selected, trace } = exchange;
   const { backend } = selected;
   if (backend?.retries === undefined) return true;
   const { calls, retries: limits } = backend;
-  // A request counts as retried until it ends, however often it is.
+  // A request counts as retried until it ends, however many retries it has.
   const isFirst = (retries?.count ?? 0) === 0;
   let why: string | undefined;
   if (isFirst && calls.retrying >= limits.max) why = `${limits.max} retried requests to the backend are in progress`;

@@ -4,7 +4,9 @@ import type { TlsSession } from "../net/transport.ts";
 import type { CompiledListener } from "./compiled.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** The listener of the bind whose hostname fits best: that of the request, with TLS that of the handshake (reference 2.1). */
+/**
+ * Selects the listener whose hostname best fits the request's host or, with TLS, the server name of the handshake (reference 2.1).
+ */
 export function selectListener(exchange: Exchange): undefined {
   const { selected, bind, request, downstream } = exchange;
   const { tls } = downstream.connection;
@@ -34,7 +36,7 @@ function listenerOf(exchange: Exchange, { serverName, clientValidation }: TlsSes
 }
 
 /**
- * Rejects a request inside TLS that names another listener than that of its connection: otherwise it would bypass the client
+ * Rejects a request inside TLS that names a listener other than that of its connection: otherwise it would bypass the client
  * certificates and policies of the listener that it names (RFC 9110 7.4).
  */
 export function checkHost({ downstream, bind, selected, trace }: Exchange): void {

@@ -20,9 +20,9 @@ export class SeriesCache {
   readonly #metrics: Metrics;
   readonly #labels: FixedLabels;
   readonly #backend: string;
-  /** Made with the first request: of ten thousand places most see none, and a reload makes them all. */
+  /** Made with the first request: a reload may make ten thousand caches, and most see no request. */
   #known: Map<string, number> | undefined;
-  /** By status, after the last one those for others and for none. */
+  /** By status; the last two are for other statuses and for none. */
   #grpc: (Count | undefined)[] | undefined;
 
   /** `backend` replaces the label of that name. */
@@ -65,7 +65,7 @@ export class SeriesCache {
     return series;
   }
 
-  /** Counts calls of gRPC that ended with `status`; undefined = the client has seen none. */
+  /** The counter of gRPC calls that ended with `status`; undefined = the client has seen none. */
   grpcCalls(status: number | undefined): Count {
     this.#grpc ??= [];
     const index = status === undefined ? LAST_GRPC_STATUS + 2 : Math.min(status, LAST_GRPC_STATUS + 1);

@@ -24,11 +24,11 @@ export interface Services {
   readonly watchers: Watchers;
   /** Explains requests in the log, at the levels `debug` and `trace`. */
   readonly traceLog: TraceLog;
-  /** Of the data plane itself. */
+  /** The log of the data plane itself. */
   readonly log: Logger;
   /** Target `request`: one line for each request. */
   readonly accessLog: AccessLog;
-  /** What goes to collectors. */
+  /** Takes entries for collectors. */
   readonly exports: EntrySink;
   /** Header names (lower-case) whose values traces hide. */
   readonly sensitive: ReadonlySet<string>;
@@ -45,14 +45,14 @@ export interface Services {
   readonly locality: Locality;
   /** Seconds from the call to the upstream's response head. */
   readonly upstreamCall: Histogram;
-  /** Of the bodies that policies read. */
+  /** The budget for bodies that policies read. */
   readonly buffers: BufferBudget;
-  /** Of the session tickets of TLS, in memory that all workers share. */
+  /** Secrets of TLS session tickets, in memory that all workers share. */
   readonly tickets: TicketSecrets;
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
   readonly dynamic: DynamicEndpoints;
-  /** Of host names of UDP backends; pools of connections have their own way to it. */
+  /** Looks up host names of UDP backends; connection pools have their own reference to it. */
   readonly resolver: Resolver;
   /** The endpoint of `internal` backends: the admin API in the main thread. */
   readonly internal: () => Endpoint;

@@ -1,15 +1,15 @@
 import type { TraceMessage } from "../trace/events.ts";
 import type { TraceSink } from "../trace/tracer.ts";
 
-/** Milliseconds between looks at a stream that lasts. */
+/** Milliseconds between checks of a long-lived stream. */
 const EVERY_MS = 1000;
 
 type Traffic = Extract<TraceMessage, { readonly type: "streamProgress" }>["received"];
 
 /**
- * Reports the progress of a traced stream that lasts: a long response body, a WebSocket, a TCP connection. Once a second, an event has
- * the amount in each direction, if anything has moved; for a silent stream after one second of silence, then two, four and so on. Exists
- * only while the stream is traced.
+ * Reports the progress of a traced, long-lived stream: a long response body, a WebSocket, a TCP connection. Once a second, an event
+ * reports the amount in each direction if anything has moved; for a silent stream, after one second of silence, then two, four and
+ * so on. Exists only while the stream is traced.
  */
 export class StreamProgress {
   readonly #sink: TraceSink;

@@ -101,7 +101,7 @@ function lineOf(message: TraceMessage): Line | undefined {
       const { status, error, timing: { reusedConnection, ...steps } = {} } = message;
       const pool = reusedConnection === undefined ? undefined : reusedConnection ? "hit" : "miss";
       const fields = { status, error: error ?? undefined, pool, ...steps };
-      return { module: "upstream", level: "debug", text: error === null ? "answer" : "failure", fields };
+      return { module: "upstream", level: "debug", text: error === null ? "response" : "failure", fields };
     }
     case "requestFinished": {
       const { status, error, grpc } = message;

@@ -14,7 +14,7 @@ interface Watcher {
   readonly options: TraceOptions;
 }
 
-/** A watcher takes only requests of which its filter is known to be true. */
+/** A watcher takes only requests for which its filter is known to be true. */
 const passBy = (): boolean => false;
 
 /** The watchers that this thread knows of; while the gate is disarmed a request does not look at them. */
@@ -33,7 +33,8 @@ export class Watchers {
   /** Does not throw: the thread that took the filter from the user has compiled it before. */
   add(id: number, slot: number, filter: TraceFilter, options: TraceOptions): void {
     const expression = compileFilter(filter);
-    // A thread that starts while a watcher opens may learn of it twice; a copy would outlive the watcher and take its slot's next.
+    // A thread that starts while a watcher opens may learn of it twice; a copy would outlive the watcher and claim requests for the
+    // next one in its slot.
     this.remove(id);
     this.#list.push({ id, slot, token: filter.token, expression, options });
   }
@@ -48,7 +49,7 @@ export class Watchers {
     return this.#gate.armed ? this.#claim(request, from, start) : undefined;
   }
 
-  // Apart from the check above: what its closure captures would be allocated for each request, 48 bytes, traced or not.
+  // Separate from the check above, which runs for every request: its closure would allocate 48 bytes there.
   #claim(request: HttpRequest, from: Pick<Downstream, "traceToken">, start: number): Tracer | undefined {
     const matches = ({ expression }: Watcher): boolean =>
       expression?.matches(this.#view.reset(request), passBy) ?? true;
@@ -56,10 +57,10 @@ export class Watchers {
   }
 
   /**
-   * The tracer of a request that could not be read. Its token is looked for in the bytes `received`; an expression has no
-   * request to be true for.
+   * The tracer of a request that could not be read. The token is searched for in the bytes `received`; watchers with an expression
+   * do not take such requests.
    */
-  claimRefused(received: Buffer, start: number): Tracer | undefined {
+  claimUnreadable(received: Buffer, start: number): Tracer | undefined {
     if (!this.#gate.armed) return undefined;
     return this.#take(tokenIn(received), start, ({ expression }) => expression === undefined);
   }

@@ -1,4 +1,4 @@
-/** Body bytes that a worker holds for policies, of all its requests and responses. */
+/** Body bytes that a worker holds for policies, over all its requests and responses. */
 export class BufferBudget {
   used = 0;
 }

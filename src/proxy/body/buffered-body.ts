@@ -63,7 +63,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
   #waiters: Waiter[] = [];
   #stages: Stages | undefined;
 
-  /** `share` accounts for the bytes that are held; undefined for bodies that the gateway itself made. */
+  /** `share` accounts for the bytes that are held; undefined for bodies that the gateway makes itself. */
   constructor(
     message: { readonly headers: HeaderList },
     announced: number,
@@ -76,7 +76,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     this.#share = share;
   }
 
-  /** A body that is complete from the start: an empty one, or that of a response that the gateway makes. */
+  /** A body that is complete from the start: empty, or the body of a response that the gateway makes. */
   static of(
     bytes: Buffer,
     message: { readonly headers: HeaderList },
@@ -114,12 +114,12 @@ export class BufferedBody implements IncomingBody, StageOutput {
     return this.#stages !== undefined;
   }
 
-  /** Trailers that have come and were not sent yet. */
+  /** Trailers that have arrived and are not sent yet. */
   get trailers(): HeaderList {
     return this.#trailers;
   }
 
-  /** The whole body once it is there. */
+  /** The whole body once it has arrived. */
   get bytes(): Uint8Array | undefined {
     return this.#complete && !this.#lost ? this.#whole() : undefined;
   }
@@ -185,7 +185,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     return this.#stages === undefined ? this.#accept(buffer, from, to) : this.#stages.write(buffer, from, to);
   }
 
-  /** The last byte has come. */
+  /** The last byte has arrived. */
   end(trailers: HeaderList): void {
     if (this.#stages === undefined) this.#finish(trailers);
     else if (!this.#dropsRest && !this.#replaced) this.#stages.end(trailers);

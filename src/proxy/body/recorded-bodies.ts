@@ -1,7 +1,7 @@
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { BufferShare } from "./buffer-budget.ts";
 
-/** Bytes that are kept of each body, or `maxBufferSize` if that is less. */
+/** Maximum bytes kept of each body; `maxBufferSize` if that is less. */
 const MAX_BYTES = 64 * 1024;
 
 /** Which bodies, and how much of each, the expressions of access log, metrics and spans read. */
@@ -14,7 +14,7 @@ export interface BodyCaptureOptions {
 
 /** Reads requests at their end: access log, metrics or spans. */
 interface Reader {
-  /** Variables and bodies, as `Expression` has them. */
+  /** Variables and bodies; see `Expression.reads`. */
   readonly reads: ReadonlySet<string>;
 }
 
@@ -31,8 +31,8 @@ export function bodyCaptureOptions(
 }
 
 /**
- * The beginnings of the bodies of one exchange, copied as they pass for expressions at its end (reference 4.7): the request's as the
- * client has sent it, the response's as the client receives it. The exchange does not wait for them.
+ * The beginnings of the bodies of one exchange, copied as they pass for expressions at its end (reference 4.7): the request body as
+ * the client sent it, the response body as the client receives it. The exchange does not wait for them.
  */
 export class RecordedBodies {
   readonly request: BodyCapture | undefined;

@@ -14,7 +14,7 @@ export interface LiveConnection {
   readonly remotePort: number;
   /** What it is doing, for the task dump. */
   readonly activity: { readonly state: string; readonly ageMs: number };
-  /** Closes the connection now if it carries no stream; otherwise nothing, it closes after its last one. */
+  /** Closes the connection if it carries no stream; otherwise it closes after its last one. */
   closeIfIdle(): void;
   /** Asks the client to connect again; connections without requests cannot. */
   askToReconnect?(): void;
@@ -29,7 +29,7 @@ export interface RosteredConnection extends LiveConnection, Rostered, Partial<Sw
 export interface Arrival {
   /** Has the client's addresses after the PROXY header was read, and carries plaintext after TLS was terminated. */
   readonly transport: Transport;
-  /** The connection came out of a tunnel. */
+  /** The connection arrived through a tunnel. */
   readonly tunnelled: boolean;
   /** Known for TLS and TCP; plaintext requests select theirs by Host. */
   readonly listener: CompiledListener | undefined;

@@ -112,10 +112,10 @@ async function secure(socket: Socket, { cert, key }: Identity): Promise<RawPeer>
 }
 
 const isOpen = (plane: TestPlane, state: string) => (): boolean => open(plane).some((task) => task.state === state);
-const refusals = (plane: TestPlane): string[] =>
+const rejections = (plane: TestPlane): string[] =>
   plane.lines
     .map((line) => JSON.parse(line) as Record<string, unknown>)
-    .filter((line) => line.message === "refused")
+    .filter((line) => line.message === "rejected")
     .map((line) => String(line.error));
 
 suite("the chain of stages", { skip: noOpenssl }, () => {
@@ -155,7 +155,7 @@ suite("the chain of stages", { skip: noOpenssl }, () => {
       raw.socket.destroy();
       await until(() => open(plane).length === 0, "the close of the connection");
     }
-    assert.deepEqual(refusals(plane), ["authorization failed", "authorization failed"]);
+    assert.deepEqual(rejections(plane), ["authorization failed", "authorization failed"]);
   });
 
   test("TCP and TLS that passes through take the same stages; bytes that came early are not lost", async () => {
@@ -168,7 +168,7 @@ suite("the chain of stages", { skip: noOpenssl }, () => {
     const stranger = await RawPeer.connect(tcp.port);
     stranger.send(`${proxyHeader("192.0.2.8")}early`);
     await stranger.closed();
-    assert.deepEqual(refusals(tcp), ["authorization failed"]);
+    assert.deepEqual(rejections(tcp), ["authorization failed"]);
     client.socket.destroy();
 
     await using tls = await startBind("TLS", upstream.port, rules('destination.hostname == "host.example"'));
@@ -261,15 +261,15 @@ for (const { name, kind, state, frontend, enter, left } of STAGES) {
         client[leave]();
         await until(() => open(plane).length === 0, "the close of the connection");
       }
-      assert.equal(refusals(plane).length, 2);
-      assert.equal(refusals(plane)[0], left);
+      assert.equal(rejections(plane).length, 2);
+      assert.equal(rejections(plane)[0], left);
       const last = await RawPeer.connect(plane.port);
       await enter(last);
       await until(isOpen(plane, state), `a connection in ${state}`);
       plane.plane.destroy();
       await last.closed();
       await until(() => open(plane).length === 0, "the end of all connections");
-      assert.deepEqual(refusals(plane).slice(2), ["the gateway shut down before the connection was done"]);
+      assert.deepEqual(rejections(plane).slice(2), ["the gateway shut down before the connection was done"]);
     });
   });
 }
@@ -291,7 +291,7 @@ suite("deadlines of stages", { skip: noOpenssl }, () => {
       t.mock.timers.tick(1);
       await until(() => open(plane).length === 0, "the end of the handshake");
       t.mock.timers.reset();
-      assert.deepEqual(refusals(plane), ["the TLS handshake took too long"]);
+      assert.deepEqual(rejections(plane), ["the TLS handshake took too long"]);
       await client.closed();
     });
   }
@@ -336,7 +336,7 @@ suite("limits of stages", () => {
     client.send(Buffer.concat([first, ...Array.from({ length: 16 }, () => record)]));
     await client.closed();
     await until(() => open(plane).length === 0, "the close of the connection");
-    assert.equal(refusals(plane).length, 1);
+    assert.equal(rejections(plane).length, 1);
   });
 });
 
@@ -359,7 +359,7 @@ suite("drain", () => {
       if (end === "client") client.reset();
       else decision.send(reply("", [], "403 Forbidden"));
       await drained;
-      assert.deepEqual(refusals(plane).length, 1);
+      assert.deepEqual(rejections(plane).length, 1);
     }
   });
 

@@ -23,7 +23,7 @@ import type { ConnectionSeries } from "../../telemetry/metrics.ts";
 import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledBind, CompiledListener } from "../compiled.ts";
 import type { Exchange } from "../exchange.ts";
-import { recordRefused } from "../finish.ts";
+import { recordUnreadable } from "../finish.ts";
 import { openExchange } from "../handle-request.ts";
 import type { Services } from "../services.ts";
 import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
@@ -34,14 +34,14 @@ import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
 
 /** A connection that has passed the stages. Its bytes count when it closes. */
 interface ServedConnection extends RosteredConnection {
-  /** Inside TLS where it ends here. */
+  /** Counted inside TLS if the gateway terminates it. */
   readonly bytesReceived: number;
   readonly bytesSent: number;
 }
 
 /** What the bind keeps about a connection that is served. */
 interface Served {
-  /** The counters that it counts with. */
+  /** The counters of the connection. */
   readonly series: ConnectionSeries;
   /** Set for HTTP inside TLS: the client's server name, and what terminated TLS. */
   readonly tls: { readonly serverName: string; readonly terminator: TlsTerminator | undefined } | undefined;
@@ -52,9 +52,9 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   readonly services: Services;
   readonly #targets: TunnelTargets;
   readonly #onEmpty: () => void;
-  /** Of a port of tunnels: each request is a tunnel. */
+  /** For a port of tunnels, on which each request is a tunnel. */
   readonly #tunnels: StreamAcceptor;
-  /** Every open connection; the note is set once it is served. */
+  /** Every open connection; the value is set once it is served. */
   readonly #live = new Roster<RosteredConnection, Served | undefined>();
   /** Cache for the configuration in effect: a look-up by labels would take a hundredth of a handshake's CPU. */
   readonly #series = new Map<CompiledListener | undefined, ConnectionSeries>();
@@ -89,12 +89,12 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     return this.#bind;
   }
 
-  /** Open connections, in whatever stage they are. */
+  /** Open connections, in any stage. */
   get connections(): number {
     return this.#live.size;
   }
 
-  /** The port that is listened on, or that an internal bind stands for; 0 = none. */
+  /** The port that it listens on, or that an internal bind represents; 0 = none. */
   get port(): number {
     return this.#acceptor?.port || (this.#bind.mode === "internal" ? this.#bind.port : 0);
   }
@@ -265,7 +265,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   rejected(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void {
-    recordRefused(from, { code, detail, received }, this.#bind, this.services);
+    recordUnreadable(from, { code, detail, received }, this.#bind, this.services);
   }
 
   onVersionChange(from: HttpConnection, to: HttpConnection): void {
@@ -299,7 +299,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, reason?: Reason): void {
-    this.services.accessLog.info("refused", {
+    this.services.accessLog.info("rejected", {
       "src.addr": formatHostPort(from.remoteAddress, from.remotePort),
       error,
       ...(reason !== undefined && { reason }),

@@ -65,7 +65,7 @@ export async function takeDrainStep(
   }
 }
 
-/** Waits until no connection has arrived for `quietMs`, for `atMostMs` altogether. */
+/** Waits until no connection has arrived for `quietMs`, at most `atMostMs` in total. */
 async function quiet(ports: readonly DrainablePort[], quietMs: number, atMostMs: number): Promise<void> {
   const end = performance.now() + atMostMs;
   let before: number;

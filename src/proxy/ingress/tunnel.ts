@@ -12,7 +12,7 @@ import type { Services } from "../services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables } from "../variables.ts";
 
-/** No write is waiting. */
+/** Does nothing: no write is waiting. */
 const TAKEN = (): void => {};
 
 /** A bind that serves connections inside tunnels. */
@@ -40,7 +40,7 @@ export class Tunnel implements ServerStream {
   #reason: Reason = "Upstream";
   #error: string | undefined;
   /** Bytes of the response that rejects the tunnel. */
-  #refusalBytes = 0;
+  #rejectionBytes = 0;
   closed = false;
 
   constructor(
@@ -72,14 +72,14 @@ export class Tunnel implements ServerStream {
 
   /** Opens the tunnel, or responds with an error. Only the port of the authority matters: the targets are binds of this process. */
   start(): void {
-    if (this.#request.method !== "CONNECT") this.#refuse("TG_METHOD_NOT_ALLOWED", "allow", "CONNECT");
+    if (this.#request.method !== "CONNECT") this.#reject("TG_METHOD_NOT_ALLOWED", "allow", "CONNECT");
     // Content in a CONNECT has no meaning and may be smuggled tunnel bytes (RFC 9110 9.3.6).
-    else if (this.#downstream.requestLength !== 0) this.#refuse("TG_INVALID_REQUEST");
+    else if (this.#downstream.requestLength !== 0) this.#reject("TG_INVALID_REQUEST");
     else {
       const { authority } = this.#request;
       const port = Number(authority.slice(authority.lastIndexOf(":") + 1));
       const target = this.#targets.findTarget(port);
-      if (target === undefined) this.#refuse("TG_BIND_NOT_FOUND");
+      if (target === undefined) this.#reject("TG_BIND_NOT_FOUND");
       else this.#open(target, insideAddresses(this.#downstream.connection, this.#request, port));
     }
   }
@@ -124,13 +124,13 @@ export class Tunnel implements ServerStream {
   }
 
   /** Sends an error response with the text of the table. The engine then closes the connection: bytes for the tunnel may follow. */
-  #refuse(code: ErrorCode, ...headers: readonly string[]): void {
+  #reject(code: ErrorCode, ...headers: readonly string[]): void {
     const { status, message, reason } = ERRORS[code];
     this.#status = status;
     this.#reason = reason;
     this.#error = message;
     const body = Buffer.from(message);
-    this.#refusalBytes = body.length;
+    this.#rejectionBytes = body.length;
     const fields = [
       "content-type",
       "text/plain",
@@ -167,7 +167,7 @@ export class Tunnel implements ServerStream {
         error: this.#error,
         reason: this.#reason,
         bytesReceived: this.#downstream.bodyBytes,
-        bytesSent: this.#stream?.bytesSent ?? this.#refusalBytes,
+        bytesSent: this.#stream?.bytesSent ?? this.#rejectionBytes,
         durationMs: seconds * 1000,
       },
       this.#bind,
@@ -220,7 +220,7 @@ class TunnelStream extends Duplex {
 
   // ── from the bind that serves the stream ──
 
-  /** As `net.Socket`'s: the client sees a reset, so a truncated body is not mistaken for a complete one. */
+  /** Like that of `net.Socket`: the client sees a reset, so a truncated body is not mistaken for a complete one. */
   resetAndDestroy(): this {
     return this.destroy();
   }

@@ -24,7 +24,7 @@ const BITS = 30;
  * no list.
  */
 export class Bucket<R extends Keyed> {
-  // In the order of use: a plain request reads one cache line.
+  // In the order of use, so a plain request reads one cache line.
   /** Bit `length % BITS` is set for each prefix but `/`. */
   #lengths = 0;
   #exact: Map<string, Slot<R>> | undefined;
@@ -32,7 +32,7 @@ export class Bucket<R extends Keyed> {
   readonly #prefixes: PrefixTable<Slot<R>>;
   /** The owner of this bucket's prefixes in the table. */
   readonly #owner: number;
-  /** Of the prefix `/`, which most hosts have. */
+  /** The entries of the prefix `/`, which most hosts have. */
   #root: Slot<R> | undefined;
 
   readonly hostname: string;

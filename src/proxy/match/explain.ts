@@ -105,7 +105,7 @@ function beaten<R extends Keyed>(
   winner: Entry<R> | undefined,
   winnerBucket: Bucket<R> | undefined,
 ): string {
-  // A fitting route always has a winner; the types do not know.
+  // A fitting route always has a winner, which the types cannot express.
   if (winner === undefined || winnerBucket === undefined) return "precedence: another route is more specific";
   const because =
     bucket === winnerBucket ? whyBefore(winner, entry) : `hostname ${winnerBucket.hostname} before ${bucket.hostname}`;

@@ -29,9 +29,9 @@ export class HostIndex<V> {
   }
 
   /**
-   * The first answer of `accept` that is not undefined, over the values whose hostname fits `host` (lower-case, without
-   * port), the most specific first: exact, wildcards from the longest suffix, any (reference 2.2). `argument` is passed on
-   * so that `accept` needs no closure.
+   * The first result of `accept` that is not undefined, over the values whose hostname fits `host` (lower-case, without port), the
+   * most specific first: exact, wildcards from the longest suffix, any (reference 2.2). `argument` is passed on so that `accept`
+   * needs no closure.
    */
   find<A, T>(host: string, argument: A, accept: (value: V, argument: A) => T | undefined): T | undefined {
     const exact = this.#exact.get(host);
@@ -76,7 +76,7 @@ export class ListenerTable<L> {
   readonly entries: readonly { readonly hostname: string; readonly value: L }[];
   readonly #index = new HostIndex<{ readonly value: L }>();
 
-  /** Hostnames are lower-case; `` and `*` stand for any host. Of two entries with one hostname the first counts. */
+  /** Hostnames are lower-case; `` and `*` match any host. If two entries have the same hostname, the first counts. */
   constructor(entries: readonly { readonly hostname: string; readonly value: L }[]) {
     this.entries = entries;
     for (const entry of entries) this.#index.getOrAdd(entry.hostname, () => entry);
@@ -106,7 +106,7 @@ export class TcpRouteTable<R extends { readonly hostnames: readonly string[] }> 
     }
   }
 
-  /** `serverName` is lower-case; `` (no TLS, or no name asked for) fits routes without hostnames only. */
+  /** `serverName` is lower-case; `` (no TLS, or no name requested) fits only routes without hostnames. */
   find(serverName: string): R | undefined {
     return this.#index.find(serverName, undefined, ({ route }) => route);
   }

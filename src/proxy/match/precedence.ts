@@ -3,7 +3,7 @@ import type { Entry } from "./entry.ts";
 /** A route, as far as its precedence goes. */
 export interface Keyed {
   readonly key: string;
-  /** `<namespace>/<name>`, which keys begin with: but `.` and `/` in a key sort after `-`, so that `a-b.00` goes before `a.00`. */
+  /** `<namespace>/<name>`, with which keys begin. Compared before the key, in which `a-b.00` would sort before `a.00`. */
   readonly label?: string;
   /** Seconds since 1970. */
   readonly createdAt?: number;

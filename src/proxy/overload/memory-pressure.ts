@@ -14,7 +14,7 @@ export class MemoryPressure {
   readonly #flags: Int32Array;
   readonly #held: Float64Array;
 
-  /** For so many workers; or, in a worker, over the memory that the main thread has made. */
+  /** `of`: the number of workers; in a worker, the memory that the main thread made. */
   constructor(of: number | SharedArrayBuffer) {
     this.memory =
       typeof of === "number" ? new SharedArrayBuffer(FLAGS_BYTES + of * Float64Array.BYTES_PER_ELEMENT) : of;
@@ -54,7 +54,7 @@ export class MemoryPressure {
     return this.#held.reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** Every worker has said what it holds. */
+  /** Every worker has reported what it holds. */
   get allReported(): boolean {
     return this.#held.every((bytes) => bytes > 0);
   }

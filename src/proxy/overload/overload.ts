@@ -19,8 +19,8 @@ import type { MemoryPressure } from "./memory-pressure.ts";
 /** Milliseconds between samples. */
 export const SAMPLE_MS = 250;
 /**
- * Requests after which the heap is measured without waiting for the next sample: a small heap fills faster. It costs 4 µs.
- * Requests may bring heads of 60 KiB, so fewer once this share of the limit is in use.
+ * Requests after which the heap is measured without waiting for the next sample: a small heap fills faster. A measurement costs 4
+ * µs. Requests may have heads of 60 KiB, so their number is lower once the share FILLING of the limit is in use.
  */
 const REQUESTS_PER_MEASUREMENT = 64;
 const REQUESTS_WHEN_FILLING = 8;
@@ -96,9 +96,9 @@ export class Overload {
   #lateSamples = 0;
   #heapFull = false;
   #sampledAt: number;
-  /** Until the next measurement. */
+  /** Requests until the next measurement. */
   #requestsLeft = REQUESTS_PER_MEASUREMENT;
-  /** `now` of the next collection that may be made. */
+  /** Earliest `now` of the next collection. */
   #collectAt = 0;
   #collections: number;
 
@@ -199,7 +199,7 @@ export class Overload {
     const lasts = this.#states.heap.since !== undefined;
     const share = heapShare === 0 ? Infinity : lasts ? heapShare * RELIEVED : heapShare;
     this.#heapFull = heap.used >= heap.limit * share;
-    // A heap that is full again shortly after a collection fills too fast to find out more.
+    // A heap that is full again shortly after a collection fills too fast for another collection to help.
     if (!this.#heapFull || this.#system.now() < this.#collectAt) return heap;
     this.#collect();
     const left = this.#system.heap();

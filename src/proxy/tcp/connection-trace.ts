@@ -21,7 +21,7 @@ export class ConnectionTrace {
     tracer.emit("info", { type: "requestSnapshot", stage: "initial request", requestState: state });
   }
 
-  /** `route` is undefined if none takes the connection. */
+  /** `route` is undefined if none matches the connection. */
   routeSelected(route: string | undefined, evaluatedRoutes: readonly string[]): void {
     this.#tracer.emit(route === undefined ? "error" : "info", {
       type: "routeSelection",
@@ -36,7 +36,7 @@ export class ConnectionTrace {
     this.#tracer.emit("info", { type: "backendCallStart", target });
   }
 
-  /** The connection to the backend is there, or has failed with `error`. */
+  /** The connection to the backend is established, or has failed with `error`. */
   callEnded(error: string | null): void {
     if (this.#callStart === undefined) return;
     this.#tracer.emit(severityOf(null, error), { type: "backendCallResult", status: null, error }, this.#callStart);

@@ -24,7 +24,7 @@ import { ConnectionTrace } from "./connection-trace.ts";
 /** The bind of a connection. */
 export interface TcpHost {
   readonly frontend: Frontend;
-  /** Of the configuration in effect: a connection may outlive the one with which it has come. */
+  /** Those of the configuration in effect: a connection may outlive the one with which it began. */
   readonly accessLogRules: AccessLogRules;
   onConnectionClose(connection: TcpConnection): void;
   onFault(error: unknown): void;
@@ -107,7 +107,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     };
   }
 
-  /** From the client, for access log and metrics. */
+  /** Bytes from the client, for access log and metrics. */
   get bytesReceived(): number {
     return this.#transport.bytesRead;
   }
@@ -284,13 +284,13 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     const backend = this.#backend;
     if (backend === undefined || backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
     if (backend.balancer !== undefined) return backend.balancer.choose();
-    // A dynamic backend is the server that the client asked TLS for, on the port that it came to (reference 3.33).
+    // A dynamic backend is the server that the client named in TLS, on the port that it connected to (reference 3.33).
     const target = backend.dynamic?.read(this.variables) ?? (backend.target.type === "dynamic" ? serverName : "");
     if (target === "") throw new GatewayError("TG_NO_BACKENDS");
     return this.#services.dynamic(target, transport.localPort, backend.connection);
   }
 
-  /** `raw`: the call gets a connection of its own, which has carried no HTTP. */
+  /** `raw`: the call gets a new connection, which has carried no HTTP. */
   prepare(endpoint: Endpoint): CallProtocol {
     this.#endpointName = endpoint.pool.name;
     this.#trace?.callStarted(endpoint.pool.name);
@@ -327,7 +327,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#finish(message, ERRORS[code].reason);
   }
 
-  /** Accounts for a connection that has ended, one way or another. */
+  /** Accounts for a connection that has ended, however it did. */
   #finish(error: string | undefined, reason: Reason): void {
     if (this.#closed) return;
     this.#closed = true;

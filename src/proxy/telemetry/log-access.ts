@@ -14,7 +14,7 @@ export interface AccessLogRules {
 
 /** The subject of a record: a request, connection or session. */
 interface Subject {
-  /** What expressions read of it: made only where there are any. */
+  /** What expressions read of it; computed only if there are any. */
   readonly variables: Activation;
 }
 

@@ -18,7 +18,7 @@ export class LogExport {
     this.#sink = sink;
   }
 
-  /** What the expressions read, as `Expression` has it. */
+  /** What the expressions read; see `Expression.reads`. */
   get reads(): ReadonlySet<string> {
     return this.#edits.reads;
   }
@@ -26,7 +26,7 @@ export class LogExport {
   add(record: AccessRecord, variables: Activation): void {
     if (!this.#edits.wants(variables)) return;
     const { traceId, spanId } = record;
-    // The ids have fields of their own in a record.
+    // A record has separate fields for the ids.
     const own = recordFields({ ...record, traceId: undefined, spanId: undefined });
     const attributes = this.#edits.edit(own, variables);
     const span = traceId === undefined || spanId === undefined ? undefined : { traceId, spanId };
@@ -37,7 +37,7 @@ export class LogExport {
   }
 }
 
-/** What viewers show as the line: made of the fields, so that it holds nothing that has been removed from them. */
+/** What viewers show as the line: made of the fields, so a removed field does not appear. */
 function bodyOf(fields: Readonly<Record<string, unknown>>, protocol: string): string {
   const parts = ["http.method", "http.path", "http.status"].map((name) => fields[name]);
   return parts.filter((part) => part !== undefined).join(" ") || (protocol === "http" ? "request" : "connection");

@@ -76,7 +76,7 @@ export class RequestSpan {
     this.#path = path;
   }
 
-  /** An attempt begins: a span of its own, which the backend's is to be a child of. */
+  /** An attempt begins: starts its span, the parent of the backend's. */
   callStarted(request: HttpRequest, target: string): void {
     // The attempt before was abandoned without a response.
     this.callEnded(null, "no response in time", []);

@@ -34,7 +34,7 @@ export class RequestTracing {
     };
   }
 
-  /** What the expressions at the end of requests read, as `Expression` has it. */
+  /** What the expressions at the end of requests read; see `Expression.reads`. */
   get reads(): ReadonlySet<string> {
     return this.#rules.edits.reads;
   }

@@ -26,20 +26,20 @@ const EVICTABLE_MS = 5000;
 /** Limit of the sessions that are examined to find one that may be evicted: it bounds the cost of a datagram. */
 const EVICTION_TRIES = 8;
 /** Milliseconds in which at most one line about rejected clients is logged. */
-const REFUSALS_LOGGED_MS = 1000;
+const REJECTIONS_LOGGED_MS = 1000;
 
 /** The sessions of one UDP port; outlives configurations that keep the port. */
 export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   readonly #services: Services;
   readonly #onEmpty: () => void;
   /**
-   * By address and port of the client. Those at the front were looked at for eviction least recently. What base/roster.ts says of a
+   * By address and port of the client. Those at the front were examined for eviction least recently. What base/roster.ts says of a
    * Map does not matter here: sessions live for seconds, and are old before they end.
    */
   readonly #sessions = new Map<string, UdpSession>();
   readonly #active: Count;
   readonly #dropped = new Map<DropReason, Count>();
-  readonly #refusals = new LogThrottle(REFUSALS_LOGGED_MS);
+  readonly #rejections = new LogThrottle(REJECTIONS_LOGGED_MS);
   #bind: CompiledBind;
   #listener: CompiledListener | undefined;
   #connections: ConnectionSeries;
@@ -83,7 +83,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return this.#bind.frontend.udp ?? UDP_DEFAULTS;
   }
 
-  /** Rejects with the system's error when the port cannot be had. */
+  /** Rejects with the system's error when the port cannot be opened. */
   async listen(port: number, reusePort: boolean): Promise<void> {
     this.#port = await UdpPort.open({ host: this.#bind.host, port, reusePort }, (bytes, from) =>
       this.#onDatagram(bytes, from),
@@ -137,7 +137,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
 
   /** Undefined: the client gets no session, and its datagram is dropped. */
   #begin(client: DatagramSource): UdpSession | undefined {
-    const reason = this.#refusal(client);
+    const reason = this.#reasonToReject(client);
     if (reason !== undefined) {
       this.onDropped(reason);
       return undefined;
@@ -152,12 +152,12 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return session;
   }
 
-  #refusal(client: DatagramSource): DropReason | undefined {
+  #reasonToReject(client: DatagramSource): DropReason | undefined {
     if (!this.#accepting) return "draining";
     if (!this.#services.overload.admitConnection()) return "overload";
     const { network } = this.#bind;
     if (network?.allows(connectionVariables(this.#addressesOf(client), "", this.#services)) === false) {
-      this.#logRefused(client);
+      this.#logRejected(client);
       return "authorization";
     }
     return this.#sessions.size < this.#limits.maxSessions || this.#evictOne() ? undefined : "sessions";
@@ -207,9 +207,9 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return { remoteAddress, remotePort: client.port, ...local, ...raw, tls: undefined };
   }
 
-  #logRefused({ address, port }: DatagramSource): void {
-    this.#refusals.run((unreported) =>
-      this.#services.accessLog.info("refused", {
+  #logRejected({ address, port }: DatagramSource): void {
+    this.#rejections.run((unreported) =>
+      this.#services.accessLog.info("rejected", {
         "src.addr": formatHostPort(unmapped(address), port),
         protocol: "udp",
         error: "authorization failed",
@@ -239,7 +239,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
 
   /** For a bind that the configuration no longer has: its port may be opened again at once, so it cannot wait for silence. */
   drain(): void {
-    this.#endAll("the configuration has no such port any more");
+    this.#endAll("the configuration no longer has this port");
   }
 
   destroy(): void {

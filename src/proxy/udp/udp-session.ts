@@ -21,11 +21,11 @@ export type DropReason = "authorization" | "backend" | "draining" | "overload" |
 export interface UdpHost {
   /** Milliseconds of silence after which a session ends. */
   readonly idleTimeout: number;
-  /** Of the configuration in effect: a session may outlive the one with which it began. */
+  /** Those of the configuration in effect: a session may outlive the one with which it began. */
   readonly accessLogRules: AccessLogRules;
   /** Sends a datagram to a client. */
   answer(bytes: Uint8Array, to: DatagramSource): void;
-  /** Whether another file may be opened for this session; its end gives it back. */
+  /** Whether a socket may be opened for this session, which counts until the session ends. */
   admit(flow: UdpFlow): boolean;
   onDropped(reason: DropReason): void;
   onSessionEnd(session: UdpSession): void;
@@ -50,9 +50,9 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly listener: CompiledListener | undefined;
-  /** From the client, in datagrams that were sent on. */
+  /** Bytes from the client, in datagrams that were sent on. */
   bytesReceived = 0;
-  /** To the client. */
+  /** Bytes to the client. */
   bytesSent = 0;
   /** `performance.now()` ms of the last datagram in either direction. */
   movedAt: number;
@@ -72,7 +72,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   /** `performance.now()` ms of the first datagram to and from the endpoint; 0 = none yet. */
   #sentAt = 0;
   #answeredAt = 0;
-  /** What the access log says of the end; undefined: nothing is wrong. */
+  /** The error for the access log; undefined = none. */
   #error: { readonly message: string; readonly reason: Reason } | undefined;
   readonly #cancels: (() => void)[] = [];
   #draining = false;

@@ -67,10 +67,10 @@ suite("the log at the levels debug and trace", () => {
       "upstream answer",
       "proxy finished",
     ]);
-    const miss = of(first, "id-1").find(({ message }) => message === "answer");
+    const miss = of(first, "id-1").find(({ message }) => message === "response");
     assert.equal(miss?.pool, "miss");
     assert.match(`${miss?.dns} ${miss?.connect} ${miss?.firstByte}`, /^[\d.]+s [\d.]+s [\d.]+s$/);
-    const hit = of(await linesOf("id-2", "/keyed"), "id-2").find(({ message }) => message === "answer");
+    const hit = of(await linesOf("id-2", "/keyed"), "id-2").find(({ message }) => message === "response");
     assert.equal(hit?.pool, "hit");
     const denied = of(await linesOf("id-3", "/keyed", "wrong"), "id-3").map(text);
     assert.equal(denied[1], "policies api_key: valid=false");

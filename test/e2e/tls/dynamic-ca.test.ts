@@ -72,7 +72,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     const nameless = { ca: ca.cert, checkServerIdentity: () => undefined };
     const refused = async (options: ConnectionOptions, error: string): Promise<void> => {
       await assert.rejects(tlsConnect(gateway.port(), options));
-      await logged(gateway, { scope: "request", message: "refused", error });
+      await logged(gateway, { scope: "request", message: "rejected", error });
     };
     await serialOf(gateway.port(), "one.host.example", { ca: ca.cert });
     await refused({ ca: ca.cert, servername: "host.example" }, "no TLS listener match for host.example");

@@ -89,7 +89,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
   test("a name that no listener has gets no answer, and the log says so", async () => {
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
     await assert.rejects(get(gateway.port(), "two.host.example", trusted()));
-    await logged(gateway, { message: "refused", error: "no TLS listener match for two.host.example" });
+    await logged(gateway, { message: "rejected", error: "no TLS listener match for two.host.example" });
   });
 
   test("what is no TLS is closed at once", async () => {
@@ -98,7 +98,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
     await peer.closed();
     assert.equal(peer.received, "");
-    await logged(gateway, { message: "refused", error: "not a TLS handshake" });
+    await logged(gateway, { message: "rejected", error: "not a TLS handshake" });
   });
 
   test("clients that leave during the handshake are forgotten at once", async () => {
@@ -113,10 +113,10 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     const socket = connect({ host: "127.0.0.1", port: gateway.port(), servername: "one.host.example", ca: ca.cert });
     socket.once("secureConnect", () => socket.destroy());
     await once(socket, "close");
-    await logged(gateway, { message: "refused", error: "the connection closed during the handshake" });
-    await logged(gateway, { message: "refused", error: "read ECONNRESET" });
+    await logged(gateway, { message: "rejected", error: "the connection closed during the handshake" });
+    await logged(gateway, { message: "rejected", error: "read ECONNRESET" });
     await logged(gateway, {
-      message: "refused",
+      message: "rejected",
       error: "TLS handshake failed: the connection closed during the handshake",
     });
     assert.deepEqual(gateway.tasks()[0]?.connections, []);

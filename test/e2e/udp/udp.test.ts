@@ -210,7 +210,7 @@ suite("UDP listeners", () => {
     await using denied = await UdpPeer.open(undefined, "::1");
     denied.send("2", gateway.port(BIND), "::1");
     await untilDropped(gateway, "authorization", 1);
-    await logged(gateway, { message: "refused", protocol: "udp", reason: "Authorization" });
+    await logged(gateway, { message: "rejected", protocol: "udp", reason: "Authorization" });
     assert.equal(server.received.length, 1);
   });
 
