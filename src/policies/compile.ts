@@ -1,6 +1,6 @@
 /**
- * From the policies of one level to what runs: checks that each kind may run in the phase, prepares it, binds it to the data plane,
- * and puts the hooks into the order of `order.ts`. Workers call `compilePolicies` when a configuration loads; the loading thread calls
+ * Compiles the policies of one level: checks that each kind may run in the phase, prepares it, binds it to the data plane, and puts
+ * the hooks into the order of `order.ts`. Workers call `compilePolicies` when a configuration loads; the loading thread calls
  * `checkPolicies`, which does the same without a data plane.
  */
 import type { CelEnvironment } from "../cel/index.ts";

@@ -18,7 +18,7 @@ export interface ThreadEnvironment {
   readonly hidden: ReadonlySet<string>;
   /** Token buckets of `localRateLimit`, in memory that all workers share, so that limits hold for the process. */
   readonly buckets: TokenBuckets;
-  /** For what policies do outside of requests. */
+  /** For events outside of requests. */
   readonly log?: Logger | undefined;
   /** Key that seals the cookies of `oidc`, 32 bytes; undefined if OIDC_COOKIE_SECRET is not set. */
   readonly oidcCookieKey?: Uint8Array | undefined;

@@ -13,7 +13,7 @@ type Order = Readonly<Record<Phase, readonly RequestPolicyKind[]>>;
 const ADMISSION = [
   // All others see gRPC, and what they reject becomes a gRPC status.
   "grpcWeb",
-  // Preflights carry no credentials, so they are answered first.
+  // Preflights carry no credentials, so `cors` responds to them before authentication.
   "cors",
   // Authentication: rules below read who the client is.
   "oidc",

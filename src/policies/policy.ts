@@ -41,9 +41,9 @@ export interface Kind<Name extends string, Config> {
   readonly phases: readonly Phase[];
   /** Key in `effectivePolicy` of traces. Default: the kind. */
   readonly traceKey?: string;
-  /** Several for one target are `merge`d. Default: a second one is a mistake, which is reported. */
+  /** Several policies for one target are merged. Default: a second one is reported as a mistake. */
   readonly repeatable?: boolean;
-  /** For dumps: without secrets, times as texts. */
+  /** The configuration for dumps: without secrets, with times as text. */
   redact(config: Config, hidden: Hidden): unknown;
   /** The same for `effectivePolicy` of traces. */
   traceView(config: Config, hidden: Hidden): unknown;
@@ -65,7 +65,10 @@ interface Definition<Name extends string, Config> extends Traits<Name> {
    * functions that the configuration defines. Throws PolicyError, whose paths begin in `config`, or CelError.
    */
   readonly prepare: (config: Config, cel: CelEnvironment) => Bind;
-  /** The configuration for dumps: without secrets, times as texts. Required, so that a new kind cannot leak a secret by omission. */
+  /**
+   * The configuration for dumps: without secrets, with times as text. Required, so that a new kind cannot leak a secret by
+   * omission.
+   */
   readonly redact: (config: Config, hidden: Hidden) => unknown;
   /** The same for `effectivePolicy` of traces. Default: `redact`. */
   readonly traceView?: (config: Config, hidden: Hidden) => unknown;
@@ -102,7 +105,7 @@ interface Alternatives {
    * Whether the policy can reject requests. If so, a request whose body is too long for a condition that reads it ends with
    * TG_BODY_TOO_LARGE: otherwise clients could bypass the policy with a long body.
    */
-  readonly refuses: boolean;
+  readonly rejects: boolean;
 }
 
 /** A kind that takes alternatives too: the first whose condition is true applies. An alternative is an `Entry`. */
@@ -124,7 +127,7 @@ export function defineConditionalPolicy<
     kind,
     prepare: (config, cel) =>
       isConditional<Entry>(config)
-        ? prepareAlternatives(kind, config.conditional, definition.prepare, alternatives.refuses, cel)
+        ? prepareAlternatives(kind, config.conditional, definition.prepare, alternatives.rejects, cel)
         : definition.prepare(config, cel),
     redact: show,
     traceView: (config, hidden) =>

@@ -20,7 +20,7 @@ export interface RequestMetadata {
   apiKey?: unknown;
   /** `username` of verified credentials. */
   basicAuth?: unknown;
-  /** Metadata from authorization services, of the connection and of the request. */
+  /** Metadata from authorization services, about the connection and the request. */
   extauthz?: unknown;
   /** Metadata from external processors. */
   extproc?: unknown;
@@ -44,8 +44,8 @@ export interface MessageBody {
   /** Reads until more than `limit` bytes have arrived or the body has ended; none of it is passed on before. */
   peek(limit: number): Promise<BodyStart>;
   /**
-   * Lets the body flow through a stage from now on, with what is there of it already; its length is unknown then. Stages
-   * follow each other in the order in which they were put in.
+   * Passes the body through a stage, including bytes that have already arrived; its length is then unknown. Stages run in the order
+   * in which they were added.
    */
   through(make: (sink: BodySink) => BodyStage): void;
   /** Whether the body is known to have no bytes. */
@@ -88,7 +88,7 @@ export interface BodyStart {
 
 /** The body of a request. */
 export interface IncomingBody extends MessageBody {
-  /** As `buffer`, but the body streams on meanwhile: for policies that need a copy, such as mirrors. */
+  /** Like `buffer`, but the body streams on meanwhile: for policies that need a copy, such as mirrors. */
   copy(limit: number): Promise<Uint8Array | undefined>;
 }
 
@@ -152,8 +152,8 @@ export interface PolicyContext {
   /** Changes headers of the final response, after all response policies; also of errors and redirects. */
   editResponse(edit: HeaderEdit): void;
   /**
-   * The request, whose Content-Type says so by now, goes to the backend as gRPC: over HTTP/2 unless the backend excludes that, with
-   * its deadline. `translate` is called once with the head of the response, also of errors, after all response policies.
+   * Sends the request, whose Content-Type has been changed by now, to the backend as gRPC: over HTTP/2 unless the backend excludes
+   * that, with its deadline. `translate` is called once with the head of the response, also of errors, after all response policies.
    */
   becomeGrpc(translate: ResponseTranslation): void;
   /**
@@ -180,9 +180,9 @@ export type OutgoingContext = CalloutContext & Pick<PolicyContext, "request" | "
 export interface PolicyTrace {
   /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
-  /** As `applied`, for a policy that allows or rejects the request: a rejection has severity `error`. */
+  /** Like `applied`, for a policy that allows or rejects the request: a rejection has severity `error`. */
   decided(kind: string, passes: boolean, details: unknown): void;
-  /** As `applied`, for a policy that failed while the request continues: severity `warn`. */
+  /** Like `applied`, for a policy that failed while the request continues: severity `warn`. */
   failed(kind: string, details: unknown): void;
   /** Emits `policy` with result `skip`; `warn` when what the policy works on is missing or wrong. Default `info`. */
   skipped(kind: string, reason: string, severity?: "info" | "warn"): void;

@@ -1,7 +1,7 @@
 /**
- * `apiKey` (reference 3.7): authenticates clients by a shared secret in a header, query parameter, cookie or expression. Comes in:
- * the accepted keys as SHA-256 digests with their metadata. Goes out: `apiKey` for expressions and a request without the key, or
- * 401 with a challenge. Runs in the gateway and route phases.
+ * `apiKey` (reference 3.7): authenticates clients by a shared secret in a header, query parameter, cookie or expression. In: the
+ * accepted keys as SHA-256 digests with their metadata. Out: `apiKey` for expressions and a request without the key, or 401 with a
+ * challenge. Runs in the gateway and route phases.
  */
 import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
@@ -28,10 +28,10 @@ export const apiKey = definePolicy({
 });
 
 /**
- * Compiles the list of keys into a map. The gateway holds only SHA-256 digests of keys, so no dump gives
- * one away. The map is indexed by a keyed digest of that digest: comparing strings takes longer the more of them is equal, and a
- * client that could predict the index could guess a key byte by byte. Throws PolicyError for a key that is listed twice, since
- * only one of the two metadata could apply.
+ * Compiles the list of keys into a map. The gateway holds only SHA-256 digests of keys, so no dump reveals one. The map is indexed
+ * by a keyed digest of that digest: comparing strings takes longer the more of them is equal, and a client that could predict the
+ * index could guess a key byte by byte. Throws PolicyError for a key that is listed twice, since only one of the two metadata could
+ * apply.
  */
 function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { mode, location } = config;
@@ -61,7 +61,7 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
     if (found === undefined && mode === "permissive") trace?.failed("api_key", outcome);
     else trace?.decided("api_key", outcome.valid, outcome);
     if (found !== undefined) {
-      // A secret of CEL: expressions get at the text by `unredacted()` only, so that no log line shows it by accident.
+      // A CEL secret: expressions read the text only by `unredacted()`, so no log line shows it by accident.
       requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
       finder.remove(context);
     } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", undefined, undefined, challenge.invalid);
@@ -73,7 +73,7 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
   };
 }
 
-/** Without digests, which allow offline guessing of short keys, and without metadata under names in `hidden`, at any depth. */
+/** Redacts digests, which allow offline guessing of short keys, and metadata under names in `hidden`, at any depth. */
 function redact({ keys, mode, location }: ApiKeyAuth, hidden: ReadonlySet<string>): unknown {
   const redactedKeys = keys.map(({ metadata }: ApiKey) => ({
     keyHash: REDACTED,

@@ -1,6 +1,6 @@
 /**
- * `authorization` (reference 3.3): allows or denies requests by CEL rules. Comes in: rules with a mode, combined over all levels.
- * Goes out: nothing, or 403; a trace gets `authorizationResult` with the result of every rule. Runs in all three phases, after
+ * `authorization` (reference 3.3): allows or denies requests by CEL rules. In: rules with a mode, combined over all levels. Out:
+ * nothing, or 403; a trace gets `authorizationResult` with the result of every rule. Runs in all three phases, after
  * authentication; `frontendPolicies.networkAuthorization` decides about connections by the same `Rules`.
  */
 import { GatewayError } from "../../base/errors.ts";

@@ -13,7 +13,7 @@ type Mode = AuthorizationRule["mode"];
 
 type Rule = AuthorizationRule & {
   readonly condition: Condition;
-  /** What the rule's paths stand for; compiled for the first trace, since most rules never need it. */
+  /** Reads the values of the rule's paths; compiled for the first trace, since most rules never need it. */
   inputs: Inputs | undefined;
 };
 

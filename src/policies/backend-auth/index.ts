@@ -1,7 +1,7 @@
 /**
- * `backendAuth` (reference 3.22): adds the gateway's own credentials, or the client's token, to requests for a backend. Comes in: a
- * fixed credential, a signing key, or token endpoints. Goes out: the request with the credential, redacted in traces, or
- * TG_BACKEND_AUTH. Runs in the backend phase for each attempt, and for the gateway's own calls (`src/policies/calls/`).
+ * `backendAuth` (reference 3.22): adds the gateway's own credentials, or the client's token, to requests for a backend. In: a fixed
+ * credential, a signing key, or token endpoints. Out: the request with the credential, redacted in traces, or TG_BACKEND_AUTH. Runs
+ * in the backend phase for each attempt, and for the gateway's own calls (`src/policies/calls/`).
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
@@ -130,7 +130,7 @@ function putter(location: CredentialTarget, places: CredentialPlaces): Put {
   };
 }
 
-/** Every failure without a code of its own is TG_BACKEND_AUTH: requests never go out without their credential. */
+/** A failure without an error code becomes TG_BACKEND_AUTH: requests never go out without their credential. */
 function fail(error: unknown): never {
   if (error instanceof GatewayError) throw error;
   throw new GatewayError("TG_BACKEND_AUTH", error instanceof Error ? error.message : "unknown failure", error);

@@ -6,7 +6,7 @@ import type { BasicBackendAuth } from "./basic-schema.ts";
 import type { BackendAuth } from "./schema.ts";
 import type { ClientAuth, TokenEndpoint, TokenExchange } from "./token-endpoint-schema.ts";
 
-/** Without credentials, keys and client secrets. `hidden`: lower-case names of headers whose values are redacted. */
+/** Redacts credentials, keys and client secrets. `hidden`: lower-case names of headers whose values are redacted. */
 export function redact(config: BackendAuth, hidden: ReadonlySet<string>): unknown {
   const { oauthTokenExchange: exchange, crossAppAccess: access, ...basic } = config;
   return {

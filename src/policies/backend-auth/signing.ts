@@ -13,9 +13,9 @@ export type Sign = (
 ) => Promise<string>;
 
 /**
- * Returns what signs tokens with the configured key. Throws PolicyError, whose path begins with `path`, for a key that is invalid or
- * does not fit the algorithm; the error contains nothing of the key. A key whose file could not be read fails each request instead:
- * that problem has been reported, and must not hide others.
+ * Returns a function that signs tokens with the configured key. Throws PolicyError, whose path begins with `path`, for a key that
+ * is invalid or does not fit the algorithm; the error contains nothing of the key. A key whose file could not be read fails each
+ * request instead: that problem has been reported, and must not hide others.
  */
 export function tokenSigner({ signingKey, alg, kid }: Signing, path: ConfigPath): Sign {
   if (signingKey === undefined) return () => Promise.reject(new Error("the signing key could not be read"));
@@ -50,8 +50,8 @@ function algorithmsOf({ asymmetricKeyType: type, asymmetricKeyDetails }: KeyObje
 }
 
 /**
- * Returns signed tokens. A token serves many requests, because signatures are expensive, and is replaced after half
- * of its lifetime, so the backend never gets one that is about to expire. Throws as `tokenSigner`.
+ * Returns signed tokens. A token serves many requests, because signatures are expensive, and is replaced after half of its
+ * lifetime, so the backend never gets one that is about to expire. Throws like `tokenSigner`.
  */
 export function signedTokens(config: JwtSigning, path: ConfigPath): () => Promise<string> {
   const { claims, ttl } = config;

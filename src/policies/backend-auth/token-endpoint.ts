@@ -52,14 +52,15 @@ export class TokenEndpoint {
   async request(grant: Form, calloutContext: CalloutContext, type?: string): Promise<IssuedToken> {
     const response = await this.#call(grant, calloutContext);
     const answer = parse(response.body);
-    if (response.status < 200 || response.status > 299) throw refusal(response.status, answer);
+    if (response.status < 200 || response.status > 299) throw rejection(response.status, answer);
     const { access_token: token, token_type: tokenType, issued_token_type: issued, expires_in: expires } = answer;
-    if (typeof token !== "string" || token === "") throw failure("the token endpoint responds without an access_token");
+    if (typeof token !== "string" || token === "")
+      throw failure("the response of the token endpoint has no access_token");
     if (type !== undefined && issued !== undefined && issued !== type)
-      throw failure(`the token endpoint gives ${printable(issued)} where ${type} was asked for`);
+      throw failure(`the token endpoint issued ${printable(issued)}, but ${type} was requested`);
     // `token_type` of a token that is not an access token is N_A (RFC 8693, section 2.2.1).
     if (type !== ID_JAG && printable(tokenType).toLowerCase() !== "bearer")
-      throw failure(`the token endpoint gives a token of type ${printable(tokenType)}, and only Bearer can be used`);
+      throw failure(`the token endpoint issued a token of type ${printable(tokenType)}, but only Bearer can be used`);
     const lifetime = typeof expires === "number" && expires >= 0 ? expires * 1000 : undefined;
     return { token, lifetime };
   }
@@ -91,14 +92,14 @@ export class TokenEndpoint {
 export const ID_JAG = "urn:ietf:params:oauth:token-type:id-jag";
 
 /** 401 and 403 concern the gateway's credentials, other statuses of 400 to 499 the client's token. */
-function refusal(status: number, { error }: Readonly<Record<string, unknown>>): GatewayError {
+function rejection(status: number, { error }: Readonly<Record<string, unknown>>): GatewayError {
   const code = error === undefined ? "" : ` (${printable(error)})`;
   const why = `the token endpoint responds with status ${status}${code}`;
   const clients = status >= 400 && status < 500 && status !== 401 && status !== 403;
   return clients ? new GatewayError("TG_INVALID_REQUEST", why) : failure(why);
 }
 
-/** A failure that the client has not caused. */
+/** A failure that the client did not cause. */
 export function failure(why: string, cause?: unknown): GatewayError {
   return new GatewayError("TG_BACKEND_AUTH", why, cause);
 }

@@ -73,7 +73,7 @@ interface Endpoints {
 
 /**
  * `crossAppAccess`: two exchanges. The identity provider issues an assertion for the client's identity token (ID-JAG), and the
- * authorization server of the resource an access token for the assertion. Throws as `tokenExchange`.
+ * authorization server of the resource an access token for the assertion. Throws like `tokenExchange`.
  */
 export function crossAppAccess(
   config: CrossAppAccess,
@@ -177,7 +177,7 @@ function additional(
     compiled.map(([name, expression]) => {
       try {
         const value = expression.evaluate(variables);
-        if (typeof value !== "string") throw new Error("it gives no text");
+        if (typeof value !== "string") throw new Error("it does not return a string");
         return [name, value] as const;
       } catch (error) {
         throw new GatewayError("TG_INVALID_REQUEST", `the parameter ${name} of the token request failed`, error);

@@ -1,7 +1,7 @@
 /**
  * The hashes of crypt(3) that node:crypto does not have: `$1$` and `$apr1$` (MD5), `$5$` and `$6$` ("Unix crypt using SHA-256 and
  * SHA-512" by Ulrich Drepper). Password, salt and rounds come in, the text behind the salt goes out. The oddities below are the
- * formats; fixtures/htpasswd has hashes that other programs have made.
+ * formats; fixtures/htpasswd has hashes that other programs made.
  */
 import { hash } from "node:crypto";
 

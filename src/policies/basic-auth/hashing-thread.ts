@@ -11,7 +11,7 @@ export interface HashingJob {
 /** Priority of the thread, up to 19: it gets the processor time that threads serving requests leave. */
 const NICENESS = 15;
 
-/** Entry of the thread that verifies passwords, one after the other. A file of its own: it is what `new Worker` loads. */
+/** Entry of the thread that verifies passwords, one after the other. A separate file, which `new Worker` loads. */
 if (parentPort !== null) {
   const port = parentPort;
   // On Linux, priorities are per thread; elsewhere this would be that of the whole process.

@@ -57,7 +57,7 @@ export function verifyPassword(hashed: string, password: string): boolean {
 
 function verifierOf(hashed: string): Verifier {
   if (BCRYPT.test(hashed)) return (password) => compareSync(password, hashed);
-  return md5Verifier(hashed) ?? shaVerifier(hashed) ?? sha1Verifier(hashed) ?? refuse(hashed);
+  return md5Verifier(hashed) ?? shaVerifier(hashed) ?? sha1Verifier(hashed) ?? reject(hashed);
 }
 
 function md5Verifier(hashed: string): Verifier | undefined {
@@ -81,7 +81,7 @@ function sha1Verifier(hashed: string): Verifier | undefined {
   return expected === undefined ? undefined : (password) => sameSecret(hash("sha1", password, "base64"), expected);
 }
 
-function refuse(hashed: string): never {
+function reject(hashed: string): never {
   if (DES.test(hashed))
     throw new Error("uses the old crypt, which looks only at the first eight characters of a password");
   throw new Error("is in plain text or in an unknown format");

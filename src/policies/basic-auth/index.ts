@@ -1,10 +1,10 @@
 /**
- * `basicAuth` (reference 3.6): authenticates clients by user name and password (RFC 7617). Comes in: an htpasswd list. Goes out:
+ * `basicAuth` (reference 3.6): authenticates clients by user name and password (RFC 7617). In: an htpasswd list. Out:
  * `basicAuth.username` for expressions and a request without the credentials, 401 (407 for `Proxy-Authorization`) with a challenge,
  * or 503 while too many passwords wait. Runs in the gateway and route phases.
  *
- * Password hashes are slow by design: 50 ms and more each. So passwords are verified in a thread of their own, and results are
- * cached by keyed digests of user and password.
+ * Password hashes are slow by design: 50 ms and more each. So passwords are verified in a separate thread, and results are cached
+ * by keyed digests of user and password.
  */
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -44,7 +44,7 @@ const MAX_PASSWORD = 512;
 /** One per worker, shared by all policies and kept over reloads: more threads would take processor time from traffic. */
 const checks = new PasswordChecks();
 
-/** Answer when the queue is full. */
+/** Response when the queue is full. */
 const BUSY = { headers: ["retry-after", "1"] };
 
 interface Credentials {

@@ -14,9 +14,8 @@ interface Check extends HashingJob {
 }
 
 /**
- * Verifies passwords in a thread of their own, one at a time: in the thread that serves requests, each would stop all traffic for
- * 50 ms and more. Clients take turns (`FairQueue`). The thread starts with the first password and, idle, does not keep the process
- * alive.
+ * Verifies passwords in a separate thread, one at a time: in the thread that serves requests, each would stop all traffic for 50 ms
+ * and more. Clients take turns (`FairQueue`). The thread starts with the first password and, idle, does not keep the process alive.
  */
 export class PasswordChecks {
   readonly #queue: FairQueue<Check>;
@@ -51,7 +50,7 @@ export class PasswordChecks {
     const thread = new Worker(moduleUrl("policies/basic-auth/hashing-thread"), { name: "passwords" });
     this.#thread = thread;
     thread.on("message", (right: boolean) => this.#conclude(right ? "right" : "wrong"));
-    // For example out of memory. `exit` follows, which answers what was being verified.
+    // For example out of memory. `exit` follows, which settles the check in progress.
     thread.on("error", () => {});
     thread.on("exit", () => {
       this.#thread = undefined;

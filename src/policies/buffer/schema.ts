@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolved.ts";
 
-/** `status`: what a body over the limit is answered with. */
+/** `status`: the response to a body over the limit. */
 const side = (what: string, status: number) =>
   z
     .strictObject({

@@ -72,7 +72,7 @@ const NOTHING = new Uint8Array(0);
 /**
  * `transformations.request` for calls. Expressions read the call as `request`; the other variables describe the client's request
  * that the call is for. `metadata` that they set is visible to this call only: another call must not depend on which came first.
- * Throws as `compileProgram`.
+ * Throws like `compileProgram`.
  */
 function callTransformer(
   { request }: Transformations,

@@ -1,6 +1,8 @@
 /** Whether a response's media type is one of those to compress. */
 
-/** Events are compressed where a user says so, not by a pattern: such responses are open for hours, with the memory of an encoder. */
+/**
+ * Compressed only if it is listed by name, not by a pattern: event streams are open for hours, each with the memory of an encoder.
+ */
 const EVENT_STREAM = "text/event-stream";
 
 /** Compiles the patterns `type/subtype`, `type/*` and `type/*+suffix`. The test takes the value of a Content-Type field. */

@@ -37,7 +37,7 @@ interface BodyEncoder {
   readonly encode: ReturnType<typeof bodyEncoder>;
 }
 
-/** Those of the last level that was used, so that their memory has a bound. */
+/** Encoders of the last level that was used, so that their memory is bounded. */
 const bodyEncoders: { [C in ContentCoding]?: BodyEncoder } = {};
 
 /** The whole body compressed, on this thread: a stage would cost 200 µs of CPU more, whatever the length of the body. */
@@ -110,8 +110,8 @@ function zstdParams(level: number): Record<number, number> {
 
 /**
  * A body on its way through an encoder, which works in the thread pool of libuv. While it works, what arrives is collected and then
- * written in one piece: a fast source gets large pieces, which compress well and cross threads seldom, and of a slow source each
- * piece goes out at once.
+ * written in one piece: pieces of a fast source become large, compress well and seldom cross threads, while each piece of a slow
+ * source goes out at once.
  */
 class EncoderStage implements BodyStage {
   readonly #encoder: Encoder;
@@ -121,7 +121,7 @@ class EncoderStage implements BodyStage {
   /** The encoder works, or will from the end of this turn on. */
   #busy = false;
   #congested = false;
-  /** Of the body, once it is complete. */
+  /** The trailers of the body, once it is complete. */
   #trailers: HeaderList | undefined;
 
   constructor(encoder: Encoder, sink: BodySink) {

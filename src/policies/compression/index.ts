@@ -27,7 +27,7 @@ export const compression = definePolicy({
 
 function hooksOf({ encodings, contentTypes, minSize, levels }: Compression): PolicyHooks {
   const isListed = compileContentTypes(contentTypes);
-  // Loaded now and not by the first response.
+  // Loaded now instead of by the first response.
   nodeZlib();
   return {
     /** Other policies may change Accept-Encoding, for example so that the backend does not compress. */
@@ -126,8 +126,8 @@ function describe({ trace }: PolicyContext, headers: HeaderList, coding: Content
 }
 
 /**
- * A 304 has the fields that the 200 would have (RFC 9110 15.4.5), but its content type is not known. That the client names the weak
- * form of the tag tells that what it has cached was compressed here.
+ * A 304 has the fields that the 200 would have (RFC 9110 15.4.5), but its content type is not known. If the client names the weak
+ * form of the tag, its cached response was compressed here.
  */
 function describeCached(request: HeaderList, headers: HeaderList): void {
   const tag = getHeader(headers, "etag");

@@ -1,6 +1,6 @@
 /**
- * `conditional` (reference 1.11): a list of alternatives in place of one policy, for the kinds that `defineConditionalPolicy` defines.
- * Comes in: prepared alternatives with their conditions. Goes out: hooks that run the first alternative whose condition is true.
+ * `conditional` (reference 1.11): a list of alternatives in place of one policy, for the kinds that `defineConditionalPolicy`
+ * defines. In: prepared alternatives with their conditions. Out: hooks that run the first alternative whose condition is true.
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment, CelError, Condition, WhenFailed } from "../../cel/index.ts";
@@ -16,7 +16,7 @@ interface Alternative {
   readonly policy: PolicyHooks;
 }
 
-/** Whether a policy's configuration is a list of alternatives; no kind has a field `conditional` of its own. */
+/** Whether a policy's configuration is a list of alternatives; no kind has its own field `conditional`. */
 export function isConditional<Entry extends object>(config: unknown): config is Conditional<Entry> {
   return typeof config === "object" && config !== null && "conditional" in config;
 }
@@ -24,13 +24,13 @@ export function isConditional<Entry extends object>(config: unknown): config is 
 /**
  * Prepares a list of alternatives. The one that is chosen for a request also handles its response. A condition that fails to
  * evaluate ends the request with TG_INVALID_REQUEST: the next alternative could be the weaker one, and clients can cause failures.
- * `refuses`: see `Alternatives` of `policy.ts`. Throws PolicyError for an alternative that can never apply, or is itself invalid.
+ * `rejects`: see `Alternatives` of `policy.ts`. Throws PolicyError for an alternative that can never apply, or is itself invalid.
  */
 export function prepareAlternatives<Entry extends object>(
   kind: string,
   entries: Conditional<Entry>["conditional"],
   prepare: (entry: Entry, cel: CelEnvironment) => (deps: PolicyDeps) => PolicyHooks,
-  refuses: boolean,
+  rejects: boolean,
   cel: CelEnvironment,
 ): (deps: PolicyDeps) => PolicyHooks {
   const prepared = entries.map((entry, i) =>
@@ -49,22 +49,22 @@ export function prepareAlternatives<Entry extends object>(
       condition,
       policy: bind({ ...deps, identity: `${deps.identity} ${i}` }),
     }));
-    return combine(kind, alternatives, refuses);
+    return combine(kind, alternatives, rejects);
   };
 }
 
-function combine(kind: string, alternatives: readonly Alternative[], refuses: boolean): PolicyHooks {
+function combine(kind: string, alternatives: readonly Alternative[], rejects: boolean): PolicyHooks {
   /** The choice per exchange, for its response; weak, so that it ends with the exchange. undefined = none applies. */
   const chosen = new WeakMap<PolicyContext, PolicyHooks | undefined>();
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
   const conditions = alternatives.map(({ condition }) => condition).filter((each) => each !== undefined);
   const onRequest = (context: PolicyContext): RequestOutcome => {
-    const policy = choose(kind, alternatives, context, refuse);
+    const policy = choose(kind, alternatives, context, rejectRequest);
     if (answers) chosen.set(context, policy);
     return policy?.onRequest?.(context);
   };
   return {
-    onRequest: (refuses ? afterWholeBody : afterRequestBody)(conditions, onRequest),
+    onRequest: (rejects ? afterWholeBody : afterRequestBody)(conditions, onRequest),
     ...(answers && {
       onResponse(context, response) {
         // A policy before this one rejected the request, so nothing has been chosen: choose now, for the response alone.
@@ -76,7 +76,7 @@ function combine(kind: string, alternatives: readonly Alternative[], refuses: bo
   };
 }
 
-function refuse(error: CelError): never {
+function rejectRequest(error: CelError): never {
   throw new GatewayError("TG_INVALID_REQUEST", undefined, error);
 }
 

@@ -1,7 +1,7 @@
 /**
- * `cors` (reference 3.16): cross-origin resource sharing as the Fetch standard defines it (section 3.2). Comes in: allowed origins,
- * methods and headers. Goes out: 200 for every OPTIONS with an Origin, and response headers for all other requests, which the
- * browser enforces. It runs first in the gateway and route phases: preflights carry no credentials.
+ * `cors` (reference 3.16): cross-origin resource sharing as the Fetch standard defines it (section 3.2). In: allowed origins,
+ * methods and headers. Out: 200 for every OPTIONS with an Origin, and response headers for all other requests, which the browser
+ * enforces. It runs first in the gateway and route phases: preflights carry no credentials.
  */
 import { withDurations } from "../../base/durations.ts";
 import { isToken, latin1 } from "../../http/h1/syntax.ts";
@@ -15,8 +15,8 @@ import type { Cors } from "./schema.ts";
 
 const KIND = "cors";
 /**
- * Responses depend on the Origin. A cache must know that also from responses to requests without one, or it would serve them,
- * without CORS headers, to pages (Fetch, "CORS protocol and HTTP caches").
+ * Responses depend on the Origin. Responses to requests without one have to say so too, or a cache would serve them, without CORS
+ * headers, to pages (Fetch, "CORS protocol and HTTP caches").
  */
 const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
 
@@ -37,7 +37,7 @@ function prepare(config: Cors): () => PolicyHooks {
   const allows = compileOrigins(["allowOrigins"], config.allowOrigins);
   for (const field of ["allowMethods", "allowHeaders", "exposeHeaders"] as const)
     for (const name of config[field])
-      if (!isToken(name)) throw PolicyError.at([field], `${JSON.stringify(name)} cannot stand there; remove it`);
+      if (!isToken(name)) throw PolicyError.at([field], `${JSON.stringify(name)} is not a valid name; remove it`);
   const preflight = compilePreflight(config);
   const fixed = fixedEdits(config);
   return () => ({
@@ -52,7 +52,7 @@ function prepare(config: Cors): () => PolicyHooks {
       const allowed = allows(origin);
       const isPreflight = request.method === "OPTIONS";
       const details = { origin, allowed, preflight: isPreflight };
-      // Requests of other origins pass: CORS protects responses, in the browser, and is no access control of the server.
+      // Requests of other origins pass: CORS protects responses, in the browser; it is not access control on the server.
       if (allowed || isPreflight) trace?.decided(KIND, allowed, details);
       else trace?.failed(KIND, details);
       if (request.method === "OPTIONS") {
@@ -72,7 +72,7 @@ function prepare(config: Cors): () => PolicyHooks {
 function fixedEdits({ allowCredentials, exposeHeaders }: Cors): readonly HeaderEdit[] {
   const edits: HeaderEdit[] = [];
   if (allowCredentials) edits.push({ action: "set", name: "access-control-allow-credentials", value: "true" });
-  // In responses to requests with credentials, `*` is the name of a header and no wildcard (Fetch 3.2.4).
+  // In responses to requests with credentials, `*` is the name of a header, not a wildcard (Fetch 3.2.4).
   const value = !exposeHeaders.includes("*") ? exposeHeaders.join(",") : allowCredentials ? "" : "*";
   if (value !== "") edits.push({ action: "set", name: "access-control-expose-headers", value: latin1(value) });
   return edits;

@@ -1,6 +1,6 @@
 /**
- * `csrf` (reference 3.11): stops cross-site request forgery, where a page of another site makes the browser of a logged-in user send
- * a request that changes state. Comes in: further trusted origins. Goes out: nothing, or 403. Runs in the route phase.
+ * `csrf` (reference 3.11): stops cross-site request forgery, where a page of another site makes the browser of a logged-in user
+ * send a request that changes state. In: further trusted origins. Out: nothing, or 403. Runs in the route phase.
  */
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
@@ -45,7 +45,7 @@ function prepare(config: Csrf): () => PolicyHooks {
         trace?.skipped(KIND, "the method changes nothing");
         return undefined;
       }
-      const why = refusal(context, trusted);
+      const why = reasonToReject(context, trusted);
       const allowed = why === undefined;
       trace?.decided(KIND, allowed, { allowed, ...(!allowed && { reason: why }) });
       if (!allowed) throw new GatewayError("TG_CSRF", undefined, new Error(why));
@@ -55,7 +55,7 @@ function prepare(config: Csrf): () => PolicyHooks {
 }
 
 /** Why the request is rejected, for the trace and the log; undefined when it passes. */
-function refusal({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
+function reasonToReject({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
   // Browsers send one. Of two, the backend might read the one that was not checked.
   const repeated = ["sec-fetch-site", "origin"].find((name) => isRepeated(request.headers, name));
   if (repeated !== undefined) return `${repeated} is repeated`;

@@ -50,7 +50,7 @@ function readerOf(text: string, cel: CelEnvironment): (variables: Activation) =>
   };
 }
 
-/** Of a CEL duration, or of a number of milliseconds; 0 for any other value. */
+/** Milliseconds of a CEL duration or of a number; 0 for any other value. */
 function milliseconds(value: CelValue): number {
   const ms = value instanceof CelDuration ? Number(value.nanos) / 1e6 : Number(value);
   return Number.isFinite(ms) ? Math.min(ms, MAX_DELAY) : 0;

@@ -1,5 +1,5 @@
 /**
- * `directResponse`: answers a request itself, without a backend (reference 3.12). In: a status and, optionally, a body and header
+ * `directResponse`: responds to a request without a backend (reference 3.12). In: a status and, optionally, a body and header
  * fields, constant or CEL over the request. Out: always a reply, so it is the last policy of the request side.
  */
 import { GatewayError } from "../../base/errors.ts";
@@ -24,7 +24,7 @@ export const directResponse = defineConditionalPolicy({
   kind: "directResponse",
   phases: ["route"],
   traceStage: "direct response",
-  alternatives: { refuses: false },
+  alternatives: { rejects: false },
   prepare,
   redact: (config, hidden) =>
     config.headers === undefined ? config : { ...config, headers: redactValues(config.headers, hidden) },

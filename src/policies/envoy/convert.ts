@@ -16,7 +16,7 @@ import type { PolicyContext } from "../types.ts";
 export type HeaderInstruction = Pick<HeaderValueOption, "header"> &
   Partial<Pick<HeaderValueOption, "append" | "appendAction">>;
 
-/** By number of `HeaderValueOption.HeaderAppendAction`. Numbers that Envoy adds later fall back to the default. */
+/** Indexed by the numbers of `HeaderValueOption.HeaderAppendAction`. Numbers that Envoy adds later fall back to the default. */
 const ACTIONS: readonly HeaderEdit["action"][] = ["add", "addAbsent", "set", "setPresent"];
 
 /**

@@ -19,8 +19,8 @@ interface Entry<AuthzDecision> {
   readonly until: number;
 }
 
-/** Denials with other statuses, such as 429 or 503, may be about the moment and not about the client. */
-const KEPT_REFUSALS = new Set([401, 403]);
+/** Denials with other statuses, such as 429 or 503, may depend on the moment and not on the client. */
+const CACHED_DENIALS = new Set([401, 403]);
 
 /** Caches decisions of one policy in one worker. The time to live may depend on the decision. */
 export class DecisionCache<AuthzDecision> {
@@ -61,9 +61,9 @@ export class DecisionCache<AuthzDecision> {
     return undefined;
   }
 
-  /** `refusedWith`: status of a denial; undefined = allowed. `variables` include metadata of the decision as `extauthz`. */
-  put(key: string, decision: AuthzDecision, refusedWith: number | undefined, variables: Activation): void {
-    if (refusedWith !== undefined && !KEPT_REFUSALS.has(refusedWith)) return;
+  /** `deniedWith`: status of a denial; undefined = allowed. `variables` include metadata of the decision as `extauthz`. */
+  put(key: string, decision: AuthzDecision, deniedWith: number | undefined, variables: Activation): void {
+    if (deniedWith !== undefined && !CACHED_DENIALS.has(deniedWith)) return;
     const ttl = this.#ttlOf(variables);
     if (ttl <= 0) return;
     this.#entries.set(key, { decision, until: performance.now() + ttl });

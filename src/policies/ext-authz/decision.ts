@@ -30,7 +30,7 @@ export class AuthzRequestError extends Error {}
 export interface AuthzClient {
   /** Expressions over the request, so that the policy waits for a body that one of them reads. */
   readonly expressions: readonly Expression[];
-  /** Removes the fields that only the service may set: if it leaves one out, the client's must not pass for it. */
+  /** Removes the fields that only the service may set: if it leaves one out, the client's field must not take its place. */
   readonly clears: readonly HeaderEdit[];
   /** Rejects if the service gives no usable response; with AuthzRequestError if there is no request to send. */
   readonly check: (

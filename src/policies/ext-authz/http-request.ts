@@ -78,7 +78,7 @@ export class AuthzRequestTemplate {
     return made(() => parsePathAndQuery(["protocol", "http", "path"], textOf(path, variables)));
   }
 
-  /** Method; undefined = not configured. CONNECT is invalid, since it has no path. Throws as `target`. */
+  /** Method; undefined = not configured. CONNECT is invalid, since it has no path. Throws like `target`. */
   method(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":method");
     if (expression === undefined) return undefined;
@@ -89,19 +89,19 @@ export class AuthzRequestTemplate {
     });
   }
 
-  /** Host; undefined = that of the service. Throws as `target`. */
+  /** Host; undefined = that of the service. Throws like `target`. */
   authority(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":authority");
     if (expression === undefined) return undefined;
     return made(() => {
       const authority = textOf(expression, variables);
-      if (authority === "") throw new Error("the expression gives no host");
+      if (authority === "") throw new Error("the expression returns no host");
       checkAuthority(ADDED, authority);
       return authority;
     });
   }
 
-  /** Body; undefined = not configured. Throws as `target`. */
+  /** Body; undefined = not configured. Throws like `target`. */
   body(variables: Activation): Uint8Array | undefined {
     const expression = this.#body;
     return expression === undefined ? undefined : made(() => bodyBytes(expression.evaluate(variables)));

@@ -47,7 +47,7 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
     const metadata = template.metadataFrom(variables, answer);
     if (answer.status >= 200 && answer.status < 300)
       return { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
-    return { allowed: false, reply: refusal(answer, redirect, variables), metadata };
+    return { allowed: false, reply: denial(answer, redirect, variables), metadata };
   };
   return {
     expressions: [...(redirect === undefined ? [] : [redirect]), ...template.expressions],
@@ -80,7 +80,7 @@ function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): 
 }
 
 /** The response for the client: a redirect, or that of the service without framing and Date, which the gateway sets itself. */
-function refusal(answer: CallResponse, redirect: Expression | undefined, variables: Activation): LocalReply {
+function denial(answer: CallResponse, redirect: Expression | undefined, variables: Activation): LocalReply {
   const { status, headers, body } = answer;
   const location =
     redirect !== undefined && (status === 401 || status === 403) ? placeOf(redirect, variables) : undefined;

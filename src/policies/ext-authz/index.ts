@@ -1,8 +1,8 @@
 /**
  * `extAuthz` (reference 3.8): delegates authorization to a service, by Envoy's ext_authz protocol (`grpc.ts`) or plain HTTP
- * (`http.ts`). Comes in: the service as a target, what of the request it gets, and what happens when it fails. Goes out: the request
- * with headers and metadata of the decision, the response of the service, or TG_EXT_AUTHZ. Runs in all three phases.
- * `network.ts` does the same for connections before their first request.
+ * (`http.ts`). In: the service as a target, what of the request it gets, and what happens when it fails. Out: the request with
+ * headers and metadata of the decision, the response of the service, or TG_EXT_AUTHZ. Runs in all three phases. `network.ts` does
+ * the same for connections before their first request.
  */
 import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
@@ -12,7 +12,7 @@ import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { afterRequestBody, withVariables } from "../shared/expressions.ts";
 import { applyHeaderEdits, redactValues } from "../shared/header-edits.ts";
-import { refuse } from "../shared/refusal.ts";
+import { rejectionReply } from "../shared/rejection.ts";
 import type { BodyStart, CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { DecisionCache } from "./cache.ts";
 import { type AuthzClient, type AuthzDecision, AuthzRequestError, applyDecision } from "./decision.ts";
@@ -31,7 +31,7 @@ export const extAuthz = defineConditionalPolicy({
   phases: ["gateway", "route", "backend"],
   traceStage: "ext authz",
   calls: "warn",
-  alternatives: { refuses: true },
+  alternatives: { rejects: true },
   prepare,
   redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),
 });
@@ -72,7 +72,7 @@ function hooksOf(authz: Authorization): PolicyHooks {
           return undefined;
         }
         context.trace?.decided(TRACED, false, outcome);
-        const answer = typeof failureMode === "string" ? {} : refusalWith(failureMode.denyWithStatus);
+        const answer = typeof failureMode === "string" ? {} : denialWith(failureMode.denyWithStatus);
         throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), answer);
       });
       if (decision === undefined || decision.allowed) applyHeaderEdits(client.clears, context.request.headers);
@@ -80,16 +80,16 @@ function hooksOf(authz: Authorization): PolicyHooks {
       applyDecision(context, decision);
       if (decision.allowed) return undefined;
       if (decision.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
-      return refuse(context.request, decision.reply, "TG_EXT_AUTHZ");
+      return rejectionReply(context.request, decision.reply, "TG_EXT_AUTHZ");
     }),
   };
 }
 
 /**
- * The answer for `denyWithStatus`. 401 and 407 require a challenge (RFC 9110, sections 11.6.1 and 11.7.1); the service, which knows
- * the scheme, did not respond, so it is Bearer.
+ * The response for `denyWithStatus`. 401 and 407 require a challenge (RFC 9110, sections 11.6.1 and 11.7.1); the service, which
+ * knows the scheme, did not respond, so it is Bearer.
  */
-function refusalWith(status: number): Partial<ErrorAnswer> {
+function denialWith(status: number): Partial<ErrorAnswer> {
   if (status === 401) return { status, headers: ["www-authenticate", BEARER] };
   return status === 407 ? { status, headers: ["proxy-authenticate", BEARER] } : { status };
 }
@@ -108,7 +108,7 @@ async function decide(
     cache?.put(
       key,
       decision,
-      refusalStatus(decision),
+      denialStatus(decision),
       withVariables(context.variables, decisionVariables(context, decision)),
     );
   const { allowed } = decision;
@@ -138,7 +138,7 @@ function decisionVariables({ requestMetadata }: PolicyContext, { metadata }: Aut
 }
 
 /** Status of a denial; undefined = allowed. */
-function refusalStatus(decision: AuthzDecision): number | undefined {
+function denialStatus(decision: AuthzDecision): number | undefined {
   return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
 }
 

@@ -31,7 +31,7 @@ const http = z
       .record(z.string(), expression("network"))
       .default({})
       .describe(
-        "Headers of the authorization request: name → CEL; `:method`, `:path` and `:authority` can be set too. Nothing else tells the service about the client.",
+        "Headers of the authorization request: name → CEL; `:method`, `:path` and `:authority` can be set too. The service learns nothing else about the client.",
       ),
     metadata: z
       .record(z.string(), expression("networkResponse"))
@@ -72,7 +72,7 @@ export const networkSchema = z
 type Written = z.output<typeof networkSchema>;
 type WrittenHttp = z.output<typeof http>;
 
-/** What runs: without the fields that do nothing for connections. Refused clients get no response that could have a status. */
+/** What runs: without the fields that do nothing for connections. Rejected clients get no response that could have a status. */
 export type NetworkExtAuthz = Omit<
   Resolved<Written>,
   "protocol" | "failureMode" | "includeRequestHeaders" | "includeRequestBody"

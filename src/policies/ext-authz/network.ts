@@ -1,7 +1,7 @@
 /**
- * `frontendPolicies.networkExtAuthz` (reference 1.10 and 3.8): delegates the decision whether a client may connect to a service. Comes
- * in: the addresses of a connection. Goes out: allowed, with metadata for all requests on it, or the reason for closing it.
- * Called by the connection stages of `src/proxy/ingress/`, between TLS and the first request.
+ * `frontendPolicies.networkExtAuthz` (reference 1.10 and 3.8): delegates the decision whether a client may connect to a service.
+ * In: the addresses of a connection. Out: allowed, with metadata for all requests on it, or the reason for closing it. Called by
+ * the connection stages of `src/proxy/ingress/`, between TLS and the first request.
  */
 import { type Logger, LogThrottle } from "../../base/log.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
@@ -33,14 +33,14 @@ export type NetworkDecision =
   | { readonly allowed: false; readonly why: string };
 
 /**
- * Calls the service about a connection. `refusedWith`: the status of a refusal, which decides whether it may be cached. Rejects
- * when there is no usable response.
+ * Calls the service about a connection. `deniedWith`: the status of a denial, which decides whether it may be cached. Rejects when
+ * there is no usable response.
  */
 type AskAbout = (
   callout: Callout<CalloutContext>,
   variables: Activation,
   onCancel: OnCancel,
-) => Promise<{ readonly decision: NetworkDecision; readonly refusedWith: number | undefined }>;
+) => Promise<{ readonly decision: NetworkDecision; readonly deniedWith: number | undefined }>;
 
 const ALLOWED: NetworkDecision = { allowed: true, metadata: undefined };
 
@@ -85,8 +85,8 @@ export class NetworkAuthorizer {
     const known = key === undefined ? undefined : this.#cache?.get(key);
     if (known !== undefined) return known;
     try {
-      const { decision, refusedWith } = await this.#ask(this.#callout, variables, onCancel);
-      if (key !== undefined) this.#cache?.put(key, decision, refusedWith, variables);
+      const { decision, deniedWith } = await this.#ask(this.#callout, variables, onCancel);
+      if (key !== undefined) this.#cache?.put(key, decision, deniedWith, variables);
       return decision;
     } catch (error) {
       const why = reasonOf(error);
@@ -131,8 +131,8 @@ function httpCheck(
     );
     const { status } = answer;
     return status >= 200 && status < 300
-      ? { decision: { allowed: true, metadata: template.metadataFrom(variables, answer) }, refusedWith: undefined }
-      : { decision: { allowed: false, why: `the service answered ${status}` }, refusedWith: status };
+      ? { decision: { allowed: true, metadata: template.metadataFrom(variables, answer) }, deniedWith: undefined }
+      : { decision: { allowed: false, why: `the service responded with ${status}` }, deniedWith: status };
   };
 }
 
@@ -150,8 +150,8 @@ function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: numbe
     });
     const answer = await callout.unary(check.path, message, timeoutMs, { onCancel, observer: undefined });
     const decision = decisionOf(check.decode(answer));
-    if (decision.allowed) return { decision: { allowed: true, metadata: decision.metadata }, refusedWith: undefined };
+    if (decision.allowed) return { decision: { allowed: true, metadata: decision.metadata }, deniedWith: undefined };
     const status = decision.reply?.status ?? 403;
-    return { decision: { allowed: false, why: `the service denies with ${status}` }, refusedWith: status };
+    return { decision: { allowed: false, why: `the service denied with ${status}` }, deniedWith: status };
   };
 }

@@ -1,11 +1,11 @@
 /**
  * `extProc`: sends requests and responses through a processing service over gRPC (Envoy's `envoy.service.ext_proc.v3`, reference
- * 3.9). In: head, body and trailers of both sides, as far as the modes ask for them. Out: what the service makes of them, or its
- * own response in place of the backend's. A service that fails means TG_EXT_PROC, or with `failOpen` that the exchange continues
- * without it, as long as no part of a body is with the service.
+ * 3.9). In: head, body and trailers of both sides, as the modes request. Out: the parts as changed by the service, or its own
+ * response in place of the backend's. If the service fails, the exchange ends with TG_EXT_PROC or, with `failOpen`, continues
+ * without it unless the service already has part of a body.
  *
- * One gRPC stream (`session.ts`) serves an exchange. `side.ts` walks one side of it through the service, `stages.ts` are the
- * bodies that stream, `modes.ts` which parts the service gets.
+ * One gRPC stream (`session.ts`) serves an exchange. `side.ts` walks one side of it through the service, `stages.ts` are the bodies
+ * that stream, `modes.ts` which parts the service gets.
  */
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
@@ -41,7 +41,7 @@ export const extProc = defineConditionalPolicy({
   kind: "extProc",
   phases: ["gateway", "route"],
   traceStage: "ext proc",
-  alternatives: { refuses: true },
+  alternatives: { rejects: true },
   prepare,
   redact: (config: ExtProc, hidden) => redactCalling(config, hidden),
 });
@@ -72,7 +72,7 @@ function hooksOf(
   { callouts, phase }: PolicyDeps,
 ): PolicyHooks {
   const callout = callouts(config.target, config.policies);
-  // Hooks have no state of requests. The map is weak: an exchange that ends takes its entry along.
+  // Hooks hold no state of requests. The map is weak, so an entry ends with its exchange.
   const running = new WeakMap<PolicyContext, Running>();
   const failOpen = config.failureMode === "failOpen";
   const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
@@ -131,7 +131,7 @@ function hooksOf(
     ...((inResponses || responseTrailerMode === "send") && {
       onResponse(context, response) {
         const side = responseSide(context, response);
-        // Without a mode that wants this response, it is not delayed by a promise.
+        // If no mode wants this response, no promise delays it.
         if (!inResponses && !mayHaveTrailers(config.processingOptions, side)) return undefined;
         return run(context, side).then((immediate) => {
           if (immediate !== undefined) answerInstead(context, response, immediateReply(immediate, context.request));
@@ -153,7 +153,7 @@ function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context"
     apply({ headerMutation: mutation, clearRouteCache }) {
       const removed = headerRemovals(mutation?.removeHeaders);
       editRequest(context, [...removed, ...headerEdits(mutation?.setHeaders, "set")]);
-      // Before there is a route, the request as it is now chooses it anyway.
+      // Before the route is chosen, the changed request decides anyway.
       if (clearRouteCache && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS, "warn");
     },
   };

@@ -16,7 +16,7 @@ import type { GrpcStream } from "../../upstream/grpc/call.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerEdits, replyHeaders } from "../envoy/convert.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
-import { refuse } from "../shared/refusal.ts";
+import { rejectionReply } from "../shared/rejection.ts";
 import type { CalloutContext, PolicyContext } from "../types.ts";
 
 /** Kind in traces. */
@@ -153,7 +153,7 @@ export class Session {
   }
 
   /**
-   * Holds the service back while every part that it may answer is congested, so a slow client bounds what the gateway buffers.
+   * Holds the service back while every part that it may respond to is congested, so a slow client bounds what the gateway buffers.
    * Both sides share the stream: as long as one of them takes messages, pausing it could deadlock the exchange.
    */
   updateFlow(): void {
@@ -266,7 +266,7 @@ export class Session {
     else if (!immediate) this.#fail("a response that does not match a request");
   }
 
-  /** Fails the stream once: cancels it, and tells every listener. */
+  /** Fails the stream once: cancels it, and notifies every listener. */
   #fail(message: string, cause?: string): void {
     if (this.#closed) return;
     const listeners = [...this.#listeners.values()];
@@ -294,5 +294,5 @@ export function immediateReply(
     reason: "ExtProc",
   } as const;
   if (grpcStatus === undefined && reply.status < 400) return reply;
-  return refuse(request, reply, "TG_EXT_PROC", grpcStatus?.status);
+  return rejectionReply(request, reply, "TG_EXT_PROC", grpcStatus?.status);
 }

@@ -1,6 +1,7 @@
 /**
  * Sends one side of an exchange, request or response, through a processing service in the order of the protocol: headers, body,
- * trailers, each as the modes say. In: a `Side`. Out: the modes from now on, and the immediate response if the service made one.
+ * trailers, each as the modes say. In: a `Side`. Out: the modes for what follows, and the immediate response if the service made
+ * one.
  */
 import { GatewayError } from "../../base/errors.ts";
 import type {

@@ -49,7 +49,7 @@ export class StreamedBody implements BodyStage, Listener {
   write(bytes: Uint8Array): boolean {
     if (this.#state === "bypassed") return this.#sink.write(bytes);
     if (this.#state !== "streaming") return true;
-    // From here on the body cannot bypass the service any more: these bytes are no longer held.
+    // From here on, the body can no longer bypass the service: these bytes are no longer held.
     this.#session.consumed = true;
     return this.#send({ case: `${this.#direction}Body`, value: { body: bytes } });
   }

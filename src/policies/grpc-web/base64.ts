@@ -1,6 +1,6 @@
 /**
  * base64 of gRPC-Web's text form (RFC 4648 section 4), piece by piece. Each message is encoded as a whole with its own padding, so
- * that it can be decoded as soon as it is there; a sender may pad anywhere (gRPC-Web protocol, "Message framing").
+ * that it can be decoded as soon as it has arrived; a sender may pad anywhere (gRPC-Web protocol, "Message framing").
  */
 import { MessageBoundaries } from "../../http/grpc-frames.ts";
 

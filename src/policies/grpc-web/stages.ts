@@ -22,21 +22,21 @@ export class TextRequestStage implements BodyStage {
     if (this.#broken) return true;
     const decoded = this.#decoder.decode(bytes);
     if (decoded !== undefined) return this.#sink.write(decoded);
-    this.#refuse("the body of a gRPC-Web text request is not base64");
+    this.#reject("the body of a gRPC-Web text request is not base64");
     return true;
   }
 
   end(trailers: HeaderList): void {
     if (this.#broken) return;
     if (this.#decoder.complete) this.#sink.end(trailers);
-    else this.#refuse("the body of a gRPC-Web text request ends within a base64 group");
+    else this.#reject("the body of a gRPC-Web text request ends within a base64 group");
   }
 
   onDrain(): void {
     this.#sink.resume();
   }
 
-  #refuse(detail: string): void {
+  #reject(detail: string): void {
     this.#broken = true;
     this.#sink.breakOff(new GatewayError("TG_INVALID_REQUEST", detail));
   }

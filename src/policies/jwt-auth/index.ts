@@ -1,7 +1,7 @@
 /**
- * `jwtAuth` (reference 3.4): authenticates clients by signed tokens (JWT, RFC 7519, as bearer tokens of RFC 6750). Comes in: issuers
- * with their key sets. Goes out: claims as `jwt` for expressions and a request without the token, or 401 with a challenge. Runs in
- * the gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload.
+ * `jwtAuth` (reference 3.4): authenticates clients by signed tokens (JWT, RFC 7519, as bearer tokens of RFC 6750). In: issuers with
+ * their key sets. Out: claims as `jwt` for expressions and a request without the token, or 401 with a challenge. Runs in the
+ * gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload.
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
@@ -14,7 +14,7 @@ import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { kidsOf } from "./keys.ts";
 import type { JwtAuth } from "./schema.ts";
-import { type ProviderAt, TokenRefusal, TokenVerifier } from "./verifier.ts";
+import { type ProviderAt, TokenRejection, TokenVerifier } from "./verifier.ts";
 
 const NO_TOKEN = "no bearer token found";
 
@@ -47,8 +47,8 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
     context.requestMetadata.tokenFrom = location;
     finder.remove(context);
   };
-  const refuse = ({ trace }: PolicyContext, error: unknown): undefined => {
-    if (!(error instanceof TokenRefusal)) throw error;
+  const reject = ({ trace }: PolicyContext, error: unknown): undefined => {
+    if (!(error instanceof TokenRejection)) throw error;
     const outcome = { valid: false, reason: error.message };
     if (mode === "permissive") {
       trace?.failed("jwt", outcome);
@@ -72,7 +72,7 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
     if (known !== undefined) return accept(context, token, known);
     return verifier.verify(token).then(
       (claims) => accept(context, token, claims),
-      (error: unknown) => refuse(context, error),
+      (error: unknown) => reject(context, error),
     );
   });
   return ({ credentials }) => {

@@ -40,7 +40,7 @@ export function parseKeys(jwks: string): VerificationKey[] {
   return keys;
 }
 
-/** The ids of all keys of a set that have one. Throws as `parseKeys` for text that is not a set. */
+/** The ids of all keys of a set that have one. Throws like `parseKeys` for text that is not a set. */
 export function kidsOf(jwks: string): string[] {
   return listOf(jwks).flatMap(({ kid }) => (typeof kid === "string" ? kid : []));
 }

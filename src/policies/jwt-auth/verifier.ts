@@ -15,7 +15,7 @@ const MAX_SHOWN = 64;
 const MAX_WHY = 160;
 
 export interface ProviderAt extends JwtProvider {
-  /** Where it stands in the policy. */
+  /** Its place in the policy. */
   readonly path: ConfigPath;
 }
 
@@ -31,11 +31,11 @@ interface Known {
 }
 
 /** A rejected token. The message goes to the client and must hold nothing secret. */
-export class TokenRefusal extends Error {}
+export class TokenRejection extends Error {}
 
 /**
  * Verifies the tokens of some issuers. Each token is verified once and remembered until it expires, because a signature costs more
- * than everything else of a request. The memory belongs to the configuration: keys that a reload removes verify nothing any more.
+ * than everything else of a request. The memory belongs to the configuration: keys that a reload removes no longer verify anything.
  */
 export class TokenVerifier {
   readonly #keys = new Map<string, Candidate[]>();
@@ -60,14 +60,14 @@ export class TokenVerifier {
     return undefined;
   }
 
-  /** Verifies signature, issuer, audience and times, and returns the claims. Rejects with TokenRefusal. */
+  /** Verifies signature, issuer, audience and times, and returns the claims. Rejects with TokenRejection. */
   async verify(token: string): Promise<JWTPayload> {
     const { key, options } = this.#candidate(token);
     let claims: JWTPayload;
     try {
       claims = (await jwtVerify(token, key, options)).payload;
     } catch (error) {
-      throw refusal(error);
+      throw rejection(error);
     }
     const until = claims.exp === undefined ? Number.POSITIVE_INFINITY : (claims.exp + LEEWAY) * 1000;
     // Not enumerable: it hides a claim of that name, and neither traces nor logs that show the claims show the token.
@@ -83,15 +83,15 @@ export class TokenVerifier {
   #candidate(token: string): Candidate {
     try {
       const { kid, alg } = decodeProtectedHeader(token);
-      if (typeof kid !== "string") throw new TokenRefusal("the token header does not specify a `kid`");
+      if (typeof kid !== "string") throw new TokenRejection("the token header does not specify a `kid`");
       const candidates = this.#keys.get(kid) ?? [];
       const [first, ...others] = candidates;
-      if (first === undefined) throw new TokenRefusal(`the token uses the unknown key ${quoted(kid)}`);
+      if (first === undefined) throw new TokenRejection(`the token uses the unknown key ${quoted(kid)}`);
       if (others.length === 0) return first;
       const { iss } = decodeJwt(token);
       return candidates.find((each) => each.issuer === iss && each.algorithms.includes(alg ?? "")) ?? first;
     } catch (error) {
-      throw refusal(error);
+      throw rejection(error);
     }
   }
 }
@@ -113,15 +113,15 @@ function optionsOf(
   };
 }
 
-function refusal(error: unknown): TokenRefusal {
-  if (error instanceof TokenRefusal) return error;
+function rejection(error: unknown): TokenRejection {
+  if (error instanceof TokenRejection) return error;
   const known = error instanceof errors.JOSEError || error instanceof TypeError;
-  // Some of their messages have names that the token gives.
+  // Some of their messages contain names from the token.
   const why = known ? printable(error.message, MAX_WHY) : "it cannot be verified";
-  return new TokenRefusal(`the token is invalid or malformed: ${why}`, known ? {} : { cause: error });
+  return new TokenRejection(`the token is invalid or malformed: ${why}`, known ? {} : { cause: error });
 }
 
-/** Printable and short: it is the client's own word. */
+/** Printable and short: the client wrote it. */
 function quoted(text: string): string {
   return JSON.stringify(printable(text, MAX_SHOWN));
 }

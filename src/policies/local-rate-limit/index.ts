@@ -31,7 +31,7 @@ export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRat
   kind: KIND,
   phases: ["route"],
   traceStage: "local rate limit",
-  alternatives: { refuses: true },
+  alternatives: { rejects: true },
   prepare,
   redact,
 });
@@ -88,7 +88,7 @@ function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: Polic
     const admitted = buckets.take(bucketOf(limit, context), limit);
     if (!admitted) {
       context.trace?.decided(KIND, false, { allowed: false, limit: limit.maxTokens });
-      throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers: refused(limit, buckets) });
+      throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers: rejectionFields(limit, buckets) });
     }
     if (buckets.remaining < remaining) {
       tightest = limit;
@@ -115,7 +115,7 @@ function bucketOf({ name, expression }: Limit, context: PolicyContext): string {
 }
 
 /** Fields of the 429 (RFC 9110, section 10.2.3 for Retry-After). */
-function refused({ maxTokens, tokensPerFill }: Limit, buckets: TokenBuckets): HeaderList {
+function rejectionFields({ maxTokens, tokensPerFill }: Limit, buckets: TokenBuckets): HeaderList {
   const reset = seconds(buckets.untilFill);
   return [
     ...["x-ratelimit-limit", String(maxTokens), "x-ratelimit-remaining", "0", "x-ratelimit-reset", reset],

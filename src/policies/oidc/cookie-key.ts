@@ -1,4 +1,4 @@
-/** A file of its own: the main thread reads the key at start and must not load the login, with its libraries, for that. */
+/** A separate file, so that the main thread can read the key at the start without loading the login and its libraries. */
 
 /** The environment variable that holds the key of the cookies. */
 export const COOKIE_SECRET = "OIDC_COOKIE_SECRET";

@@ -31,7 +31,7 @@ export function callFailure(error: unknown): Error {
   return unreadable(error);
 }
 
-/** 400 to 499 concern the gateway's request; other statuses are no valid responses of a token endpoint. */
+/** 400 to 499 concern the gateway's request; other statuses are not valid responses of a token endpoint. */
 export function statusFailure(status: number, error: unknown): Error {
   return status >= 400 && status < 500 ? oidcFailure(500, "token exchange failed", reason(error)) : unreadable(error);
 }

@@ -53,7 +53,7 @@ export class LoginFlow {
     const { transaction, removal } = this.#transactions.find(sent, callback.get("state") ?? "");
     this.#provider.requireIssuer(callback);
     const error = callback.get("error");
-    if (error !== null) throw refused(error, removal);
+    if (error !== null) throw providerError(error, removal);
     const gone = new AbortController();
     waiting.onClose(() => gone.abort());
     const call = tokenFetch(observerOf(waiting, "oidc"), gone.signal);
@@ -78,7 +78,7 @@ function fingerprint(config: Oidc): string {
 }
 
 /** The provider reports an error, such as `access_denied`. */
-function refused(error: string, removal: string): Error {
+function providerError(error: string, removal: string): Error {
   if (!SHOWN_ERROR.test(error)) return oidcFailure(400, "invalid callback", undefined, [removal]);
   return oidcFailure(400, `oidc provider returned callback error '${error}'`, undefined, [removal]);
 }

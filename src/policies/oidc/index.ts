@@ -1,7 +1,7 @@
 /**
  * `oidc` (reference 3.5): logs browsers in with an OpenID Connect provider, by the authorization code flow with PKCE, state and
- * nonce. Comes in: the provider's endpoints and keys, resolved from its discovery document. Goes out: claims of the ID token as
- * `jwt`, a redirect to the provider, or an error of the login. Runs in the gateway and route phases.
+ * nonce. In: the provider's endpoints and keys, resolved from its discovery document. Out: claims of the ID token as `jwt`, a
+ * redirect to the provider, or an error of the login. Runs in the gateway and route phases.
  *
  * The gateway keeps no sessions. State lives in cookies sealed with OIDC_COOKIE_SECRET, so every worker and replica can read it:
  * `flow.ts` has the steps, `transaction.ts` the login under way, `session.ts` the logged-in user, `provider.ts` the protocol.
@@ -65,7 +65,7 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase:
     trace?.applied(KIND, { action: "session", expires: new Date(session.expires * 1000).toISOString() });
     return undefined;
   }
-  // `cors` of this phase would have answered it, but `cors` of the route may: the decision is left to it.
+  // `cors` of this phase would have responded already, but `cors` of the route may do so: the decision is left to it.
   if (phase === "gateway" && isPreflight(request)) {
     trace?.skipped(KIND, "a CORS preflight carries no cookies");
     context.requestMetadata.unlessCors = oidcFailure(401, "authentication required");
@@ -73,7 +73,7 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase:
   }
   const found = session?.state ?? "missing";
   if (!canLogIn(request)) {
-    trace?.decided(KIND, false, { action: "refuse", session: found });
+    trace?.decided(KIND, false, { action: "reject", session: found });
     throw oidcFailure(401, "authentication required");
   }
   trace?.applied(KIND, { action: "login", session: found });

@@ -43,7 +43,7 @@ export class Provider {
       authorization_endpoint: config.authorizationEndpoint,
       token_endpoint: config.tokenEndpoint,
       id_token_signing_alg_values_supported: ALGORITHMS,
-      // With it the library requires `iss` in callbacks (RFC 9207).
+      // With this field, the library requires `iss` in callbacks (RFC 9207).
       authorization_response_iss_parameter_supported: config.callbackNamesIssuer,
     };
     this.#client = { client_id: config.clientId, [oauth.clockTolerance]: CLOCK_TOLERANCE };
@@ -163,6 +163,10 @@ function readKeys(jwks: string): JWTVerifyGetKey {
   try {
     return createLocalJWKSet(JSON.parse(jwks) as JSONWebKeySet);
   } catch (cause) {
-    throw PolicyError.at(["jwks"], 'is no JSON Web Key Set (RFC 7517); it is an object such as {"keys": [...]}', cause);
+    throw PolicyError.at(
+      ["jwks"],
+      'is not a JSON Web Key Set (RFC 7517); write an object such as {"keys": [...]}',
+      cause,
+    );
   }
 }

@@ -1,8 +1,8 @@
 /**
  * `remoteRateLimit`: asks a rate limit service over gRPC (Envoy's `envoy.service.ratelimit.v3`, reference 3.2), so that several
  * gateways share their counts. In: descriptors, computed from the request by CEL. Out: the request continues with the header fields
- * that the service adds; or 429 with the service's body, or TG_RATE_LIMITED. A service that fails means TG_RATE_LIMIT_SERVICE,
- * or with `failOpen` no limit. The response tells the client how much is left.
+ * that the service adds; or 429 with the service's body, or TG_RATE_LIMITED. If the service fails, the request ends with
+ * TG_RATE_LIMIT_SERVICE or, with `failOpen`, is not limited. The response tells the client how much is left.
  */
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
@@ -23,7 +23,7 @@ import { envoyMethods } from "../envoy/load-methods.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { afterWholeBody } from "../shared/expressions.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
-import { refuse } from "../shared/refusal.ts";
+import { rejectionReply } from "../shared/rejection.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { type Descriptor, DescriptorMaker } from "./descriptors.ts";
 import type { RemoteRateLimit } from "./schema.ts";
@@ -34,7 +34,7 @@ export const remoteRateLimit = defineConditionalPolicy({
   kind: KIND,
   phases: ["route"],
   traceStage: "remote rate limit",
-  alternatives: { refuses: true },
+  alternatives: { rejects: true },
   prepare,
   redact: (config: RemoteRateLimit, hidden) => redactCalling(config, hidden),
 });
@@ -133,7 +133,7 @@ function reply(
   const headers = replyHeaders([...edits, ...(own ? [set("retry-after", retry)] : [])]);
   // Without a body from the service, the response is the same as for local limits.
   if (body.length === 0) throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers });
-  return refuse(request, { status: 429, headers, body, reason: "RateLimit" }, "TG_RATE_LIMITED");
+  return rejectionReply(request, { status: 429, headers, body, reason: "RateLimit" }, "TG_RATE_LIMITED");
 }
 
 /** `x-ratelimit-*` of the limit with the fewest requests left. */

@@ -1,9 +1,10 @@
 /**
- * `retry`: further attempts after a failed one (reference 3.18). In: how many attempts, after which backoff, on which statuses
- * or expressions. Out: a plan that the exchange follows in its retry loop; this policy itself never waits or sends.
+ * `retry`: further attempts after a failed one (reference 3.18). In: how many attempts, after which backoff, on which statuses or
+ * expressions. Out: a plan that the exchange follows in its retry loop; this policy itself never waits or sends.
  *
- * Retried are the statuses in `codes`, those of gRPC in `grpcCodes` up to the first message, responses for which `condition` is true, failed connections, and upstreams that close
- * before they respond or exceed `backendRequestTimeout`. Only requests whose body is still held can be sent again.
+ * The plan covers the statuses in `codes`, gRPC statuses in `grpcCodes` up to the first message, responses for which `condition` is
+ * true, failed connections, and upstreams that close before they respond or exceed `backendRequestTimeout`. Only requests whose
+ * body is still held can be sent again.
  */
 import { withDurations } from "../../base/durations.ts";
 import type { CelEnvironment, Expression } from "../../cel/index.ts";
@@ -23,8 +24,8 @@ export const retry = definePolicy({
 });
 
 /**
- * Whether the precondition decides by method. Then a timed-out attempt is retried whatever its method; without, only idempotent
- * ones are (RFC 9110, section 9.2.2). Throws CelError for a precondition that does not compile.
+ * Whether the precondition decides by method. Then a timed-out attempt is retried whatever its method; otherwise only if the method
+ * is idempotent (RFC 9110, section 9.2.2). Throws CelError for a precondition that does not compile.
  */
 export function namesMethods({ precondition }: Retry, cel: CelEnvironment): boolean {
   return precondition !== undefined && readsMethod(cel.compileCondition(precondition, "request"));

@@ -13,7 +13,7 @@ export const schema = z
       .array(z.enum(GRPC_CODE_NAMES))
       .optional()
       .describe(
-        "gRPC statuses to retry, such as `[UNAVAILABLE, RESOURCE_EXHAUSTED]`. Retried are calls that fail before their first message, with the status in the head of the response (Trailers-Only) or in its trailers; for the latter, the head waits for the first message once the client has sent everything. `grpc-retry-pushback-ms` of the backend takes precedence over `backoff`; if it is negative, there is no retry. Default: none.",
+        "gRPC statuses to retry, such as `[UNAVAILABLE, RESOURCE_EXHAUSTED]`. Calls are retried if they fail before their first message, with the status in the head of the response (Trailers-Only) or in its trailers; for the latter, the head waits for the first message once the client has sent everything. `grpc-retry-pushback-ms` of the backend takes precedence over `backoff`; if it is negative, there is no retry. Default: none.",
       ),
     precondition: z
       .string()

@@ -1,7 +1,8 @@
 /**
- * `sessionPersistence`: keeps the requests of a client at one endpoint (Gateway API, GEP-1619). In: a cookie or header of the request.
- * Out: the endpoint that it names is preferred to what weights and balancers choose, and the response has a session for the endpoint
- * that has answered, unless the client has it already. The gateway keeps nothing: what a session needs is sealed in it.
+ * `sessionPersistence`: keeps the requests of a client at one endpoint (Gateway API, GEP-1619). In: a cookie or header of the
+ * request. Out: the endpoint that it names is preferred to what weights and balancers choose, and the response has a session for
+ * the endpoint that responded, unless the client has it already. The gateway keeps no state: a sealed session contains all that it
+ * needs.
  */
 import { createHash } from "node:crypto";
 import { findCookie } from "../../base/cookies.ts";

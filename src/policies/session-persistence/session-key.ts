@@ -1,4 +1,4 @@
-/** A file of its own: the main thread makes the key at start and must not load policies for that. */
+/** A separate file, so that the main thread can make the key at the start without loading policies. */
 import { hkdfSync, randomBytes } from "node:crypto";
 
 /**

@@ -15,7 +15,7 @@ interface Content {
   readonly s: number;
 }
 
-/** Why a text is no session. */
+/** Why a text is not a usable session. */
 export type Unusable = "expired" | "invalid";
 
 /** Reads and makes the sessions of one route. `purpose` names the route: sessions of others do not open. */

@@ -55,8 +55,8 @@ export function afterRequestBody(
 }
 
 /**
- * As `afterRequestBody`, for policies that may reject the request. A body over the limit ends the request with
- * TG_BODY_TOO_LARGE: if it passed, padding would be a way around the policy.
+ * Like `afterRequestBody`, for policies that may reject the request. A body over the limit ends the request with TG_BODY_TOO_LARGE:
+ * if it passed, padding would be a way around the policy.
  */
 export function afterWholeBody(
   expressions: Iterable<Expression>,
@@ -77,7 +77,7 @@ export function headerText(text: string): string {
 }
 
 /**
- * As `headerText`, checked. Throws an Error for control characters: a line break from a client's value would split the header
+ * Like `headerText`, checked. Throws an Error for control characters: a line break from a client's value would split the header
  * section (RFC 9110, section 5.5).
  */
 export function sendableText(text: string): Latin1 {

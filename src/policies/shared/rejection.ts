@@ -7,11 +7,11 @@ import { copyField } from "../../http/message.ts";
 const MAX_MESSAGE = 1024;
 
 /**
- * A rejection by a service, in the client's protocol: gRPC clients get a status in the header section (a "Trailers-Only"
- * response), unless the service's own response is gRPC. `code` provides status and message where the service does not;
- * `grpcStatus` is the service's own. Always a copy, because a cached decision answers several requests.
+ * A rejection by a service, in the client's protocol: gRPC clients get a status in the header section (a "Trailers-Only" response),
+ * unless the service's own response is gRPC. `code` provides status and message where the service does not; `grpcStatus` is the
+ * service's own. Always a copy, because several requests may share a cached decision.
  */
-export function refuse(
+export function rejectionReply(
   request: Pick<HttpRequest, "headers">,
   reply: LocalReply,
   code: ErrorCode,

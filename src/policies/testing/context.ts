@@ -50,7 +50,7 @@ interface More extends Partial<Pick<PolicyContext, "matchedPrefix" | "trace">> {
   readonly response?: ResponseParts;
 }
 
-/** A context as a request to `http://example.com:8080/shop/cart?page=2`, matched by the prefix `/shop`, has it. */
+/** The context of a request to `http://example.com:8080/shop/cart?page=2`, matched by the prefix `/shop`. */
 export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): TestContext {
   const edits: HeaderEdit[] = [];
   const closed: (() => void)[] = [];
@@ -141,7 +141,8 @@ class TestBody implements IncomingBody {
 /** Runs a policy that must reply synchronously. */
 export function replyOf(policy: CompiledPolicy, context: PolicyContext): LocalReply {
   const outcome = policy.onRequest?.(context);
-  if (outcome === undefined || outcome instanceof Promise) throw new Error(`${policy.kind} did not answer`);
+  if (outcome === undefined || outcome instanceof Promise)
+    throw new Error(`${policy.kind} did not respond synchronously`);
   return outcome;
 }
 

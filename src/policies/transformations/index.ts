@@ -20,7 +20,7 @@ export const transformations = defineConditionalPolicy({
   traceStage: "transformation",
   calls: "apply",
   traceKey: "transformation",
-  alternatives: { refuses: false },
+  alternatives: { rejects: false },
   prepare,
   redact: redactTransformations,
 });
@@ -58,7 +58,10 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
   };
 }
 
-/** `replace` decides about every field, so all of the client's imitations go before, and those of the new fields after it. */
+/**
+ * `replace` decides about every field, so all of the client's imitations are removed before it, and those of the new fields after
+ * it.
+ */
 function transformRequest(program: Program | undefined, context: PolicyContext): undefined {
   if (program === undefined) return undefined;
   if (program.replaces) context.claimAllFields();

@@ -197,7 +197,7 @@ const active = z
   .meta({
     id: "ActiveHealthCheck",
     description:
-      "Probes each endpoint, also without traffic; an unhealthy one gets no calls until its probes succeed again. One worker probes for all. Probes have connections of their own, made with `backendTLS`, `tcp`, `http.version` and `backendTunnel` of the backend, and get its `backendAuth`, `transformations` and `requestHeaderModifier`. A new endpoint gets calls at once; its first probe follows within a second and decides alone, later ones by the thresholds. A reload that keeps the endpoint and the check keeps the state. While all endpoints of a backend are unhealthy or evicted, all are used, so a wrong path cannot stop all traffic; for the same reason, a backend with one endpoint is always used.",
+      "Probes each endpoint, also without traffic; an unhealthy one gets no calls until its probes succeed again. One worker probes for all. Probes use separate connections, made with `backendTLS`, `tcp`, `http.version` and `backendTunnel` of the backend, and get its `backendAuth`, `transformations` and `requestHeaderModifier`. A new endpoint gets calls at once; its first probe follows within a second and decides alone, later ones by the thresholds. A reload that keeps the endpoint and the check keeps the state. While all endpoints of a backend are unhealthy or evicted, all are used, so a wrong path cannot stop all traffic; for the same reason, a backend with one endpoint is always used.",
   });
 
 export const health = z

@@ -86,7 +86,10 @@ suite("networkExtAuthz", () => {
 
     answer = FORBIDDEN;
     assert.equal(await statusAt(gateway), undefined);
-    await logged(gateway, { error: "external authorization failed: the service answered 403", reason: "ExtAuth" });
+    await logged(gateway, {
+      error: "external authorization failed: the service responded with 403",
+      reason: "ExtAuth",
+    });
     assert.equal(await metric(gateway, "downstream_connections_total", 'protocol="http"'), 2);
     assert.equal(upstream.connections.length, 1);
   });
@@ -118,7 +121,7 @@ suite("networkExtAuthz", () => {
     assert.match(JSON.stringify(question?.metadata_context), /127\.0\.0\.1/);
     answer = { status: { code: 7 } };
     assert.equal(await statusAt(gateway), undefined);
-    await logged(gateway, { error: "external authorization failed: the service denies with 403", reason: "ExtAuth" });
+    await logged(gateway, { error: "external authorization failed: the service denied with 403", reason: "ExtAuth" });
   });
 
   test("by HTTP: method, Host and body of the question; a status for failures closes as deny does", async () => {

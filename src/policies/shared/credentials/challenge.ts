@@ -16,7 +16,7 @@ export interface Challenge {
 
 /**
  * The challenge for credentials at `location`. The scheme is the word with which a header's value begins, as in `Bearer `;
- * elsewhere it is `otherwise`. Proxies have a status and a header of their own (RFC 9110 11.7).
+ * elsewhere it is `otherwise`. Proxies have their own status and header (RFC 9110 11.7).
  */
 export function challengeFor(location: CredentialLocation, otherwise: string, realm = REALM): Challenge {
   const header = "header" in location ? location.header : undefined;
