@@ -187,7 +187,7 @@ function stored({ type }: Target): boolean {
   return type !== "service" && type !== "routeGroup" && type !== "invalid";
 }
 
-/** Those of a configuration file, and those that stand in routes, have their key as a name and no namespace. */
+/** Backends of a configuration file, and those defined in routes, have their key as a name and no namespace. */
 function dumpBackend({ key, target, ...named }: Backend | RouteBackend): Json {
   const { name, namespace } = "namespace" in named ? named : { name: key.slice(1), namespace: "" };
   if (target.type === "dynamic") return { dynamic: { name, namespace, target: target.expression ?? null } };
@@ -199,7 +199,7 @@ function targetText(target: Target): string {
   return target.type === "static" || target.type === "unix" ? targetName(target) : target.type;
 }
 
-/** The policies written at a place itself; targeted policies are listed in `policies`. */
+/** The policies that an object contains; targeted policies are listed in `policies`. */
 function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
   const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => ({
     [kind]: redactPolicy(kind, value, live.hidden),

@@ -36,9 +36,9 @@ export class ConfigFollower implements Follower {
   readonly #host: Host;
   readonly #log: Logger;
   readonly #watch: FileWatch;
-  /** Of the start: what takes effect only then is compared with them. */
+  /** The settings at startup; changes to those that are read only then are reported. */
   readonly #settings: Settings;
-  /** The configuration of the start, until it is in effect. */
+  /** The configuration at startup, until it is in effect. */
   #start: Loaded | undefined;
   #generation = 0;
   #appliedAt: string | null = null;
@@ -52,7 +52,7 @@ export class ConfigFollower implements Follower {
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  /** `start`: the configuration of the start, with whose settings later ones are compared. */
+  /** `start`: the configuration at startup, with whose settings later ones are compared. */
   constructor(
     source: ConfigSource,
     env: Readonly<Record<string, string | undefined>>,
@@ -152,7 +152,10 @@ export class ConfigFollower implements Follower {
     return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside };
   }
 
-  /** A certificate that has expired does not replace one that may be valid. One that is in effect holds up no other change. */
+  /**
+   * A certificate that has expired does not replace one that may be valid. One that is in effect already does not block other
+   * changes.
+   */
   #expired({ warnings, inputs }: Loaded): Rejection | undefined {
     const expired = warnings.filter(({ expiredCertificate }) => expiredCertificate !== undefined);
     if (expired.length === 0) return undefined;

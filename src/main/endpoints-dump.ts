@@ -12,7 +12,7 @@ type Json = Readonly<Record<string, unknown>>;
 /** The state of endpoints, merged over workers. */
 export interface LiveEndpoints {
   readonly endpoints: ReadonlyMap<string, EndpointStats>;
-  /** By the key of the backend. */
+  /** Calls by the key of the backend. */
   readonly calls: ReadonlyMap<string, number>;
   /** Where this gateway runs. */
   readonly locality: Locality;
@@ -69,7 +69,7 @@ export class EndpointsDump {
 
   /**
    * The one endpoint of a static backend, in the shape of a service's endpoints. `uses` are the backend and what refers to it:
-   * with policies of their own they have connections of their own, which are combined.
+   * different policies have different connections, whose statistics are combined.
    */
   backend(uses: readonly Pick<Backend, "key" | "target" | "policies">[]): Json {
     const [first] = uses;

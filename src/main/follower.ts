@@ -5,7 +5,7 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 /** Keeps the configuration in effect equal to its source: a file, or the stream of a controller. */
 export interface Follower {
   readonly status: ConfigStatus;
-  /** Begins to follow. Rejects if the first configuration is there and cannot be applied. */
+  /** Starts following. Rejects if the first configuration is available and cannot be applied. */
   begin(): Promise<void>;
   /** Applies the newest configuration, changed or not. */
   reload(): Promise<unknown>;
@@ -18,7 +18,7 @@ export interface Host {
   apply(generation: number, configuration: PackedIr): Promise<void>;
   /** Called when it is in effect. */
   applied(configuration: PackedIr, warnings: readonly Diagnostic[]): void;
-  /** Called after each attempt, when the follower's status tells how it ended. */
+  /** Called after each attempt, when the follower's status says how it ended. */
   attempted(): void;
 }
 

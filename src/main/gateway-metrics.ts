@@ -64,7 +64,7 @@ export function endpointMetrics(stats: ReadonlyMap<string, EndpointStats>): Extr
   ];
 }
 
-/** Of endpoints with an active health check; nothing without any. */
+/** Metrics of endpoints with an active health check; empty without any. */
 function checkMetrics(named: ReadonlyMap<string, EndpointStats>): ExtraMetric[] {
   const checked = Array.from(named).flatMap(([endpoint, { check }]) => (check === null ? [] : [{ endpoint, check }]));
   if (checked.length === 0) return [];

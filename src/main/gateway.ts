@@ -42,7 +42,7 @@ export class StartError extends CliError {
 
 /** A running gateway: its workers, its own servers, and the watch on its configuration. */
 export class Gateway {
-  /** Called after each attempt to bring a configuration into effect; `status` tells how it ended. */
+  /** Called after each attempt to bring a configuration into effect; `status` says how it ended. */
   onAttempt: () => void = () => {};
   readonly supervisor: Supervisor;
   readonly exports: TelemetryExport;
@@ -108,8 +108,9 @@ export class Gateway {
   }
 
   /**
-   * Starts everything; resolves when traffic is served, or with a controller, when its first state is awaited. Rejects with
-   * StartError when the configuration or a port is unusable. `onStopped` is called once the gateway has shut down. `threads` are worker threads that were started early.
+   * Starts everything; resolves when traffic is served, or, with a controller, when it waits for the first state. Rejects with
+   * StartError when the configuration or a port is unusable. `onStopped` is called once the gateway has shut down. `threads` are
+   * worker threads that were started early.
    */
   static async start(
     source: ConfigSource,
@@ -137,7 +138,7 @@ export class Gateway {
     return this.#ready.promise;
   }
 
-  /** In force. */
+  /** The configuration in effect. */
   get configuration(): PackedIr {
     return this.#configuration;
   }
@@ -262,7 +263,7 @@ export class Gateway {
   }
 }
 
-/** Of addresses such as `127.0.0.1:15000`; sockets have none. */
+/** The ports of addresses such as `127.0.0.1:15000`; Unix sockets have none. */
 function portsOf(addresses: readonly string[]): number[] {
   return addresses
     .filter((address) => !address.startsWith("unix:"))

@@ -5,7 +5,7 @@ import { messageOf } from "../base/errors.ts";
 /** Milliseconds: a gateway that takes longer is not healthy. */
 const TIMEOUT_MS = 3000;
 
-/** Whether the readiness server at `url` answers 200, and what it or the connection says. Never rejects. */
+/** Whether the readiness server at `url` responds with 200, and its text or the connection's error. Never rejects. */
 export function probeReadiness(
   url: string,
   timeoutMs = TIMEOUT_MS,

@@ -36,7 +36,7 @@ export async function migrate(file: string, print: (text: string) => Promise<voi
   return 0;
 }
 
-/** At once: a gateway that watches the file must not read half of it. */
+/** Replaces the file in one step: a gateway that watches it must not read half of it. */
 function replace(path: string, text: string): void {
   const beside = `${path}.${randomBytes(6).toString("hex")}`;
   try {

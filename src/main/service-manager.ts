@@ -10,7 +10,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 export class ServiceManager {
   readonly #log: Logger;
-  /** Messages must arrive in the order in which they were sent, and each has a process of its own. */
+  /** Messages must arrive in the order in which they were sent, and each is sent by a separate process. */
   #queue = Promise.resolve();
   #missing = false;
   /** What systemd shows while the gateway serves; undefined: it starts, reloads or drains. */
@@ -72,7 +72,10 @@ export class ServiceManager {
     this.#queue = this.#queue.then(() => this.#notify(assignments));
   }
 
-  /** Waits until systemd has read the message, as `systemd-notify` does: it knows the sender by its process, which must exist. */
+  /**
+   * Waits until systemd has read the message, as `systemd-notify` does: systemd identifies the sender by its process, which must
+   * still exist.
+   */
   #notify(assignments: readonly string[]): Promise<void> {
     if (this.#missing) return Promise.resolve();
     const { execFile } = process.getBuiltinModule("node:child_process");

@@ -16,7 +16,7 @@ import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./followe
 export class StreamFollower implements Follower {
   readonly #settings: XdsSettings;
   readonly #customFunctions: string | undefined;
-  /** Of the proxy's own file. */
+  /** Warnings about the proxy's own file. */
   #warnings: readonly Diagnostic[];
   readonly #host: Host;
   readonly #log: Logger;
@@ -31,7 +31,7 @@ export class StreamFollower implements Follower {
   /** Something has arrived, or is to be tried again, since the last attempt began. */
   #due = false;
   #running: Promise<void> | undefined;
-  /** Answers the responses of a state that was rejected. */
+  /** Reports the result of a retry for the responses of a rejected state. */
   #answerLater: (error?: string) => void = () => {};
   #closed = false;
 
@@ -63,9 +63,9 @@ export class StreamFollower implements Follower {
 
   /** Connects, without a time limit for the first state. */
   async begin(): Promise<void> {
-    // A configuration is old by V8's measure when the next one takes its place, and V8 would let such garbage grow to a multiple
-    // of what is in use. With 3,000 routes that arrive one after the other, and two workers: 35 MiB instead of 140 MiB. The price
-    // is more collections while the configuration changes, on threads of their own: 36 ms of CPU per change instead of 27 ms.
+    // A configuration is old by V8's measure when the next one takes its place, and V8 would let such garbage grow to a multiple of
+    // what is in use. With 3,000 routes that arrive one after the other, and two workers: 35 MiB instead of 140 MiB. The price is
+    // more collections while the configuration changes, on other threads: 36 ms of CPU per change instead of 27 ms.
     setFlagsFromString("--heap-growing-percent=20");
     // Only proxies of a controller pay for the stream.
     const { XdsClient } = await import("../xds/client.ts");
@@ -148,7 +148,7 @@ export class StreamFollower implements Follower {
       answer();
       this.#log.info("configuration applied", { generation: this.#generation, version });
     } catch (error) {
-      // Only the last responses are answered again if a retry succeeds.
+      // Only the last responses are acknowledged if a retry succeeds.
       this.#answerLater = responses;
       responses(messageOf(error));
       this.#reject(error, version);

@@ -1,7 +1,7 @@
 /**
- * The gateway's side of `tracegate oneshot`: it reports when it is ready, and must not outlive the process that started it. The
- * two share an IPC channel, which the system closes when either process ends, even by SIGKILL. A file of its own, because
- * oneshot.ts imports it without the gateway and the gateway imports it without node:child_process.
+ * The gateway's side of `tracegate oneshot`: it reports when it is ready, and must not outlive the process that started it. The two
+ * share an IPC channel, which the system closes when either process ends, even by SIGKILL. A separate file, because oneshot.ts
+ * imports it without the gateway and the gateway imports it without node:child_process.
  */
 
 /** The command-line option for such a gateway; hidden from help. */

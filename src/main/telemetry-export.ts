@@ -33,7 +33,7 @@ export function makeExports(worker: Worker, env: ExportContext["env"], log: Logg
     customLabels: undefined,
     policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(createBuckets(1)), log },
     locality: worker.locality,
-    // Calls to collectors make no spans of their own: each would cause another export.
+    // Calls to collectors make no spans: each would cause another export.
     exports: { add() {} },
     random: Math.random,
     tickets: new TicketSecrets(),

@@ -30,7 +30,7 @@ interface Style {
   /** Before the time, and after it. */
   readonly begin: string;
   readonly scope: string;
-  /** Of the last line. */
+  /** The head of the last line. */
   readonly head: { time: number; bytes: Uint8Array };
   readonly place: Mutable<Pick<AccessRecord, "gateway" | "listener" | "routeRule" | "route">> & { bytes: Uint8Array };
   readonly names: Readonly<Record<Exclude<keyof AccessRecord, "time">, Uint8Array>>;
@@ -166,7 +166,7 @@ function copy(to: Buffer, at: number, from: Uint8Array): number {
 
 // What many lines have in common is kept as bytes.
 
-/** All up to the request id. */
+/** Writes everything up to the request id. */
 function writeHead(bytes: Buffer, at: number, time: number, style: Style): number {
   const { head } = style;
   if (time !== head.time) {
@@ -177,7 +177,7 @@ function writeHead(bytes: Buffer, at: number, time: number, style: Style): numbe
   return at + head.bytes.length;
 }
 
-/** From gateway to route. The names are those of the configuration, so comparing them compares pointers. */
+/** Writes the fields from gateway to route. The names are those of the configuration, so comparing them compares pointers. */
 function writePlace(bytes: Buffer, at: number, r: AccessRecord, { json, names, place }: Style): number {
   const { gateway, listener, routeRule, route } = r;
   if (

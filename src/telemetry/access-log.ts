@@ -11,7 +11,7 @@ export interface LineBuffer {
   commit(end: number): void;
 }
 
-/** The access log of one thread: one line for each request or connection, and others about those that were refused. */
+/** The access log of one thread: one line for each request or connection, and others about those that were rejected. */
 export class AccessLog extends Logger {
   readonly #lines: LineBuffer;
 

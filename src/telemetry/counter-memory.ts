@@ -31,7 +31,7 @@ export type SeriesNotice =
       readonly memory: SharedArrayBuffer;
     };
 
-/** Metrics whose samples are one number each, with memory of its own. */
+/** Metrics whose samples are one number each, in separate memory. */
 export type CountedMetric =
   | "udp_sessions"
   | "udp_datagrams_total"

@@ -66,7 +66,8 @@ function oneLine(name: string): string {
 }
 
 /**
- * Names of a certificate, of all kinds or of one. Node writes `DNS:a, URI:b`, and as a JSON string what holds a comma or a quote.
+ * Names of a certificate, of all kinds or of one. Node writes `DNS:a, URI:b`, with names that contain a comma or a quote as JSON
+ * strings.
  */
 export function altNames(text: string, kind?: "DNS" | "URI"): string[] {
   return [...text.matchAll(/(?:^|, )([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,]*)/g)]

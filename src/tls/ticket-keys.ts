@@ -24,7 +24,7 @@ export class TicketSecrets {
   readonly #rotations: Int32Array;
   readonly #secrets: Uint8Array;
 
-  /** `memory`: of another thread; absent = new secrets. */
+  /** `memory`: that of another thread; absent = new secrets. */
   constructor(memory?: SharedArrayBuffer) {
     this.memory = memory ?? new SharedArrayBuffer(HEADER_BYTES + PLACES * SECRET_BYTES);
     this.#rotations = new Int32Array(this.memory, 0, 1);
@@ -60,7 +60,9 @@ export class TicketSecrets {
  * with other settings accepts its tickets, which could otherwise bypass the check against another client CA.
  */
 export class ListenerTickets implements TicketKeyring {
-  /** Sessions with a client's certificate end with their first ticket, because a resumption does not check the certificate anew. */
+  /**
+   * Sessions with a client's certificate end with their first ticket, because a resumption does not check the certificate again.
+   */
   readonly renew: boolean;
   /** Also distinguishes listeners in sessions (at most 32 characters). */
   readonly id: string;

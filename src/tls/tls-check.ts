@@ -25,7 +25,7 @@ export interface TlsProblem {
 
 /** Clients reject expired certificates; connections can be accepted anyway. */
 export interface TlsExpiry extends TlsProblem {
-  /** Of the certificate, by `digestOfPem`; undefined = it is something else that has expired. */
+  /** `digestOfPem` of the certificate; undefined = something else has expired. */
   readonly certificate?: string;
 }
 
@@ -116,7 +116,7 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   );
 }
 
-/** OpenSSL would offer its own suites of TLS 1.3 in place of none, and refuse every client of TLS 1.2. */
+/** Without a suite for the only version, OpenSSL would offer its own suites of TLS 1.3, or reject every client of TLS 1.2. */
 function suitesProblem({ cipherSuites, minVersion, maxVersion }: TlsServer): TlsProblem | undefined {
   if (cipherSuites === undefined) return undefined;
   const modern = cipherSuites.filter(isTls13Suite).length;

@@ -42,7 +42,7 @@ export class TlsClient {
     });
   }
 
-  /** As `open`, with the connection inside TLS as a transport. */
+  /** Like `open`, with the connection inside TLS as a transport. */
   connect(
     target: TlsCarrier,
     host: string,
@@ -62,9 +62,9 @@ export class TlsClient {
   }
 
   /**
-   * Connects and makes the handshake, or makes it on a connected stream. `host`: name of the server, for SNI and the check of
-   * its certificate unless the configuration says otherwise. `keepAliveDelay`: milliseconds until TCP keep-alive probes, 0 =
-   * off. `protocols`: offered by ALPN (RFC 7301), empty = no offer. Returns a function that cancels the attempt.
+   * Connects and performs the TLS handshake, or performs it on a connected stream. `host`: name of the server, for SNI and the
+   * check of its certificate unless the configuration says otherwise. `keepAliveDelay`: milliseconds until TCP keep-alive probes, 0
+   * = off. `protocols`: offered by ALPN (RFC 7301), empty = no offer. Returns a function that cancels the attempt.
    */
   open(
     target: TlsCarrier,
@@ -93,7 +93,7 @@ export class TlsClient {
     return () => socket.destroy();
   }
 
-  /** With TLS 1.3 tickets come after the handshake, possibly several (RFC 8446 4.6.1); the latest is used. */
+  /** With TLS 1.3, tickets arrive after the handshake, possibly several (RFC 8446 4.6.1); the latest is used. */
   #keepSession(socket: TLSSocket): void {
     socket.on("session", (session) => {
       this.#session = session;

@@ -15,8 +15,8 @@ export interface TlsServer {
   /** One or more certificates of CAs. */
   readonly clientCa?: string | undefined;
   /**
-   * With `clientCa`. `optional`: clients are asked for a certificate, but also served without one or with an invalid one; only a
-   * verified certificate is an identity (Gateway API, `AllowInsecureFallback`). Absent: `required`.
+   * Only with `clientCa`. `optional`: clients are asked for a certificate, but also served without one or with an invalid one; only
+   * a verified certificate is an identity (Gateway API, `AllowInsecureFallback`). Absent: `required`.
    */
   readonly clientCertificates?: "required" | "optional" | undefined;
   readonly minVersion?: "TLSv1.2" | "TLSv1.3" | undefined;
@@ -24,7 +24,7 @@ export interface TlsServer {
   readonly cipherSuites?: readonly string[] | undefined;
   /** In order of preference. Absent: the runtime's. */
   readonly keyExchangeGroups?: readonly KeyExchangeGroup[] | undefined;
-  /** Of an HTTPS listener: what it offers by ALPN (RFC 7301), in order of preference. Absent: `h2`, `http/1.1`. */
+  /** What an HTTPS listener offers by ALPN (RFC 7301), in order of preference. Absent: `h2`, `http/1.1`. */
   readonly alpn?: readonly ("h2" | "http/1.1")[] | undefined;
   /** Present: `cert` and `key` are those of a CA, which signs a certificate for each server name (SNI). */
   readonly dynamicCa?: LeafCaching | undefined;

@@ -174,7 +174,7 @@ export class TlsTerminator {
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
     sockets.setTickets(server, tickets);
-    // The stage that waits for the handshake has one.
+    // The stage that waits for the handshake has its own deadline.
     sockets.noDeadline(server);
     if (identity.ocspStaple !== undefined) staple(server, identity.ocspStaple, identity.cert);
     server.on("secureConnection", (socket) => this.#secured(socket, carrierOf(socket)));

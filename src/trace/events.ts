@@ -20,7 +20,7 @@ export type TraceMessage =
   | {
       readonly type: "requestStarted";
       readonly requestId?: string;
-      /** Only of connections without requests: `tcp`, or `tls` that passes through. */
+      /** Only for connections without requests: `tcp`, or `tls` that passes through. */
       readonly protocol?: "tcp" | "tls";
     }
   | {
@@ -75,7 +75,7 @@ export type TraceMessage =
       readonly type: "requestFinished";
       readonly status: number | null;
       readonly error: string | null;
-      /** Only of gRPC and gRPC-Web calls. */
+      /** Only for gRPC and gRPC-Web calls. */
       readonly grpc?: GrpcEnd;
     }
   | {
@@ -94,7 +94,7 @@ export type TraceMessage =
 export interface GrpcEnd {
   /** `grpc-status` of the head or the trailers; null without one. */
   readonly status: number | null;
-  /** Messages that were complete; of gRPC-Web they are not counted. */
+  /** Complete messages; not counted for gRPC-Web. */
   readonly requestMessages?: number;
   readonly responseMessages?: number;
 }

@@ -56,7 +56,7 @@ export class TraceSecrets {
     return this.#data(value, true, 0);
   }
 
-  /** As `data`, but not by property name: the names in a policy's details are the policy's own, and name no secrets. */
+  /** Like `data`, but not by property name: the names in a policy's details are the policy's own, and name no secrets. */
   details(value: unknown): unknown {
     return this.#data(value, false, 0);
   }

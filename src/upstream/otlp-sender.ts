@@ -82,7 +82,7 @@ async function sendHttp(
   );
   if (status >= 200 && status < 300) return taken(signal, answer);
   const message = `status ${status}`;
-  if (!RETRYABLE_HTTP.has(status)) return { type: "refused", message };
+  if (!RETRYABLE_HTTP.has(status)) return { type: "rejected", message };
   return { type: "later", waitMs: retryAfter(headers, Date.now()), message };
 }
 
@@ -111,5 +111,5 @@ async function failed(error: Error): Promise<SendOutcome> {
   const waitMs =
     details === undefined ? undefined : (await import("../telemetry/otlp/answers.ts")).decodeRetryDelay(details);
   const retryable = RETRYABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
-  return retryable ? { type: "later", waitMs, message } : { type: "refused", message };
+  return retryable ? { type: "later", waitMs, message } : { type: "rejected", message };
 }

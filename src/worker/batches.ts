@@ -9,8 +9,8 @@ import { type Chunk, type EntrySink, encodeChunk } from "../telemetry/otlp/messa
 /** Milliseconds that a line waits for others: short enough for someone who follows the log. */
 const LOG_FLUSH_MS = 50;
 /**
- * A batch of this size is sent at once. Also its buffer, one per worker, of which a worker uses what 50 ms bring. A message wakes
- * the main thread, which costs 0.2 ms when it has nothing else to do.
+ * A batch of this size is sent at once. Also the size of the buffer, one per worker, of which a worker uses what 50 ms bring. A
+ * message wakes the main thread, which costs 0.2 ms when it has nothing else to do.
  */
 const LOG_FLUSH_BYTES = 1024 * 1024;
 /** The most that a UTF-16 code unit takes in UTF-8; lengths are estimated by it, because counting bytes would cost a pass. */
@@ -23,7 +23,7 @@ const MAX_UTF8_BYTES_PER_CODE_UNIT = 3;
 export class LogBatch implements LineBuffer {
   readonly #send: (lines: Uint8Array) => void;
   readonly #lines = Buffer.allocUnsafeSlow(LOG_FLUSH_BYTES);
-  /** Of a line that may not fit into a batch. */
+  /** Holds a line that may not fit into a batch. */
   #long: Buffer | undefined;
   #timer: NodeJS.Timeout | undefined;
   at = 0;
@@ -80,7 +80,7 @@ interface Batch {
   bytes: number;
 }
 
-/** Collects spans and log records by exporter, so that a span costs no message of its own between threads. */
+/** Collects spans and log records by exporter, so that a span does not cost a message between threads. */
 export class ChunkBatches implements EntrySink {
   readonly #send: (exporter: string, chunk: Chunk) => void;
   readonly #batches = new Map<string, Batch>();

@@ -16,13 +16,13 @@ export interface RingPart {
 }
 
 /**
- * The way of a worker's log lines to the main thread: memory that both share, so that a batch costs a copy of its bytes. Buffers
- * that go in messages are garbage for which V8 collects sooner, which has taken 3 to 5 % of the CPU at full load. The worker
- * posts which part a batch takes, and the main thread frees parts in the same order.
+ * Carries a worker's log lines to the main thread in memory that both share, so that a batch costs a copy of its bytes. Buffers
+ * that go in messages are garbage for which V8 collects sooner, which took 3 to 5 % of the CPU at full load. The worker posts which
+ * part a batch takes, and the main thread frees parts in the same order.
  *
- * It is also the limit: message queues between threads have none, and while the main thread is blocked, for example on a slow
- * disk, they would grow until the process is killed. Lines for which there is no room are dropped and counted. Both threads make
- * a ring over the same memory, which ends with the worker: a replacement has a new one.
+ * It is also the limit: message queues between threads have none, and while the main thread is blocked, for example on a slow disk,
+ * they would grow until the process is killed. Lines for which there is no room are dropped and counted. Both threads make a ring
+ * over the same memory, which ends with the worker: a replacement has a new one.
  */
 export class LogRing {
   readonly memory: SharedArrayBuffer;

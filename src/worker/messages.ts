@@ -91,7 +91,7 @@ export interface Commands {
   evict: { args: { notice: EvictionNotice } };
   /** This worker makes the active health checks from now on, for all workers. */
   checkHealth: { args: undefined };
-  /** What another worker has found out by active health checks. */
+  /** A result of another worker's active health checks. */
   health: { args: { notice: HealthNotice } };
   /** One step of the drain; resolves when it is done, or after `deadlineMs`. */
   drain: { args: { step: DrainStep; deadlineMs: number } };

@@ -86,7 +86,7 @@ export class Supervisor implements WorkerEvents {
   readonly #tickets = new TicketSecrets();
   readonly #rotation: NodeJS.Timeout;
   readonly #evictions = new Evictions();
-  /** What active health checks have found out, by the key of the endpoint. */
+  /** Results of active health checks, by the key of the endpoint. */
   readonly #healths = new Map<string, HealthNotice>();
   /** Index of the worker that makes the active health checks; undefined while there is no worker. */
   #checking: number | undefined;
@@ -203,7 +203,9 @@ export class Supervisor implements WorkerEvents {
     return sums;
   }
 
-  /** Requests and connections in progress by worker; a blocked worker is listed as such, which is what one looks for here. */
+  /**
+   * Requests and connections in progress by worker; a blocked worker is listed as not replying, which is what a reader looks for.
+   */
   async tasks(): Promise<Readonly<Record<string, unknown>>> {
     const tasks: Record<string, unknown> = {};
     for (const worker of this.workers) tasks[worker.name] = "did not reply in time";
@@ -381,7 +383,10 @@ export class Supervisor implements WorkerEvents {
     return result;
   }
 
-  /** Sends a command to all workers and waits for all. Failures are not the caller's concern: a dead worker gets the state anew. */
+  /**
+   * Sends a command to all workers and waits for all. Failures are not the caller's concern: the replacement of a dead worker gets
+   * the state at its start.
+   */
   async #all<Name extends CommandName>(name: Name, args: Args<Name>): Promise<void> {
     await Promise.allSettled(this.workers.map((worker) => worker.callWithDeadline(name, args)));
   }

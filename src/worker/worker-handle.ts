@@ -9,9 +9,8 @@ import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from ".
 export class WorkerError extends Error {}
 
 /**
- * A thread that has not replied for this long is taken for hanging and ended. The longest command is `prepare`,
- * which compiles a configuration; the limit is far above that, because ending a worker that is merely slow cuts its
- * connections.
+ * A thread that has not replied for this long is considered hung and is ended. The longest command is `prepare`, which compiles a
+ * configuration; the limit is far above that, because ending a worker that is merely slow cuts its connections.
  */
 const REPLY_TIMEOUT_MS = 60_000;
 

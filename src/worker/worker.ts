@@ -41,13 +41,13 @@ import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from ".
 import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles.ts";
 
 const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
-  client: "clients are refused: the limit of open files (ulimit -n) leaves no room for more connections",
+  client: "connections are closed: the limit of open files (ulimit -n) leaves no room for more connections",
   upstream: "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends",
 };
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
-const REFUSALS_LOGGED_MS = 60_000;
+const SHORTAGE_LOGGED_MS = 60_000;
 
-/** V8 counts the young generation too, at one and a half times its size; the old one is what a worker dies of. */
+/** V8 counts the young generation too, at one and a half times its size; a worker dies when the old one is full. */
 const YOUNG_GENERATION = 1.5 * 1024 * 1024 * (resourceLimits.maxYoungGenerationSizeMb ?? 0);
 
 const THREAD: OverloadSystem = {
@@ -95,9 +95,9 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   };
   const lanes = new LookupLanes(options.lookupLanes);
   const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, lanes);
-  const refusals = { client: new LogThrottle(REFUSALS_LOGGED_MS), upstream: new LogThrottle(REFUSALS_LOGGED_MS) };
+  const shortages = { client: new LogThrottle(SHORTAGE_LOGGED_MS), upstream: new LogThrottle(SHORTAGE_LOGGED_MS) };
   const budget = new SocketBudget(options.connections, (kind) =>
-    refusals[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
+    shortages[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
   );
   const pools = new Pools(options.pool, resolver, observer, sweeper, budget);
   // Connections of probes are not those of requests, nor in their metrics.

@@ -72,7 +72,7 @@ test("the same is sent again, when the collector says or later and later", async
 
 test("after six attempts, or a refusal, entries are given up and the next ones follow", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  const outcomes = [...Array.from({ length: 6 }, () => later()), { type: "refused", message: "no" } as const, TAKEN];
+  const outcomes = [...Array.from({ length: 6 }, () => later()), { type: "rejected", message: "no" } as const, TAKEN];
   const { queue, counts, told } = queueOf(outcomes);
   queue.add(chunk(2));
   for (let i = 0; i < 6; i++) await pass(t, 30_000);

@@ -6,7 +6,7 @@ export type SendOutcome =
   | { readonly type: "taken"; readonly rejected: number; readonly message: string }
   /** A temporary failure: retry after `waitMs` if the collector gave it. */
   | { readonly type: "later"; readonly waitMs: number | undefined; readonly message: string }
-  | { readonly type: "refused"; readonly message: string };
+  | { readonly type: "rejected"; readonly message: string };
 
 /** Sends chunks as one request; never rejects. Must end soon after `gone` aborts. */
 export type Send = (chunks: readonly Chunk[], gone: AbortSignal) => Promise<SendOutcome>;
@@ -139,8 +139,8 @@ export class ExportQueue {
         return;
       }
       this.#fail(outcome.message);
-      if (outcome.type === "refused" || attempt >= MAX_ATTEMPTS) {
-        this.#drop(outcome.type === "refused" ? "rejected" : "failed", entries);
+      if (outcome.type === "rejected" || attempt >= MAX_ATTEMPTS) {
+        this.#drop(outcome.type === "rejected" ? "rejected" : "failed", entries);
         return;
       }
       await this.#pause(Math.min(MAX_WAIT_MS, outcome.waitMs ?? this.#backoff(attempt)));

@@ -15,7 +15,7 @@ export class Sampler {
     this.#random = random;
   }
 
-  /** An expression that fails, or gives anything but a boolean or a number, samples nothing. */
+  /** An expression that fails, or returns anything but a boolean or a number, samples nothing. */
   wants(origin: Origin, variables: () => Activation): boolean {
     const rule = this.#rules[origin];
     const share = typeof rule === "number" ? rule : evaluate(rule, variables());

@@ -20,7 +20,7 @@ export function parseTraceparent(text: string): TraceParent | undefined {
   const match = TRACEPARENT.exec(text);
   if (match === null) return undefined;
   const [, version = "", traceId = "", spanId = "", flags = "", rest] = match;
-  // Later versions may have more fields, the first one has not; ff is no version (section 4.3).
+  // Version 00 has no more fields, later ones may; ff is not a version (section 4.3).
   if (version === "ff" || (version === "00" && rest !== undefined)) return undefined;
   if (traceId === NO_TRACE || spanId === NO_SPAN) return undefined;
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & SAMPLED) !== 0 };
@@ -31,7 +31,7 @@ export function formatTraceparent(traceId: string, spanId: string): string {
   return `00-${traceId}-${spanId}-01`;
 }
 
-/** Random bytes for many ids at once: a call for each id costs more than all else about it. */
+/** Random bytes for many ids at once: a call for each id costs more than everything else about it. */
 const pool = Buffer.alloc(4096);
 let used = pool.length;
 
@@ -52,6 +52,6 @@ function randomHex(size: number): string {
   }
   const id = pool.toString("hex", used, used + size);
   used += size;
-  // All zero is no id.
+  // All zero is not an id.
   return /[^0]/.test(id) ? id : randomHex(size);
 }

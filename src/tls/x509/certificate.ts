@@ -1,4 +1,4 @@
-/** Certificates (RFC 5280 4.1) from their parts, and what all of those that we make have in common. */
+/** Certificates (RFC 5280 4.1) from their parts, and what all that the gateway makes have in common. */
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import {
   bitString,
@@ -17,7 +17,7 @@ import {
 const VERSION_3 = tagged(0, "explicit", integer(Buffer.of(2)));
 const COMMON_NAME = oid("2.5.4.3");
 
-/** Who signs. */
+/** The CA that signs. */
 interface Signer {
   readonly subject: Uint8Array;
   readonly algorithm: Buffer;

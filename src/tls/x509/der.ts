@@ -1,4 +1,4 @@
-/** What a certificate of a host is made of, in the distinguished encoding of ASN.1 (ITU-T X.690, "DER"). */
+/** The elements of a host's certificate in the distinguished encoding of ASN.1 (ITU-T X.690, "DER"). */
 
 const TAG = {
   boolean: 0x01,
@@ -70,7 +70,7 @@ export function oid(dotted: string): Buffer {
   return element(TAG.oid, Buffer.from([first * 40 + second, ...others].flatMap(groups)));
 }
 
-/** To the second; RFC 5280 4.1.2.5 wants another type from 2050 on. */
+/** With seconds; RFC 5280 4.1.2.5 requires another type from 2050 on. */
 export function time(date: Date): Buffer {
   const digits = date.toISOString().replace(/\.\d+|[-:T]/g, "");
   return date.getUTCFullYear() < 2050

@@ -30,7 +30,7 @@ export interface Issuer {
   readonly sign: (data: Buffer) => Buffer;
 }
 
-/** The CA of a certificate and its key in PEM. Throws an Error when `issuerProblem` has something to say. */
+/** The CA of a certificate and its key in PEM. Throws an Error when `issuerProblem` finds a problem. */
 export function readIssuer(cert: string, key: string): Issuer {
   const certificate = new X509Certificate(cert);
   const privateKey = createPrivateKey(key);
@@ -53,7 +53,7 @@ export function issuerProblem(
   key: KeyObject,
   now: number,
 ): { readonly field: "cert" | "key"; readonly message: string } | undefined {
-  // OpenSSL's answer: basicConstraints with CA:TRUE, and keyCertSign where there is a keyUsage.
+  // OpenSSL requires basicConstraints with CA:TRUE, and keyCertSign if there is a keyUsage.
   if (!certificate.ca) return { field: "cert", message: NO_CA };
   const { validFromDate: from, validToDate: to } = certificate;
   if (to.getTime() <= now)

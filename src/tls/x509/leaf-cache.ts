@@ -34,7 +34,7 @@ export class LeafCache {
     this.#now = now;
   }
 
-  /** The same object for a name as long as it is kept. Throws an Error that says why there can be none. */
+  /** Returns the same object for a name while it is cached. Throws an Error that says why there is no certificate for a name. */
   get(name: string): CertificateAndKey {
     const now = this.#now();
     const known = this.#entries.get(name);
@@ -71,5 +71,5 @@ function nameProblem(name: string): string | undefined {
     : `the client asks for ${name}, which is not a DNS name`;
 }
 
-/** With `_`, which names of hosts do not have but names inside a cluster may. */
+/** Allows `_`, which host names must not contain but names inside a cluster may. */
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;

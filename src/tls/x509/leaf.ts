@@ -2,7 +2,7 @@ import { extension, makeKey, signCertificate, subjectOf } from "./certificate.ts
 import { bitString, oid, sequence, tagged } from "./der.ts";
 import type { Issuer } from "./issuer.ts";
 
-/** Clocks of clients may be late by this much. */
+/** Clocks of clients may be slow by this much. */
 const BACKDATE_MS = 60 * 60_000;
 const LIFETIME_MS = 24 * 60 * 60_000;
 /** `ub-common-name` of RFC 5280 A.1: longer names stand among the alternative names alone. */
@@ -27,8 +27,8 @@ export interface Leaf {
 }
 
 /**
- * A certificate for DNS names, which have to be such, with an ECDSA key (P-256) of its own: valid from an hour ago for 24 hours,
- * or for as long as the CA if that is less. Throws an Error when the CA is not valid at `now` (milliseconds).
+ * A certificate for `name` and `others`, which must be DNS names, with a new ECDSA key (P-256): valid from an hour ago for 24
+ * hours, or for as long as the CA if that is less. Throws an Error when the CA is not valid at `now` (milliseconds).
  */
 export function mintLeaf(issuer: Issuer, name: string, now: number, others: readonly string[] = []): Leaf {
   const notBefore = Math.max(now - BACKDATE_MS, issuer.notBefore.getTime());

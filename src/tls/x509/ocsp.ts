@@ -29,8 +29,7 @@ export function readOcspStaple(response: Buffer, certificate: X509Certificate): 
   const [status, bytes] = inside(response);
   if (status?.tag !== 0x0a) throw new Error(NO_RESPONSE);
   const code = status.content[0] ?? 0;
-  if (code !== 0)
-    throw new Error(`the responder has answered with an error, ${STATUSES[code] || code}; fetch it again`);
+  if (code !== 0) throw new Error(`the responder returned an error, ${STATUSES[code] || code}; fetch it again`);
   const [type, basic] = inside(part(readElements(part(bytes).content)[0]).whole);
   if (!part(type).whole.equals(BASIC)) throw new Error(NO_RESPONSE);
   const [data] = inside(part(basic).content);
