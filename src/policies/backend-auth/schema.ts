@@ -21,6 +21,6 @@ export const schema = z
     credentials: basicFields.credentials,
   })
   .check(oneWay(["passthrough", "key", "jwtSign", "oauthTokenExchange", "crossAppAccess"]))
-  .describe("Adds credentials for the backend. Without credentials the client gets 500.");
+  .describe("Adds credentials for the backend. If they cannot be obtained, the client gets 500.");
 
 export type BackendAuth = ConfigOf<typeof schema>;

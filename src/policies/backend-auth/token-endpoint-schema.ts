@@ -117,7 +117,7 @@ export const oauthTokenExchange = z
         tokenType: tokenType.default(ACCESS_TOKEN).describe("Type of the token. Default: access token."),
       })
       .prefault({})
-      .describe("The client's token. Also found where `jwtAuth` has verified and removed it."),
+      .describe("The client's token, including one that `jwtAuth` has verified and removed."),
     actorToken: z
       .strictObject({
         source: location.describe("Where the request carries the token."),
@@ -180,7 +180,7 @@ export const crossAppAccess = z.strictObject({
   subjectToken: z
     .strictObject({ source, tokenType: tokenType.default(ID_TOKEN).describe("Type of the token. Default: ID token.") })
     .prefault({})
-    .describe("The client's identity token. Also found where `jwtAuth` has verified and removed it."),
+    .describe("The client's identity token, including one that `jwtAuth` has verified and removed."),
   cache,
 });
 

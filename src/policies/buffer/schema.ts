@@ -24,7 +24,7 @@ export const schema = z
     request: side("requests", 413).optional(),
     response: side("responses", 502).optional(),
   })
-  .describe("Buffers a whole body before forwarding it, so a slow sender does not hold the receiver.");
+  .describe("Buffers a whole body before forwarding it, so a slow sender does not occupy the receiver.");
 
 export type Buffering = ConfigOf<typeof schema>;
 export type BufferedSide = NonNullable<Buffering["request"]>;

@@ -121,14 +121,14 @@ export const http = z
       .min(1)
       .optional()
       .describe(
-        "Requests of each worker that may be in progress at an endpoint, including those that wait for a connection and, until they end, upgraded ones. Others go to other endpoints of the backend; if all are full, they get 503. Default: unlimited.",
+        "Requests of each worker that may be in progress at an endpoint, including those that wait for a connection and, until they end, upgraded ones. Further requests go to other endpoints of the backend; if all are full, they get 503. Default: unlimited.",
       ),
     maxRetries: z
       .int()
       .min(0)
       .optional()
       .describe(
-        "Retried requests of each worker that may be in progress to the backend; while there are so many, failed attempts are not retried, so that retries do not add to the load of a backend that fails. Default: unlimited.",
+        "Retried requests of each worker that may be in progress to the backend; at that number, failed attempts are not retried, so that retries do not add to the load of a failing backend. Default: unlimited.",
       ),
   })
   .describe("HTTP settings of calls to a backend: version, timeout and limits.");
