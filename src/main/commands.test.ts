@@ -34,7 +34,7 @@ test("a command may stand before or after its options", () => {
   assert.deepEqual(parsed("quickstart"), ["quickstart", {}]);
 });
 
-test("a command line behind -- is left as it is", () => {
+test("a command line after -- is left unchanged", () => {
   const program = ["curl", "-f", "--json", "--", "-h"];
   assert.deepEqual(parsed("oneshot", "-f", "a", "--output", "log", "--", ...program), [
     "oneshot",
@@ -43,7 +43,7 @@ test("a command line behind -- is left as it is", () => {
   ]);
 });
 
-const refused: readonly (readonly [argv: string, error: string, hint?: string])[] = [
+const rejected: readonly (readonly [argv: string, error: string, hint?: string])[] = [
   ["-f", "option '-f, --file <file>' argument missing"],
   ["--file --validate-only", "option '-f, --file <file>' argument missing"],
   ["--file=", "option '-f, --file <file>' argument missing"],
@@ -69,7 +69,7 @@ const refused: readonly (readonly [argv: string, error: string, hint?: string])[
   ["--validate-onyl", "unknown option '--validate-onyl'", "--validate-only"],
 ];
 
-for (const [line, error, hint] of refused) {
+for (const [line, error, hint] of rejected) {
   test(`tracegate ${line}: ${error}`, async () => {
     const { code, stdout, stderr } = await invokeProgram(tracegate, line.split(" "));
     const [first, second] = stderr.split("\n");
@@ -119,7 +119,7 @@ test("completion offers commands, and the options of a gateway", async () => {
   assert.deepEqual(await complete("-f", ""), [":files"]);
 });
 
-test("an option takes a value in all commands of a program, or in none: the runner finds commands behind options by that", () => {
+test("an option takes a value in all commands of a program, or in none: so the runner can find commands after options", () => {
   const kinds = new Map<string, Set<boolean>>();
   const collect = (node: Node): void => {
     if (isGroup(node)) {

@@ -11,8 +11,8 @@ import { collectGarbage } from "../net/node-internals.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { ConfigFollower } from "./config-follower.ts";
 
-/** A follower of a file with workers that refuse what `refuse` throws at; time stands still but for `pass`. */
-async function follower(t: TestContext, refuse: () => void) {
+/** A follower of a file with workers that reject what `reject` throws at; time passes only by `pass`. */
+async function follower(t: TestContext, reject: () => void) {
   t.mock.timers.enable({ apis: ["setTimeout", "setInterval"] });
   const folder = mkdtempSync(join(tmpdir(), "tracegate-follower-"));
   const path = join(folder, "gateway.yaml");
@@ -22,11 +22,11 @@ async function follower(t: TestContext, refuse: () => void) {
   assert.ok(start.ok);
   const lines: string[] = [];
   let attempts = 0;
-  let refusing = false;
+  let rejecting = false;
   const host = {
     apply: async (): Promise<void> => {
       attempts++;
-      if (refusing) refuse();
+      if (rejecting) reject();
     },
     applied: (): void => {},
     attempted: (): void => {},
@@ -43,10 +43,10 @@ async function follower(t: TestContext, refuse: () => void) {
     start: new WeakRef(start.configuration),
     errors: () => lines.filter((line) => line.includes("Failed to reload")).length,
     attempts: () => attempts,
-    setRefusing: (value: boolean) => {
-      refusing = value;
+    setRejecting: (value: boolean) => {
+      rejecting = value;
     },
-    /** Lets so many milliseconds pass, then everything that they have set off. */
+    /** Advances the clock, then waits for everything that this triggers. */
     pass: async (milliseconds: number): Promise<void> => {
       t.mock.timers.tick(milliseconds);
       for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -54,7 +54,7 @@ async function follower(t: TestContext, refuse: () => void) {
   };
 }
 
-test("the configuration of the start is free when another one is in effect", async (t: TestContext) => {
+test("the configuration at startup is released when another one is in effect", async (t: TestContext) => {
   const f = await follower(t, () => {});
   assert.ok(f.start.deref() !== undefined);
   assert.equal(await f.follower.reload(), true);
@@ -67,7 +67,7 @@ test("a configuration rejected for an outside reason is retried after 1, 2, 4 â€
   const f = await follower(t, () => {
     throw new Error("no port");
   });
-  f.setRefusing(true);
+  f.setRejecting(true);
   assert.equal(await f.follower.reload(), false);
   for (const pause of [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) {
     const before = f.attempts();
@@ -81,7 +81,7 @@ test("a configuration rejected for an outside reason is retried after 1, 2, 4 â€
   assert.equal(f.follower.status.lastError?.message, "no port");
   assert.equal(f.follower.status.synchronized, false);
 
-  f.setRefusing(false);
+  f.setRejecting(false);
   await f.pass(30_000);
   const { generation, synchronized, lastError, nextRetryAt } = f.follower.status;
   assert.deepEqual([generation, synchronized, lastError, nextRetryAt], [2, true, null, null]);
@@ -94,14 +94,14 @@ test("a configuration that kills workers is retried three times, then only on re
   const f = await follower(t, () => {
     throw new WorkersDied("they died");
   });
-  f.setRefusing(true);
+  f.setRejecting(true);
   await f.follower.reload();
   for (const pause of [1000, 2000, 4000]) await f.pass(pause);
   assert.equal(f.follower.status.nextRetryAt, null);
   const tried = f.attempts();
   await f.pass(600_000);
   assert.equal(f.attempts(), tried);
-  f.setRefusing(false);
+  f.setRejecting(false);
   assert.equal(await f.follower.reload(), true);
   assert.equal(f.follower.status.synchronized, true);
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, suite, test } from "node:test";
 import { createDefaultConfig, defaultConfigPath, NoConfigError } from "./default-config.ts";
 
-suite("the configuration of a start that names none", () => {
+suite("the default configuration", () => {
   let folder: string;
   const absent = "/no/such/folder";
   before(() => {
@@ -32,18 +32,18 @@ suite("the configuration of a start that names none", () => {
   });
 
   test("no default where it would hide a forgotten configuration", () => {
-    const refused = (env: Record<string, string>, message: RegExp): void =>
+    const rejected = (env: Record<string, string>, message: RegExp): void =>
       assert.throws(
         () => defaultConfigPath(env, absent),
         (error) => error instanceof NoConfigError && message.test(error.message),
       );
-    refused({ KUBERNETES_SERVICE_HOST: "10.0.0.1", HOME: "/root" }, /^configuration is required when running in Kube/);
-    refused({ TRACEGATE_ENV: "container", HOME: "/root" }, /is not mounted/);
-    refused({}, /neither XDG_CONFIG_HOME nor HOME is set/);
+    rejected({ KUBERNETES_SERVICE_HOST: "10.0.0.1", HOME: "/root" }, /^configuration is required when running in Kube/);
+    rejected({ TRACEGATE_ENV: "container", HOME: "/root" }, /is not mounted/);
+    rejected({}, /neither XDG_CONFIG_HOME nor HOME is set/);
     assert.equal(defaultConfigPath({ KUBERNETES_SERVICE_HOST: "10.0.0.1", LOCAL_XDS_PATH: "/a.yaml" }), "/a.yaml");
   });
 
-  test("the file is created with its folders, and never written over", () => {
+  test("the file is created with its folders, and never overwritten", () => {
     const file = join(folder, "a", "b", "config.yaml");
     assert.equal(createDefaultConfig(file), true);
     assert.match(readFileSync(file, "utf8"), /^gateways:$/m);

@@ -14,7 +14,7 @@ function loadedWith(file: string, loaded = new Set<string>()): ReadonlySet<strin
   return loaded;
 }
 
-test("help and version load no engine, or they would take half a second", () => {
+test("help and version do not load the engine, which would take half a second", () => {
   const rooms = new Set([...loadedWith("src/main.ts")].map((file) => file.split("/")[1]));
   assert.deepEqual([...rooms].sort(), ["base", "cli", "config", "main", "main.ts"]);
   assert.ok(!loadedWith("src/main.ts").has("src/config/load.ts"));

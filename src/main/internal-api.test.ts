@@ -8,11 +8,11 @@ import type { Logger } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { InternalApi } from "./internal-api.ts";
 
-/** Where nothing can be made, also by root. */
+/** A folder in which not even root can create a file. */
 const READ_ONLY = "/proc/none";
 const configuration = { internal: true } as PackedIr;
 
-test("where one folder cannot be written to, as in many containers, the socket is in the next, and gone at the end", async () => {
+test("if a folder cannot be written to, as in many containers, the socket is in the next, and is removed at the end", async () => {
   const api = new InternalApi([READ_ONLY, tmpdir()]);
   assert.ok(api.socket.startsWith(tmpdir()));
   await api.prepare(configuration, {} as AdminPlane, {} as Logger);
@@ -21,7 +21,7 @@ test("where one folder cannot be written to, as in many containers, the socket i
   assert.ok(!existsSync(dirname(api.socket)));
 });
 
-test("without any, the error says what to mount", async () => {
+test("without a writable folder, the error says what to mount", async () => {
   const api = new InternalApi([READ_ONLY, "/sys/none"]);
   await assert.rejects(
     api.prepare(configuration, {} as AdminPlane, {} as Logger),

@@ -81,7 +81,7 @@ const TRANSFORMATIONS: PolicySet = {
   transformations: { request: { set: { "x-a": "'b'" } }, response: { set: { "x-a": "'b'" } } },
 };
 
-/** The order of reference 4.1, written down here once more: what runs first decides what a request gets past. */
+/** The order of reference 4.1, repeated here: what runs first decides what a request has to pass. */
 const ORDER: Readonly<Record<(typeof PHASES)[number], { policies: PolicySet; request: string; response: string }>> = {
   gateway: {
     policies: { ...TRANSFORMATIONS, extProc: EXT_PROC, ...ADMISSION },
@@ -152,7 +152,7 @@ test("effectivePolicy has the 17 keys always and others when set, with secrets r
   assert.equal(effective.oidc, null);
 });
 
-test("values of headers that the administrator calls sensitive are redacted too", () => {
+test("values of headers that are configured as sensitive are redacted too", () => {
   const { effective } = compilePolicies(
     { requestHeaderModifier: { set: { authorization: "Bearer s3cret", "x-tenant": "t" } } },
     "backend",
@@ -175,7 +175,7 @@ test("a policy in a phase where it cannot run is an error", () => {
   );
 });
 
-test("what order.ts places, the registry allows there", () => {
+test("the registry allows every kind in the phases where order.ts places it", () => {
   for (const phase of PHASES)
     for (const kind of [...REQUEST_ORDER[phase], ...RESPONSE_ORDER[phase]])
       assert.ok(REGISTRY[kind].phases.includes(phase), `${kind} in the ${phase} phase`);

@@ -30,7 +30,7 @@ test("a kind without `redact` does not compile", () => {
   assert.equal(compiles, false);
 });
 
-test("what cannot work is refused before there is a data plane, with its path", () => {
+test("invalid settings are rejected without a data plane, with their path", () => {
   assert.throws(
     () => example.prepare({ list: ["a", ""] }, STANDARD_ENVIRONMENT),
     (error) => {
@@ -43,7 +43,7 @@ test("what cannot work is refused before there is a data plane, with its path", 
   assert.ok(example.create({ list: ["a"] }, DEPS).onRequest);
 });
 
-test("of two levels the inner one wins unless the kind combines them", () => {
+test("the inner of two levels wins unless the kind combines them", () => {
   assert.deepEqual(example.merge({ list: ["outer"] }, { list: ["inner"] }), { list: ["inner"] });
   const adding = definePolicy({
     ...traits,

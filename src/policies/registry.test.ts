@@ -7,7 +7,7 @@ import { redactPolicy } from "./registry.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 
-test("nothing is shown of a kind that nobody has declared, alternatives included", () => {
+test("an unknown kind is redacted as a whole, alternatives included", () => {
   const secret = { password: "s3cret" };
   for (const config of [secret, { conditional: [secret] }, "s3cret", [secret]])
     assert.equal(redactPolicy("newAuth", config, NONE), "<redacted>");
@@ -15,7 +15,7 @@ test("nothing is shown of a kind that nobody has declared, alternatives included
     assert.equal(redactPolicy(name, secret, NONE), "<redacted>");
 });
 
-test("of the policies of a call, only declared kinds are shown", () => {
+test("only known kinds among the policies of a call are shown", () => {
   const backendAuth: BackendAuth = {
     key: { value: "s3cret", location: { header: { name: "authorization", prefix: "" } } },
     credentials: [],

@@ -1,4 +1,4 @@
-/** What an attempt tells its endpoint; what clients see of attempts is in test/e2e/upstream and test/e2e/policies. */
+/** What an attempt reports to its endpoint; what clients see of attempts is in test/e2e/upstream and test/e2e/policies. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -54,7 +54,7 @@ test("a status of 5xx and a refused connection are failures", async () => {
   assert.deepEqual(known(nowhere), { health: 0.7, pending: 0, total: 1 });
 });
 
-test("what a retry policy does not pass on counts by its status", async () => {
+test("a response that the retry policy does not pass on counts by its status", async () => {
   let failures = 1;
   await using upstream = await RawUpstream.answering(() =>
     failures-- > 0 ? reply("busy", [], "503 Service Unavailable") : reply("ok"),
@@ -64,7 +64,7 @@ test("what a retry policy does not pass on counts by its status", async () => {
   assert.deepEqual(known(plane), { health: 0.3 + 0.7 * 0.7, pending: 0, total: 2 });
 });
 
-test("a client that leaves ends the call, and says nothing about the endpoint", async () => {
+test("a client that leaves ends the call, which does not count for the endpoint", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await planeTo(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -88,7 +88,7 @@ for (const [who, request, health] of [
       assert.deepEqual(known(plane), { health, pending: 0, total: 1 });
     });
 
-test("a protocol that was not asked for is the endpoint's failure", async () => {
+test("switching to a protocol that was not requested counts as the endpoint's failure", async () => {
   await using upstream = await RawUpstream.answering(
     () => "HTTP/1.1 101 Switching Protocols\r\nupgrade: other\r\nconnection: upgrade\r\n\r\n",
   );
@@ -116,7 +116,7 @@ test("a tunnel is in flight until both directions have ended", async () => {
   assert.deepEqual(known(plane), { health: 1, pending: 0, total: 1 });
 });
 
-test("an upstream with a name is asked for by it, one with an address by what the client asked for", async () => {
+test("an upstream with a host name gets that as its authority, one with an address the client's", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "host").join()));
   await using named = await planeTo(upstream.port, {}, "localhost");
   assert.equal((await ask(named)).body, `localhost:${upstream.port}`);

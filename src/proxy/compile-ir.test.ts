@@ -113,7 +113,7 @@ test("a reload that changes one of many routes takes the others over, and the ch
   assert.deepEqual([...after.calls.keys()].length, 4);
 });
 
-test("calls to the backend of a route that is taken over, and of one that has changed, go on being counted", () => {
+test("calls to the backends of unchanged and changed routes keep their counts", () => {
   const worker = new TestWorker();
   const before = worker.apply(configurationOf([{ name: "a" }, { name: "b" }]));
   for (const name of ["a", "b"]) (routeTo(before, name).backends[0] as { calls: { total: number } }).calls.total = 7;
@@ -124,7 +124,7 @@ test("calls to the backend of a route that is taken over, and of one that has ch
   );
 });
 
-test("endpoints of routes that are taken over stay, those that nothing names any more are released", () => {
+test("endpoints of routes that are taken over stay; those that are no longer named are released", () => {
   const worker = new TestWorker();
   const targets = (): string[] => worker.endpoints.stats().map(({ target }) => target);
   worker.apply(
@@ -164,7 +164,7 @@ test("services that policies call stay with the routes that are taken over", () 
   }
 });
 
-test("fields that belong to the gateway do so as long as a route says it, taken over or not", () => {
+test("fields belong to the gateway as long as a route says so, taken over or not", () => {
   const worker = new TestWorker();
   const setting = { name: "setting", policies: { requestHeaderModifier: { set: { "x-user": "a" } } } };
   const keyed = {
@@ -181,7 +181,7 @@ test("fields that belong to the gateway do so as long as a route says it, taken 
   assert.deepEqual(policiesOf(worker.apply(configurationOf([{ name: "new" }]))), [false, false]);
 });
 
-test("what a route is compiled with is part of it: functions and the names of its listener", () => {
+test("a change of functions or of the listener's names compiles its routes again", () => {
   const worker = new TestWorker();
   const routes = [{ name: "a" }];
   const first = routeTo(worker.apply(configurationOf(routes)), "a");
@@ -319,7 +319,7 @@ test("nothing of a configuration that was replaced or dropped is kept", async ()
     await plane.apply(configuration);
   };
   for (let version = 0; version < 5; version++) await apply(version);
-  // What was awaited is let go of with the next turn.
+  // Awaited values are released in the next turn.
   await new Promise((resolve) => setImmediate(resolve));
   collect();
   const kept = replaced.slice(0, -2).filter((each) => each.deref() !== undefined);

@@ -18,7 +18,7 @@ async function ended(peer: RawPeer): Promise<void> {
   assert.notEqual(peer.ended, undefined);
 }
 
-/** The phases of the requests that are under way. */
+/** The phases of the requests in progress. */
 function phases(plane: TestPlane): unknown[] {
   const binds = plane.plane.tasks() as { connections: { exchange?: { phase: string } }[] }[];
   return binds.flatMap(({ connections }) => connections.map(({ exchange }) => exchange?.phase));
@@ -39,7 +39,7 @@ test("the task dump names the phase that a request waits in", async () => {
   peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nresponse\r\n");
   await settled(() => plane.buffers.used);
   assert.deepEqual(phases(plane), ["response-policies"]);
-  // Longer than the buffer: the gateway answers by itself, and the connection waits for the next request.
+  // Longer than the buffer: the gateway responds itself, and the connection waits for the next request.
   peer.send(`64\r\n${"x".repeat(100)}\r\n`);
   assert.equal(statusOf(await client.message()), 502);
   assert.deepEqual(phases(plane), [undefined]);
@@ -48,7 +48,7 @@ test("the task dump names the phase that a request waits in", async () => {
   assert.deepEqual(phases(plane), ["route-policies"]);
 });
 
-test("a body that is under way is in the phase respond, and may take longer than requestTimeout", async () => {
+test("a body in transit is in the phase respond, and may take longer than requestTimeout", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(to(upstream, { timeout: { requestTimeout: ms(60) } }));
   const client = await RawPeer.connect(plane.port);
@@ -67,10 +67,10 @@ test("a body that is under way is in the phase respond, and may take longer than
   assert.equal((await plane.logged("/it"))["http.status"], 200);
 });
 
-test("requestTimeout holds for all attempts together, also after a response that was not passed on", async () => {
+test("requestTimeout covers all attempts together, also after a response that was not passed on", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
-    // The second attempt gets no answer.
+    // The second attempt gets no response.
     if (peer === upstream.connections[0]) {
       peer.send("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
       peer.end();
@@ -121,7 +121,7 @@ test("a client that leaves during the backoff ends the retries", async () => {
   assert.deepEqual(asked, ["/it", ...Array.from({ length: 5 }, () => "/other")]);
 });
 
-test("an upstream that breaks off after its head cuts the client's connection, so that nothing looks complete", async () => {
+test("when an upstream breaks off after its head, the client's connection is cut, so the body does not look complete", async () => {
   await using upstream = await RawUpstream.listen();
   const retry = { attempts: 3, backoff: ms(0), codes: [503] };
   await using plane = await TestPlane.start(to(upstream, { retry }));
@@ -140,7 +140,7 @@ test("an upstream that breaks off after its head cuts the client's connection, s
   assert.equal(upstream.connections.length, 1, "no retry once the client has seen a head");
 });
 
-test("the rest of a body that a policy has replaced is not read, and the client's connection stays in step", async () => {
+test("the rest of a body that a policy has replaced is not read, and the client's connection stays usable", async () => {
   await using upstream = await RawUpstream.answering(({ start }) =>
     start.startsWith("GET /next")
       ? reply("next")

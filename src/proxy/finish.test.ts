@@ -17,7 +17,7 @@ const ENDS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "/buffered": { "http.status": 413, bytes: 0 },
 };
 
-test("however a request ends, it is counted and logged once, and holds nothing any more", async () => {
+test("however a request ends, it is counted and logged once, and releases everything", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     for (;;) {
       const { start } = await peer.message();

@@ -11,6 +11,6 @@ test("ids have the form of random UUIDs and never repeat, also beyond one random
   assert.equal(new Set([...made].map((id) => id.slice(0, 32))).size, 3);
 });
 
-test("threads start at different places", () => {
+test("threads start with different ids", () => {
   assert.notEqual(new RequestIds().next(), new RequestIds().next());
 });

@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { GatewayError } from "../base/errors.ts";
 import { GrpcDeadline } from "./grpc-deadline.ts";
 
-/** Of Node.js, which writes each kind once. */
+/** Warnings of Node.js, which writes each kind once. */
 const warnings: string[] = [];
 process.on("warning", ({ message }) => warnings.push(message));
 
-/** What the backend of a call gets that came `age` ms ago. */
+/** The field that the backend gets for a call that arrived `age` ms ago. */
 function forwarded(timeout: string, age: number): string | undefined {
   const headers = ["x-a", "1", "grpc-timeout", timeout];
   const deadline = GrpcDeadline.of(headers, performance.now() - age, () => {});
@@ -16,12 +16,12 @@ function forwarded(timeout: string, age: number): string | undefined {
   return headers[3];
 }
 
-test("a deadline of which nothing is used goes on as it is", () => {
-  // A clock that is ahead stands for no time at all.
+test("an unused deadline is forwarded unchanged", () => {
+  // A clock that is ahead counts as no time used.
   for (const timeout of ["10S", "500u", "0S", "99999999H"]) assert.equal(forwarded(timeout, -60_000), timeout);
 });
 
-test("of others goes on what is left, never more than was given and never less than 1 ms", () => {
+test("otherwise the rest is forwarded, never more than the client's value and never less than 1 ms", () => {
   for (const [timeout, age, most] of [
     ["10S", 4000, 6000],
     ["1H", 600_000, 3_000_000],
@@ -33,7 +33,7 @@ test("of others goes on what is left, never more than was given and never less t
   }
 });
 
-test("a deadline beyond what a timer can hold does not pass at once", async () => {
+test("a deadline beyond the range of a timer does not pass at once", async () => {
   let passed = false;
   const deadline = GrpcDeadline.of(["grpc-timeout", "99999999H"], performance.now(), () => {
     passed = true;
@@ -51,7 +51,7 @@ test("a deadline that has passed before the call is handled passes at once, with
   assert.deepEqual(warnings, []);
 });
 
-test("two deadlines are as bad as a malformed one", () => {
+test("two deadlines are rejected like a malformed one", () => {
   for (const headers of [
     ["grpc-timeout", "1S", "grpc-timeout", "1S"],
     ["grpc-timeout", "1.5S"],

@@ -165,7 +165,7 @@ function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
     if (answer instanceof GatewayError) {
       exchange.blame(answer.code, answer.message);
       if (endGrpc(exchange, answer.code)) return;
-    } else exchange.result.error ??= "a policy broke the response off";
+    } else exchange.result.error ??= "a policy aborted the response";
     exchange.abort();
     return;
   }

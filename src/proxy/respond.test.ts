@@ -108,7 +108,7 @@ suite("response policies", () => {
     }
   });
 
-  test("what one of them throws is answered as it is, and the upstream's response is dropped", async () => {
+  test("an error that one of them throws becomes the response, and the upstream's is dropped", async () => {
     await using upstream = await RawUpstream.answering(() => reply("whole").slice(0, -1));
     const skip = "skip" as const;
     const extProc = {

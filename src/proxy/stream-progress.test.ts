@@ -38,7 +38,7 @@ class TestStream {
   }
 }
 
-test("once a second while something moves, with what has moved since the beginning", (t) => {
+test("once a second while something moves, with the totals since the beginning", (t) => {
   const stream = new TestStream(t);
   stream.progress.received({ length: 10 });
   stream.progress.received({ length: 5 });
@@ -63,7 +63,7 @@ test("once a second while something moves, with what has moved since the beginni
   assert.deepEqual([event.idle, event.longestIdle], ["0.500s", "1.500s"]);
 });
 
-test("silence is reported less and less often", (t) => {
+test("silence is reported at growing intervals", (t) => {
   const stream = new TestStream(t);
   stream.pass(10_000);
   assert.deepEqual(stream.idles(), ["1.000s", "2.000s", "4.000s", "8.000s"]);
@@ -72,7 +72,7 @@ test("silence is reported less and less often", (t) => {
   assert.deepEqual(stream.idles(), ["1.000s", "2.000s"]);
 });
 
-test("a stream that lasted says at its end what it carried; a short one says nothing", (t) => {
+test("the end of a long stream reports what it carried; that of a short one reports nothing", (t) => {
   const short = new TestStream(t);
   short.progress.sent({ length: 1 });
   short.pass(900);

@@ -24,7 +24,7 @@ function setUp() {
   return { gate, watchers, sent, claim };
 }
 
-test("nobody is traced while nobody watches, or only watchers of other requests do", () => {
+test("no request is traced without a watcher that matches it", () => {
   const { gate, watchers, claim } = setUp();
   watchers.add(1, 0, ANY, OPTIONS);
   assert.equal(claim("/"), false, "known, but not armed yet");
@@ -55,7 +55,7 @@ test("an expression that fails for a request does not match it", () => {
   assert.equal(gate.armed, true);
 });
 
-test("a watcher that a new thread is told of twice is gone when it is removed once", () => {
+test("a watcher that is added twice to a new thread is removed by one removal", () => {
   const { gate, watchers, sent, claim } = setUp();
   watchers.add(1, 0, ANY, OPTIONS);
   watchers.add(1, 0, ANY, OPTIONS);

@@ -101,7 +101,7 @@ test("the fields as data are those of the line, in the same order", () => {
   }
 });
 
-test("absent fields are left out, the server name stands in for a missing host", () => {
+test("absent fields are omitted, the server name replaces a missing host", () => {
   const record: AccessRecord = {
     time,
     protocol: "tls",
@@ -198,7 +198,7 @@ const record: fc.Arbitrary<AccessRecord> = fc.record({
   ),
 });
 
-test("lines are what a plain program writes, whatever the values are", () => {
+test("lines equal those of a simple implementation, for any values", () => {
   fc.assert(
     fc.property(record, fc.constantFrom("text" as const, "json" as const), (made, format) => {
       assert.equal(lineOf(made, format), reference(made, format));

@@ -74,7 +74,7 @@ test("counters of several threads are added up", () => {
   assert.ok(lines.includes(`tracegate_request_duration_seconds_count${times}} 2`));
 });
 
-test("durations are told by route and by class of method and status, whatever else differs", () => {
+test("durations are grouped by route and by class of method and status only", () => {
   const metrics = new Metrics();
   const count = (of: Partial<RequestLabels>): void =>
     metrics.requests.count(metrics.requestSeries({ ...labels, route: "r", ...of }), 0.002, 0, 0);
@@ -144,7 +144,7 @@ test("metrics can be removed by full name, without prefix, and without unit", as
   assert.ok(!left.includes("tracegate_config_synchronized"));
 });
 
-test("build, configuration state and process metrics are there", async () => {
+test("build, configuration state and process metrics are present", async () => {
   const text = renderPrometheus({}, await processMetrics({ tag: "1.2.3", synchronized: false }), []);
   assert.match(text, /^tracegate_build_info\{tag="1\.2\.3"\} 1$/m);
   assert.match(text, /^tracegate_config_synchronized 0$/m);
@@ -170,6 +170,6 @@ test("custom labels: a bounded number of series, the rest counted together", () 
       ?.split(" ")
       .at(-1);
   assert.deepEqual(["tenant-0", "tenant-1", "other", "unknown"].map(value), ["2", "1", "500", "1"]);
-  // Times of processing are told by place alone.
+  // Processing times are grouped by place only.
   assert.doesNotMatch(text, /^tracegate_request_processing_seconds.*tenant/m);
 });

@@ -32,7 +32,7 @@ function issue(subject: string, ...altNames: readonly string[]): ClientCertifica
   }
 }
 
-test("a certificate tells its names and the workload that they mean", { skip: !hasOpenssl }, () => {
+test("a certificate has names, and the workload that they identify", { skip: !hasOpenssl }, () => {
   const spiffe = "spiffe://cluster.local/ns/shop/sa/cart";
   const certificate = issue(
     "/C=CH/O=Example/CN=cart",
@@ -50,7 +50,7 @@ test("a certificate tells its names and the workload that they mean", { skip: !h
   assert.match(certificate.pem, /^-----BEGIN CERTIFICATE-----/);
 });
 
-test("names with commas stay whole, and what is not said is absent", { skip: !hasOpenssl }, () => {
+test("names with commas stay whole, and missing names are absent", { skip: !hasOpenssl }, () => {
   const certificate = issue("/O=Example", "URI.1=https://a.example/?x=1, URI:y", "DNS.1=b.example");
   assert.equal(certificate.subjectCn, undefined);
   assert.equal(certificate.spiffeId, undefined);

@@ -55,7 +55,7 @@ const detail = (bytes: Buffer): string => {
 };
 
 suite("ClientHello", () => {
-  test("the name of real clients is read, of TLS 1.2 and 1.3, and is lower-case", async () => {
+  test("the server name of real clients is read, in TLS 1.2 and 1.3, and is lower-case", async () => {
     for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const)
       assert.deepEqual(parseClientHello(await hello({ servername: "A.Example", maxVersion })), complete("a.example"));
   });
@@ -65,14 +65,14 @@ suite("ClientHello", () => {
     assert.deepEqual(parseClientHello(made()), complete(""));
   });
 
-  test("every beginning asks for more; what follows does not matter", async () => {
+  test("every beginning needs more bytes; what follows does not matter", async () => {
     const bytes = await hello({ servername: "a.example" });
     for (let length = 0; length < bytes.length; length++)
       assert.deepEqual(parseClientHello(bytes.subarray(0, length)), { state: "more" }, `${length} bytes`);
     assert.deepEqual(parseClientHello(Buffer.concat([bytes, Buffer.from("more")])), complete("a.example"));
   });
 
-  test("a ClientHello may be spread over records, even inside its length, but not over any number", () => {
+  test("a ClientHello may be spread over several records, even within its length field, but not over too many", () => {
     const bytes = made(serverName("a.example"));
     for (const size of [2, 3, 7, 100]) {
       const spread = fragmented(bytes, size);
@@ -83,7 +83,7 @@ suite("ClientHello", () => {
     assert.equal(detail(fragmented(bytes, 1)), "the ClientHello is spread over too many records");
   });
 
-  test("other protocols are told at their first bytes", () => {
+  test("other protocols are recognised by their first bytes", () => {
     assert.equal(detail(Buffer.from("G")), "not a TLS handshake");
     assert.equal(detail(Buffer.from([22, 2])), "not a TLS handshake");
     assert.equal(detail(Buffer.from([22, 3, 1, 0, 0])), "a TLS record of a forbidden size");
@@ -92,13 +92,13 @@ suite("ClientHello", () => {
     assert.equal(detail(serverHello), "the TLS handshake does not begin with a ClientHello");
   });
 
-  test("a length beyond the bound is refused before its bytes are there", () => {
+  test("a length over the limit is rejected before its bytes arrive", () => {
     const head = Buffer.from([22, 3, 1, 0x40, 0, 1, 0, 0, 0]);
     head.writeUIntBE(MAX_CLIENT_HELLO, 6, 3);
     assert.equal(detail(head), "the ClientHello is too large");
   });
 
-  test("two names, and names that are none, are refused", () => {
+  test("two names, and invalid names, are rejected", () => {
     assert.deepEqual(parseClientHello(made([10, Buffer.of(0, 0)], serverName("a.example"))), complete("a.example"));
     assert.equal(detail(made(serverName("a"), serverName("b"))), "the ClientHello names its server twice");
     const malformed = "the ClientHello has a malformed server name";
@@ -108,7 +108,7 @@ suite("ClientHello", () => {
     assert.equal(detail(made([0, Buffer.of(0, 9, 0)])), malformed);
   });
 
-  test("lengths that point outside are refused, wherever they stand", () => {
+  test("lengths that point outside are rejected, wherever they are", () => {
     const bytes = made(serverName("a.example"));
     for (let at = 9; at < bytes.length; at++) {
       const broken = Buffer.from(bytes);

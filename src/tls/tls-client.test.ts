@@ -6,7 +6,7 @@ import { createServer, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { TlsClient } from "./tls-client.ts";
 
-/** Connects, and resolves when the server has sent a byte back: by then the tickets of TLS 1.3 have come. */
+/** Connects, and resolves when the server has sent a byte back: by then the tickets of TLS 1.3 have arrived. */
 async function connect(client: TlsClient, port: number, host: string): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
   client.open({ host: "127.0.0.1", port }, host, 0, [], {

@@ -20,7 +20,7 @@ interface Served {
   readonly buffers: Set<Buffer>;
 }
 
-/** A port that ends TLS; what its clients are to each other is up to the test. */
+/** A port that terminates TLS, with the clients that a test connects. */
 class TlsPort implements AsyncDisposable {
   readonly served: Served[] = [];
   onDrain = (_transport: Transport): void => {};
@@ -106,7 +106,7 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
   const terminator = (): TlsTerminator =>
     new TlsTerminator("listener", { cert, key }, [], new TicketSecrets(), () => {});
 
-  test("come after one handshake: a client of TLS 1.2 cannot renegotiate", async () => {
+  test("follow a single handshake: a client of TLS 1.2 cannot renegotiate", async () => {
     await using port = await TlsPort.listen(terminator());
     const client = await port.connect({ ca: ca.cert, maxVersion: "TLSv1.2" });
     const { promise, resolve } = Promise.withResolvers<unknown>();
@@ -115,7 +115,7 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
     assert.match(String(await promise), /no renegotiation/);
   });
 
-  test("are read into one buffer, again and again", async () => {
+  test("are read into one buffer, which is reused", async () => {
     await using port = await TlsPort.listen(terminator());
     const client = await port.connect({ ca: ca.cert });
     for (const text of ["one", "two", "three"]) {
@@ -142,7 +142,7 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
     }
   });
 
-  test("are told apart by their addresses where Node's internals are missing", async (t) => {
+  test("are matched to connections by address where Node's internals are missing", async (t) => {
     t.mock.method(sockets, "carrierOf", DOCUMENTED.carrierOf);
     await using port = await TlsPort.listen(terminator());
     const clients = await Promise.all([port.connect({ ca: ca.cert }), port.connect({ ca: ca.cert })]);
@@ -163,7 +163,7 @@ suite("bytes inside TLS", { skip: noOpenssl }, () => {
     assert.deepEqual(port.served[0]?.events, ["data:one", "end"]);
   });
 
-  test("that were decrypted before a pause wait for its end, and the end of the stream for them", async () => {
+  test("that were decrypted before a pause wait until it ends, and the end of the stream follows them", async () => {
     await using port = await TlsPort.listen(terminator(), (transport) => transport.pause());
     const client = await port.connect({ ca: ca.cert, allowHalfOpen: true } as ConnectionOptions);
     // Three records, which arrive by one read.
@@ -208,7 +208,7 @@ suite("writes inside TLS", { skip: noOpenssl }, () => {
   }
 
   for (const way of ["past the stream", "through the stream"] as const)
-    test(`keep their order, and the end comes behind them (${way})`, async (t) => {
+    test(`keep their order, and the end follows them (${way})`, async (t) => {
       if (way === "through the stream") t.mock.method(sockets, "directWrites", DOCUMENTED.directWrites);
       const taken: string[] = [];
       let sent = "";
@@ -222,7 +222,7 @@ suite("writes inside TLS", { skip: noOpenssl }, () => {
       assert.deepEqual(taken, ["a", "c"]);
     });
 
-  test("wait for a client that reads slowly, and say once when they have gone", async () => {
+  test("wait for a client that reads slowly, and report once when they are sent", async () => {
     let drained = 0;
     const [large, small] = [part("x", 16 * 1024 * 1024), part("y", 70_000)];
     await using port = await listen((transport) => {
@@ -246,7 +246,7 @@ suite("writes inside TLS", { skip: noOpenssl }, () => {
     assert.equal(drained, 1);
   });
 
-  test("that are under way end with the connection", async () => {
+  test("in progress end with the connection", async () => {
     await using port = await listen((transport) => {
       transport.writeText("one");
       transport.writeText("two");
@@ -312,7 +312,7 @@ suite("sessions", { skip: noOpenssl }, () => {
     assert.equal((await visit(terminator, { ca: ca.cert, session: renewed.ticket })).resumed, true);
   });
 
-  test("are of one listener with one set of settings, in one process", async () => {
+  test("belong to one listener with one set of settings, in one process", async () => {
     const secrets = new TicketSecrets();
     const { ticket: session } = await visit(server(secrets), { ca: ca.cert });
     const client = ca.issue("client");
@@ -327,7 +327,7 @@ suite("sessions", { skip: noOpenssl }, () => {
     assert.equal((await visit(server(secrets), options)).resumed, true);
   });
 
-  test("keep the client's certificate, and then end with their first tickets", async () => {
+  test("with a client's certificate keep it, and end with their first tickets", async () => {
     const secrets = new TicketSecrets();
     const client = ca.issue("client");
     const options = { ca: ca.cert, cert: client.cert, key: client.key };
@@ -336,7 +336,7 @@ suite("sessions", { skip: noOpenssl }, () => {
     assert.deepEqual([second.resumed, second.verified, second.ticket], [true, true, undefined]);
   });
 
-  test("are resumed with documented API too, until a rotation", async (t) => {
+  test("are resumed with the documented API too, until a rotation", async (t) => {
     t.mock.method(sockets, "setTickets", DOCUMENTED.setTickets);
     const secrets = new TicketSecrets();
     const terminator = server(secrets);

@@ -18,7 +18,7 @@ test("a watcher is claimed once, and counts as armed until then", () => {
   assert.equal(gate.armed, false);
 });
 
-test("who has claimed a watcher is known to all, until it ends", () => {
+test("every thread can see which thread claimed a watcher, until it ends", () => {
   const gate = new TraceGate();
   gate.arm(2);
   assert.equal(gate.claimant(2), undefined);
@@ -28,7 +28,7 @@ test("who has claimed a watcher is known to all, until it ends", () => {
   assert.equal(gate.claimant(2), undefined);
 });
 
-test("a watcher that leaves takes nothing with it, armed or claimed", () => {
+test("a watcher that leaves frees its cell, armed or claimed", () => {
   const gate = new TraceGate();
   gate.arm(3);
   gate.free(3);

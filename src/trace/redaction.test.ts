@@ -4,7 +4,7 @@ import { REDACTED, redactHeaders, sensitiveHeaders } from "./redaction.ts";
 
 const HIDDEN = sensitiveHeaders(["X-Tenant-Key"]);
 
-test("secrets are hidden under the names that are always sensitive and those that are configured", () => {
+test("values of names that are always sensitive, or configured as such, are redacted", () => {
   const names = ["authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key", "x-tenant-key"];
   const shown = redactHeaders([...names.flatMap((name) => [name, "secret"]), "accept", "*/*"], HIDDEN);
   assert.deepEqual(shown, { ...Object.fromEntries(names.map((name) => [name, REDACTED])), accept: "*/*" });

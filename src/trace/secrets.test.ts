@@ -4,7 +4,7 @@ import { TraceSecrets } from "./secrets.ts";
 
 const of = (reveal = false): TraceSecrets => new TraceSecrets(reveal, ["x-tenant"], ["ticket"]);
 
-test("a hidden value is hidden wherever it turns up again, whole or in part", () => {
+test("a redacted value is redacted wherever it reappears, whole or in part", () => {
   const secrets = of();
   secrets.remember(["authorization", "Bearer abcdefgh", "cookie", "sid=12345678; lang=en", "accept", "everything"]);
   assert.deepEqual(secrets.headers(["x-copy", "was abcdefgh", "x-id", "12345678", "x-accept", "everything"]), {
@@ -15,7 +15,7 @@ test("a hidden value is hidden wherever it turns up again, whole or in part", ()
   assert.equal(secrets.input(["user"], "Bearer abcdefgh"), "<redacted>");
 });
 
-test("attributes of cookies are no secrets, and short values are not looked for", () => {
+test("attributes of cookies are not secrets, and short values are not searched for", () => {
   const secrets = of();
   secrets.remember(["set-cookie", "sid=12345678; Path=/checkout; HttpOnly", "cookie", "lang=en"]);
   assert.deepEqual(secrets.data({ a: "/checkout", b: "HttpOnly", c: "when", d: "12345678" }), {
@@ -26,7 +26,7 @@ test("attributes of cookies are no secrets, and short values are not looked for"
   });
 });
 
-test("data is hidden by name, what a policy says about itself only by value", () => {
+test("data is redacted by name, details of a policy only by value", () => {
   const shown = of().data({ sub: "alice", accessToken: "x", list: [{ password: "y", count: 1 }], secret: null });
   assert.deepEqual(shown, {
     sub: "alice",
@@ -40,7 +40,7 @@ test("data is hidden by name, what a policy says about itself only by value", ()
   });
 });
 
-test("reveal shows all but what a policy hides", () => {
+test("reveal shows everything except what a policy hides", () => {
   const secrets = of(true);
   secrets.hide("header", "x-injected");
   const headers = ["authorization", "Bearer abcdefgh", "x-injected", "secret-of-the-gateway"];
@@ -48,7 +48,7 @@ test("reveal shows all but what a policy hides", () => {
   assert.equal(secrets.search("?ticket=1"), "?ticket=1");
 });
 
-test("values that are deep or long are cut", () => {
+test("values that are deep or long are truncated", () => {
   let deep: unknown = "end";
   for (let i = 0; i < 100; i++) deep = [deep];
   assert.match(JSON.stringify(of().data(deep)), /^\[{20}"…"\]{20}$/);

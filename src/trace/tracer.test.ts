@@ -4,7 +4,7 @@ import { BodyCapture } from "./body-capture.ts";
 import type { TraceEvent } from "./events.ts";
 import { severityOf, Tracer } from "./tracer.ts";
 
-test("events leave at once, in order, with times in whole microseconds that never decrease", () => {
+test("events are sent at once, in order, with times in whole microseconds that never decrease", () => {
   const sent: (string | undefined)[] = [];
   const tracer = new Tracer({ reveal: false, maxBodyBytes: 0 }, performance.now(), (json) => sent.push(json));
   tracer.emit("info", { type: "requestStarted" });
@@ -47,7 +47,7 @@ test("a capture keeps the beginning of a body, its own copy, and says when there
   assert.equal(Buffer.from(capture.base64(), "base64").toString(), "abcde");
 });
 
-test("a capture of nothing has room for no byte", () => {
+test("a capture with limit 0 has no room", () => {
   const capture = new BodyCapture(0);
   capture.add(Buffer.from("x"), 0, 1);
   assert.equal(capture.base64(), "");

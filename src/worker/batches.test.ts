@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ChunkBatches, LogBatch } from "./batches.ts";
 
-test("lines wait for others, for a short time, and go together", (t) => {
+test("lines wait for others, for a short time, and are sent together", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const sent: string[] = [];
   const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
@@ -15,7 +15,7 @@ test("lines wait for others, for a short time, and go together", (t) => {
   assert.equal(sent.length, 1, "an empty batch is not sent");
 });
 
-test("many lines go at once, and what a flush has sent is not sent again", (t) => {
+test("many lines are sent at once, and a flush sends nothing twice", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const sent: string[] = [];
   const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
@@ -39,7 +39,7 @@ test("lines of any length and script stay whole and in order", () => {
   assert.equal(Buffer.concat(sent).toString(), lines.join(""));
 });
 
-test("lines that are written in place stay between those that come as text, however long they may get", () => {
+test("lines written in place keep their order among those added as text, however long they are", () => {
   const sent: string[] = [];
   const batch = new LogBatch((lines) => sent.push(Buffer.from(lines).toString()));
   const write = (line: string, most: number): void => {
@@ -57,7 +57,7 @@ test("lines that are written in place stay between those that come as text, howe
   assert.equal(sent.join(""), `a\nb\n${rest}c\nd\ne\n`);
 });
 
-test("entries of one exporter wait for others, for a short time, and go together", (t) => {
+test("entries of one exporter wait for others, for a short time, and are sent together", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const sent: [string, number][] = [];
   const batches = new ChunkBatches((exporter, { count }) => sent.push([exporter, count]));
@@ -74,7 +74,7 @@ test("entries of one exporter wait for others, for a short time, and go together
   assert.deepEqual(sent, [], "an empty batch is not sent");
 });
 
-test("many go at once, and large ones; a flush leaves nothing behind", (t) => {
+test("many entries, or large ones, are sent at once; a flush leaves nothing behind", (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const sent: number[] = [];
   const batches = new ChunkBatches((_exporter, { count }) => sent.push(count));

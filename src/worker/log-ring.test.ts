@@ -31,7 +31,7 @@ test("lines over the limit are dropped and counted once; lines that were read ma
   assert.equal(worker.put(Buffer.from("c\n")), undefined);
 });
 
-test("what is read is what was put, in any sizes, while the main thread is up to 40 batches behind", () => {
+test("lines of any size are read unchanged while the main thread is up to 40 batches behind", () => {
   const main = new LogRing();
   const worker = new LogRing(main.memory);
   const flying: { readonly part: RingPart; readonly lines: Buffer }[] = [];

@@ -38,7 +38,7 @@ test("version 1: the sums over the folders below", () => {
   assert.equal(containerBytes(root, "4:memory:/elsewhere\n")(), 350);
 });
 
-test("without such files, or without one of them: what is resident of the process", () => {
+test("without these files, or one of them: the resident memory of the process", () => {
   const isResident = (used: number): void => {
     const resident = residentBytes();
     assert.ok(used > 1024 * 1024 && used < 4 * resident && resident < 4 * used);
@@ -48,7 +48,7 @@ test("without such files, or without one of them: what is resident of the proces
   isResident(containerBytes(root, "0::/\n")());
 });
 
-test("of the process, pages of files do not count", {
+test("mapped files of the process do not count", {
   skip: process.platform !== "linux" && "reads /proc",
 }, () => {
   // At least the code of Node.js.

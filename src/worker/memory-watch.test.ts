@@ -9,7 +9,7 @@ import { MemoryWatch } from "./memory-watch.ts";
 class TestProcess {
   time = 0;
   used = 0;
-  /** What of it the system has, for sockets. */
+  /** The part of it that the system uses for sockets. */
   ofSystem = 0;
   readonly pressure = new MemoryPressure(2);
   readonly lines: string[] = [];
@@ -42,7 +42,7 @@ test("pressure begins when the share is in use, and ends below 95 % of it", () =
   assert.deepEqual(process.lines, ["memory is almost full: new work is turned away", "memory is available again"]);
 });
 
-test("memory that was freed but stays resident is no pressure", () => {
+test("memory that was freed but stays resident is not pressure", () => {
   const process = new TestProcess();
   assert.equal(process.sample(950, [130, 129]), false);
   assert.equal(process.sample(950, [130, 130]), true);
@@ -50,14 +50,14 @@ test("memory that was freed but stays resident is no pressure", () => {
   assert.equal(process.sample(950, [130, 89]), false);
 });
 
-test("what workers hold at rest keeps up no pressure, however many they are", () => {
+test("what workers hold at rest does not prolong pressure, however many there are", () => {
   const process = new TestProcess(600, [200, 200]);
   assert.equal(process.sample(950, [210, 210]), false);
   assert.equal(process.sample(950, [300, 300]), true);
   assert.equal(process.sample(950, [200, 200]), false);
 });
 
-test("where the process at rest takes most of the limit, little of the workers' own counts as much; and the log says it", () => {
+test("if the process at rest takes most of the limit, little memory of the workers counts as much, and the log warns", () => {
   const process = new TestProcess(850);
   assert.equal(process.sample(890, [65, 65]), false);
   assert.equal(process.sample(900, [65, 65]), true);
@@ -65,7 +65,7 @@ test("where the process at rest takes most of the limit, little of the workers' 
   assert.deepEqual(new TestProcess(809).lines, []);
 });
 
-test("what the system has for sockets is held, whatever workers hold", () => {
+test("memory of the system for sockets counts as held, whatever workers hold", () => {
   const process = new TestProcess();
   process.ofSystem = 159;
   assert.equal(process.sample(900, [50, 50]), false);
@@ -75,7 +75,7 @@ test("what the system has for sockets is held, whatever workers hold", () => {
   assert.equal(process.sample(900, [50, 50]), false);
 });
 
-test("near the limit, workers are frugal, unless it is freed memory that makes it near", () => {
+test("near the limit, workers are frugal, unless the memory in use is freed memory", () => {
   const process = new TestProcess();
   process.sample(809, [300, 300]);
   assert.equal(process.pressure.near, false);
@@ -101,7 +101,7 @@ test("workers collect garbage before that, less and less often while it does not
   assert.equal(process.pressure.collections, 3);
 });
 
-test("while there is pressure they go on: nothing else would make them", () => {
+test("collections continue while there is pressure: nothing else would cause them", () => {
   const process = new TestProcess();
   for (let i = 0; i < 6; i++) process.sample(950, [500, 100], 5_000);
   assert.equal(process.pressure.collections, 6);

@@ -103,7 +103,7 @@ test("a trace that ends while its reader is behind ends after the dropped event"
   assert.equal(reader.ended, true);
 });
 
-test("with room for the dropped event alone, the next loss is counted anew", async () => {
+test("with room for the dropped event alone, the next loss is counted from zero", async () => {
   const { hub, event } = setUp();
   const reader = new Reader();
   await hub.open(OPTIONS, reader);

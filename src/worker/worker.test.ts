@@ -78,7 +78,7 @@ test("a prepared configuration serves after commit; after abort there is nothing
   assert.equal(await get(port), "second");
 });
 
-test("a failed command rejects with the worker's message, and the worker goes on", async () => {
+test("a failed command rejects with the worker's message, and the worker continues", async () => {
   await using worker = new TestWorker();
   await assert.rejects(
     worker.handle.call("logFilter", { filter: "loud" }),
@@ -110,7 +110,7 @@ test("a watch traces one request, in events of JSON and an end; an unwatched one
   gate.arm(0);
   await get(port);
   await get(port);
-  // Messages keep their order: when this reply is there, so are the events.
+  // Messages keep their order: when this reply has arrived, so have the events.
   await handle.call("tasks", undefined);
   const types = worker.traced.map((event) => (event === undefined ? "end" : JSON.parse(event).message.type));
   assert.equal(types[0], "requestStarted");

@@ -14,7 +14,7 @@ const KEYS = [
   { keyHash: `sha256:${createHash("sha256").update("k-bøb").digest("hex").toUpperCase()}` },
 ];
 
-/** Runs the policy over a request; returns what it refused it with. */
+/** Runs the policy over a request; returns the error that it rejected it with. */
 function outcome(config: object, context: TestContext): string | undefined {
   try {
     create(schema.parse({ keys: KEYS, ...config }), DEPS).onRequest?.(context);
@@ -32,20 +32,20 @@ const WRONG = "401 api key authentication failure: invalid credentials";
 /** A value as logs and traces show it. */
 const shownOf = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-test("a valid key passes and goes no further; its metadata stays, the key does not", () => {
+test("a valid key passes and is removed; its metadata is kept", () => {
   const context = bearer("k-alice");
   assert.equal(outcome({ mode: "strict" }, context), undefined);
   assert.deepEqual(context.request.headers, ["x", "y"]);
   assert.deepEqual(shownOf(context.requestMetadata.apiKey), { user: "alice", admin: true, key: "<redacted>" });
 });
 
-test("a key that is known by its hash is compared by its bytes", () => {
+test("a key given as a hash is compared by its bytes", () => {
   const context = bearer(Buffer.from("k-bøb").toString("latin1"));
   assert.equal(outcome({ mode: "strict" }, context), undefined);
   assert.deepEqual(shownOf(context.requestMetadata.apiKey), { key: "<redacted>" });
 });
 
-test("modes: what becomes of requests without a key and with a wrong one", () => {
+test("modes: requests without a key and with a wrong one", () => {
   for (const [mode, none, wrong] of [
     ["strict", NO_KEY, WRONG],
     ["optional", undefined, WRONG],
@@ -69,7 +69,7 @@ test("metadata with the name of a secret is not shown", () => {
   assert.match(JSON.stringify(redacted), /"team":"a"/);
 });
 
-test("neither what is shown nor a trace has the key", () => {
+test("neither dumps nor traces contain the key", () => {
   const trace = new RecordedTrace();
   const policy = create(schema.parse({ keys: KEYS }), DEPS);
   policy.onRequest?.(contextOf({ headers: ["authorization", "Bearer k-alice"] }, { trace }));
@@ -79,7 +79,7 @@ test("neither what is shown nor a trace has the key", () => {
   assert.ok(!text.includes("k-alice"));
 });
 
-test("the same key twice is refused, in whatever form", () => {
+test("the same key twice is rejected, in any form", () => {
   const hash = createHash("sha256").update("k-alice").digest("hex");
   assert.throws(
     () => create(schema.parse({ keys: [...KEYS, { keyHash: `sha256:${hash}` }] }), DEPS),

@@ -24,7 +24,7 @@ function decide(...rules: readonly (readonly [AuthorizationRule["mode"], string]
 
 test("no rules allow", () => assert.equal(decide(), "allowed"));
 
-test("a deny rule that is true denies, whatever else is true; one over what is absent does not", () => {
+test("a deny rule that is true denies, whatever other rules say; one that reads an absent value does not", () => {
   assert.equal(decide(["deny", YES], ["allow", YES]), "denied");
   assert.equal(decide(["deny", NO]), "allowed");
   assert.equal(decide(["deny", ABSENT]), "allowed");
@@ -36,7 +36,7 @@ test("a require rule has to be true", () => {
   assert.equal(decide(["require", ABSENT]), "denied");
 });
 
-test("a rule that cannot be evaluated opens nothing", () => {
+test("a rule that cannot be evaluated grants nothing", () => {
   assert.equal(decide(["deny", FAILS]), "denied");
   assert.equal(decide(["deny", FAILS], ["allow", YES]), "denied");
   assert.equal(decide(["require", FAILS]), "denied");
@@ -44,7 +44,7 @@ test("a rule that cannot be evaluated opens nothing", () => {
   assert.equal(decide(["allow", FAILS], ["allow", YES]), "allowed");
 });
 
-test("where there are allow rules one has to be true", () => {
+test("if there are allow rules, one has to be true", () => {
   assert.equal(decide(["allow", NO], ["allow", YES]), "allowed");
   assert.equal(decide(["allow", NO], ["allow", ABSENT]), "denied");
 });
@@ -74,7 +74,7 @@ test("a trace shows why a rule could not be evaluated", () => {
   assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: redacted, result: "deny" }]);
 });
 
-test("rules over the body wait for it; a body that is too long to look at is 413", async () => {
+test("rules over the body wait for it; a body that is too long to buffer gets 413", async () => {
   const rules = [{ mode: "deny", expression: 'string(request.body).contains("drop")' }] as const;
   const { onRequest } = create({ rules });
   await onRequest?.(contextOf({}, { body: "select" }));

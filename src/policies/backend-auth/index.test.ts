@@ -18,14 +18,14 @@ async function after(config: object, context: TestContext = contextOf({ search: 
   return context;
 }
 
-/** A request of whose token jwtAuth has approved. */
+/** A request whose token jwtAuth has verified. */
 function withToken(token: string): TestContext {
   const context = contextOf({ headers: ["x", "y"] });
   context.requestMetadata.token = token;
   return context;
 }
 
-test("a fixed key: as bearer token, or where it is wanted, in place of what the client has sent", async () => {
+test("a fixed key: as a bearer token or at its location, in place of what the client sent", async () => {
   const headers = ["authorization", "Basic x", "cookie", "a=1; k=client", "x", "y"];
   assert.deepEqual((await after({ key: "s3" }, contextOf({ headers: [...headers] }))).request.headers, [
     ...["authorization", "Bearer s3"],
@@ -55,7 +55,7 @@ test("passthrough sends the verified token, and nothing for a request without a 
   assert.deepEqual((await after({ passthrough: {} }, contextOf())).request.headers, []);
 });
 
-test("signed tokens: what is configured is in them, and one serves many requests until half of its time is over", async (t) => {
+test("signed tokens have the configured claims, and one serves many requests until half of its lifetime", async (t) => {
   for (const [type, options, alg] of [
     ["rsa", { modulusLength: 2048 }, "RS256"],
     ["rsa", { modulusLength: 2048 }, "PS256"],
@@ -84,7 +84,7 @@ test("signed tokens: what is configured is in them, and one serves many requests
   }
 });
 
-test("keys that cannot sign, and claims that the gateway sets, are refused", () => {
+test("keys that cannot sign, and claims that the gateway sets, are rejected", () => {
   const pem = (type: "ec" | "ed25519", options: object): string =>
     generateKeyPairSync(type as "ec", options as { namedCurve: string }).privateKey.export({
       type: "pkcs8",
@@ -103,7 +103,7 @@ test("keys that cannot sign, and claims that the gateway sets, are refused", () 
   assert.throws(() => policy({ key: "a\nb" }), /^Error: backendAuth.key.value: has a control character/);
 });
 
-test("neither what is shown nor a trace has the secrets", async () => {
+test("neither dumps nor traces contain the secrets", async () => {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const signingKey = privateKey.export({ type: "pkcs8", format: "pem" });
   const credentials = [{ location: { header: { name: "x-k" } }, key: "secret-2" }];

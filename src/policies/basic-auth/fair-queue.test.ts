@@ -10,7 +10,7 @@ test("owners take turns, each in their own order", () => {
   assert.equal(queue.size, 0);
 });
 
-test("when it is full, the last of the longest line gives way", () => {
+test("when it is full, the last task of the longest line is removed", () => {
   const queue = new FairQueue<string>(3);
   for (const task of ["a1", "a2", "b1"]) queue.add(task.charAt(0), task);
   assert.equal(queue.add("c", "c1"), "a2");

@@ -31,7 +31,7 @@ async function outcome(policy: CompiledPolicy, context: TestContext): Promise<Ga
 
 const WRONG = "basic authentication failure: invalid credentials";
 
-test("every hash that htpasswd makes: the right password passes, another does not", async () => {
+test("every hash that htpasswd makes: the right password passes, a wrong one does not", async () => {
   const each = policy();
   const users = ["bcrypt", "apr1", "sha1", "sha256", "sha512"].map((user) => [user, `${user}-secret`]);
   for (const [user, password] of [...users, ["zoë", "pässwörd"]]) {
@@ -44,7 +44,7 @@ test("every hash that htpasswd makes: the right password passes, another does no
   }
 });
 
-test("a right password is verified once: again, the policy answers at once", async () => {
+test("a right password is verified once: later, the policy decides at once", async () => {
   const each = policy();
   assert.ok(each.onRequest?.(basic("bcrypt:bcrypt-secret")) instanceof Promise);
   assert.equal(await outcome(each, basic("bcrypt:bcrypt-secret")), undefined);
@@ -52,7 +52,7 @@ test("a right password is verified once: again, the policy answers at once", asy
   assert.ok((await outcome(each, basic("bcryp:tbcrypt-secret"))) instanceof GatewayError);
 });
 
-test("users that do not exist, and what is no credential", async () => {
+test("unknown users and malformed credentials are rejected", async () => {
   for (const text of ["nobody:bcrypt-secret", "bcrypt", ":", "__proto__:x"])
     assert.equal((await outcome(policy(), basic(text)))?.message, WRONG, text);
   for (const header of ["Basic ?", "Basic /w==", "Basic "])
@@ -67,8 +67,11 @@ test("the challenge: 401, or 407 of a proxy; the realm is quoted", async () => {
     realm: 'a "b" \\',
     authorizationLocation: { header: { name: "Proxy-Authorization", prefix: "Basic " } },
   });
-  const refused = await outcome(proxy, basic("apr1:wrong", "proxy-authorization"));
-  assert.deepEqual([refused?.status, refused?.headers], [407, ["proxy-authenticate", 'Basic realm="a \\"b\\" \\\\"']]);
+  const rejected = await outcome(proxy, basic("apr1:wrong", "proxy-authorization"));
+  assert.deepEqual(
+    [rejected?.status, rejected?.headers],
+    [407, ["proxy-authenticate", 'Basic realm="a \\"b\\" \\\\"']],
+  );
   assert.equal(await outcome(proxy, basic("apr1:apr1-secret", "proxy-authorization")), undefined);
 });
 
@@ -77,7 +80,7 @@ test("optional: no credentials pass, wrong ones do not", async () => {
   assert.equal((await outcome(policy({ mode: "optional" }), basic("apr1:wrong")))?.message, WRONG);
 });
 
-test("neither what is shown nor a trace has hashes or passwords", async () => {
+test("neither dumps nor traces contain hashes or passwords", async () => {
   const trace = new RecordedTrace();
   const each = policy();
   const headers = ["authorization", `Basic ${Buffer.from("sha1:sha1-secret").toString("base64")}`];
@@ -91,7 +94,7 @@ test("neither what is shown nor a trace has hashes or passwords", async () => {
   });
 });
 
-test("lists of users that cannot be used are refused, without showing a hash", () => {
+test("invalid lists of users are rejected, without showing a hash", () => {
   const table = [
     ["a", "line 1: is not user:hash"],
     [

@@ -5,7 +5,7 @@ import { PasswordChecks } from "./password-checks.ts";
 
 const HASHED = hashSync("secret", 10);
 
-test("right and wrong passwords; a hash that cannot be read costs its own check only", async () => {
+test("right and wrong passwords; a hash that cannot be read fails only its own check", async () => {
   const checks = new PasswordChecks();
   const results = [checks.check("a", HASHED, "secret"), checks.check("a", HASHED, "other")];
   assert.deepEqual(await Promise.all(results), ["right", "wrong"]);
@@ -15,7 +15,7 @@ test("right and wrong passwords; a hash that cannot be read costs its own check 
   assert.deepEqual(await Promise.all([broken, after]), ["busy", "right"]);
 });
 
-test("this thread goes on while passwords are checked", async () => {
+test("this thread is not blocked while passwords are checked", async () => {
   const checks = new PasswordChecks();
   await checks.check("a", HASHED, "first");
   const done: string[] = [];
@@ -29,12 +29,12 @@ test("this thread goes on while passwords are checked", async () => {
   assert.deepEqual(done, ["turns", "check"]);
 });
 
-test("beyond the bound, who brings much is sent away and others are not", async () => {
+test("beyond the limit, only the client with the most passwords is turned away", async () => {
   const checks = new PasswordChecks(3);
   const flood = Array.from({ length: 6 }, (_, i) => checks.check("flood", HASHED, `wrong${i}`));
   const other = checks.check("other", HASHED, "secret");
   const results = await Promise.all(flood);
-  // One was under way at once, three could wait, of which one has given way to the other client.
+  // One is verified at once and three may wait, of which one was removed for the other client.
   assert.deepEqual(results, ["wrong", "wrong", "wrong", "busy", "busy", "busy"]);
   assert.equal(await other, "right");
 });

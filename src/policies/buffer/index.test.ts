@@ -7,7 +7,7 @@ const create = (config: Parameters<typeof buffer.create>[0]) => buffer.create(co
 
 const LONG = { failureMode: "failClosed", maxBytes: 3 } as const;
 
-test("a request within the limit goes on; a longer one is 413 without a body, or goes on with failOpen", async () => {
+test("a request within the limit passes; a longer one gets 413 without a body, or passes with failOpen", async () => {
   const policy = create({ request: LONG });
   assert.equal(await policy.onRequest?.(contextOf({}, { body: "abc" })), undefined);
   const reply = await policy.onRequest?.(contextOf({}, { body: "abcd" }));

@@ -18,7 +18,7 @@ test("the highest weight wins, and the order of the configuration among equals",
   assert.equal(chosen("X-GZIP"), "gzip");
 });
 
-test("a weight of 0 excludes, and * stands for what is not listed", () => {
+test("a weight of 0 excludes, and * matches codings that are not listed", () => {
   assert.equal(chosen("zstd;q=0, br;q=0.0, gzip;q=0.001"), "gzip");
   assert.equal(chosen("zstd;q=0, *"), "br");
   assert.equal(chosen("*;q=0"), undefined);
@@ -37,7 +37,7 @@ test("content without a coding is sent when the client prefers it, or accepts no
   assert.equal(chosen("gzip;q=0.5, br;q=0, zstd;q=0, *"), undefined);
 });
 
-test("members that are not valid count as absent", () => {
+test("invalid members count as absent", () => {
   for (const member of ["br;q=2", "br;q=0.1234", "br;q=-1", "br;level=4", "br q=1", "b r", "br;q="])
     assert.equal(chosen(`${member}, gzip;q=0.1`), "gzip", member);
 });

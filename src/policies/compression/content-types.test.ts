@@ -10,7 +10,7 @@ test("patterns cover types and suffixes, in any case and with parameters", () =>
     assert.ok(!isListed(type), type);
 });
 
-test("events only count if they are written out, gRPC never", () => {
+test("event streams match only by their full name, gRPC never", () => {
   assert.ok(!compileContentTypes(["text/*"])("text/event-stream"));
   assert.ok(compileContentTypes(["text/event-stream"])("text/event-stream;charset=utf-8"));
   assert.ok(!compileContentTypes(["application/*"])("application/grpc+proto"));

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { brotliDecompressSync, gunzipSync, gzipSync, zstdDecompressSync } from "node:zlib";
 import { encoderStage, encodeWhole, MAX_WHOLE } from "./encoder.ts";
 
-test("encoders of one worker have a bound, and give their memory back once", () => {
+test("the memory of a worker's encoders is bounded, and returned once", () => {
   const open = [];
   for (let stage = encoderStage("br", 4); stage !== undefined; stage = encoderStage("br", 4)) open.push(stage);
   assert.ok(open.length > 10 && open.length < 100, `${open.length} encoders`);
@@ -17,7 +17,7 @@ test("encoders of one worker have a bound, and give their memory back once", () 
   for (const stage of open) stage.close();
 });
 
-test("whole bodies are compressed one after the other, at any level, and do not depend on those before", () => {
+test("whole bodies are compressed independently of each other, at any level", () => {
   const text = Buffer.from("The quick brown fox jumps over the lazy dog. ".repeat(1000));
   const bodies = [text.subarray(0, 2000), Buffer.alloc(0), randomBytes(MAX_WHOLE), text.subarray(0, MAX_WHOLE), text];
   const decoders = { gzip: gunzipSync, br: brotliDecompressSync, zstd: zstdDecompressSync };

@@ -16,7 +16,7 @@ interface Outcome {
   readonly events: readonly unknown[];
 }
 
-/** What a client that accepts gzip gets when the backend answers with JSON and these fields. */
+/** What a client that accepts gzip gets when the backend responds with JSON and these fields. */
 async function answer(
   fields: Readonly<Record<string, string>>,
   { status = 200, method = "GET", request = {} as Readonly<Record<string, string>> } = {},

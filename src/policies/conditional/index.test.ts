@@ -24,19 +24,19 @@ function statusOf(config: Conditional<DirectResponse>, method: string, headers: 
   return outcome?.status;
 }
 
-test("the first entry whose condition holds applies, then the one without; a condition that fails is false", () => {
+test("the first entry whose condition is true applies, else the one without; an absent value makes a condition false", () => {
   assert.equal(statusOf(LIST, "PUT", ["x-a", "1"]), 201);
   assert.equal(statusOf(LIST, "PUT", []), 202);
   assert.equal(statusOf(LIST, "GET", ["x-a", "2"]), 203);
   assert.equal(statusOf({ conditional: LIST.conditional.slice(0, 2) }, "GET", []), undefined);
 });
 
-test("a policy without conditions is what it was", () => {
+test("a policy without conditions is unchanged", () => {
   const outcome = answer({ status: 204 }, DEPS).onRequest?.(contextOf());
   assert.deepEqual(outcome, { status: 204, headers: [], body: "" });
 });
 
-test("the response goes by what the request chose, or is chosen anew when the request never came so far", () => {
+test("the response follows the choice of the request, or is chosen itself if the request never reached the policy", () => {
   const set = (value: string): Transformations => ({ response: { set: { "x-chosen": `'${value}'` } } });
   const policy = transform(
     { conditional: [{ condition: 'request.method == "PUT"', ...set("put") }, set("other")] },
@@ -48,9 +48,9 @@ test("the response goes by what the request chose, or is chosen anew when the re
   const response = { status: 200, headers: [] as string[] };
   policy.onResponse?.(context, response);
   assert.deepEqual(response.headers, ["x-chosen", "put"]);
-  const refused = { status: 403, headers: [] as string[] };
-  policy.onResponse?.(contextOf(), refused);
-  assert.deepEqual(refused.headers, ["x-chosen", "other"]);
+  const rejected = { status: 403, headers: [] as string[] };
+  policy.onResponse?.(contextOf(), rejected);
+  assert.deepEqual(rejected.headers, ["x-chosen", "other"]);
 });
 
 test("a condition over the body waits for it", async () => {
@@ -83,7 +83,7 @@ test("shows each entry with its condition", () => {
   ]);
 });
 
-test("what cannot work is refused with the place of the entry", () => {
+test("invalid entries are rejected with their place", () => {
   assert.throws(
     () => answer({ conditional: [{ status: 200 }, { condition: "true", status: 200 }] }, DEPS),
     /directResponse.conditional.0: the entries after one without condition never apply/,

@@ -39,7 +39,7 @@ function actual(config: Partial<Cors>, headers: string[]): Record<string, string
 
 const ORIGIN = { "access-control-allow-origin": "https://shop.example", vary: "Origin" };
 
-test("a preflight hears the configured lists, joined", () => {
+test("a preflight gets the configured lists, joined", () => {
   const config = {
     allowMethods: ["PUT", "DELETE"],
     allowHeaders: ["x-a", "x-b"],
@@ -55,7 +55,7 @@ test("a preflight hears the configured lists, joined", () => {
   });
 });
 
-test("for a wildcard it hears what it asks for, and * only when it asks for nothing and has no credentials", () => {
+test("with a wildcard it gets what it requests, and * only if it requests nothing and has no credentials", () => {
   const all = { allowMethods: ["*"], allowHeaders: ["*"], exposeHeaders: ["*"] };
   const asked = ["access-control-request-method", "PATCH", "access-control-request-headers", "x-q,x-r"];
   assert.deepEqual(preflight(all, ...asked), {
@@ -81,7 +81,7 @@ test("a preflight of another origin gets 200 without permissions", () => {
   assert.deepEqual(replyOf(create(NONE), context), { status: 200, headers: ["vary", "Origin"], body: "" });
 });
 
-test("other requests go on; the response says who may read it, and always that it depends on the origin", () => {
+test("other requests pass; the response says who may read it, and always varies by origin", () => {
   const config = { allowCredentials: true, exposeHeaders: ["x-a", "x-b"] };
   assert.deepEqual(actual(config, ["origin", "https://shop.example"]), {
     ...ORIGIN,
@@ -96,7 +96,7 @@ test("OPTIONS without an origin is an ordinary request", () => {
   assert.equal(create(NONE).onRequest?.(contextOf({ method: "OPTIONS" })), undefined);
 });
 
-test("origins: scheme, host and port count; case and default ports do not; * stands anywhere in the host", () => {
+test("origins: scheme, host and port count; case and default ports do not; * may be anywhere in the host", () => {
   const table = [
     ["https://a.example", "https://a.example", true],
     ["https://a.example", "https://A.Example:443", true],
@@ -133,7 +133,7 @@ test("a pattern means what the regular expression with .* means", () => {
   );
 });
 
-test("what is no origin, method or header is refused at load", () => {
+test("invalid origins, methods and headers are rejected at load", () => {
   for (const origin of ["example.com", "https://", "https://a/b", "https://user@a", "https://a:x"])
     assert.throws(() => create({ ...NONE, allowOrigins: [origin] }), /cors.allowOrigins: ".*" is not an origin; write/);
   assert.throws(

@@ -43,7 +43,7 @@ test("what browsers say about the site decides", () => {
   assert.equal(passes(["sec-fetch-site", "same-origin", "origin", "null"]), true);
 });
 
-test("without Sec-Fetch-Site the origin decides; none is no browser", () => {
+test("without Sec-Fetch-Site the origin decides; a request without either passes", () => {
   for (const [origin, expected] of [
     ["null", false],
     ["http://example.com:8080", true],
@@ -67,12 +67,12 @@ test("methods that change nothing pass", () => {
     assert.equal(passes(["sec-fetch-site", "cross-site"], method), false);
 });
 
-test("a dot that ends the host of an origin changes nothing", () => {
+test("a trailing dot of an origin's host is ignored", () => {
   assert.equal(passes(["origin", "http://example.com.:8080"]), true);
   assert.equal(passes(["origin", "http://example.com..:8080"]), false);
 });
 
-test("what is no origin is refused at load", () => {
+test("invalid origins are rejected at load", () => {
   for (const origin of ["partner.example", "https://*.example", "*"])
     assert.throws(() => create({ additionalOrigins: [origin] }), /csrf.additionalOrigins: ".*" is not an origin/);
 });

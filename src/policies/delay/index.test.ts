@@ -23,6 +23,6 @@ test("nothing waits when there is no delay or the expression fails", () => {
   }
 });
 
-test("an expression that cannot be used is refused at load", () => {
+test("an invalid expression is rejected at load", () => {
   assert.throws(() => create({ duration: "nope" }), /unknown variable nope/);
 });

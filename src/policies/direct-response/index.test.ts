@@ -9,26 +9,26 @@ import type { DirectResponse } from "./schema.ts";
 
 const create = (config: DirectResponse): CompiledPolicy => directResponse.create(config, DEPS);
 
-test("answers with status and body and adds no content-type", () => {
+test("responds with status and body and adds no content-type", () => {
   const policy = create({ status: 418, body: "tea" });
   assert.deepEqual(replyOf(policy, contextOf()), { status: 418, headers: [], body: "tea" });
   assert.deepEqual(replyOf(create({ status: 204 }), contextOf()), { status: 204, headers: [], body: "" });
 });
 
-test("headers that are added to one answer do not stay for the next", () => {
+test("headers that are added to one response are not in the next", () => {
   const policy = create({ status: 200 });
   replyOf(policy, contextOf()).headers.push("x-a", latin1("1"));
   assert.deepEqual(replyOf(policy, contextOf()).headers, []);
 });
 
-test("a status that is not final, or a body where none may be, is refused at load", () => {
+test("a status that is not final, or a body where none is allowed, is rejected at load", () => {
   for (const status of [101, 199, 600, 200.5, Number.NaN])
     assert.throws(() => create({ status }), /directResponse.status: \S+ is not a status from 200 to 599/);
   for (const status of [204, 205, 304])
     assert.throws(() => create({ status, body: "x" }), /directResponse.body: a response with status \d+ has no body/);
 });
 
-test("bytes, and a body and headers that expressions make", () => {
+test("bytes, and a body and headers from expressions", () => {
   assert.deepEqual(replyOf(create({ status: 200, body: [0, 255] }), contextOf()).body, new Uint8Array([0, 255]));
   const headers = {
     "Content-Type": "'application/json'",
@@ -51,7 +51,7 @@ test("a body whose expression fails is an error of the gateway; one over the req
   assert.equal(reply?.body.toString(), "hello");
 });
 
-test("two bodies are refused at load", () => {
+test("two bodies are rejected at load", () => {
   assert.throws(
     () => create({ status: 200, body: "", bodyExpression: "'x'" }),
     /directResponse.bodyExpression: the response has a body already/,

@@ -16,7 +16,7 @@ import {
 } from "./convert.ts";
 import { check } from "./methods.ts";
 
-test("values arrive at a service as JSON, keys that are names of JavaScript too", () => {
+test("values reach a service as JSON, also under keys with a meaning in JavaScript", () => {
   const values = {
     text: "t",
     number: -1.5,
@@ -34,11 +34,11 @@ test("values arrive at a service as JSON, keys that are names of JavaScript too"
   assert.deepEqual([read.none, read.number, read.yes, read.constructor], [null, -1.5, true, 1]);
 });
 
-test("what JSON cannot express is null inside a list", () => {
+test("values that JSON cannot express are null inside a list", () => {
   assert.equal(JSON.stringify(structOf({ list: [1n, undefined, () => 1] })), '{"list":[null,null,null]}');
 });
 
-test("an answer's struct has its keys as its own, `__proto__` too, and one that is nested without end is refused", () => {
+test("a struct of a response keeps its keys, including `__proto__`, and endless nesting is rejected", () => {
   // dynamic_metadata { "__proto__": "x" }
   const field = Buffer.from("\x0a\x09__proto__\x12\x03\x1a\x01x", "latin1");
   const struct = Buffer.concat([Buffer.from([0x0a, field.length]), field]);
@@ -62,7 +62,7 @@ const option = (key: string, value: string, action: Omit<HeaderInstruction, "hea
   ...action,
 });
 
-test("a header without an action replaces what a client has sent; explicit actions and the older `append` are kept", () => {
+test("a header without an action replaces what the client sent; explicit actions and the older `append` are kept", () => {
   const options = [
     option("X-A", "1"),
     option("x-b", "2", { appendAction: 1 }),
@@ -93,7 +93,7 @@ test("a service cannot frame a message, split a head or remove the target", () =
   );
 });
 
-test("edits of pseudo-header fields change the target; invalid ones are skipped, with a word in the trace", () => {
+test("edits of pseudo-header fields change the target; invalid ones are skipped and reported in the trace", () => {
   const trace = new RecordedTrace();
   const context = contextOf({ headers: ["x-a", "old"] }, { trace });
   const set = (name: string, value: string) => headerEdits([option(name, value)], "set");

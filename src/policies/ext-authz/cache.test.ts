@@ -4,7 +4,7 @@ import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { contextOf } from "../testing/context.ts";
 import { DecisionCache } from "./cache.ts";
 
-test("keys are short, however long what clients send, and tell values apart", () => {
+test("keys are short, whatever clients send, and differ for different values", () => {
   const cache = new DecisionCache<string>(
     { key: ["request.path", "request.method"], ttl: "1m", maxEntries: 2 },
     "request",

@@ -18,7 +18,7 @@ const { create } = extAuthz;
 const calls = new TestCallouts();
 after(() => calls[Symbol.dispose]());
 
-/** A policy that asks the service at `port` by HTTP. */
+/** A policy that calls the service at `port` by HTTP. */
 function byHttp(port: number, http: Partial<ExtAuthzHttp> = {}, more: Partial<ExtAuthz> = {}): CompiledPolicy {
   const fields = { includeResponseHeaders: [], addRequestHeaders: {}, metadata: {}, ...http };
   return byGrpc(port, { protocol: { http: fields }, ...more });
@@ -49,7 +49,7 @@ async function rejection(policy: CompiledPolicy, context = contextOf()): Promise
   return error;
 }
 
-/** A gRPC service that keeps what it is asked. */
+/** A gRPC service that records its requests. */
 async function grpcService(answer: CheckAnswer) {
   const questions: ReturnType<typeof CheckRequest.decode>[] = [];
   const server = await GrpcServer.start({
@@ -63,7 +63,7 @@ async function grpcService(answer: CheckAnswer) {
   return Object.assign(server, { questions });
 }
 
-/** An HTTP service that keeps what it is asked. */
+/** An HTTP service that records its requests. */
 async function httpService(answer: (question: RawMessage) => string) {
   const questions: RawMessage[] = [];
   const server = await RawUpstream.answering((question) => {
@@ -76,7 +76,7 @@ async function httpService(answer: (question: RawMessage) => string) {
 const textOf = (answer: LocalReply | undefined): string => Buffer.from(answer?.body ?? "").toString();
 
 suite("extAuthz by HTTP", () => {
-  test("asks with the request's method and target, Authorization and nothing else of its headers", async () => {
+  test("sends the request's method, target and Authorization, and none of its other headers", async () => {
     await using service = await httpService(() => reply(""));
     const headers = ["authorization", "Bearer t", "cookie", "a=1", "content-length", "5"];
     assert.equal(await run(byHttp(service.port), contextOf({ method: "PUT", headers })), undefined);
@@ -89,7 +89,7 @@ suite("extAuthz by HTTP", () => {
     ]);
   });
 
-  test("sends the headers that are named, those that are made, and a body of its own", async () => {
+  test("sends named and computed headers, and a computed body", async () => {
     await using service = await httpService(() => reply(""));
     const policy = byHttp(
       service.port,
@@ -108,7 +108,7 @@ suite("extAuthz by HTTP", () => {
     assert.equal(question?.body, '{"user":"ann"}');
   });
 
-  test("the body goes along with a word on whether it is all; a longer one is refused where it may not be cut", async () => {
+  test("the body is sent with a note whether it is complete; a longer one is rejected unless it may be truncated", async () => {
     await using service = await httpService(() => reply(""));
     const limits = { maxRequestBytes: 5, allowPartialMessage: false, packAsBytes: false };
     const more = (allowPartialMessage: boolean): Partial<ExtAuthz> => ({
@@ -122,12 +122,12 @@ suite("extAuthz by HTTP", () => {
       ["hello", "false"],
       ["hello", "true"],
     ]);
-    const refused = await rejection(byHttp(service.port, {}, more(false)), post("hello world"));
-    assert.deepEqual([refused.status, refused.message], [413, "external authorization failed"]);
+    const rejected = await rejection(byHttp(service.port, {}, more(false)), post("hello world"));
+    assert.deepEqual([rejected.status, rejected.message], [413, "external authorization failed"]);
     assert.equal(service.questions.length, 2);
   });
 
-  test("named headers of the answer replace those of the request, with all of their values", async () => {
+  test("named headers of the service's response replace those of the request, with all of their values", async () => {
     const fields = ["x-role: admin", "x-role: editor", "x-other: 1", "connection: keep-alive"];
     await using service = await httpService(() => reply("", fields));
     const policy = byHttp(service.port, { includeResponseHeaders: ["x-role", "connection"] });
@@ -136,7 +136,7 @@ suite("extAuthz by HTTP", () => {
     assert.deepEqual(context.request.headers.sort(), ["*/*", "accept", "admin", "editor", "x-role", "x-role"]);
   });
 
-  test("what is found in the answer adds to what was found before, also when it refuses", async () => {
+  test("metadata from the service is added to earlier metadata, also with a denial", async () => {
     let status = "200 OK";
     await using service = await httpService(() => reply('{"id": 7}', ["x-team: blue"], status));
     const metadata = {
@@ -150,12 +150,12 @@ suite("extAuthz by HTTP", () => {
     await run(policy, context);
     assert.deepEqual(context.requestMetadata.extauthz, { before: 1, team: "blue", id: 7 });
     status = "403 Forbidden";
-    const refused = contextOf();
-    assert.equal((await run(policy, refused))?.status, 403);
-    assert.deepEqual(refused.requestMetadata.extauthz, { team: "blue", id: 7 });
+    const rejected = contextOf();
+    assert.equal((await run(policy, rejected))?.status, 403);
+    assert.deepEqual(rejected.requestMetadata.extauthz, { team: "blue", id: 7 });
   });
 
-  test("a refusal is passed on as it is; with redirect, a 401 or 403 sends the client elsewhere", async () => {
+  test("a denial is passed on unchanged; with redirect, a 401 or 403 becomes a redirect", async () => {
     let status = "429 Slow Down";
     await using service = await httpService(() => reply("not now", ["x-why: busy", "connection: close"], status));
     const answer = await run(byHttp(service.port, { redirect: "'/login'" }), contextOf());
@@ -167,7 +167,7 @@ suite("extAuthz by HTTP", () => {
     }
   });
 
-  test("an expression that gives no path refuses, whatever becomes of requests when the service fails", async () => {
+  test("an expression that returns no path denies the request, whatever failureMode says", async () => {
     await using service = await httpService(() => reply(""));
     for (const failureMode of ["deny", "allow"] as const) {
       const policy = byHttp(service.port, { path: "request.method" }, { failureMode });
@@ -176,7 +176,7 @@ suite("extAuthz by HTTP", () => {
     assert.equal(service.questions.length, 0);
   });
 
-  test("headers that frame the question cannot be set, nor can its scheme", () => {
+  test("headers that frame the authorization request cannot be set, nor can its scheme", () => {
     for (const [name, message] of [
       ["Content-Length", /^Error: extAuthz.protocol.http.addRequestHeaders: Content-Length frames the message/],
       ["a b", /is not a header name/],
@@ -187,7 +187,7 @@ suite("extAuthz by HTTP", () => {
 });
 
 suite("extAuthz by gRPC", () => {
-  test("tells of the request; the id is traceparent, values of a header are joined", async () => {
+  test("describes the request; the id is traceparent, values of a header are joined", async () => {
     await using service = await grpcService({});
     const headers = ["traceparent", "00-1-2-01", "accept", "a", "accept", "b", "cookie", "x=1", "cookie", "y=2"];
     const context = contextOf({ headers, method: "POST" }, { source: { spiffeId: "spiffe://td/ns/a/sa/b" } });
@@ -208,7 +208,7 @@ suite("extAuthz by gRPC", () => {
     assert.deepEqual({ ...metadata }, { who: "example.com:8080" });
   });
 
-  test("only the headers that are named", async () => {
+  test("sends only named headers", async () => {
     await using service = await grpcService({});
     const headers = ["authorization", "t", "x-user", "ann"];
     await run(byGrpc(service.port, { includeRequestHeaders: ["x-user"] }), contextOf({ headers }));
@@ -237,7 +237,7 @@ suite("extAuthz by gRPC", () => {
     assert.deepEqual(context.responseHeaders(), ["x-c", "3"]);
   });
 
-  test("a refusal without status is 403, and so is one without response; a status that is none is too", async () => {
+  test("a denial without a status or response, or with an invalid status, becomes 403", async () => {
     for (const denied of [{ body: "no" }, { body: "no", status: { code: 99 } }]) {
       await using service = await grpcService({ status: { code: 7 }, denied_response: denied });
       const answer = await run(byGrpc(service.port), contextOf());
@@ -254,7 +254,7 @@ suite("gRPC clients of extAuthz", () => {
   const fieldsOf = ({ headers }: LocalReply): Record<string, string> =>
     Object.fromEntries(headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1] ?? ""]] : [])));
 
-  test("get a status in the header fields in the place of an answer that is none of gRPC", async () => {
+  test("get a status in the header fields in place of a response that is not gRPC", async () => {
     for (const [status, body, code, message] of [
       ["401 Who", "who are you? 🙂", "16", "who%20are%20you?%20%F0%9F%99%82"],
       ["403 No", "", "7", "external%20authorization%20failed"],
@@ -277,7 +277,7 @@ suite("gRPC clients of extAuthz", () => {
     }
   });
 
-  test("get the answer as it is when it is gRPC; others than gRPC clients do too", async () => {
+  test("get a gRPC response unchanged; other clients get any response unchanged", async () => {
     const fields = ["content-type: application/grpc", "grpc-status: 9"];
     await using service = await httpService(() => reply("", fields, "403 No"));
     const answer = await run(byHttp(service.port), grpcContext());
@@ -288,10 +288,10 @@ suite("gRPC clients of extAuthz", () => {
   });
 });
 
-suite("extAuthz keeps answers", () => {
+suite("extAuthz caches decisions", () => {
   const cache = (ttl: string): Partial<ExtAuthz> => ({ cache: { key: ["request.host"], ttl, maxEntries: 10 } });
 
-  test("for as long as an expression says; one that gives no time keeps nothing", async () => {
+  test("for as long as an expression says; without a time, nothing is cached", async () => {
     await using service = await httpService(() => reply("no", [], "401 Who"));
     const asked = async (ttl: string): Promise<number> => {
       const policy = byHttp(service.port, {}, cache(ttl));
@@ -306,7 +306,7 @@ suite("extAuthz keeps answers", () => {
     assert.equal(await asked("jwt.ttl"), 3);
   });
 
-  test("failures are not kept, and an answer that is kept does not change", async () => {
+  test("failures are not cached, and a cached decision does not change", async () => {
     let answers = 0;
     await using service = await RawUpstream.listen(async (peer) => {
       await peer.message();
@@ -324,7 +324,7 @@ suite("extAuthz keeps answers", () => {
   });
 });
 
-test("a trace tells of the call, and of the decision with where it came from", async () => {
+test("a trace shows the call, and the decision with its source", async () => {
   await using service = await httpService(() => reply(""));
   const trace = new RecordedTrace();
   const policy = byHttp(service.port, {}, { cache: { key: ["1"], ttl: "1h", maxEntries: 1 } });

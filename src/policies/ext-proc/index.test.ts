@@ -67,7 +67,7 @@ test("headers of both sides are changed within one call, which ends with the exc
   await service.cancelled;
 });
 
-test("what a service may not change stays as it is, with a word in the trace", async () => {
+test("fields that a service must not change stay, and the trace says so", async () => {
   await using service = await startProcessor(() => [
     {
       request_headers: {
@@ -93,7 +93,7 @@ test("what a service may not change stays as it is, with a word in the trace", a
   assert.match(JSON.stringify(trace.events), /":method","reason"/);
 });
 
-test("clear_route_cache: before the route there is nothing to clear; behind it the trace says that the route stays", async () => {
+test("clear_route_cache: before the route is chosen there is nothing to clear; afterwards the trace says that the route stays", async () => {
   await using service = await startProcessor(() => [
     { request_headers: { response: { clear_route_cache: true, ...setting(":path", "/other").response } } },
   ]);
@@ -109,13 +109,13 @@ test("clear_route_cache: before the route there is nothing to clear; behind it t
   }
 });
 
-test("a service may ask for more time, once for each message and up to ten times the configured", async () => {
+test("a service may ask for more time, once for each message, up to ten times the configured timeout", async () => {
   const wants = (seconds: number, nanos = 0): Answer => ({ override_message_timeout: { seconds, nanos } });
   const ok: Answer = { request_headers: {} };
   const cases: [answers: (Answer | number)[], timeout: number, passes: boolean][] = [
     [[wants(10), 1500, ok], 1000, true],
     [[1500, ok], 1000, false],
-    // More than ten times, less than a millisecond, and once more: as if it had not been said.
+    // More than ten times, less than a millisecond, and a second extension are ignored.
     [[wants(11), 1500, ok], 1000, false],
     [[wants(0, 1000), 10, ok], 5000, true],
     [[wants(0, 100_000_000), wants(10), 1500, ok], 1000, false],
@@ -129,7 +129,7 @@ test("a service may ask for more time, once for each message and up to ten times
   await Promise.all(outcomes);
 });
 
-test("modes: what the service says about the rest of the exchange holds where it may say so", async () => {
+test("modes: the service can override those of the rest of the exchange, if allowed", async () => {
   const override = { request_body_mode: 2, response_header_mode: 2, response_body_mode: 2 };
   await using service = await startProcessor(({ request_headers, request_body, response_body }) => {
     const body_mutation = { body: Buffer.from("other") };
@@ -157,7 +157,7 @@ test("responses without anything to process are not held", () => {
   assert.equal(trailers.onResponse?.(contextOf(), response), undefined);
 });
 
-test("an immediate response to a gRPC client is a status: the one that the service says, or the nearest", async () => {
+test("an immediate response to a gRPC client is a status: that of the service, or the nearest", async () => {
   const body = Buffer.from("not you");
   const immediate = (more: object): Answer => ({ immediate_response: { status: { code: 403 }, body, ...more } });
   const headers = ["content-type", "application/grpc"];
@@ -179,7 +179,7 @@ test("an immediate response to a gRPC client is a status: the one that the servi
   }
 });
 
-test("a service that cannot be reached fails the request, or has no part in it any more", async () => {
+test("if the service cannot be reached, the request fails or continues without it", async () => {
   const gone = await GrpcServer.start({});
   gone.stop();
   const error = await rejection(run(policy(gone.port, HEADERS), contextOf()));
@@ -192,7 +192,7 @@ test("a service that cannot be reached fails the request, or has no part in it a
   assert.deepEqual(response, { status: 200, headers: [] });
 });
 
-test("answers to what nobody asked, and what is no message, fail the exchange", async () => {
+test("responses that were not requested, and bytes that are not a message, fail the exchange", async () => {
   await using service = await startProcessor(() => [{ response_headers: {} }]);
   assert.match((await rejection(run(policy(service.port, HEADERS), contextOf()))).message, /does not match a request/);
 });

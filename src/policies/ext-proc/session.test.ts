@@ -8,7 +8,7 @@ import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf } from "../testing/context.ts";
 import { Session } from "./session.ts";
 
-test("while the call is not open a body waits with the client, not in memory", async () => {
+test("until the call is open, a body waits at the client, not in memory", async () => {
   using calls = new TestCallouts();
   const received: (number | undefined)[] = [];
   const opened = Promise.withResolvers<NodeJS.EventEmitter>();

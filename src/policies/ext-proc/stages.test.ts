@@ -18,7 +18,7 @@ const chunk = (text: string, last = false): Answer => ({
   },
 });
 
-/** A service that answers each message with `answers`, and a session with it. */
+/** A service that responds to each message with `answers`, and a session with it. */
 async function sessionWith(...answers: readonly Answer[]) {
   const calls = new TestCallouts();
   const service = await GrpcServer.start({
@@ -44,7 +44,7 @@ async function sessionWith(...answers: readonly Answer[]) {
   };
 }
 
-/** A sink that notes what it gets. `onWrite` says whether it takes more. */
+/** A sink that records what it gets. `onWrite` says whether it accepts more. */
 function sinkOf(log: string[], onWrite: () => boolean, done = Promise.withResolvers<void>()) {
   const sink: BodySink = {
     write(bytes) {
@@ -81,7 +81,7 @@ test("a service that sends faster than the sink takes has to wait for each chunk
   );
 });
 
-test("a slow sink does not hold back what the service says about other parts", async () => {
+test("a slow sink does not delay responses about other parts", async () => {
   await using service = await sessionWith(chunk("a"), { response_headers: {} });
   const log: string[] = [];
   const { sink } = sinkOf(log, () => false);

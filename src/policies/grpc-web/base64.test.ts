@@ -36,7 +36,7 @@ function decodeAll(texts: readonly string[]): Buffer | undefined {
 const payloads = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 6 });
 const sizes = fc.array(fc.nat({ max: 12 }), { maxLength: 30 });
 
-test("messages are the same after both ways, however they are cut", () => {
+test("messages survive encoding and decoding, however they are split", () => {
   fc.assert(
     fc.property(payloads, sizes, sizes, (messages, inward, outward) => {
       const bytes = Buffer.concat(messages.map(framed));
@@ -48,7 +48,7 @@ test("messages are the same after both ways, however they are cut", () => {
   );
 });
 
-test("a message can be decoded as soon as its last byte is there", () => {
+test("a message can be decoded as soon as its last byte has arrived", () => {
   const encoder = new MessageEncoder();
   for (const payload of ["a", "bc", "def", ""]) {
     const message = framed(Buffer.from(payload));
@@ -59,19 +59,19 @@ test("a message can be decoded as soon as its last byte is there", () => {
   assert.equal(encoder.finish().length, 0);
 });
 
-test("of a message that is cut off, all bytes get out", () => {
+test("all bytes of a truncated message are passed on", () => {
   const encoder = new MessageEncoder();
   const message = framed(Buffer.from("abcdef"));
   const text = encoder.encode(message.subarray(0, 7)).toString() + encoder.finish().toString();
   assert.deepEqual(decodeAll([text]), message.subarray(0, 7));
 });
 
-test("padding may stand anywhere between groups", () => {
+test("padding may be anywhere between groups", () => {
   assert.equal(String(decodeAll(["YQ==YmM=ZGVm"])), "abcdef");
   assert.equal(String(decodeAll(["YQ", "=", "=YmM", "="])), "abc");
 });
 
-test("what is not base64 is refused, not skipped", () => {
+test("invalid base64 is rejected, not skipped", () => {
   for (const text of ["YW J", "YW\n=", "YQ=a", "=QAA", "Y===", "YR==", "YWJ=", "YW-_", "Ykä="])
     assert.equal(decodeAll([text]), undefined, text);
   for (const text of ["Y", "YQ", "YWI", "YWJjY"]) assert.equal(decodeAll([text]), undefined, `${text} is cut off`);

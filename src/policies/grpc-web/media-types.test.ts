@@ -22,7 +22,7 @@ test("both forms become gRPC of the same format, and the response has the form t
   assert.deepEqual(types("application/grpc-web", "application/grpc-web-text"), ["binary", "application/grpc", text]);
 });
 
-test("requests of other types and methods are no calls", () => {
+test("requests of other types and methods are not calls", () => {
   for (const type of ["", "application/grpc", "application/grpc-webs", "application/grpc-web-texts", "text/plain"])
     assert.equal(types(type), undefined, type);
   assert.equal(types("application/grpc-web", undefined, "OPTIONS"), undefined);

@@ -45,7 +45,7 @@ async function outcome(policy: CompiledPolicy, context: TestContext): Promise<st
   }
 }
 
-test("a valid token passes and goes no further; its claims stay", async () => {
+test("a valid token passes and is removed; its claims are kept", async () => {
   const token = await rsa.sign({ aud: ["a", "b"], scope: "read" });
   const context = bearer(token);
   assert.equal(await outcome(policy({ audiences: ["b"] }), context), undefined);
@@ -61,7 +61,7 @@ test("every algorithm of the list", async () => {
   }
 });
 
-test("what is wrong with a token is told", async () => {
+test("the response says what is wrong with a token", async () => {
   const other = await keyPair("RS256", "rsa");
   const invalid = "401 the token is invalid or malformed: ";
   const table: [string, string, object?][] = [
@@ -84,7 +84,7 @@ test("what is wrong with a token is told", async () => {
   for (const [token, message, config] of table) assert.equal(await outcome(policy(config), bearer(token)), message);
 });
 
-test("what a token says of itself is cut short and made printable in errors", async () => {
+test("text of a token is truncated and made printable in errors", async () => {
   const name = `\n${"x".repeat(1000)}`;
   const header = Buffer.from(JSON.stringify({ alg: "RS256", kid: "rsa", crit: [name], [name]: 1 })).toString(
     "base64url",
@@ -120,7 +120,7 @@ test("a key's own alg narrows what it may be used with", async () => {
   assert.match((await outcome(policy({}, { ...rsa.jwk, alg: "RS256" }), bearer(token))) ?? "", /not allowed/);
 });
 
-test("modes: what becomes of requests without a token and with a wrong one", async () => {
+test("modes: requests without a token and with a wrong one", async () => {
   for (const [mode, none, wrong] of [
     ["strict", "401 no bearer token found", /^401 /],
     ["optional", undefined, /^401 /],
@@ -134,7 +134,7 @@ test("modes: what becomes of requests without a token and with a wrong one", asy
   }
 });
 
-test("several providers: the key decides, and where they call keys the same, the issuer", async () => {
+test("several providers: the key decides, and if key ids are equal, the issuer", async () => {
   const [one, two, three] = await Promise.all([keyPair("ES256", "k"), keyPair("ES256", "k"), keyPair("ES256", "k3")]);
   const provider = (issuer: string, jwk: object) => ({ issuer, jwks: JSON.stringify({ keys: [jwk] }) });
   const providers = [provider("one", one.jwk), provider("two", two.jwk), provider("three", three.jwk)];
@@ -145,7 +145,7 @@ test("several providers: the key decides, and where they call keys the same, the
   assert.match((await outcome(each, bearer(await three.sign({ iss: "one" })))) ?? "", /unexpected "iss"/);
 });
 
-test("a token is verified once: again, the policy answers at once, until it expires", async (t) => {
+test("a token is verified once: later, the policy decides at once, until it expires", async (t) => {
   const each = policy();
   const token = await rsa.sign({ exp: now + 10 });
   const first = each.onRequest?.(bearer(token));
@@ -157,7 +157,7 @@ test("a token is verified once: again, the policy answers at once, until it expi
   assert.match((await outcome(each, bearer(token))) ?? "", /"exp" claim/);
 });
 
-test("neither what is shown nor a trace has the token", async () => {
+test("neither dumps nor traces contain the token", async () => {
   const trace = new RecordedTrace();
   const each = policy();
   const token = await rsa.sign({});
@@ -171,7 +171,7 @@ test("neither what is shown nor a trace has the token", async () => {
   });
 });
 
-test("a trace says why a request has been refused, or let in without a token", async () => {
+test("a trace says why a request was rejected, or passed without a token", async () => {
   for (const [mode, context, event] of [
     ["strict", {}, { kind: "jwt", details: { valid: false, reason: "no bearer token found" }, severity: "error" }],
     ["optional", {}, { kind: "jwt", reason: "no bearer token found", severity: "warn" }],
@@ -197,7 +197,7 @@ test("a trace says why a request has been refused, or let in without a token", a
   }
 });
 
-test("what in a key set is no key that can be named is passed over", async () => {
+test("entries of a key set without a usable kid are ignored", async () => {
   const each = policy({}, rsa.jwk, { ...rsa.jwk, kid: undefined });
   const keys = [null, 1, { kty: "oct" }, rsa.jwk];
   const config = schema.parse({ issuer: ISSUER, jwks: JSON.stringify({ keys }) }) as JwtAuth;
@@ -209,7 +209,7 @@ test("what in a key set is no key that can be named is passed over", async () =>
   }
 });
 
-test("key sets that cannot be used are refused", async () => {
+test("key sets that cannot be used are rejected", async () => {
   const small = { ...rsa.jwk, n: Buffer.from(`\x80${"\x01".repeat(127)}`, "latin1").toString("base64url") };
   const table: [object, RegExp][] = [
     [{ ...(await exportJWK(rsa.privateKey)), kid: "rsa" }, /^Error: jwtAuth.jwks: has the private part of key "rsa"/],

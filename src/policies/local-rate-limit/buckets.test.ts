@@ -7,7 +7,7 @@ import { type Hash64, halfSipHash } from "./sip-hash.ts";
 
 const RULE: BucketRule = { maxTokens: 3, tokensPerFill: 2, fillInterval: 1000 };
 
-/** Buckets with a clock in the hands of the test. */
+/** Buckets with a clock that the test sets. */
 function buckets(memory?: SharedArrayBuffer) {
   const clock = { now: 5000 };
   const table = new TokenBuckets(memory, 0, () => clock.now);
@@ -36,7 +36,7 @@ test("a bucket begins full and gets its tokens in whole intervals, at most as ma
   assert.equal(takeUntilEmpty("a", RULE), 3);
 });
 
-test("names have buckets of their own; one that is never filled stays empty", () => {
+test("each name has its own bucket; one that is never refilled stays empty", () => {
   const { clock, takeUntilEmpty } = buckets();
   assert.equal(takeUntilEmpty("a", RULE), 3);
   assert.equal(takeUntilEmpty("b", RULE), 3);
@@ -47,14 +47,14 @@ test("names have buckets of their own; one that is never filled stays empty", ()
   assert.equal(takeUntilEmpty("d", { ...never, maxTokens: 0 }), 0);
 });
 
-test("a rule that has changed applies to what is in the bucket", () => {
+test("a changed rule applies to the tokens in the bucket", () => {
   const { clock, takeUntilEmpty } = buckets();
   takeUntilEmpty("a", { ...RULE, maxTokens: 10 });
   clock.now += 1000;
   assert.equal(takeUntilEmpty("a", { ...RULE, maxTokens: 1, tokensPerFill: 1 }), 1);
 });
 
-test("full buckets make room: any number of names one after the other, and nobody who is limited is forgotten", () => {
+test("full buckets make room for any number of names, and no limited client is forgotten", () => {
   const { table, clock, takeUntilEmpty } = buckets(createBuckets(1));
   takeUntilEmpty("limited", { ...RULE, fillInterval: 1e9 });
   for (let i = 0; i < 1000; i++) {
@@ -64,7 +64,7 @@ test("full buckets make room: any number of names one after the other, and nobod
   assert.equal(table.take("limited", { ...RULE, fillInterval: 1e9 }), false);
 });
 
-test("what a bucket admits is what tokens and time allow, whatever the pattern", () => {
+test("a bucket admits what tokens and time allow, in any pattern", () => {
   const steps = fc.array(fc.tuple(fc.nat(3000), fc.integer({ min: 1, max: 8 })), { maxLength: 30 });
   const rules = fc.record({
     maxTokens: fc.nat(9),
@@ -123,7 +123,7 @@ test("the lock of a thread that has died is released", () => {
   const dead = new TokenBuckets(memory, 7, () => {
     throw new Error("never comes back");
   });
-  // A thread that ends in the middle leaves its mark where the locks are: behind 64 buckets of 32 bytes.
+  // A thread that dies while it holds a lock leaves its mark there: after 64 buckets of 32 bytes.
   new Int32Array(memory)[64 * 8] = 7 + 1;
   dead.releaseLocksOf(6);
   assert.equal(new Int32Array(memory)[64 * 8], 8);

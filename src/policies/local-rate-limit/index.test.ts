@@ -19,7 +19,7 @@ function policyOf(...limits: Partial<LocalLimit>[]): CompiledPolicy {
   );
 }
 
-/** Fields of the answer to one request, by name. */
+/** Fields of the response to one request, by name. */
 function ask(policy: CompiledPolicy, headers: string[] = []): { status: number; headers: Record<string, string> } {
   const context = contextOf({ headers });
   try {
@@ -36,20 +36,20 @@ function named(list: readonly string[]): Record<string, string> {
   return Object.fromEntries(list.flatMap((name, i) => (i % 2 === 0 ? [[name, list[i + 1] ?? ""]] : [])));
 }
 
-test("admits what the bucket holds, then 429; both say how it stands", () => {
+test("admits what the bucket holds, then 429; both report the state of the limit", () => {
   const policy = policyOf({});
   const fields = { "x-ratelimit-limit": "2", "x-ratelimit-reset": "60" };
   assert.deepEqual(ask(policy), { status: 200, headers: { ...fields, "x-ratelimit-remaining": "1" } });
   assert.deepEqual(ask(policy), { status: 200, headers: { ...fields, "x-ratelimit-remaining": "0" } });
-  const refused = { ...fields, "x-ratelimit-remaining": "0", "retry-after": "60" };
-  assert.deepEqual(ask(policy), { status: 429, headers: refused });
+  const rejected = { ...fields, "x-ratelimit-remaining": "0", "retry-after": "60" };
+  assert.deepEqual(ask(policy), { status: 429, headers: rejected });
 });
 
-test("what is never filled has no Retry-After", () => {
+test("a bucket that is never refilled has no Retry-After", () => {
   assert.equal(ask(policyOf({ maxTokens: 0, tokensPerFill: 0 })).headers["retry-after"], undefined);
 });
 
-test("several limits: each takes a token, the most constrained is told", () => {
+test("several limits: each takes a token, the most constrained one is reported", () => {
   const policy = policyOf({ maxTokens: 9 }, { maxTokens: 2, fillInterval: ms(1000) }, { maxTokens: 5 });
   assert.deepEqual(ask(policy).headers, {
     "x-ratelimit-limit": "2",
@@ -78,7 +78,7 @@ test("the same place in another configuration finds its bucket again; another pl
   assert.equal(ask(at("route b")).status, 200);
 });
 
-test("limits that cannot work are refused at load", () => {
+test("limits that cannot work are rejected at load", () => {
   assert.throws(
     () => policyOf({}, { maxTokens: 1, tokensPerFill: 2 }),
     /localRateLimit.1.maxTokens: max tokens cannot be less than the refill amount/,

@@ -18,7 +18,7 @@ function read(cookies: SealedCookies, value: string, name = NAME, now = NOW) {
   return cookies.read(new Map([[name, value]]), name, now);
 }
 
-test("what was issued is read again until it expires", () => {
+test("an issued cookie can be read until it expires", () => {
   const value = sentBack(COOKIES.issue(NAME, { sub: "jo", name: "Jörg" }, NOW + 60, NOW));
   assert.deepEqual(read(COOKIES, value), { state: "valid", value: { sub: "jo", name: "Jörg" }, expires: NOW + 60 });
   assert.deepEqual(read(COOKIES, value, NAME, NOW + 59)?.state, "valid");
@@ -26,7 +26,7 @@ test("what was issued is read again until it expires", () => {
   assert.equal(COOKIES.read(new Map(), NAME), undefined);
 });
 
-test("a value that was changed anywhere, cut or made up is invalid", () => {
+test("a value that was modified, truncated or made up is invalid", () => {
   const sealed = Buffer.from(sentBack(COOKIES.issue(NAME, { sub: "jo" }, NOW + 60, NOW)), "base64url");
   for (let at = 0; at < sealed.length; at++) {
     const changed = Buffer.from(sealed);
@@ -38,20 +38,20 @@ test("a value that was changed anywhere, cut or made up is invalid", () => {
     assert.deepEqual(read(COOKIES, text), { state: "invalid" }, text);
 });
 
-test("a value opens under its own name, for its own policy and with its own key alone", () => {
+test("a value opens only under its own name, for its own policy and with its own key", () => {
   const value = sentBack(COOKIES.issue(NAME, {}, NOW + 60, NOW));
   assert.equal(read(COOKIES, value, "tracegate_oidc_t_1")?.state, "invalid");
   assert.equal(read(new SealedCookies(KEY, "other policy", true), value)?.state, "invalid");
   assert.equal(read(new SealedCookies(randomBytes(32), "policy", true), value)?.state, "invalid");
 });
 
-test("the same value is sealed differently each time, and shows nothing of itself", () => {
+test("the same value is sealed differently each time, and reveals nothing", () => {
   const [first, second] = [1, 2].map(() => COOKIES.issue(NAME, { sub: "somebody" }, NOW + 60, NOW));
   assert.notEqual(first, second);
   assert.ok(!Buffer.from(sentBack(first ?? ""), "base64url").includes("somebody"));
 });
 
-test("scripts and other sites do not get at the cookies; over TLS they go over TLS only", () => {
+test("scripts and other sites cannot read the cookies; with TLS, they are sent over TLS only", () => {
   const attributes = (cookie: string) => cookie.split("; ").slice(1);
   assert.deepEqual(attributes(COOKIES.issue(NAME, {}, NOW + 60, NOW)), [
     "Path=/",
@@ -64,7 +64,7 @@ test("scripts and other sites do not get at the cookies; over TLS they go over T
   assert.deepEqual(attributes(plain.remove(NAME)), ["Path=/", "HttpOnly", "SameSite=Lax", "Max-Age=0"]);
 });
 
-test("a value that browsers would drop is refused", () => {
+test("a value that browsers would drop is rejected", () => {
   const issue = (length: number) => COOKIES.issue(NAME, "x".repeat(length), NOW + 60, NOW);
   assert.ok(issue(2700).length > 3600);
   assert.throws(
@@ -78,7 +78,7 @@ test("a value that browsers would drop is refused", () => {
   );
 });
 
-test("the gateway's own cookies are taken out of every cookie field; others stay as they are", () => {
+test("the gateway's own cookies are removed from every cookie field; others stay unchanged", () => {
   const headers = [
     ...["cookie", "a=1; tracegate_oidc_s_1=x=y; b=tracegate_oidc_"],
     ...["accept", "text/html"],

@@ -29,7 +29,7 @@ function policyOf(changes: Partial<Oidc> = {}) {
   return create({ ...CONFIG, ...changes }, { ...DEPS, oidcCookieKey: KEY });
 }
 
-/** The Cookie value of somebody who is logged in. */
+/** The Cookie value of a logged-in user. */
 function session(changes: Partial<Oidc> = {}, claims = CLAIMS): string {
   const cookie = new LoginFlow({ ...CONFIG, ...changes }, KEY).sessions.issue(claims);
   return cookie.slice(0, cookie.indexOf(";"));
@@ -39,16 +39,16 @@ function setCookies({ headers }: LocalReply): string[] {
   return headers.filter((_, i) => i % 2 === 1 && headers[i - 1] === "set-cookie");
 }
 
-async function refusalOf(request: Partial<HttpRequest>): Promise<GatewayError> {
+async function rejectionOf(request: Partial<HttpRequest>): Promise<GatewayError> {
   try {
     await policyOf().onRequest?.(contextOf(request));
   } catch (error) {
     return error as GatewayError;
   }
-  throw new Error("the request was not refused");
+  throw new Error("the request was not rejected");
 }
 
-test("whoever is not logged in is sent to the provider with PKCE, state and nonce", () => {
+test("users who are not logged in are sent to the provider with PKCE, state and nonce", () => {
   const reply = replyOf(policyOf(), contextOf());
   assert.equal(reply.status, 302);
   const url = new URL(getHeader(reply.headers, "location") ?? "");
@@ -79,7 +79,7 @@ test("a session passes with its claims as jwt; no backend sees its cookie", () =
   assert.deepEqual(trace.events, [{ kind: "oidc", details: { action: "session", expires } }]);
 });
 
-test("a policy of the route finds what one of the gateway has taken out of the request", () => {
+test("a policy of the route finds the cookies that one of the gateway removed from the request", () => {
   const context = contextOf({ headers: ["cookie", `${session()}; ${session({ clientId: "other" })}`] });
   assert.equal(policyOf().onRequest?.(context), undefined);
   assert.equal(policyOf({ clientId: "other" }).onRequest?.(context), undefined);
@@ -94,7 +94,7 @@ test("a session ends with the id token", () => {
   assert.deepEqual(trace.events, [{ kind: "oidc", details: { action: "login", session: "expired" } }]);
 });
 
-test("a session with one provider or client is none with another", () => {
+test("a session with one provider or client is not valid with another", () => {
   for (const changes of [
     { issuer: "https://evil.example.com" },
     { clientId: "other" },
@@ -105,7 +105,7 @@ test("a session with one provider or client is none with another", () => {
   }
 });
 
-test("a preflight without a login passes a gateway, if cors of the route answers it, and no route", async () => {
+test("a preflight without a login passes the gateway's policy if cors of the route responds, but not the route's", async () => {
   const headers = ["origin", "https://a.example.com", "access-control-request-method", "PUT"];
   const atGateway = create(CONFIG, { ...DEPS, oidcCookieKey: KEY, phase: "gateway" });
   const trace = new RecordedTrace();
@@ -113,8 +113,8 @@ test("a preflight without a login passes a gateway, if cors of the route answers
   assert.equal(atGateway.onRequest?.(context), undefined);
   assert.equal(context.requestMetadata.unlessCors?.status, 401);
   assert.deepEqual(trace.events, [{ kind: "oidc", reason: "a CORS preflight carries no cookies" }]);
-  assert.equal((await refusalOf({ method: "OPTIONS", headers: [...headers] })).status, 401);
-  assert.equal((await refusalOf({ method: "OPTIONS" })).status, 401);
+  assert.equal((await rejectionOf({ method: "OPTIONS", headers: [...headers] })).status, 401);
+  assert.equal((await rejectionOf({ method: "OPTIONS" })).status, 401);
 
   const known = contextOf({ method: "OPTIONS", headers: [...headers, "cookie", session()] });
   assert.equal(atGateway.onRequest?.(known), undefined);
@@ -122,24 +122,24 @@ test("a preflight without a login passes a gateway, if cors of the route answers
   assert.deepEqual([known.requestMetadata.jwt, known.requestMetadata.unlessCors], [CLAIMS, undefined]);
 });
 
-test("what cannot show a login page is not sent to one", async () => {
+test("requests that cannot show a login page are not sent to one", async () => {
   for (const headers of [
     ["sec-fetch-dest", "empty"],
     ["sec-fetch-dest", "image"],
     ["content-type", "application/grpc+proto"],
   ]) {
-    const error = await refusalOf({ headers });
+    const error = await rejectionOf({ headers });
     assert.equal(error.status, 401);
     assert.equal(error.message, "oidc failure: authentication required");
   }
   assert.equal(replyOf(policyOf(), contextOf({ headers: ["sec-fetch-dest", "document"] })).status, 302);
 });
 
-test("callbacks are refused with 400 when they are not of a login of this browser", async () => {
+test("callbacks get 400 if they do not belong to a login of this browser", async () => {
   const callback = (search: string, headers: string[] = []) => ({ path: "/login/done", search, headers });
   const state = "s".repeat(43);
   const of = async (request: Partial<HttpRequest>) => {
-    const { status, message } = await refusalOf(request);
+    const { status, message } = await rejectionOf(request);
     return `${status} ${message}`;
   };
   assert.equal(await of(callback(`?code=x&state=${state}`)), "400 oidc failure: missing transaction");
@@ -149,12 +149,12 @@ test("callbacks are refused with 400 when they are not of a login of this browse
   assert.equal(await of(callback(`?code=x&state=${state}`, forged)), "400 oidc failure: invalid transaction");
 });
 
-/** What names of this policy's cookies hold. */
+/** The id in the names of this policy's cookies. */
 function idOf(): string {
   return /tracegate_oidc_s_(\w+)/.exec(session())?.[1] ?? "";
 }
 
-test("what only looks like a callback begins a login", () => {
+test("a request that only looks like a callback begins a login", () => {
   const state = "s".repeat(43);
   for (const request of [
     { path: "/login/done", search: "" },
@@ -172,7 +172,7 @@ test("the secret is not shown", () => {
   assert.match(redacted, /"clientId":"gateway"/);
 });
 
-test("without a key for the cookies there is no policy", () => {
+test("the policy requires a key for the cookies", () => {
   assert.throws(
     () => create(CONFIG, DEPS),
     /^Error: oidc: OIDC_COOKIE_SECRET is required when oidc is configured; set/,

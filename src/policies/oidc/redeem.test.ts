@@ -65,7 +65,7 @@ class Login {
     this.context = contextOf({ path: "/done", search, headers: ["cookie", ...cookie] }, { trace: this.trace });
   }
 
-  /** The claims of a good id token, with changes. */
+  /** The claims of a valid id token, with changes. */
   claims(changes: JWTPayload = {}): JWTPayload {
     const now = Math.floor(Date.now() / 1000);
     return { iss: issuer, aud: "gateway", sub: "jo", nonce: this.nonce, iat: now, exp: now + 600, ...changes };
@@ -78,7 +78,7 @@ class Login {
   }
 
   /** `<status> <message> | <what the log says>` */
-  async refusal(): Promise<string> {
+  async rejection(): Promise<string> {
     try {
       await this.finish();
     } catch (error) {
@@ -88,7 +88,7 @@ class Login {
       assert.ok(!told.includes(SECRET), "nor the secret");
       return told;
     }
-    throw new Error("the callback was not refused");
+    throw new Error("the callback was not rejected");
   }
 }
 
@@ -109,7 +109,7 @@ async function answerToken(claims: JWTPayload, key = keys.privateKey): Promise<v
   answer = (response) => json(response, tokens(idToken));
 }
 
-test("the code is traded with the secret and the verifier; the trace shows the call", async () => {
+test("the code is exchanged with the secret and the verifier; the trace shows the call", async () => {
   const login = new Login();
   const idToken = await sign(login.claims());
   let asked: { authorization: string | undefined; body: URLSearchParams } | undefined;
@@ -139,7 +139,7 @@ test("a session lasts an hour at most", async () => {
   assert.match(getHeader(reply.headers, "set-cookie") ?? "", /; Max-Age=3600$/);
 });
 
-test("id tokens that were not made for this login, this client, by this provider or for now are refused", async () => {
+test("id tokens for another login, client, provider or time are rejected", async () => {
   const now = Math.floor(Date.now() / 1000);
   for (const [changes, expected] of [
     [{ nonce: "another" }, /^400 oidc failure: nonce mismatch \|/],
@@ -153,21 +153,21 @@ test("id tokens that were not made for this login, this client, by this provider
   ] as const) {
     const login = new Login();
     await answerToken(login.claims(changes as JWTPayload));
-    assert.match(await login.refusal(), expected, JSON.stringify(changes));
+    assert.match(await login.rejection(), expected, JSON.stringify(changes));
   }
 });
 
-test("id tokens that the provider's keys have not signed are refused", async () => {
+test("id tokens that the provider's keys did not sign are rejected", async () => {
   const login = new Login();
   await answerToken(login.claims(), otherKeys.privateKey);
-  assert.match(await login.refusal(), /^500 oidc failure: invalid id token \| signature verification failed$/);
+  assert.match(await login.rejection(), /^500 oidc failure: invalid id token \| signature verification failed$/);
   const unsigned = new Login();
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   answer = (response) => json(response, tokens(`${part({ alg: "none" })}.${part(unsigned.claims())}.`));
-  assert.match(await unsigned.refusal(), /^502 oidc failure: token exchange failed \|/);
+  assert.match(await unsigned.rejection(), /^502 oidc failure: token exchange failed \|/);
 });
 
-test("what the token endpoint says decides: a bad code is 400, a provider that fails 502, one that is away 503", async () => {
+test("the token endpoint decides: a bad code gets 400, a failing provider 502, an unreachable one 503", async () => {
   for (const [respond, expected] of [
     [(r) => json(r, { access_token: "eyJ-access", token_type: "Bearer" }), /^500 oidc failure: missing id token/],
     [(r) => json(r, { error: "invalid_grant" }, 400), /^400 .* \| the token endpoint said invalid_grant$/],
@@ -181,39 +181,39 @@ test("what the token endpoint says decides: a bad code is 400, a provider that f
     [(r) => json(r, { x: "x".repeat(65 * 1024) }), /^503 .* \| the response is longer than 65536 bytes$/],
   ] as [(response: ServerResponse) => void, RegExp][]) {
     answer = respond;
-    assert.match(await new Login().refusal(), expected);
+    assert.match(await new Login().rejection(), expected);
   }
 });
 
-test("more claims than a cookie can hold are refused", async () => {
+test("more claims than a cookie can hold are rejected", async () => {
   const login = new Login();
   await answerToken(login.claims({ groups: Array.from({ length: 300 }, (_, i) => `group-${i}`) }));
-  assert.match(await login.refusal(), /^500 oidc failure: the cookie would be too large: \d+ bytes/);
+  assert.match(await login.rejection(), /^500 oidc failure: the cookie would be too large: \d+ bytes/);
 });
 
-test("a callback that names another provider is refused before anything is sent", async () => {
+test("a callback that names another provider is rejected before anything is sent", async () => {
   answer = () => assert.fail("the token endpoint was asked");
   const login = new Login("&iss=https%3A%2F%2Fevil.example.com");
-  assert.match(await login.refusal(), /^400 oidc failure: invalid callback \|/);
-  assert.match(await new Login("&code=second").refusal(), /^400 oidc failure: invalid callback \|/);
+  assert.match(await login.rejection(), /^400 oidc failure: invalid callback \|/);
+  assert.match(await new Login("&code=second").rejection(), /^400 oidc failure: invalid callback \|/);
 });
 
-test("a provider that names itself in callbacks has to do so, in those with an error too", async () => {
+test("a provider that names itself in callbacks has to do so in those with an error too", async () => {
   answer = () => assert.fail("the token endpoint was asked");
   const names = { callbackNamesIssuer: true };
   const invalid = /^400 oidc failure: invalid callback \|/;
-  assert.match(await new Login("", names).refusal(), invalid);
-  assert.match(await new Login("&error=access_denied", names).refusal(), invalid);
+  assert.match(await new Login("", names).rejection(), invalid);
+  assert.match(await new Login("&error=access_denied", names).rejection(), invalid);
   const twice = `&iss=${encodeURIComponent(issuer)}&iss=x`;
-  assert.match(await new Login(twice, names).refusal(), invalid);
+  assert.match(await new Login(twice, names).rejection(), invalid);
   const named = `&error=access_denied&iss=${encodeURIComponent(issuer)}`;
-  assert.match(await new Login(named, names).refusal(), /^400 oidc failure: oidc provider returned callback error/);
+  assert.match(await new Login(named, names).rejection(), /^400 oidc failure: oidc provider returned callback error/);
   const login = new Login(`&iss=${encodeURIComponent(issuer)}`, names);
   await answerToken(login.claims());
   assert.equal((await login.finish()).status, 302);
 });
 
-test("when the client leaves, the call is given up", async () => {
+test("when the client leaves, the call is cancelled", async () => {
   const login = new Login();
   const closed = new Promise<void>((resolve) => {
     answer = (response) => {
@@ -221,6 +221,6 @@ test("when the client leaves, the call is given up", async () => {
       login.context.end();
     };
   });
-  assert.match(await login.refusal(), /the provider cannot be reached/);
+  assert.match(await login.rejection(), /the provider cannot be reached/);
   await closed;
 });

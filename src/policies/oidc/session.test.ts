@@ -11,7 +11,7 @@ function sent(setCookie: string): Map<string, string> {
   return new Map([[name, value]]);
 }
 
-test("a session that has been seen still ends in time", (t) => {
+test("a remembered session still expires", (t) => {
   const sessions = new Sessions(new SealedCookies(KEY, "policy", true), "1");
   const cookies = sent(sessions.issue({ sub: "jo", exp: seconds() + 60 }));
   assert.equal(sessions.read(cookies)?.state, "valid");
@@ -22,7 +22,7 @@ test("a session that has been seen still ends in time", (t) => {
   assert.deepEqual(sessions.read(cookies), { state: "expired" });
 });
 
-test("many sessions are told apart, again and again", () => {
+test("many sessions are kept apart", () => {
   const sessions = new Sessions(new SealedCookies(KEY, "policy", true), "1");
   const all = Array.from({ length: 600 }, (_, i) => sent(sessions.issue({ sub: `user-${i}`, exp: seconds() + 60 })));
   for (let round = 0; round < 2; round++)

@@ -19,7 +19,7 @@ function keep(sent: ReadonlyMap<string, string>, setCookies: readonly string[]):
   return kept;
 }
 
-function refusal(sent: ReadonlyMap<string, string>, state: string): string {
+function rejection(sent: ReadonlyMap<string, string>, state: string): string {
   try {
     TRANSACTIONS.find(sent, state);
   } catch (error) {
@@ -29,28 +29,28 @@ function refusal(sent: ReadonlyMap<string, string>, state: string): string {
   return "none";
 }
 
-test("a login is found by its state and by nothing else", () => {
+test("a login is found by its state only", () => {
   const { transaction, cookies } = TRANSACTIONS.begin(new Map(), "/shop?page=2");
   const sent = keep(new Map(), cookies);
   const found = TRANSACTIONS.find(sent, transaction.state);
   assert.deepEqual(found.transaction, transaction);
   assert.equal(transaction.returnTo, "/shop?page=2");
   assert.equal(keep(sent, [found.removal]).size, 0);
-  assert.equal(refusal(new Map(), transaction.state), "oidc failure: missing transaction");
+  assert.equal(rejection(new Map(), transaction.state), "oidc failure: missing transaction");
   const other = `${transaction.state.slice(0, 20)}${"x".repeat(23)}`;
-  assert.equal(refusal(sent, other), "oidc failure: csrf mismatch");
+  assert.equal(rejection(sent, other), "oidc failure: csrf mismatch");
   for (const state of ["", "x", `${transaction.state}x`, "../".repeat(20), "ö".repeat(43)])
-    assert.equal(refusal(sent, state), "oidc failure: invalid callback");
+    assert.equal(rejection(sent, state), "oidc failure: invalid callback");
 });
 
-test("a login that took too long is refused", () => {
+test("a login that took too long is rejected", () => {
   const { transaction, cookies } = TRANSACTIONS.begin(new Map(), "/");
   const [name = ""] = keep(new Map(), cookies).keys();
   const late = keep(new Map(), [SEALED.issue(name, transaction, seconds() - 1, seconds() - 301)]);
-  assert.equal(refusal(late, transaction.state), "oidc failure: invalid transaction");
+  assert.equal(rejection(late, transaction.state), "oidc failure: invalid transaction");
 });
 
-test("places that are too long, or none, are not gone back to", () => {
+test("after a login, the browser does not return to URLs that are too long or invalid", () => {
   const placeAfter = (target: string) => TRANSACTIONS.begin(new Map(), target).transaction.returnTo;
   assert.equal(placeAfter(`/${"x".repeat(2047)}`).length, 2048);
   assert.equal(placeAfter(`/${"x".repeat(2048)}`), "/");
@@ -69,7 +69,7 @@ test("a browser keeps the cookies of its eight latest logins at most", () => {
   assert.equal(TRANSACTIONS.find(sent, states.at(-1) ?? "").transaction.state, states.at(-1));
 });
 
-test("what is no login any more gives way first", () => {
+test("invalid logins are dropped first", () => {
   let sent = new Map([["tracegate_oidc_t_1_broken", "x"]]);
   sent = keep(sent, TRANSACTIONS.begin(sent, "/").cookies);
   assert.ok(!sent.has("tracegate_oidc_t_1_broken"));

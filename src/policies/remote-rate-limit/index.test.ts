@@ -76,7 +76,7 @@ const status = (code: number, limit: number, left: number, seconds: number, nano
   duration_until_reset: { seconds, nanos },
 });
 
-test("descriptors are asked about in their order, with costs and limits of their own", async () => {
+test("descriptors are sent in order, with their own costs and limits", async () => {
   await using service = await limiter({ overall_code: 1 });
   const descriptors = [
     {
@@ -108,7 +108,7 @@ test("descriptors are asked about in their order, with costs and limits of their
   ]);
 });
 
-test("descriptors that read what is absent are left out, others that cannot be made are failures of the service", async () => {
+test("descriptors that read absent values are omitted; other failed ones count as failures of the service", async () => {
   await using service = await limiter({ overall_code: OVER_LIMIT });
   const trace = new RecordedTrace();
   const absent = [
@@ -157,7 +157,7 @@ test("within the limits: headers for the backend and for the client, those of th
   ]);
 });
 
-test("over the limit: the service's body with its headers, else the gateway's answer; when to come back", async () => {
+test("over the limit: the service's body with its headers, else the gateway's response, with Retry-After", async () => {
   const statuses = [status(OVER_LIMIT, 1, 0, 30), status(1, 5, 3, 90), status(OVER_LIMIT, 2, 0, 59, 1)];
   const raw_body = Buffer.from("slow down");
   await using speaking = await limiter({ overall_code: OVER_LIMIT, statuses, raw_body });
@@ -178,7 +178,7 @@ test("over the limit: the service's body with its headers, else the gateway's an
   );
 });
 
-test("a gRPC client gets the service's words as a status", async () => {
+test("a gRPC client gets the service's text as a status", async () => {
   await using service = await limiter({
     overall_code: OVER_LIMIT,
     statuses: [status(OVER_LIMIT, 1, 0, 30)],
@@ -193,7 +193,7 @@ test("a gRPC client gets the service's words as a status", async () => {
   assert.ok(reply?.headers.includes("x-ratelimit-limit"));
 });
 
-test("a service that fails, is late or gives no answer of the protocol: 500, or on without a limit", async () => {
+test("a service that fails, is late or breaks the protocol: 500, or no limit", async () => {
   await using failing = await limiter(() => Promise.reject(new Error("no memory")));
   await using late = await limiter(() => new Promise(() => {}));
   await using odd = await limiter(() => Promise.resolve(Buffer.from([0xff])));
@@ -211,7 +211,7 @@ test("a service that fails, is late or gives no answer of the protocol: 500, or 
   }
 });
 
-test("credentials of the service go with the question; without them it counts as failed; nobody sees them", async () => {
+test("the call carries the service's credentials; without them it counts as failed; they are never shown", async () => {
   await using service = await limiter({ overall_code: 1 });
   const location = { header: { name: "authorization", prefix: "Bearer " } };
   const key = { backendAuth: { key: { value: "very secret", location }, credentials: [] } };

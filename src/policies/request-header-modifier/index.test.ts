@@ -18,7 +18,7 @@ test("adds, then sets, then removes", () => {
   assert.deepEqual(modified(config, ["x-a", "1", "x-b", "2", "gone", "3", "kept", "4"]), ["x-a", "set", "kept", "4"]);
 });
 
-test("add keeps the fields that are there", () => {
+test("add keeps existing fields", () => {
   assert.deepEqual(modified({ add: { accept: "text/html" } }, ["accept", "*/*"]), [
     "accept",
     "*/*",
@@ -27,7 +27,7 @@ test("add keeps the fields that are there", () => {
   ]);
 });
 
-test("values go out as UTF-8", () => {
+test("values are sent as UTF-8", () => {
   const [, value = ""] = modified({ set: { "x-name": "Zoë" } }, []);
   assert.equal(Buffer.from(value, "latin1").toString("utf8"), "Zoë");
 });
@@ -46,20 +46,20 @@ test("Host is the authority: add and set replace it for good, remove does nothin
   assert.equal(context.authorityMode, "auto");
 });
 
-test("what cannot be sent is refused at load, by name", () => {
-  const refused = (config: HeaderModifier, message: RegExp): void => {
+test("fields that cannot be sent are rejected at load, by name", () => {
+  const rejected = (config: HeaderModifier, message: RegExp): void => {
     assert.throws(() => create(config, DEPS), message);
   };
   for (const name of ["Content-Length", "transfer-encoding", "Connection", "upgrade", "keep-alive", "te", "trailer"]) {
-    refused({ set: { [name]: "1" } }, new RegExp(`requestHeaderModifier.set: ${name} frames the message`));
-    refused({ remove: [name] }, new RegExp(`requestHeaderModifier.remove.0: ${name} frames the message`));
+    rejected({ set: { [name]: "1" } }, new RegExp(`requestHeaderModifier.set: ${name} frames the message`));
+    rejected({ remove: [name] }, new RegExp(`requestHeaderModifier.remove.0: ${name} frames the message`));
   }
-  refused({ add: { ":path": "/" } }, /:path is a pseudo header; use urlRewrite/);
-  refused({ add: { "bad name": "1" } }, /"bad name" is not a header name/);
-  refused({ set: { "": "1" } }, /"" is not a header name/);
+  rejected({ add: { ":path": "/" } }, /:path is a pseudo header; use urlRewrite/);
+  rejected({ add: { "bad name": "1" } }, /"bad name" is not a header name/);
+  rejected({ set: { "": "1" } }, /"" is not a header name/);
   for (const value of ["a\r\nb: c", "a\nb", "a\0b"])
-    refused({ set: { "x-a": value } }, /the value of x-a has a control/);
-  refused({ set: { host: "a b" } }, /requestHeaderModifier.set: Host: "a b" is not host\[:port\]/);
+    rejected({ set: { "x-a": value } }, /the value of x-a has a control/);
+  rejected({ set: { host: "a b" } }, /requestHeaderModifier.set: Host: "a b" is not host\[:port\]/);
 });
 
 test("reports the touched headers with secrets redacted", () => {
@@ -79,7 +79,7 @@ test("reports the touched headers with secrets redacted", () => {
   ]);
 });
 
-test("a name that is set stands in the list once, a removed one not at all", () => {
+test("a name that is set is in the list once, a removed one not at all", () => {
   const name: fc.Arbitrary<string> = fc.constantFrom("x-a", "x-b", "x-c", "accept");
   const value = fc.stringMatching(/^[!-~]{0,8}$/);
   const values = fc.dictionary(name, value, { noNullPrototype: true });

@@ -12,7 +12,7 @@ function copies(config: readonly Mirror[], random: number): unknown {
   return trace.events;
 }
 
-test("each place gets its share, and nobody waits", () => {
+test("each target gets its share, and no request waits", () => {
   const event = (count: number) => [{ kind: "request_mirror", details: { copies: count } }];
   assert.deepEqual(copies([mirror(0.5)], 0.4), event(1));
   assert.deepEqual(copies([mirror(0.5)], 0.5), event(0));
@@ -20,7 +20,7 @@ test("each place gets its share, and nobody waits", () => {
   assert.deepEqual(copies([mirror(0)], 0), event(0));
 });
 
-test("a request that is tried again is copied once; a tunnel never", () => {
+test("a retried request is copied once; a tunnel never", () => {
   const trace = new RecordedTrace();
   const policy = requestMirror.create([mirror(1)], DEPS);
   const context = contextOf({}, { trace });

@@ -16,7 +16,7 @@ function locationOf(config: RequestRedirect, request: Partial<HttpRequest> = {})
   return reply.headers[1] ?? "";
 }
 
-test("answers 302 unless configured, without a body", () => {
+test("responds with 302 unless configured, without a body", () => {
   assert.deepEqual(replyOf(create({ authority: { host: "new" } }), contextOf()), {
     status: 302,
     headers: ["location", "http://new:8080/shop/cart?page=2"],
@@ -57,7 +57,7 @@ test("prefix needs a prefix match", () => {
   );
 });
 
-test("what cannot work is refused at load", () => {
+test("invalid settings are rejected at load", () => {
   assert.equal(schema.safeParse({ status: 200 }).success, false);
   assert.throws(() => create({ authority: { host: "a:80" } }), /a:80 has a port; use authority.full/);
   assert.throws(() => create({ authority: { full: "a/b" } }), /requestRedirect.authority.full: "a\/b" is not host/);

@@ -16,7 +16,7 @@ test("has nothing to do with the request", () => {
   assert.equal(create({ remove: ["server"] }, DEPS).onRequest, undefined);
 });
 
-test("headers that frame the response are refused at load", () => {
+test("headers that frame the response are rejected at load", () => {
   assert.throws(
     () => create({ remove: ["Content-Length"] }, DEPS),
     /responseHeaderModifier.remove.0: Content-Length frames the message/,

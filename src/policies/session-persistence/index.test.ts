@@ -94,7 +94,7 @@ test("replicas with the same secret read each other's sessions", () => {
   assert.notDeepEqual(sessionKey(undefined), sessionKey(undefined));
 });
 
-test("a header carries the session where that is configured", () => {
+test("a header carries the session if configured", () => {
   const send = policyOf({ type: "Header", sessionName: "X-Session" });
   const { fields, events } = send();
   assert.deepEqual(Object.keys(fields), ["x-session"]);
@@ -127,7 +127,7 @@ test("a session ends after its absolute timeout, whatever its use, and after its
   assert.deepEqual(events[0], { kind: "session_persistence", reason: "the session has expired", severity: "warn" });
 });
 
-test("a limit that has become shorter holds for sessions that exist", (t) => {
+test("a shortened limit applies to existing sessions", (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 1_000_000_000_000 });
   const cookie = cookieOf(policyOf({})());
   t.mock.timers.tick(60_000);
@@ -135,6 +135,6 @@ test("a limit that has become shorter holds for sessions that exist", (t) => {
   assert.equal(policyOf({ absoluteTimeout: "2m" })({ headers: ["cookie", cookie] }).preferred, "10.0.0.1:80");
 });
 
-test("a path that cannot stand in a cookie is left at the root", () => {
+test("for a path that a cookie cannot contain, the cookie's path is the root", () => {
   assert.match(policyOf({})({ matchedPrefix: "/a;b" }).fields["set-cookie"] ?? "", /; Path=\/;/);
 });

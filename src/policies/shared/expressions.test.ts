@@ -33,7 +33,7 @@ test("a body over the limit rejects where a policy could deny, and is unknown wh
   assert.equal(ran, 1);
 });
 
-test("a value that cannot be evaluated is omitted, and the others are not", () => {
+test("a value that cannot be evaluated is omitted, the others are not", () => {
   const values = compileAll(
     { path: "request.path", lost: 'request.headers["x-lost"]' },
     "request",

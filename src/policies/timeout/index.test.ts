@@ -6,7 +6,7 @@ import { timeout } from "./index.ts";
 
 const create = (config: Parameters<typeof timeout.create>[0]) => timeout.create(config, DEPS);
 
-test("sets both deadlines; one that is not configured is none", () => {
+test("sets both deadlines; an absent one means no deadline", () => {
   const context = contextOf();
   create({ requestTimeout: ms(1500), backendRequestTimeout: ms(500) }).onRequest?.(context);
   assert.equal(context.requestTimeout, 1500);
@@ -25,7 +25,7 @@ test("shows durations as they are written", () => {
   assert.deepEqual(trace.events, [{ kind: "timeout", details }]);
 });
 
-test("a delay that no timer can hold is refused at load", () => {
+test("a duration beyond the range of timers is rejected at load", () => {
   for (const requestTimeout of [-1, 2 ** 31, Number.NaN])
     assert.throws(
       () => create({ requestTimeout: ms(requestTimeout) }),

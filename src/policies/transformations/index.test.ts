@@ -36,7 +36,7 @@ test("headers: add, set and remove, with values of the request", () => {
   ]);
 });
 
-test("each step sees what those before it have changed: metadata, replace, add, set, remove, body", () => {
+test("each step sees the changes of those before it: metadata, replace, add, set, remove, body", () => {
   const context = transformed(
     {
       body: "request.headers['x-b']",
@@ -53,14 +53,14 @@ test("each step sees what those before it have changed: metadata, replace, add, 
   assert.deepEqual(context.requestMetadata.metadata, { m: "before" });
 });
 
-test("a header whose expression fails, gives nothing or what cannot be sent is removed", () => {
+test("a header whose expression fails, or returns nothing or an invalid value, is removed", () => {
   for (const text of ["request.headers.none", "null", "'a\\r\\nb: c'", "[1]", "{'a': 1}"]) {
     assert.deepEqual(transformed({ set: { "x-a": text } }, ["x-a", "1"]).request.headers, [], text);
     assert.deepEqual(transformed({ add: { "x-a": text } }, ["x-a", "1"]).request.headers, [], text);
   }
 });
 
-test("pseudo headers change the request's line; a value that cannot stand there changes nothing", () => {
+test("pseudo headers change the request line; an invalid value changes nothing", () => {
   const context = transformed({
     set: { ":method": "'PUT'", ":path": "'/new?x=1'", ":authority": "'b:81'", ":scheme": "'https'" },
   });
@@ -109,7 +109,7 @@ test("an expression that reads the body waits for it", async () => {
   assert.deepEqual(context.request.headers, ["x-user", "zoe"]);
 });
 
-test("responses: status and headers; statuses without a body stay what they are", () => {
+test("responses: status and headers; statuses without a body are unchanged", () => {
   const message = answered({ set: { ":status": "201", "x-a": "request.method" } }, { status: 200, headers: [] });
   assert.deepEqual(message, { status: 201, headers: ["x-a", "GET"] });
   for (const [status, text] of [
@@ -122,7 +122,7 @@ test("responses: status and headers; statuses without a body stay what they are"
     assert.equal(answered({ set: { ":status": text } }, { status, headers: [] }).status, status, text);
 });
 
-test("a response sees what the request has set aside, and its body when the policy has waited for it", async () => {
+test("a response sees the metadata of the request, and its body if the policy waited for it", async () => {
   const config = {
     request: { metadata: { start: "request.path" } },
     response: { set: { "x-start": "metadata.start" } },
@@ -137,7 +137,7 @@ test("a response sees what the request has set aside, and its body when the poli
   assert.ok(reading.onRequest?.(context) instanceof Promise);
 });
 
-test("what may not be touched or cannot be used is refused at load", () => {
+test("protected fields and invalid settings are rejected at load", () => {
   assert.throws(
     () => create({ request: { set: { connection: "'x'" } } }, DEPS),
     /transformations.request.set: connection frames/,
@@ -148,7 +148,7 @@ test("what may not be touched or cannot be used is refused at load", () => {
   assert.throws(() => create({ request: { body: "1 +" } }, DEPS), Error);
 });
 
-test("headers that hold secrets are not shown where `replace` gives them either", () => {
+test("headers that hold secrets are not shown in `replace` either", () => {
   const redacted = (replace: string): unknown => transformations.traceView({ request: { replace } }, DEPS.hidden);
   for (const text of ["{'authorization': 'Bearer s3cret'}", 'request.headers.merge({"X-Api-Key" : "s3cret"})'])
     assert.deepEqual(redacted(text), { request: { replace: "<redacted>" } }, text);

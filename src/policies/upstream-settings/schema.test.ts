@@ -16,11 +16,11 @@ test("an expression over the response body is rejected: it is not buffered", () 
 });
 
 test("shares are from 0 to 1, counts from 1, durations have a unit", () => {
-  const refused = (eviction: object) => assert.equal(schema.safeParse({ eviction }).success, false);
-  refused({ restoreHealth: 1.5 });
-  refused({ healthThreshold: -0.1 });
-  refused({ consecutiveFailures: 0 });
-  refused({ duration: "ten" });
+  const rejected = (eviction: object) => assert.equal(schema.safeParse({ eviction }).success, false);
+  rejected({ restoreHealth: 1.5 });
+  rejected({ healthThreshold: -0.1 });
+  rejected({ consecutiveFailures: 0 });
+  rejected({ duration: "ten" });
   assert.deepEqual(schema.parse({ eviction: { duration: "10s", restoreHealth: 0.5 } }), {
     eviction: { duration: 10_000, restoreHealth: 0.5 },
   });

@@ -34,7 +34,7 @@ test("prefix: the table of Gateway API's HTTPPathModifier", () => {
     assert.equal(rewrittenPath({ path: { prefix } }, path, matched), expected, `${path} ${matched} → ${prefix}`);
 });
 
-test("full replaces the path; the query stays, behind a configured one", () => {
+test("full replaces the path; the query is kept, after a configured one", () => {
   assert.equal(rewrittenPath({ path: { full: "/new" } }, "/old", undefined, "?a=1"), "/new?a=1");
   assert.equal(rewrittenPath({ path: { full: "" } }, "/old", undefined, "?a=1"), "/?a=1");
   assert.equal(rewrittenPath({ path: { full: "/new?x=1" } }, "/old", undefined, "?a=1"), "/new?x=1&a=1");
@@ -81,7 +81,7 @@ test("authority: what each form makes of it, and whether the backend's name may 
   assert.equal(ipv6.request.authority, "[::1]:9000");
 });
 
-test("what cannot stand in a request is refused at load", () => {
+test("values that are invalid in a request are rejected at load", () => {
   assert.throws(() => create({ path: { full: "new" } }), /urlRewrite.path.full: "new" must begin with "\/"/);
   assert.throws(() => create({ path: { full: "/a b" } }), /percent-encode what a URL cannot hold/);
   assert.throws(() => create({ path: { prefix: "/a/../b" } }), /urlRewrite.path.prefix: "\/a\/\.\.\/b": dot segment/);

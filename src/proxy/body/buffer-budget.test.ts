@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BufferBudget, BufferShare } from "./buffer-budget.ts";
 
-test("shares of one budget have its limit together; what does not fit takes nothing", () => {
+test("all shares together stay within the limit of the budget; bytes that do not fit are not counted", () => {
   const budget = new BufferBudget();
   const [one, other] = [new BufferShare(budget, 100), new BufferShare(budget, 100)];
   assert.deepEqual([one.take(60), other.take(41), other.take(40), one.take(1)], [true, false, true, false]);
@@ -11,7 +11,7 @@ test("shares of one budget have its limit together; what does not fit takes noth
   assert.equal(other.take(10), true);
 });
 
-test("a share gives back no more than it has taken, and all of it at the end", () => {
+test("a share returns no more than it took, and all of it at the end", () => {
   const budget = new BufferBudget();
   const [one, other] = [new BufferShare(budget, 100), new BufferShare(budget, 100)];
   one.take(30);
@@ -23,7 +23,7 @@ test("a share gives back no more than it has taken, and all of it at the end", (
   assert.equal(budget.used, 50);
 });
 
-test("what arrives after the end of an exchange is not counted: nobody would give it back", () => {
+test("bytes that arrive after the end of an exchange are not counted: they would never be returned", () => {
   const budget = new BufferBudget();
   const share = new BufferShare(budget, 100);
   share.close();

@@ -7,7 +7,7 @@ import type { BodySink, BodyStage } from "../../policies/types.ts";
 import { BufferBudget, BufferShare } from "./buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "./buffered-body.ts";
 
-/** A side of an exchange that notes what a body asks of it. */
+/** A side of an exchange that records what a body requests of it. */
 class Side implements BodySide, BodyDestination {
   closed = false;
   destination: BodyDestination | undefined;
@@ -75,7 +75,7 @@ const bracketing = (sink: BodySink): BodyStage => ({
 });
 
 describe("without a policy that reads it", () => {
-  test("bytes are held until there is a destination, then go straight through, trailers last", () => {
+  test("bytes are held until there is a destination, then pass directly, trailers last", () => {
     const { side, body, budget } = bodyOf();
     assert.equal(receive(body, "one"), false, "the source has to wait: nothing reads");
     assert.equal(budget.used, 3);
@@ -121,7 +121,7 @@ describe("a body that is kept for another attempt", () => {
     assert.deepEqual([side.sent, body.repeatable, budget.used], ["123456789", false, 0]);
   });
 
-  test("is given up when the budget has no room, and goes on", () => {
+  test("is no longer kept when the budget has no room, and continues", () => {
     const { side, body } = bodyOf({ limit: 5 });
     body.keep(100);
     side.connect(body);
@@ -132,7 +132,7 @@ describe("a body that is kept for another attempt", () => {
 });
 
 describe("readers", () => {
-  test("buffer: the whole body before anything goes on; undefined once it is too long", async () => {
+  test("buffer: the whole body before anything is passed on; undefined once it is too long", async () => {
     const { side, body } = bodyOf();
     const [whole, short] = [body.buffer(10), body.buffer(5)];
     assert.equal(receive(body, "1234"), true);
@@ -150,7 +150,7 @@ describe("readers", () => {
     assert.deepEqual(side.events, []);
   });
 
-  test("peek: the beginning of a longer body, which stays where it is", async () => {
+  test("peek: the beginning of a longer body, which stays in place", async () => {
     const { side, body } = bodyOf();
     const start = body.peek(4);
     assert.equal(receive(body, "123456"), false);
@@ -160,7 +160,7 @@ describe("readers", () => {
     assert.equal(side.sent, "123456");
   });
 
-  test("copy: bytes go on at once; no copy of a body that is longer", async () => {
+  test("copy: bytes are passed on at once; no copy of a longer body", async () => {
     for (const [limit, expected] of [
       [6, "123456"],
       [5, undefined],
@@ -178,7 +178,7 @@ describe("readers", () => {
 });
 
 describe("replaced bodies", () => {
-  test("go out with their own length and without trailers; what still comes is dropped", () => {
+  test("are sent with their own length and without trailers; later bytes are dropped", () => {
     const { side, body, headers, budget } = bodyOf();
     receive(body, "old");
     body.replace(Buffer.from("new one"));
@@ -189,7 +189,7 @@ describe("replaced bodies", () => {
     assert.deepEqual([side.sent, side.events], ["new one", ["end", "resume"]]);
   });
 
-  test("go through stages that are added later, and what still comes is dropped all the same", () => {
+  test("pass through stages that are added later, and later bytes are still dropped", () => {
     const { side, body, headers } = bodyOf();
     body.replace(Buffer.from("new"));
     body.through(bracketing);
@@ -202,7 +202,7 @@ describe("replaced bodies", () => {
 });
 
 describe("stages", () => {
-  test("follow each other, with what is held first; the length is unknown from then on", () => {
+  test("run in order, with the held bytes first; the length is unknown afterwards", () => {
     const { side, body, headers } = bodyOf({ announced: 5 });
     receive(body, "12");
     body.through(bracketing);
@@ -214,7 +214,7 @@ describe("stages", () => {
     assert.deepEqual([side.sent, side.events.at(-1)], ["[[12]][[345]]", "end x 1"]);
   });
 
-  test("a stage that takes no more pauses the source, and lets it resume", () => {
+  test("a full stage pauses the source, and lets it resume", () => {
     const { side, body } = bodyOf();
     let sink: BodySink | undefined;
     body.through((given) => {
@@ -227,7 +227,7 @@ describe("stages", () => {
     assert.deepEqual(side.events, ["resume"]);
   });
 
-  test("what a stage yields too fast pauses the source: for a slow destination, or 64 KiB without one", () => {
+  test("a stage that is too fast pauses the source: for a slow destination, or after 64 KiB without one", () => {
     const { side, body } = bodyOf({ limit: 1_000_000 });
     body.through((sink) => ({
       write: (bytes) => {
@@ -275,7 +275,7 @@ describe("stages", () => {
     assert.deepEqual([side.sent, side.events.at(-1)], ["1", "resume"]);
   });
 
-  test("nothing that a stage yields after the end of the exchange goes anywhere", () => {
+  test("output of a stage after the end of the exchange is dropped", () => {
     const { side, body, budget } = bodyOf();
     let sink: BodySink | undefined;
     body.through((given) => {

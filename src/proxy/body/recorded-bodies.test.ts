@@ -8,7 +8,7 @@ import { bodyCaptureOptions, RecordedBodies } from "./recorded-bodies.ts";
 
 const MIB = 1024 * 1024;
 
-test("nothing is recorded where no expression names a body", () => {
+test("nothing is recorded unless an expression names a body", () => {
   const log = new AccessLogEdits(
     {
       filter: "response.code >= 500",
@@ -23,7 +23,7 @@ test("nothing is recorded where no expression names a body", () => {
   );
 });
 
-test("what is named is recorded, up to 64 KiB or the limit for bodies of the configuration", () => {
+test("named bodies are recorded, up to 64 KiB or the configured limit for bodies", () => {
   const filter = new AccessLogEdits({ filter: 'string(request.body).contains("a")' }, STANDARD_ENVIRONMENT);
   const label = new CustomLabels({ kind: "json(response.bodyPrefix).kind" }, STANDARD_ENVIRONMENT);
   assert.deepEqual(bodyCaptureOptions([filter, undefined], MIB), { request: true, response: false, limit: 65_536 });
@@ -32,7 +32,7 @@ test("what is named is recorded, up to 64 KiB or the limit for bodies of the con
   assert.deepEqual(bodyCaptureOptions([all], MIB), { request: true, response: true, limit: 65_536 });
 });
 
-test("of a body the beginning is kept, in memory of its own", () => {
+test("the beginning of a body is kept, as a copy", () => {
   const share = new BufferShare(new BufferBudget(), MIB);
   const { request, response } = new RecordedBodies({ request: true, response: false, limit: 1000 }, share);
   assert.ok(request !== undefined);
@@ -47,7 +47,7 @@ test("of a body the beginning is kept, in memory of its own", () => {
   assert.equal(request.bytes.toString(), `${"abc".repeat(301)}${"x".repeat(97)}`);
 });
 
-test("recording ends where the worker's budget does, without a gap, and what was taken is given back", () => {
+test("recording ends when the worker's budget is used up, without a gap, and its share is returned", () => {
   const budget = new BufferBudget();
   const other = new BufferShare(budget, 100);
   other.take(60);

@@ -38,7 +38,7 @@ after(() => ca?.[Symbol.dispose]());
 type Kind = "HTTP" | "HTTPS" | "TLS" | "TCP";
 const PROTOCOLS = { HTTP: "http", HTTPS: "tls", TLS: "tls", TCP: "tcp" } as const;
 
-/** One bind whose one listener leads to `port`, by so many equal routes. */
+/** One bind whose one listener leads to `port`, by this number of equal routes. */
 function configurationOf(kind: Kind, port: number, frontend: Partial<Frontend>, routes = 1): PackedIr {
   const backends = [
     { key: "b", weight: 1, target: { type: "static", host: "127.0.0.1", port }, policies: {} },
@@ -71,7 +71,7 @@ function configurationOf(kind: Kind, port: number, frontend: Partial<Frontend>, 
   return packIr({ binds: [bind], routeGroups: [], backends: [], services: [], workloads: [], targeted: [] });
 }
 
-/** A plane with this bind. Deadlines of connections are looked at every `sweepInterval` milliseconds; by default, never. */
+/** A plane with this bind. Deadlines of connections are checked every `sweepInterval` milliseconds; by default, never. */
 async function startBind(
   kind: Kind,
   port: number,
@@ -124,7 +124,7 @@ suite("the chain of stages", { skip: noOpenssl }, () => {
     networkAuthorization: [{ mode: "allow", expression }],
   });
 
-  test("PROXY header, TLS, authorization: each knows what those before it have found", async () => {
+  test("PROXY header, TLS, authorization: each stage knows the results of those before it", async () => {
     await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "x-forwarded-for").join()));
     await using plane = await startBind(
       "HTTPS",
@@ -158,7 +158,7 @@ suite("the chain of stages", { skip: noOpenssl }, () => {
     assert.deepEqual(rejections(plane), ["authorization failed", "authorization failed"]);
   });
 
-  test("TCP and TLS that passes through take the same stages; bytes that came early are not lost", async () => {
+  test("TCP and passed-through TLS take the same stages; early bytes are not lost", async () => {
     await using upstream = await RawUpstream.listen();
     await using tcp = await startBind("TCP", upstream.port, rules('source.address == "192.0.2.7"'));
     const client = await RawPeer.connect(tcp.port);
@@ -250,8 +250,8 @@ before(async () => {
 
 for (const { name, kind, state, frontend, enter, left } of STAGES) {
   suite(`in the stage ${name}`, { skip: kind === "HTTPS" && noOpenssl }, () => {
-    test("a client that leaves, and the end of the gateway, end the connection with one line of the log", async () => {
-      // It accepts the call of the authorization and never answers.
+    test("a leaving client and a shutdown end the connection with one line in the log", async () => {
+      // It accepts the authorization call and never responds.
       await using silent = await RawUpstream.listen();
       await using plane = await startBind(kind, silent.port, frontend(silent.port));
       for (const leave of ["end", "reset"] as const) {
@@ -279,7 +279,7 @@ suite("deadlines of stages", { skip: noOpenssl }, () => {
     ["before the ClientHello is whole", () => Buffer.from([22, 3, 1, 2])],
     ["in the middle of the handshake", clientHello],
   ] as const) {
-    test(`a TLS handshake that stalls ${when} is given up after 15 s`, async (t) => {
+    test(`a TLS handshake that stalls ${when} is aborted after 15 s`, async (t) => {
       await using upstream = await RawUpstream.listen();
       await using plane = await startBind("HTTPS", upstream.port, {});
       t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -309,7 +309,7 @@ const authorizing = (port: number): Partial<Frontend> => ({
 });
 
 suite("limits of stages", () => {
-  test("a connection that waits for its authorization is not read beyond what may be held; nothing is lost", async () => {
+  test("a connection that waits for its authorization is read up to the limit for held bytes; nothing is lost", async () => {
     await using service = await RawUpstream.listen();
     await using upstream = await RawUpstream.listen();
     await using plane = await startBind("TCP", upstream.port, authorizing(service.port));
@@ -326,7 +326,7 @@ suite("limits of stages", () => {
     client.reset();
   });
 
-  test("a ClientHello without end is given up", { skip: noOpenssl }, async () => {
+  test("an endless ClientHello is rejected", { skip: noOpenssl }, async () => {
     await using plane = await startBind("HTTPS", await closedPort(), {});
     const client = await RawPeer.connect(plane.port);
     // Records of a handshake message that says it is 16 MiB long (RFC 8446 4, 5.1).
@@ -386,7 +386,7 @@ suite("drain", () => {
     await drain;
   });
 
-  test("idle connections close, those with a stream after its response, in every stage none is cut", async () => {
+  test("idle connections close, busy ones close after the response; none is cut in any stage", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await startBind("HTTP", upstream.port, {
       proxyProtocol: { version: "v1", mode: "strict" },
@@ -442,10 +442,10 @@ suite("a configuration that is dropped", () => {
     assert.equal(plane.endpoints.stats().length, 0);
   });
 
-  test("while it is compiled: the worker hears that, and nothing is left of it", async (t) => {
+  test("while it is compiled: the command rejects, and nothing is left of it", async (t) => {
     await using plane = new TestPlane();
     let now = 0;
-    // Every look at the clock is past the end of a slice.
+    // Every check of the clock is past the end of a slice.
     t.mock.method(performance, "now", () => ++now * 10);
     const prepared = plane.plane.prepare(1, configurationOf("HTTP", await closedPort(), {}, 100), {}, false);
     plane.plane.abort();

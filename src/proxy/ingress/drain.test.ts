@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DRAIN_STEPS, type DrainablePort, takeDrainStep } from "./drain.ts";
 
-/** A port that notes the calls; `accepted` grows with each of the first `arrivals` looks at it. */
+/** A port that records the calls; `accepted` grows with each of its first `arrivals` reads. */
 function portOf(calls: string[], arrivals = 0): DrainablePort & { readonly looks: number } {
   let looks = 0;
   return {
@@ -38,7 +38,7 @@ for (const step of ["announce", "hold", "close"] as const)
     t.mock.method(performance, "now", () => now);
     const [calm, busy] = [portOf([]), portOf([], 3)];
     await takeDrainStep(step, [calm, busy], 80);
-    // Two looks a round; the third round sees that none has come since.
+    // Two reads per round; the third round sees no new connection.
     assert.equal(busy.looks, 6);
     const endless = portOf([], Number.POSITIVE_INFINITY);
     let looks = 0;

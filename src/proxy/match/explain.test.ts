@@ -73,7 +73,7 @@ test("the caller can name more headers to hide", () => {
   assert.deepEqual(candidates, [{ route: "r", matched: false, reason: "header x-env: <redacted> does not match" }]);
 });
 
-test("candidates: the selected one, others that fit, nearest misses, other hosts; a route of two hostnames counts once", () => {
+test("candidates: the selected one, others that fit, nearest misses, other hosts; a route with two hostnames counts once", () => {
   const router = routerOf(
     routeOf("elsewhere", ["a.org", "b.org"], "/foo"),
     routeOf("path", [], "/bar"),
@@ -102,7 +102,7 @@ test("a request that no route fits has a reason for each", () => {
   assert.deepEqual(candidates, [{ route: "win", matched: false, reason: "path: /other is not exactly /foo" }]);
 });
 
-test("long paths are cut, and of routes of other hosts 50 are listed", () => {
+test("long paths are truncated, and at most 50 routes of other hosts are listed", () => {
   const others = Array.from({ length: 60 }, (_, i) => routeOf(`o${i}`, [`${i}.org`], "/"));
   const { evaluatedRoutes, candidates } = routerOf(winner, ...others).explain(
     requestTo(`/${"x".repeat(8000)}`),
@@ -113,7 +113,7 @@ test("long paths are cut, and of routes of other hosts 50 are listed", () => {
   assert.ok((candidates[0]?.reason.length ?? 0) < 400);
 });
 
-test("of very many routes the nearest are explained and the rest counted", () => {
+test("with very many routes, the nearest are explained and the rest counted", () => {
   const others = Array.from({ length: 500 }, (_, i) => routeOf(`other-${i}`, ["example.com"], `= /other-${i}`));
   const near = routeOf("near", ["example.com"], matchOn("/foo", { method: "POST" }));
   const { evaluatedRoutes, candidates, omitted } = routerOf(...others, near, winner).explain(request, "example.com");

@@ -32,6 +32,6 @@ test("without a listener for any host, an unknown host finds none", () => {
   assert.equal(some.find("x.example.com"), 1);
 });
 
-test("an empty hostname stands for any host, falsy values included", () => {
+test("an empty hostname matches any host, falsy values included", () => {
   assert.equal(new ListenerTable([{ hostname: "", value: 0 }]).find("example.org"), 0);
 });

@@ -13,7 +13,7 @@ test("each pair of owner and prefix has its own value, also after the table has 
   assert.equal(table.get(0, "/service-50"), undefined);
 });
 
-test("an owner does not see what another has, and a later value replaces the earlier", () => {
+test("an owner does not see the values of another, and a later value replaces the earlier one", () => {
   const table = new PrefixTable<string>();
   table.set(0, "/a", "first");
   table.set(1, "/b", "other");

@@ -102,14 +102,14 @@ describe("conditions", () => {
     });
   }
 
-  test("a CONNECT without path goes where / goes", () => {
+  test("a CONNECT without a path is routed like /", () => {
     const request = requestTo("", { method: "CONNECT" });
     assert.equal(chosen([routeOf("r", [], "= /")], request), "r");
     assert.equal(chosen([routeOf("r", [], "/")], request), "r");
     assert.equal(chosen([routeOf("r", [], "/foo")], request), undefined);
   });
 
-  test("the query of the next request is read anew", () => {
+  test("the query of the next request is parsed again", () => {
     const router = routerOf(routeOf("r", [], matchOn("/", { query: [exact("q", "1")] })));
     assert.notEqual(router.select(requestTo("/?q=1"), "a"), undefined);
     assert.equal(router.select(requestTo("/?q=2"), "a"), undefined);
@@ -191,7 +191,7 @@ describe("precedence", () => {
     assert.equal(chosen(routes, request, "c"), undefined);
   });
 
-  test("a hostname whose routes do not fit leaves the request to the next", () => {
+  test("if no route of a hostname fits, the next hostname is tried", () => {
     const routes = [
       routeOf("exact", ["a.b.c"], "/exact"),
       routeOf("narrow", ["*.b.c"], "/narrow"),
@@ -203,13 +203,13 @@ describe("precedence", () => {
     assert.equal(chosen(routes, requestTo("/none"), "a.b.c"), undefined);
   });
 
-  test("`*` and an empty hostname stand for any host", () => {
+  test("`*` and an empty hostname match any host", () => {
     for (const hostname of ["*", ""]) assert.equal(chosen([routeOf("r", [hostname], "/")], request, "any.host"), "r");
   });
 });
 
 describe("what is selected", () => {
-  test("the matched prefix comes without trailing slash, and undefined for exact and regex", () => {
+  test("the matched prefix has no trailing slash, and is undefined for exact and regex", () => {
     const router = routerOf(routeOf("r", [], "/", "/foo/", "= /exact", "~ /r.gex"));
     const prefixOf = (path: string) => router.select(requestTo(path), "a")?.matchedPrefix;
     assert.equal(prefixOf("/any"), "/");
@@ -218,7 +218,7 @@ describe("what is selected", () => {
     assert.equal(prefixOf("/regex"), undefined);
   });
 
-  test("of two equal matches of one route the earlier", () => {
+  test("the earlier of two equal matches of one route", () => {
     const selected = routerOf(routeOf("r", [], "/x", "/foo", "/foo")).select(requestTo("/foo"), "a");
     assert.equal(selected?.matchIndex, 1);
   });

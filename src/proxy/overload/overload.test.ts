@@ -8,7 +8,7 @@ import { Metrics } from "../../telemetry/metrics.ts";
 import { MemoryPressure } from "./memory-pressure.ts";
 import { Overload, type OverloadLimits, SAMPLE_MS } from "./overload.ts";
 
-/** A thread whose clock, heap and draws the test sets, and an overload that watches it. */
+/** A thread whose clock, heap and random numbers the test sets, and an overload that watches it. */
 class TestThread {
   time = 0;
   /** Bytes, of a heap of 100: live ones and garbage. */
@@ -65,7 +65,7 @@ class TestThread {
   }
 }
 
-test("one late sample changes nothing; late ones in a row turn more and more requests away, punctual ones less", () => {
+test("one late sample changes nothing; consecutive late ones turn more and more requests away, punctual ones fewer", () => {
   const thread = new TestThread();
   thread.sample(5000);
   assert.ok(thread.admits);
@@ -114,7 +114,7 @@ test("a full heap turns everything away until it has fallen well below the limit
   ]);
 });
 
-test("garbage does not count, neither at the beginning nor while it lasts", () => {
+test("garbage does not count, neither before overload begins nor while it lasts", () => {
   const thread = new TestThread();
   thread.garbage = 75;
   thread.sample();
@@ -163,7 +163,7 @@ test("the heap is measured between samples too, when many requests come", () => 
   assert.equal(admitted, 7);
 });
 
-test("with the memory of the process short, everything is turned away", () => {
+test("while the process is short of memory, everything is turned away", () => {
   const thread = new TestThread({ heapShare: 0, maxLag: 0 });
   thread.external = 500;
   thread.pressure.askToCollect();
@@ -179,7 +179,7 @@ test("with the memory of the process short, everything is turned away", () => {
   assert.ok(thread.admits && thread.overload.admitConnection());
 });
 
-test("with heap or memory short, or near that, little is read at a time and little is kept", () => {
+test("while heap or memory is short, or nearly so, reads are small and little is kept", () => {
   const thread = new TestThread();
   thread.sample();
   assert.equal(frugal, false);
@@ -195,7 +195,7 @@ test("with heap or memory short, or near that, little is read at a time and litt
   assert.equal(frugal, false);
 });
 
-test("limits of 0 switch it off", () => {
+test("limits of 0 switch the protection off", () => {
   const thread = new TestThread({ heapShare: 0, maxLag: 0 });
   thread.live = 100;
   for (let i = 0; i < 5; i++) thread.sample(60_000);

@@ -23,7 +23,7 @@ async function outcome(gateway: LocalGateway): Promise<{ total: number; failures
 const WORKED = { total: 1, failures: 0, evicted: false };
 const FAILED = { total: 1, failures: 1, evicted: true };
 
-test("a connection that both sides have ended has worked", async () => {
+test("a connection that both sides end is a success", async () => {
   await using upstream = await RawUpstream.listen();
   await using gateway = await gatewayTo(upstream.port);
   const client = await RawPeer.connect(gateway.port());
@@ -36,7 +36,7 @@ test("a connection that both sides have ended has worked", async () => {
   assert.deepEqual(await outcome(gateway), WORKED);
 });
 
-test("a backend that cannot be reached, or that resets, has failed", async () => {
+test("a backend that cannot be reached, or that resets, is a failure", async () => {
   await using nowhere = await gatewayTo(await closedPort());
   const refused = await RawPeer.connect(nowhere.port());
   await refused.closed();
@@ -50,7 +50,7 @@ test("a backend that cannot be reached, or that resets, has failed", async () =>
   assert.deepEqual(await outcome(gateway), FAILED);
 });
 
-test("a client that breaks off says nothing about the backend", async () => {
+test("a client that breaks off does not count for the backend", async () => {
   await using upstream = await RawUpstream.listen();
   await using gateway = await gatewayTo(upstream.port);
   const client = await RawPeer.connect(gateway.port());
@@ -63,7 +63,7 @@ test("a client that breaks off says nothing about the backend", async () => {
 });
 
 /** Random, so that bytes that are lost, repeated or overwritten while they wait show. */
-test("a side that takes nothing stops the other one, and gets every byte once it reads again", async () => {
+test("a side that does not read pauses the other one, and gets every byte once it reads again", async () => {
   await using upstream = await RawUpstream.listen();
   await using gateway = await gatewayTo(upstream.port);
   const client = await RawPeer.connect(gateway.port());

@@ -45,7 +45,7 @@ test("a span has the published fields", () => {
   });
 });
 
-test("a span of the gateway's own call: its parent is here, and nothing is wrong", () => {
+test("a span of the gateway's own call: a local parent and no error", () => {
   const span = decode(
     "opentelemetry.proto.trace.v1.Span",
     encodeSpan({
@@ -62,7 +62,7 @@ test("a span of the gateway's own call: its parent is here, and nothing is wrong
   assert.deepEqual([span.kind, span.flags, span.status, span.trace_state], [3, 0x101, undefined, undefined]);
 });
 
-test("lists and maps nest; long text is cut, and half characters are replaced", () => {
+test("lists and maps nest; long text is truncated, and half characters are replaced", () => {
   const attributes = {
     list: ["a", [1], { b: null }],
     map: { deep: { er: 1.5 } },
@@ -107,8 +107,8 @@ test("chunks of several threads become one request", () => {
   );
 });
 
-test("what a collector has not taken, and when it wants to be asked again", () => {
-  // partial_success { rejected_spans: 3, error_message: "no" }, after a field of the future.
+test("entries that a collector rejected, and its delay before a retry", () => {
+  // partial_success { rejected_spans: 3, error_message: "no" }, after an unknown field.
   const answer = Buffer.from([0x7a, 1, 0, 0x0a, 6, 0x08, 3, 0x12, 2, 0x6e, 0x6f]);
   assert.deepEqual(decodeExportResponse("traces", answer), { rejected: 3, message: "no" });
   assert.deepEqual(decodeExportResponse("traces", new Uint8Array(0)), { rejected: 0, message: "" });

@@ -11,7 +11,7 @@ function chunk(count = 1, size = 10): Chunk {
   return { count, bytes: new Uint8Array(size) };
 }
 
-/** A queue to a collector whose answers the test gives; `sent` counts the entries of each request. */
+/** A queue to a collector whose responses the test sets; `sent` counts the entries of each request. */
 function queueOf(outcomes: SendOutcome[] | "never") {
   const counts: ExportCounts = { exported: 0, dropped: { queue_full: 0, failed: 0, rejected: 0, shutdown: 0 } };
   const sent: number[] = [];
@@ -40,7 +40,7 @@ async function pass(t: TestContext, ms: number): Promise<void> {
   await turn();
 }
 
-test("what comes while a request is under way goes with the next one, up to the size of a request", async () => {
+test("entries that arrive during a request are sent with the next one, up to the size of a request", async () => {
   const { queue, counts, sent } = queueOf([]);
   for (let i = 0; i < 5; i++) queue.add(chunk(200));
   await queue.close(1000);
@@ -52,7 +52,7 @@ test("what comes while a request is under way goes with the next one, up to the 
   assert.deepEqual(large.sent, [1, 1, 1, 1]);
 });
 
-test("the same is sent again, when the collector says or later and later", async (t) => {
+test("the same entries are retried after the collector's delay, or at growing intervals", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { queue, counts, sent, told } = queueOf([later(), later(), later(7000), TAKEN]);
   queue.add(chunk());
@@ -70,7 +70,7 @@ test("the same is sent again, when the collector says or later and later", async
   assert.deepEqual(told, ["down", 0], "told once, and when it is over");
 });
 
-test("after six attempts, or a refusal, entries are given up and the next ones follow", async (t) => {
+test("after six attempts, or a rejection, entries are dropped and the next ones follow", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const outcomes = [...Array.from({ length: 6 }, () => later()), { type: "rejected", message: "no" } as const, TAKEN];
   const { queue, counts, told } = queueOf(outcomes);
@@ -94,7 +94,7 @@ test("entries that a collector rejects are counted as dropped", async () => {
   assert.deepEqual(told, ["the collector rejected 2 of 5 entries: too old"]);
 });
 
-test("a collector that does not answer costs a bounded number of entries and of bytes", async () => {
+test("a collector that does not respond costs a bounded number of entries and bytes", async () => {
   const many = queueOf("never");
   for (let i = 0; i < 100; i++) many.queue.add(chunk(100));
   assert.equal(many.counts.dropped.queue_full, 100 * 100 - 100 - 8100, "one request is under way, the rest waits");
@@ -106,7 +106,7 @@ test("a collector that does not answer costs a bounded number of entries and of 
   assert.equal(large.counts.dropped.shutdown, 9);
 });
 
-test("at the end what is there is sent, soon again if need be, and given up at the deadline", async (t) => {
+test("at shutdown the queue is sent, with quick retries, and dropped at the deadline", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { queue, counts, sent } = queueOf([later(), later(), TAKEN]);
   queue.add(chunk());
@@ -130,7 +130,7 @@ test("at the end what is there is sent, soon again if need be, and given up at t
   assert.deepEqual(silent.told, ["lost 3"]);
 });
 
-test("the end waits a second for a collector that has been failing, not until the deadline", async (t) => {
+test("a shutdown waits a second for a failing collector, not until the deadline", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const { queue, counts, told } = queueOf(Array.from({ length: 20 }, () => later()));
   queue.add(chunk(4));

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { resourceAttributes } from "./resource.ts";
 
-test("what is known of the process, in Kubernetes too", () => {
+test("what is known about the process, in Kubernetes too", () => {
   const alone = resourceAttributes({}, {}, {}, "1.2", STANDARD_ENVIRONMENT);
   assert.deepEqual(
     [alone["service.name"], alone["service.version"], alone["host.name"], alone["service.namespace"]],
@@ -32,7 +32,7 @@ test("what is known of the process, in Kubernetes too", () => {
   });
 });
 
-test("the configuration wins over OTEL_SERVICE_NAME, that over OTEL_RESOURCE_ATTRIBUTES, that over what is known", () => {
+test("precedence: configuration, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, then what is known about the process", () => {
   const attributes = "service.name=listed,team=a%2Cb, odd , =x,bad=%zz,region=eu";
   const env = { GATEWAY: "edge", OTEL_RESOURCE_ATTRIBUTES: attributes };
   const listed = resourceAttributes({}, env, {}, "", STANDARD_ENVIRONMENT);

@@ -22,7 +22,7 @@ function wants(rule: Sampling, random = 0.5): boolean {
   return new Sampler({ randomSampling: rule }, () => random, STANDARD_ENVIRONMENT).wants("random", variables);
 }
 
-test("by default a trace that a client has begun goes on, and no other begins", () => {
+test("by default, traces that clients began continue, and no others begin", () => {
   const sampler = new Sampler({}, () => 0, STANDARD_ENVIRONMENT);
   assert.deepEqual(
     (["client", "random"] as const).map((origin) => sampler.wants(origin, () => ({}))),
@@ -35,7 +35,7 @@ test("all, none, or a share", () => {
   assert.deepEqual([wants(0.25, 0.24), wants(0.25, 0.25)], [true, false]);
 });
 
-test("an expression gives a boolean or a share; one that fails or gives something else samples nothing", () => {
+test("an expression returns a boolean or a share; if it fails or returns something else, nothing is sampled", () => {
   assert.equal(wants('request.method == "GET"'), true);
   assert.equal(wants('request.method == "POST"'), false);
   assert.equal(wants('double(request.headers["x-share"])', 0.49), true);

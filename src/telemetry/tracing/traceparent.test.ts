@@ -5,20 +5,20 @@ import { formatTraceparent, newSpanId, newTraceId, parseTraceparent } from "./tr
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";
 
-test("the header of the specification's example, and flags that nobody knows yet", () => {
+test("the header of the specification's example, and unknown flags", () => {
   assert.deepEqual(parseTraceparent(`00-${TRACE}-${SPAN}-01`), { traceId: TRACE, spanId: SPAN, sampled: true });
   assert.equal(parseTraceparent(`00-${TRACE}-${SPAN}-00`)?.sampled, false);
   assert.equal(parseTraceparent(`00-${TRACE}-${SPAN}-fe`)?.sampled, false);
   assert.equal(parseTraceparent(`00-${TRACE}-${SPAN}-ff`)?.sampled, true);
 });
 
-test("a later version is read as far as it is known, a field more included", () => {
+test("a later version is read as far as it is known, also with another field", () => {
   assert.equal(parseTraceparent(`cc-${TRACE}-${SPAN}-01`)?.traceId, TRACE);
   assert.equal(parseTraceparent(`cc-${TRACE}-${SPAN}-01-what-the-future-will-be-like`)?.spanId, SPAN);
   assert.equal(parseTraceparent(`cc-${TRACE}-${SPAN}-01-`)?.spanId, SPAN);
 });
 
-test("anything else is no trace", () => {
+test("anything else is not a trace", () => {
   const wrong = [
     "",
     `00-${TRACE}-${SPAN}`,

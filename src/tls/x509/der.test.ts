@@ -17,7 +17,7 @@ import {
 const hex = (bytes: Buffer): string => bytes.toString("hex");
 
 suite("DER", () => {
-  test("lengths take as few bytes as can be, and say how many", () => {
+  test("lengths take as few bytes as possible, and say how many", () => {
     for (const [length, expected] of [
       [0, "00"],
       [127, "7f"],
@@ -44,7 +44,7 @@ suite("DER", () => {
     );
   });
 
-  test("what is written is read again", () => {
+  test("elements that are written can be read", () => {
     const content = fc.uint8Array({ maxLength: 600 });
     const written = fc.array(fc.tuple(fc.integer({ min: 1, max: 0x1e }), content), { maxLength: 4 });
     fc.assert(
@@ -59,7 +59,7 @@ suite("DER", () => {
     );
   });
 
-  test("what is cut off, or longer than it says, is refused", () => {
+  test("truncated elements and invalid lengths are rejected", () => {
     const whole = sequence(utf8String("x".repeat(300)));
     for (let length = 1; length < whole.length; length += 7)
       assert.throws(() => readElements(whole.subarray(0, length)), /not in DER/);
@@ -67,7 +67,7 @@ suite("DER", () => {
       assert.throws(() => readElements(Buffer.from(bytes, "hex")), /not in DER/);
   });
 
-  test("numbers are as short as can be and never negative", () => {
+  test("numbers are as short as possible and never negative", () => {
     for (const [bytes, expected] of [
       ["00", "020100"],
       ["000000", "020100"],
@@ -86,7 +86,7 @@ suite("DER", () => {
     assert.equal(hex(setOf(utf8String("é"))), "31040c02c3a9");
   });
 
-  test("times have two digits for the year before 2050 and four from then on", () => {
+  test("times have a two-digit year before 2050 and a four-digit year from 2050 on", () => {
     assert.equal(time(new Date("2049-12-31T23:59:59.999Z")).toString("latin1"), "\x17\x0d491231235959Z");
     assert.equal(time(new Date("2050-01-01T00:00:00Z")).toString("latin1"), "\x18\x0f20500101000000Z");
   });

@@ -27,7 +27,7 @@ suite("kept certificates", { skip: noOpenssl }, () => {
       () => now,
     );
 
-  test("are the same for a name until their time is over, however often they are asked for", () => {
+  test("are the same for a name until they expire, however often they are requested", () => {
     const leaves = cache(1000, 10);
     const first = leaves.get("one.example");
     now += 600;
@@ -47,7 +47,7 @@ suite("kept certificates", { skip: noOpenssl }, () => {
     assert.equal(above, ca.cert);
   });
 
-  test("make room for others when nobody has asked for them the longest", () => {
+  test("are evicted when they are the least recently used", () => {
     const leaves = cache(1000, 2);
     const one = leaves.get("one.example");
     const two = leaves.get("two.example");
@@ -69,12 +69,12 @@ suite("kept certificates", { skip: noOpenssl }, () => {
     now = new X509Certificate(ca.cert).validFromDate.getTime();
   });
 
-  test("are made for DNS names alone", () => {
+  test("are made for DNS names only", () => {
     const leaves = cache(1000, 10);
     const label = "x".repeat(63);
     for (const name of ["a", "my_service.local", "xn--bcher-kva.example", "0.a", `${label}.${label}`])
       assert.equal(new X509Certificate(leaves.get(name).cert).subjectAltName, `DNS:${name}`);
-    const refusals = [
+    const invalid = [
       ["", /names no server/],
       ["192.0.2.1", /asks for 192\.0\.2\.1, an address/],
       ...[
@@ -86,6 +86,6 @@ suite("kept certificates", { skip: noOpenssl }, () => {
         Array(65).fill("abc").join("."),
       ].map((name) => [name, /which is not a DNS name/] as const),
     ] as const;
-    for (const [name, expected] of refusals) assert.throws(() => leaves.get(name), expected, name);
+    for (const [name, expected] of invalid) assert.throws(() => leaves.get(name), expected, name);
   });
 });

@@ -35,11 +35,11 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
         ca.certFile,
         file,
       );
-      // Written once more by OpenSSL from what it has read: DER has one way only.
+      // OpenSSL parses it and encodes it again: DER has only one encoding.
       assert.equal(openssl("x509", "-in", file), leaf.cert);
     });
 
-  test("say what a server's certificate has to say, and no more", () => {
+  test("have the extensions that a server's certificate needs, and no more", () => {
     using ca = new TestCa();
     const file = join(ca.folder, "leaf.pem");
     const { cert } = mintLeaf(readIssuer(ca.cert, ca.key), "one.example", Date.now());
@@ -61,7 +61,7 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
     assert.match(new X509Certificate(cert).raw.toString("hex"), /0603551d0f0101ff040403020780/);
   });
 
-  test("name what is too long for a common name among the alternative names alone", () => {
+  test("have names that are too long for a common name only as alternative names", () => {
     using ca = new TestCa();
     const issuer = readIssuer(ca.cert, ca.key);
     const [fits, long] = ["x".repeat(56), "y".repeat(57)].map((label) => `${label}.example`);
@@ -92,7 +92,7 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
     assert.throws(() => mintLeaf(issuer, "one.example", end), /the CA's certificate expired at 20/);
   });
 
-  test("have a key and a number of their own", () => {
+  test("have their own key and serial number", () => {
     using ca = new TestCa();
     const issuer = readIssuer(ca.cert, ca.key);
     const made = Array.from({ length: 50 }, () => mintLeaf(issuer, "one.example", Date.now()));
@@ -106,7 +106,7 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
     for (const number of numbers) assert.match(number, /^[4-7][0-9A-F]{31}$/);
   });
 
-  test("are accepted by who trusts a CA above one that has no identifier", () => {
+  test("are accepted by clients that trust a CA above one without a key identifier", () => {
     using root = new TestCa();
     const below = root.issueCa("below");
     const file = join(root.folder, "leaf.pem");
@@ -116,16 +116,16 @@ suite("certificates made on demand", { skip: noOpenssl }, () => {
   });
 });
 
-suite("what is to be a CA", { skip: noOpenssl }, () => {
+suite("certificates of CAs", { skip: noOpenssl }, () => {
   const problem = (cert: string, key: string, now = Date.now()) =>
     issuerProblem(new X509Certificate(cert), createPrivateKey(key), now);
 
-  test("may be one", () => {
+  test("are accepted", () => {
     using ca = new TestCa();
     assert.equal(problem(ca.cert, ca.key), undefined);
   });
 
-  test("has to be allowed to sign certificates, now", () => {
+  test("must be allowed to sign certificates, now", () => {
     using ca = new TestCa();
     const host = ca.issue("one.example");
     assert.match(problem(host.cert, host.key)?.message ?? "", /not that of a CA.* or use mode: static/);
@@ -134,9 +134,9 @@ suite("what is to be a CA", { skip: noOpenssl }, () => {
     assert.match(problem(ca.cert, ca.key, notBefore.getTime() - 1)?.message ?? "", /is not valid before 20/);
   });
 
-  const refused: readonly KeyKind[] = ["P-521", "ed25519"];
-  for (const kind of refused)
-    test(`has another key than ${kind}`, () => {
+  const rejected: readonly KeyKind[] = ["P-521", "ed25519"];
+  for (const kind of rejected)
+    test(`must not have a key of type ${kind}`, () => {
       using ca = new TestCa("other", kind);
       assert.equal(problem(ca.cert, ca.key)?.field, "key");
       assert.throws(() => readIssuer(ca.cert, ca.key), /has to be RSA, or ECDSA on P-256 or P-384/);

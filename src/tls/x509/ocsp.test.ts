@@ -29,16 +29,16 @@ suite("OCSP responses", { skip: noOpenssl }, () => {
     assert.ok(Math.abs(expires - Date.now() - DAY_MS) < 3600 * 1000, new Date(expires).toISOString());
   });
 
-  test("that are of no use say why", () => {
+  test("that cannot be used are rejected with the reason", () => {
     assert.throws(() => read(good, ca.issue("b.example")), /about another certificate/);
     using other = new TestCa("another CA");
     assert.throws(() => read(good, other.issue("a.example")), /about another certificate/);
     assert.throws(() => read(readFileSync(ca.staple(identity, "revoked"))), /the certificate is revoked/);
     // OCSPResponse ::= SEQUENCE { responseStatus ENUMERATED { tryLater (3) } }
-    assert.throws(() => read(Buffer.from("30030a0103", "hex")), /answered with an error, tryLater/);
+    assert.throws(() => read(Buffer.from("30030a0103", "hex")), /returned an error, tryLater/);
   });
 
-  test("that are cut off or damaged are refused, at any byte", () => {
+  test("that are truncated or damaged at any byte are rejected", () => {
     for (let length = 0; length < good.length; length++) assert.throws(() => read(good.subarray(0, length)), Error);
     for (let at = 0; at < good.length; at++) {
       const damaged = Buffer.from(good);

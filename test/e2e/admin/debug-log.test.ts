@@ -64,7 +64,7 @@ suite("the log at the levels debug and trace", () => {
       "proxy::match route",
       "policies api_key: valid=true",
       "upstream call",
-      "upstream answer",
+      "upstream response",
       "proxy finished",
     ]);
     const miss = of(first, "id-1").find(({ message }) => message === "response");

@@ -17,7 +17,7 @@ function taken(location: CredentialLocation, request: Partial<HttpRequest>): [st
   return [found, context.request.search, context.request.headers];
 }
 
-test("header: the prefix in any case; every field of the name goes", () => {
+test("header: the prefix in any case; every field of the name is removed", () => {
   const location = { header: { name: "authorization", prefix: "Bearer " } };
   const headers = ["a", "1", "authorization", "Basic x", "b", "2", "authorization", "BEARER  token "];
   assert.deepEqual(taken(location, { headers }), ["token", "", ["a", "1", "b", "2"]]);
@@ -25,7 +25,7 @@ test("header: the prefix in any case; every field of the name goes", () => {
   assert.equal(taken({ header: { name: "x-key", prefix: "" } }, { headers: ["x-key", "k"] })[0], "k");
 });
 
-test("query: the last of its name, decoded; what remains stays as it was written", () => {
+test("query: the last of its name, decoded; the rest stays unchanged", () => {
   const location = { queryParameter: { name: "api key" } };
   const table = [
     ["?api%20key=a%2Bb+c", "a+b c", ""],
@@ -37,7 +37,7 @@ test("query: the last of its name, decoded; what remains stays as it was written
   for (const [search, credential, rest] of table) assert.deepEqual(taken(location, { search }), [credential, rest, []]);
 });
 
-test("cookie: out of all Cookie fields; one that had no other goes", () => {
+test("cookie: removed from all Cookie fields; a field without another cookie is removed", () => {
   const location = { cookie: { name: "s" } };
   const headers = ["cookie", "a=1; s=x=y; ss=2", "cookie", 's="z"', "b", "2"];
   assert.deepEqual(taken(location, { headers }), ["x=y", "", ["cookie", "a=1; ss=2", "b", "2"]]);
@@ -45,7 +45,7 @@ test("cookie: out of all Cookie fields; one that had no other goes", () => {
   assert.equal(taken(location, { headers: ["cookie", "xs=1"] })[0], undefined);
 });
 
-test("expression: its text; what is absent or not text is no credential, any other failure refuses the request", () => {
+test("expression: its text; a value that is absent or not text is no credential, any other failure rejects the request", () => {
   const headers = ["x-key", "token k"];
   assert.deepEqual(taken({ expression: 'request.headers["x-key"].split(" ")[1]' }, { headers }), ["k", "", headers]);
   assert.equal(taken({ expression: 'request.headers["x-none"]' }, { headers })[0], undefined);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sameSecret, secretDigest } from "./secret-digest.ts";
 
-test("digests differ wherever the parts do, also in characters beyond latin1", () => {
+test("digests differ if the parts do, also in characters beyond latin1", () => {
   assert.deepEqual(secretDigest("ab", "c"), secretDigest("ab", "c"));
   for (const [a, b] of [
     [
