@@ -137,8 +137,8 @@ export class TestGateway {
     this.#forgotten += this.lines.splice(0, Math.max(0, this.lines.length - count)).length;
   }
 
-  /** Replaces the configuration file and waits until the gateway has taken or refused it. */
-  async reconfigure(config: object | string): Promise<"applied" | "refused"> {
+  /** Replaces the configuration file and waits until the gateway has applied or rejected it. */
+  async reconfigure(config: object | string): Promise<"applied" | "rejected"> {
     const before = this.#forgotten + this.lines.length;
     // Replaced at once: the gateway must not see half of it.
     const written = `${this.file}.new`;
@@ -151,7 +151,7 @@ export class TestGateway {
           (line) => line.message === "configuration reloaded" || String(line.message).startsWith("Failed to reload"),
         );
     await this.until(() => outcome() !== undefined, "the reload");
-    return outcome()?.message === "configuration reloaded" ? "applied" : "refused";
+    return outcome()?.message === "configuration reloaded" ? "applied" : "rejected";
   }
 
   /** Resolves with the exit code once the process has ended and its output has been read. */

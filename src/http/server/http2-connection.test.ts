@@ -688,7 +688,7 @@ test("once idle connections close, one closes with its last stream", async () =>
 
 // ── sharing the connection ──
 
-test("more streams than announced are refused", async () => {
+test("more streams than announced are rejected", async () => {
   await using server = await serve(() => {}, { http2: { maxConcurrentStreams: 2 } });
   const client = await server.client();
   for (const id of [1, 3, 5]) client.request(id);

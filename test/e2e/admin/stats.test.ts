@@ -183,7 +183,7 @@ suite("metrics of a gateway with two workers", () => {
   });
 
   test("a refused configuration shows in config_synchronized and in /config/status", async () => {
-    assert.equal(await gateway.reconfigure("binds: [{port: nonsense}]"), "refused");
+    assert.equal(await gateway.reconfigure("binds: [{port: nonsense}]"), "rejected");
     const synchronized = parse(await scrape()).find(({ name }) => name === "tracegate_config_synchronized");
     assert.equal(synchronized?.value, 0);
     const status = (await (await fetch(`${gateway.url("admin")}/config/status`)).json()) as {

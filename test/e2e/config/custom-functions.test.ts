@@ -61,7 +61,7 @@ suite("customFunctions", () => {
     };
   };
   const get = (path: string, rest: Call = {}): Promise<Answer> => call(gateway.port("bind/0"), { path, ...rest });
-  const reconfigure = (...args: Parameters<typeof config>): Promise<"applied" | "refused"> =>
+  const reconfigure = (...args: Parameters<typeof config>): Promise<"applied" | "rejected"> =>
     gateway.reconfigure(config(...args));
 
   before(async () => {
@@ -133,9 +133,9 @@ suite("customFunctions", () => {
     assert.equal((await get("/delegated/RED")).headers["x-tenant"], "red!!");
     assert.equal(await shown(), quiet);
 
-    assert.equal(await reconfigure(`${quiet}echo() { shout(echo()) }\n`), "refused");
+    assert.equal(await reconfigure(`${quiet}echo() { shout(echo()) }\n`), "rejected");
     assert.match(String(gateway.lines.at(-1)?.message), /functions cannot call themselves: echo\(\) → echo\(\)/);
-    assert.equal(await reconfigure(quiet, "whisper(tenant())"), "refused");
+    assert.equal(await reconfigure(quiet, "whisper(tenant())"), "rejected");
     assert.match(String(gateway.lines.at(-1)?.message), /unknown function whisper/);
     assert.equal((await get("/tenants/BLUE/items")).headers["x-tenant"], "blue!!");
 

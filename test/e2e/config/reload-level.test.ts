@@ -403,7 +403,7 @@ suite("SIGHUP", () => {
     );
     assert.equal(await get(gateway), "first");
 
-    assert.equal(await gateway.reconfigure("colour: blue"), "refused");
+    assert.equal(await gateway.reconfigure("colour: blue"), "rejected");
     const refusals = (): number =>
       gateway.lines.filter(({ message }) => String(message).startsWith("Failed to reload")).length;
     assert.equal(refusals(), 1);

@@ -76,7 +76,7 @@ test("a bad file leaves the old configuration in effect, and everything says why
   assert.equal(await synchronized(), "1");
 
   const bad = `${answering("bad")}colour: blue\n`;
-  assert.equal(await gateway.reconfigure(bad), "refused");
+  assert.equal(await gateway.reconfigure(bad), "rejected");
   assert.equal(await get(gateway), "good");
   assert.equal(await synchronized(), "0");
   const { lastError } = await status();

@@ -58,7 +58,7 @@ suite("reload", () => {
   test("a refused configuration changes nothing", async () => {
     await using gateway = await TestGateway.start(config(["old"]));
     await using load = await Load.start(gateway.port(), 8);
-    assert.equal(await gateway.reconfigure(config(["old", "old"])), "refused");
+    assert.equal(await gateway.reconfigure(config(["old", "old"])), "rejected");
     await load.answered(100);
     assert.equal((await call(gateway.port(), { path: "/old" })).body.toString(), "old");
     assert.deepEqual(load.statuses, new Set([200]));
@@ -72,7 +72,7 @@ suite("reload", () => {
   test("a file that is empty for a moment, as while it is written, takes no port away", async () => {
     await using gateway = await TestGateway.start(config(["kept"]));
     await using load = await Load.start(gateway.port(), 4);
-    assert.equal(await gateway.reconfigure(""), "refused");
+    assert.equal(await gateway.reconfigure(""), "rejected");
     await load.answered(100);
     assert.equal((await call(gateway.port(), { path: "/kept" })).body.toString(), "kept");
     assert.equal(load.broken, 0);

@@ -97,7 +97,7 @@ suite("start", () => {
   test("a reload to a port that is taken is refused; the old configuration serves on", async () => {
     await using other = await TestGateway.start(proxyTo(upstream.address));
     const bind = { port: gateway.port(), listeners: [{ protocol: "HTTP", routes: [] }] };
-    assert.equal(await other.reconfigure({ binds: [bind] }), "refused");
+    assert.equal(await other.reconfigure({ binds: [bind] }), "rejected");
     assert.equal((await call(other.port(), {})).status, 200);
     const status = (await (await fetch(`${other.url("admin")}/config/status`)).json()) as {
       lastError: { message: string };

@@ -151,7 +151,7 @@ suite("tgctl and a running gateway", () => {
     const before = await tgctl(["status"]);
     assert.equal(before.code, 0, before.stderr);
     assert.match(before.stdout, /^synchronized +yes$/m);
-    assert.equal(await gateway.reconfigure({ ...proxyTo(upstream.address), nonsense: 1 }), "refused");
+    assert.equal(await gateway.reconfigure({ ...proxyTo(upstream.address), nonsense: 1 }), "rejected");
     const refused = await tgctl(["status"]);
     assert.equal(refused.code, 1);
     assert.match(refused.stdout, /^synchronized +no$/m);

@@ -257,7 +257,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
   test("a reload with a key that does not fit is refused and names the place and the file", async () => {
     await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
     const mixed = listener("one", "one.host.example", { ...one, keyFile: wild.keyFile });
-    assert.equal(await gateway.reconfigure(bind(mixed)), "refused");
+    assert.equal(await gateway.reconfigure(bind(mixed)), "rejected");
     assert.equal((await get(gateway.port(), "one.host.example", trusted())).body, "one");
     const text = JSON.stringify(gateway.lines) + gateway.stderr;
     assert.match(
@@ -275,7 +275,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
       await gateway.reconfigure(bind(listener("one", "one.host.example", served, { body: "two" }))),
       "applied",
     );
-    assert.equal(await gateway.reconfigure(bind(listener("one", "one.host.example", another))), "refused");
+    assert.equal(await gateway.reconfigure(bind(listener("one", "one.host.example", another))), "rejected");
     const refused =
       /error: binds\[0\]\.listeners\[0\]\.tls\.cert: \S+: the certificate expired at 20[^,]*, clients will reject/;
     assert.match(JSON.stringify(gateway.lines) + gateway.stderr, refused);
