@@ -75,7 +75,7 @@ export interface BodySink {
 
 /**
  * Puts a response into the form that its client understands: changes the head, and returns what makes the stage for the body;
- * undefined = the body stays as it is.
+ * undefined = the body is unchanged.
  */
 export type ResponseTranslation = (response: HttpResponse) => ((sink: BodySink) => BodyStage) | undefined;
 

@@ -67,7 +67,7 @@ export interface Generation {
   readonly terminators: ReadonlyMap<string, KnownTerminator>;
   /** The functions that its routes were compiled with. */
   readonly customFunctions: string;
-  /** Taken over by the next configuration: by owner and labels, then by digest. */
+  /** For the next configuration to take over: by owner and labels, then by digest. */
   readonly routes: ReadonlyMap<string, KnownRoutes>;
 }
 

@@ -50,7 +50,7 @@ export interface CompiledBind {
   /** The environment of policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
-  /** Chains of routes in groups, by the keys of the routes that delegated to them; made on first use. */
+  /** Policy chains of routes in groups, by the keys of the routes that delegated to them; made on first use. */
   readonly merged: WeakMap<CompiledRoute, Map<string, CompiledChain>>;
   /** Counters of requests that reach no listener. */
   readonly series: SeriesCache;

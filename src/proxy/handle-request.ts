@@ -190,7 +190,7 @@ function end(exchange: Exchange): void {
   run(exchange);
 }
 
-// ── phases that have no file of their own ──
+// ── phases without a separate file ──
 
 /** Checks what the protocol engine cannot check, and adds the fields about the request's origin. */
 function accept(exchange: Exchange): undefined {

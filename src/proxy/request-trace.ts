@@ -92,7 +92,7 @@ export class RequestTrace extends PolicyEvents {
     tracer.emit("info", { type: "requestStarted", ...(requestId !== undefined && { requestId }) });
   }
 
-  /** The request as it is at this stage, with what policies have found out. */
+  /** The request at this stage, with what policies have established. */
   requestSnapshot(stage: string): void {
     if (!this.#tracer.snapshots) return;
     const { request, downstream, services, selected } = this.#exchange;
@@ -135,7 +135,7 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "requestSnapshot", stage, requestState: state });
   }
 
-  /** What policies have found out so far. The token itself and cookies of `oidc` are not variables, and not shown. */
+  /** What policies have established so far. The token itself and cookies of `oidc` are not variables, and not shown. */
   #requestMetadata(): Pick<RequestState, FindingName> {
     const shown: Partial<Record<FindingName, unknown>> = {};
     for (const name of FINDINGS) {
@@ -145,7 +145,7 @@ export class RequestTrace extends PolicyEvents {
     return shown;
   }
 
-  /** The response as it is at this stage; `raw response` also has the durations so far. */
+  /** The response at this stage; `raw response` also has the durations so far. */
   responseSnapshot(stage: string, response: HttpResponse): void {
     if (!this.#tracer.snapshots) return;
     const { services, startedAt, call } = this.#exchange;

@@ -63,7 +63,7 @@ function runChain(
   return undefined;
 }
 
-/** Follows each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
+/** Taken after each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
 function snapshot(exchange: Exchange, kind: RequestPolicyKind, phase: Phase): void {
   if (kind !== "timeout") exchange.trace?.requestSnapshot(stageName(kind, phase));
 }

@@ -43,7 +43,7 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
   }
   const places = new CredentialPlaces();
   const finder = credentialFinder(location, places, cel);
-  // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme stands for keys in other places.
+  // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers keys in other places.
   const challenge = challengeFor(location, "ApiKey");
   const onRequest = afterRequestBody(finder.expressions, (context) => {
     const { requestMetadata, trace } = context;

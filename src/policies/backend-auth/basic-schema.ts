@@ -95,7 +95,7 @@ export const basicSchema = z
   .check(oneWay(["passthrough", "key", "jwtSign"]))
   .describe("Adds credentials for the token endpoint's host, besides `clientAuth`.");
 
-/** Credentials that need no exchange: those that token endpoints may ask for. */
+/** Credentials that need no exchange: those that calls to token endpoints may have. */
 export type BasicBackendAuth = ConfigOf<typeof basicSchema>;
 export type JwtSigning = ConfigOf<typeof jwtSign>;
 /** A private key and how it signs. */

@@ -21,7 +21,7 @@ export const buffer = definePolicy({
   merge: (outer) => outer,
 });
 
-/** Waits for the bodies of the configured sides. The chain continues when the last byte is there or the limit is exceeded. */
+/** Waits for the bodies of the configured sides. The chain continues when the last byte has arrived or the limit is exceeded. */
 function hooksOf({ request, response }: Buffering): PolicyHooks {
   return {
     ...(request !== undefined && {

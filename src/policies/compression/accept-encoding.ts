@@ -6,8 +6,8 @@ import type { ContentCoding } from "./schema.ts";
 const MEMBER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/;
 
 /**
- * The coding to send: of `offered` the one that the client weighs most, the first of equals. undefined = send the content as it is,
- * because the client accepts no coding of these, prefers content without one, or has not said what it accepts.
+ * The coding to send: the one in `offered` that the client weighs most, the first among equals. undefined = send the content as it
+ * is, because the client accepts no coding of these, prefers content without one, or has not said what it accepts.
  */
 export function negotiate(headers: HeaderList, offered: readonly ContentCoding[]): ContentCoding | undefined {
   const weights = weightsOf(headers);
@@ -18,7 +18,7 @@ export function negotiate(headers: HeaderList, offered: readonly ContentCoding[]
   let bestWeight = weights.get("identity") ?? others ?? 0;
   for (const coding of offered) {
     const weight = weights.get(coding) ?? others ?? 0;
-    // Of equal weights, a coding beats content without one, and an earlier coding a later one.
+    // With equal weights, a coding beats content without one, and an earlier coding a later one.
     if (weight > bestWeight || (best === undefined && weight === bestWeight && weight > 0)) {
       best = coding;
       bestWeight = weight;

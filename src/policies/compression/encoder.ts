@@ -1,5 +1,5 @@
 /**
- * Compresses bodies with node:zlib: a short body that is there as a whole at once, any other as a stage that it streams through.
+ * Compresses bodies with node:zlib: a short body that has arrived as a whole at once, any other as a stage that it streams through.
  */
 import type { BrotliCompress, Gzip, ZstdCompress } from "node:zlib";
 import { GatewayError } from "../../base/errors.ts";

@@ -55,7 +55,7 @@ export class Session {
   readonly #timeoutMs: number;
   readonly #listeners = new Map<Part, Listener>();
   #stream: GrpcStream | undefined;
-  /** Messages from before the stream is there, while the credentials of the call are fetched. */
+  /** Messages from before the stream is open, while the credentials of the call are fetched. */
   #waiting: Uint8Array[] | undefined;
   readonly #timers = new Map<Part, NodeJS.Timeout>();
   /** Parts whose timeout the service has extended: once for each message. */

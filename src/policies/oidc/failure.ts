@@ -14,7 +14,7 @@ export function oidcFailure(
   cookies: readonly string[] = [],
 ): GatewayError {
   const headers = ["cache-control", "no-store", ...cookies.flatMap((cookie) => ["set-cookie", cookie])];
-  // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme stands for a session cookie.
+  // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers a session cookie.
   if (status === 401) headers.push("www-authenticate", 'Cookie realm="Restricted"');
   return new GatewayError("TG_OIDC", message, cause, { status, headers });
 }

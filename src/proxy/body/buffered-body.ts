@@ -15,7 +15,7 @@ import { type StageOutput, Stages } from "./stages.ts";
 export interface BodyDestination {
   sendBody(buffer: Buffer, from: number, to: number): boolean;
   sendEnd(trailers: HeaderList): void;
-  /** Sends what was gathered. */
+  /** Sends the bytes that were collected. */
   flush(): boolean;
 }
 

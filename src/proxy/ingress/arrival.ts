@@ -25,7 +25,7 @@ export interface LiveConnection {
 /** An entry of a bind's roster. A stage has its own deadline and is not swept. */
 export interface RosteredConnection extends LiveConnection, Rostered, Partial<Sweepable> {}
 
-/** What the stages have found out about a connection so far. Each stage passes a more complete one to the next. */
+/** What the stages have established about a connection so far. Each stage passes a more complete one to the next. */
 export interface Arrival {
   /** Has the client's addresses after the PROXY header was read, and carries plaintext after TLS was terminated. */
   readonly transport: Transport;

@@ -20,7 +20,7 @@ import type { MemoryPressure } from "./memory-pressure.ts";
 export const SAMPLE_MS = 250;
 /**
  * Requests after which the heap is measured without waiting for the next sample: a small heap fills faster. A measurement costs 4
- * µs. Requests may have heads of 60 KiB, so their number is lower once the share FILLING of the limit is in use.
+ * µs. Requests may have heads of 60 KiB, so it is measured more often once the share FILLING of the limit is in use.
  */
 const REQUESTS_PER_MEASUREMENT = 64;
 const REQUESTS_WHEN_FILLING = 8;

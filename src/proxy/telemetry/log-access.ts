@@ -6,7 +6,7 @@ import type { LogExport } from "./log-export.ts";
 
 /** The access log settings of a configuration. */
 export interface AccessLogRules {
-  /** undefined = every line, as it is. */
+  /** undefined = every line, unchanged. */
   readonly accessLog: AccessLogEdits | undefined;
   /** Records for a collector. */
   readonly logExport: LogExport | undefined;

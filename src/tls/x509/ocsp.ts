@@ -69,7 +69,7 @@ function isAbout({ content }: Read, certificate: X509Certificate): boolean {
   const [hashed] = readElements(part(algorithm).content);
   const hash = HASHES.get(part(hashed).whole.toString("hex"));
   if (hash === undefined) return false;
-  // version, serialNumber, signature, issuer: the first is there in all certificates with extensions.
+  // version, serialNumber, signature, issuer: the first is present in all certificates with extensions.
   const [tbs] = inside(certificate.raw);
   const fields = readElements(part(tbs).content);
   const first = fields[0]?.tag === EXPLICIT_0 ? 1 : 0;
