@@ -28,7 +28,7 @@ const options = z.strictObject({
 
 const policy = z.strictObject({
   ...calledService(
-    "Timeout of the response to each message; the service may extend it once per message, up to ten times its length.",
+    "Timeout of the response to each message; the service may extend it once per message, up to ten times the configured value.",
   ),
   failureMode: z
     .literal(["failClosed", "failOpen"])

@@ -17,7 +17,7 @@ const mirror = z
 export const schema = z
   .union([mirror, z.array(mirror).min(1)])
   .describe(
-    "Sends copies of requests to other backends, with bodies up to `maxBufferSize`. Responses are discarded and never waited for; failures are logged.",
+    "Sends copies of requests to other backends, with bodies up to `maxBufferSize`. Requests do not wait for responses to copies, which are discarded; failures are logged.",
   );
 
 /** A destination of copies. */

@@ -106,7 +106,7 @@ test("a header carries the session if configured", () => {
   assert.deepEqual(Object.keys(policyOf({ type: "Header" })().fields), ["x-tracegate-session"]);
 });
 
-test("a session ends after its absolute timeout, whatever its use, and after its idle timeout without use", (t) => {
+test("a session ends after its absolute timeout, even if it is used, and after its idle timeout without use", (t) => {
   t.mock.timers.enable({ apis: ["Date"], now: 1_000_000_000_000 });
   const send = policyOf({ absoluteTimeout: "100s", idleTimeout: "40s", cookieConfig: { lifetimeType: "Permanent" } });
   let { fields } = send();

@@ -24,10 +24,10 @@ export const schema = z
       ),
     absoluteTimeout: lifetime
       .optional()
-      .describe("A session ends after this time, whatever its use. Default: no limit."),
+      .describe("A session ends after this time, even if it is in use. Default: no limit."),
     idleTimeout: lifetime
       .optional()
-      .describe("A session ends when it is unused for this time; every response then renews it. Default: no limit."),
+      .describe("A session ends after this time without use; every response renews it. Default: no limit."),
     cookieConfig: z
       .strictObject({
         lifetimeType: z

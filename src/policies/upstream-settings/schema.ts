@@ -197,7 +197,7 @@ const active = z
   .meta({
     id: "ActiveHealthCheck",
     description:
-      "Probes each endpoint, also without traffic; an unhealthy one gets no calls until its probes succeed again. One worker probes for all. Probes use separate connections, made with `backendTLS`, `tcp`, `http.version` and `backendTunnel` of the backend, and get its `backendAuth`, `transformations` and `requestHeaderModifier`. A new endpoint gets calls at once; its first probe follows within a second and decides alone, later ones by the thresholds. A reload that keeps the endpoint and the check keeps the state. While all endpoints of a backend are unhealthy or evicted, all are used, so a wrong path cannot stop all traffic; for the same reason, a backend with one endpoint is always used.",
+      "Probes each endpoint, even without traffic; an unhealthy one gets no calls until its probes succeed again. One worker probes for all. Probes use separate connections, made with `backendTLS`, `tcp`, `http.version` and `backendTunnel` of the backend, and get its `backendAuth`, `transformations` and `requestHeaderModifier`. A new endpoint gets calls at once; its first probe follows within a second and decides alone, later ones by the thresholds. A reload that keeps the endpoint and the check keeps the state. While all endpoints of a backend are unhealthy or evicted, all are used, so a wrong path cannot stop all traffic; for the same reason, a backend with one endpoint is always used.",
   });
 
 export const health = z
@@ -232,7 +232,7 @@ export const health = z
       .describe("When failures evict an endpoint. Default: failures only lower its health."),
     active: active
       .optional()
-      .describe("Probes each endpoint, also without traffic. Default: endpoints are judged by calls alone."),
+      .describe("Probes each endpoint, even without traffic. Default: endpoints are judged by calls alone."),
   })
   .describe(
     "Outlier detection: what counts as a failed call, and when a failing endpoint is evicted, so that it gets no requests for a while; and active health checks. If all endpoints are evicted or unhealthy, they are used anyway. Each worker thread counts its own calls; an eviction applies to all workers.",
