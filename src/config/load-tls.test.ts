@@ -133,6 +133,19 @@ binds:
     }
   });
 
+  test("stand in the order of the chain: the server's certificate first", () => {
+    writeFileSync(join(folder, "reversed.pem"), ca.cert + identity.cert);
+    const result = load("gateways: {web: {port: 8443, tls: {cert: reversed.pem, key: key.pem}}}");
+    assert.ok(!result.ok);
+    assert.deepEqual(
+      result.diagnostics.map(({ path, message }) => `${path}: ${message}`),
+      [
+        "gateways.web.tls.key: key.pem: the private key belongs to a later certificate of cert; put that certificate first, " +
+          "then those of its CAs",
+      ],
+    );
+  });
+
   test("of a CA that has expired are refused at their place", (t) => {
     const expired = new X509Certificate(ca.cert).validToDate;
     t.mock.timers.enable({ apis: ["Date"], now: expired });

@@ -127,7 +127,7 @@ export class ConfigFollower implements Follower {
         (known) => loadConfigAside(this.#source, this.#env, known, this.#inEffect?.configuration),
         this.#resources,
       );
-      rejection = loaded.ok ? this.#expired(loaded) : this.#explain(loaded);
+      rejection = loaded.ok ? this.#invalid(loaded) : this.#explain(loaded);
       if (loaded.ok && rejection === undefined) await this.#host.apply(this.#generation + 1, loaded.configuration);
     } catch (error) {
       const message = messageOf(error);
@@ -153,21 +153,21 @@ export class ConfigFollower implements Follower {
   }
 
   /**
-   * A certificate that has expired does not replace one that may be valid. One that is in effect already does not block other
-   * changes.
+   * A certificate that has expired or is not valid yet does not replace one that may be valid. One that is in effect already does
+   * not block other changes. The clock may change, so the new configuration is tried again.
    */
-  #expired({ warnings, inputs }: Loaded): Rejection | undefined {
-    const expired = warnings.filter(({ expiredCertificate }) => expiredCertificate !== undefined);
-    if (expired.length === 0) return undefined;
+  #invalid({ warnings, inputs }: Loaded): Rejection | undefined {
+    const invalid = warnings.filter(({ invalidCertificate }) => invalidCertificate !== undefined);
+    if (invalid.length === 0) return undefined;
     const listeners = this.#inEffect?.configuration.frame.binds.flatMap((bind) => bind.listeners) ?? [];
     const certificates = listeners.flatMap(({ tls }) =>
       tls === undefined ? [] : [tls, ...(tls.otherCertificates ?? [])],
     );
     const inEffect = new Set(certificates.map(({ cert }) => digestOfPem(cert)));
-    const others = expired.filter(({ expiredCertificate = "" }) => !inEffect.has(expiredCertificate));
+    const others = invalid.filter(({ invalidCertificate = "" }) => !inEffect.has(invalidCertificate));
     if (others.length === 0) return undefined;
     const diagnostics = others.map((each) => ({ ...each, severity: "error" as const }));
-    return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside: false };
+    return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside: true };
   }
 
   #accept(loaded: Loaded): void {

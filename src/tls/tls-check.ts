@@ -23,35 +23,50 @@ export interface TlsProblem {
   readonly message: string;
 }
 
-/** Clients reject expired certificates; connections can be accepted anyway. */
+/** Clients reject certificates outside of their validity period; connections can be accepted anyway. */
 export interface TlsExpiry extends TlsProblem {
   /** `digestOfPem` of the certificate; undefined = something else has expired. */
   readonly certificate?: string;
+  /** Not expired: the certificate is not valid yet. */
+  readonly early?: true;
 }
 
 /** What has expired of a listener's TLS that `checkTlsServer` finds usable; `now` in milliseconds. */
 export function findExpired(tls: TlsServer, now: number): readonly TlsExpiry[] {
+  return findInvalid(tls, now).filter(({ early }) => early !== true);
+}
+
+/** As `findExpired`, with the certificates that are not valid yet. */
+export function findInvalid(tls: TlsServer, now: number): readonly TlsExpiry[] {
   if (tls.dynamicCa !== undefined) return [];
   const pairs: readonly CertificateAndKey[] = [tls, ...(tls.otherCertificates ?? [])];
   return pairs.flatMap(({ cert, ocspStaple }, i) => {
     const certificate = new X509Certificate(cert);
     const place = i === 0 ? {} : { other: i - 1 };
-    const expired: TlsExpiry[] = [];
+    const invalid: TlsExpiry[] = [];
     if (certificate.validToDate.getTime() <= now)
-      expired.push({
+      invalid.push({
         ...place,
         field: "cert",
         message: `the certificate expired at ${certificate.validToDate.toISOString()}, clients will reject it; renew it`,
         certificate: digestOfPem(cert),
       });
+    if (certificate.validFromDate.getTime() > now)
+      invalid.push({
+        ...place,
+        field: "cert",
+        message: `the certificate is valid from ${certificate.validFromDate.toISOString()}, clients will reject it until then; check this machine's clock`,
+        certificate: digestOfPem(cert),
+        early: true,
+      });
     const expires = ocspStaple === undefined ? now + 1 : stapleOf(ocspStaple, certificate).expires;
     if (expires <= now)
-      expired.push({
+      invalid.push({
         ...place,
         field: "ocspStaple",
         message: `the OCSP response expired at ${new Date(expires).toISOString()} and is not sent; fetch it again`,
       });
-    return expired;
+    return invalid;
   });
 }
 
@@ -94,7 +109,7 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   if (unsuitable !== undefined) return unsuitable;
   const certificate = readCertificate(tls.cert);
   const key = readKey(tls.key);
-  const mismatch = pairProblem(certificate, key);
+  const mismatch = pairProblem(certificate, key, tls.cert);
   if (mismatch !== undefined) return mismatch;
   if (certificate === undefined || key === undefined) return undefined;
   const unusable = stapleProblem(tls, certificate);
@@ -102,7 +117,9 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
   for (const [other, pair] of (tls.otherCertificates ?? []).entries()) {
     const leaf = readCertificate(pair.cert);
     const problem =
-      pairProblem(leaf, readKey(pair.key)) ?? contextProblem(tls, pair) ?? (leaf && stapleProblem(pair, leaf));
+      pairProblem(leaf, readKey(pair.key), pair.cert) ??
+      contextProblem(tls, pair) ??
+      (leaf && stapleProblem(pair, leaf));
     if (problem !== undefined) return { ...problem, other };
   }
   if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)
@@ -149,13 +166,23 @@ function contextProblem(tls: TlsServer, identity: ServerIdentity): TlsProblem | 
   }
 }
 
-function pairProblem(certificate: X509Certificate | undefined, key: KeyObject | undefined): TlsProblem | undefined {
+/** `chain`: the file of `certificate`, which is its first. */
+function pairProblem(
+  certificate: X509Certificate | undefined,
+  key: KeyObject | undefined,
+  chain: string,
+): TlsProblem | undefined {
   if (certificate === undefined)
     return { field: "cert", message: "the file has no certificate; expected PEM, the server's certificate first" };
   if (key === undefined)
     return { field: "key", message: "the file has no private key; expected PEM without a passphrase" };
   if (certificate.checkPrivateKey(key)) return undefined;
-  return { field: "key", message: "the private key does not belong to the certificate of cert" };
+  const others = chain.split(/(?=-----BEGIN )/).map(readCertificate);
+  const later = others.some((other) => other?.checkPrivateKey(key));
+  const message = later
+    ? "the private key belongs to a later certificate of cert; put that certificate first, then those of its CAs"
+    : "the private key does not belong to the certificate of cert";
+  return { field: "key", message };
 }
 
 /**

@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readIssuer } from "../../src/tls/x509/issuer.ts";
+import { mintLeaf } from "../../src/tls/x509/leaf.ts";
 
 export interface Identity {
   readonly cert: string;
@@ -64,6 +66,17 @@ export class TestCa implements Disposable {
   /** The same, expired a day ago. */
   issueExpired(...names: string[]): Identity {
     return this.#sign(names[0] ?? "", `subjectAltName=${names.map((name) => `DNS:${name}`).join(",")}\n`, "P-256", -1);
+  }
+
+  /** The same, valid from tomorrow on. */
+  issueEarly(name: string): Identity {
+    const now = Date.now() + 30 * 60 * 60_000;
+    const { cert, key } = mintLeaf(readIssuer(this.cert, this.key), name, now);
+    const base = join(this.folder, String(this.#issued++));
+    const [certFile, keyFile] = [`${base}.pem`, `${base}.key`];
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key);
+    return { cert, key, certFile, keyFile };
   }
 
   /** The path of an OCSP response that calls a certificate good or revoked, for a day. */

@@ -13,8 +13,8 @@ export interface Diagnostic {
   readonly expected?: string;
   /** The value or name that was probably intended. */
   readonly suggestion?: string;
-  /** A digest of the expired certificate, by `digestOfPem`: a reload may keep it in effect, but not introduce it. */
-  readonly expiredCertificate?: string;
+  /** A digest of a certificate that has expired or is not valid yet, by `digestOfPem`: a reload may keep it in effect, but not introduce it. */
+  readonly invalidCertificate?: string;
   /** The line of the text, for people; absent when it might show a secret. */
   readonly source?: string;
 }

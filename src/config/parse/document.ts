@@ -19,7 +19,7 @@ const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
 
 /** A diagnostic without its place. */
-export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "expiredCertificate"> & {
+export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "invalidCertificate"> & {
   readonly warning?: boolean;
   readonly note?: boolean;
   /** A warning about valid settings. Dropped if there are errors, since a configuration without its invalid parts may look odd. */
@@ -140,7 +140,7 @@ export class ConfigDocument {
       message: this.#withoutValues(problem.message),
       ...(problem.expected !== undefined && { expected: this.#withoutValues(problem.expected) }),
       ...(problem.suggestion !== undefined && { suggestion: this.#withoutValues(problem.suggestion) }),
-      ...(problem.expiredCertificate !== undefined && { expiredCertificate: problem.expiredCertificate }),
+      ...(problem.invalidCertificate !== undefined && { invalidCertificate: problem.invalidCertificate }),
       ...(showSource && column <= MAX_SOURCE && !SECRET_LINE.test(source) && { source: source.slice(0, MAX_SOURCE) }),
     });
   }

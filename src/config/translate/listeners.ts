@@ -1,6 +1,6 @@
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import { checkTlsServer, findExpired, type TlsProblem } from "../../tls/tls-check.ts";
+import { checkTlsServer, findInvalid, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
 import { adviseOnRoutes } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
@@ -152,11 +152,11 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
   const problem = checkTlsServer(tls);
   if (problem !== undefined) context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
   else
-    for (const { certificate, ...expiry } of findExpired(tls, Date.now()))
+    for (const { certificate, ...expiry } of findInvalid(tls, Date.now()))
       context.report([...path, ...locate(expiry)], {
         message: withFile(expiry, input),
         warning: true,
-        ...(certificate !== undefined && { expiredCertificate: certificate }),
+        ...(certificate !== undefined && { invalidCertificate: certificate }),
       });
   return tls;
 }

@@ -282,6 +282,21 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     assert.equal((await get(gateway.port(), "one.host.example", { rejectUnauthorized: false })).body, "two");
   });
 
+  test("a certificate that is not valid yet does not replace one that is, and is tried again", async () => {
+    const early = ca.issueEarly("one.host.example");
+    const message = /tls\.cert: \S+: the certificate is valid from 20[^,]*, clients will reject it until then/;
+    await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
+    assert.doesNotMatch(JSON.stringify(gateway.lines), message);
+    assert.equal(await gateway.reconfigure(bind(listener("one", "one.host.example", early))), "rejected");
+    assert.match(JSON.stringify(gateway.lines) + gateway.stderr, message);
+    assert.equal((await get(gateway.port(), "one.host.example", trusted())).body, "one");
+    const status = await (await fetch(`${gateway.url("admin")}/config/status`)).json();
+    assert.notEqual((status as { nextRetryAt: unknown }).nextRetryAt, null);
+    // A start has nothing better.
+    await using other = await TestGateway.start(bind(listener("one", "one.host.example", early)));
+    assert.match(JSON.stringify(other.lines.filter(({ level }) => level === "warn")), message);
+  });
+
   test("certificate files that change are used for new connections; open ones go on", async () => {
     const [cert, key] = [`${ca.folder}/served.pem`, `${ca.folder}/served.key`];
     const put = async (identity: Identity): Promise<void> => {
