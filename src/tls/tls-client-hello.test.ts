@@ -103,9 +103,13 @@ suite("ClientHello", () => {
     assert.equal(detail(made(serverName("a"), serverName("b"))), "the ClientHello names its server twice");
     const malformed = "the ClientHello has a malformed server name";
     assert.equal(detail(made(serverName("a", "b"))), malformed);
-    for (const name of ["", ".", "a.", ".a", "a..b", "a b", "a\0b", "*.a", "[::1]", "é", "a".repeat(256)])
+    for (const name of ["", ".", "a..", ".a", "a..b", "a b", "a\0b", "*.a", "[::1]", "é", "a".repeat(256)])
       assert.equal(detail(made(serverName(name))), malformed, JSON.stringify(name));
     assert.equal(detail(made([0, Buffer.of(0, 9, 0)])), malformed);
+  });
+
+  test("a dot at the end of the name, which clients copy from a URL, does not count", () => {
+    assert.deepEqual(parseClientHello(made(serverName("A.example."))), complete("a.example"));
   });
 
   test("lengths that point outside are rejected, wherever they are", () => {

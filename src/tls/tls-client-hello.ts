@@ -86,14 +86,18 @@ function parseBody(reader: Reader): ClientHello {
   return { state: "complete", serverName: serverName ?? "" };
 }
 
-/** One name of type host_name: a second one is forbidden, and no other types exist. */
+/**
+ * One name of type host_name: a second one is forbidden, and no other types exist. RFC 6066 3 has names without the dot at the end,
+ * but Node.js and other clients send that of a URL such as `https://a.example./`.
+ */
 function parseServerName(value: Reader): string | undefined {
   const entry = value.vector(2);
   if (entry === undefined || value.left > 0) return undefined;
   const type = entry.uint(1);
   const name = entry.vector(2)?.text();
   if (type !== 0 || name === undefined || entry.left > 0) return undefined;
-  return name.length <= 255 && /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$/.test(name) ? name.toLowerCase() : undefined;
+  if (name.length > 255 || !/^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?$/.test(name)) return undefined;
+  return (name.endsWith(".") ? name.slice(0, -1) : name).toLowerCase();
 }
 
 /** Takes pieces from the front of `bytes[at, end)` without making Buffers, which cost 0.2 µs each; a ClientHello has thirty pieces. */
