@@ -78,6 +78,8 @@ export interface Downstream {
   readBody(): void;
   pauseBody(): void;
   resumeBody(): void;
+  /** The gateway holds the response back until more of its body arrives: without another call, `streamIdleTimeout` ends the request. */
+  awaitResponseBody(): void;
   /** 100, 103, …; not to clients of HTTP/1.0. */
   sendInformational(status: number, headers: HeaderList): void;
   /** `length`: bytes of the body that follows, UNKNOWN_LENGTH, or TUNNEL. May wait for the first body bytes until `flush`. */

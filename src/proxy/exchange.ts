@@ -317,7 +317,10 @@ export class Exchange implements ServerStream, PolicyContext {
 
   onBodyEnd(trailers: HeaderList): void {
     this.requestSide.end(trailers);
-    if (this.responseSide.tunnel) this.responseSide.onTunnelEnd();
+    const { responseSide } = this;
+    if (responseSide.tunnel) responseSide.onTunnelEnd();
+    // An early response that is still held.
+    else if (responseSide.head !== undefined && !responseSide.started) this.downstream.awaitResponseBody();
   }
 
   onBodyBatch(): void {

@@ -186,6 +186,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   // ── from the upstream ──
 
   receive(buffer: Buffer, from: number, to: number): void {
+    if (!this.started) this.#exchange.downstream.awaitResponseBody();
     const more = this.#body === undefined ? this.sendBody(buffer, from, to) : this.#body.receive(buffer, from, to);
     if (!more) this.pauseSource();
   }
@@ -281,6 +282,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   }
 
   resumeSource(): void {
+    if (!this.started) this.#exchange.downstream.awaitResponseBody();
     this.#exchange.call?.upstream?.resume();
   }
 

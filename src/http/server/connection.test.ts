@@ -112,6 +112,47 @@ test("a body slower than minBodyRate is 408; time in which the gateway does not 
   assert.match(await received, /^HTTP\/1.1 408 /);
 });
 
+test("after its last byte a request waits without a deadline, until the gateway waits for the body of the response", async (t) => {
+  let time = 1_000_000;
+  t.mock.method(performance, "now", () => time);
+  const opened: Downstream[] = [];
+  let ended = false;
+  await using server = await serve(
+    (downstream) => {
+      opened.push(downstream);
+      downstream.readBody();
+    },
+    {
+      onBody: () => opened[0]?.pauseBody(),
+      onBodyEnd: () => {
+        ended = true;
+      },
+    },
+  );
+  const client = server.dial();
+  const received = textOf(client);
+  client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
+  await until(() => ended, "the body");
+  const [connection] = server.connections;
+  const pass = (ms: number): void => {
+    time += ms;
+    connection?.sweep(time);
+  };
+  // The upstream has taken the last bytes.
+  opened[0]?.resumeBody();
+  pass(1000);
+  pass(FRONTEND.streamIdleTimeout);
+  assert.equal(connection?.activity.state, "wait");
+  opened[0]?.awaitResponseBody();
+  pass(1000);
+  pass(FRONTEND.streamIdleTimeout - 1);
+  opened[0]?.awaitResponseBody();
+  pass(1000);
+  assert.equal(connection?.activity.state, "wait");
+  pass(FRONTEND.streamIdleTimeout);
+  assert.match(await received, /^HTTP\/1.1 504 /);
+});
+
 test("a client that pipelines leaves the others their turns, even if responses follow in microtasks", async () => {
   const answered: Downstream[] = [];
   await using server = await serve((downstream) => {

@@ -213,10 +213,15 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   }
 
   resumeBody(): void {
-    this.#deadline.progress();
     if (!this.#body.paused) return;
     this.#body.resume();
+    // After the last byte, the upstream may take its time to respond.
+    if (!this.#requestDone) this.#deadline.progress();
     this.#resume();
+  }
+
+  awaitResponseBody(): void {
+    this.#deadline.progress();
   }
 
   /** Not to clients of HTTP/1.0, which do not know 1xx (RFC 9110 15.2). */
@@ -488,7 +493,8 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     else if (this.#state === "head") this.#reject("TG_CLIENT_TIMEOUT", "the request head did not arrive in time");
     else if (this.#body.paused) this.#reject("TG_UPSTREAM_TIMEOUT", "the upstream took no more of the request body");
     else if (this.#state === "body") this.#reject("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
-    else this.#reject("TG_CLIENT_TIMEOUT", "no progress for too long");
+    else if (this.#writer.started) this.#reject("TG_CLIENT_TIMEOUT", "no progress for too long");
+    else this.#reject("TG_UPSTREAM_TIMEOUT", "the response body stopped arriving");
   }
 
   // ── ending ──

@@ -564,6 +564,27 @@ test("a request that waits for its upstream has no deadline here; a response tha
   assert.equal((await client.response(3)).body, "late");
 });
 
+test("a request whose response is held back has a deadline for the body of the response", async (t) => {
+  const time = clock(t);
+  await using server = await serve(read, { streamIdleTimeout: 30_000 });
+  const client = await server.client();
+  client.request(1, "POST");
+  client.data(1, "body");
+  await client.until(() => server.exchanges[0]?.events[0] === "end", "the request");
+  // The upstream has taken the last bytes.
+  server.exchanges[0]?.downstream.resumeBody();
+  time.pass(server, 1000);
+  time.pass(server, 30_000);
+  server.exchanges[0]?.downstream.awaitResponseBody();
+  time.pass(server, 1000);
+  time.pass(server, 29_000);
+  server.exchanges[0]?.downstream.awaitResponseBody();
+  time.pass(server, 1000);
+  assert.deepEqual(server.exchanges[0]?.events, ["end"]);
+  time.pass(server, 30_000);
+  assert.equal(H2Client.status(await client.response(1)), 504);
+});
+
 test("an idle connection is closed by GOAWAY, one with a request is not", async (t) => {
   const time = clock(t);
   await using server = await serve(() => {}, { idleTimeout: 60_000 });

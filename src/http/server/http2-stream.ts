@@ -243,10 +243,15 @@ export class RequestStream extends Http2Stream implements Downstream {
   }
 
   resumeBody(): void {
-    this.#progressed = true;
     if (this.#body?.paused !== true) return;
     this.#body.resume();
+    // After the last byte, the upstream may take its time to respond.
+    if (!this.#requestDone) this.#progressed = true;
     this.resume();
+  }
+
+  awaitResponseBody(): void {
+    this.#progressed = true;
   }
 
   sendInformational(status: number, headers: HeaderList): void {
@@ -327,7 +332,8 @@ export class RequestStream extends Http2Stream implements Downstream {
       this.#progressed = false;
       this.#waitsSince = now;
     } else if (this.#waitsSince > 0 && now - this.#waitsSince >= streamIdleTimeout) {
-      if (!reading) this.#expire("TG_CLIENT_TIMEOUT", "no progress for too long");
+      if (!reading && this.#started) this.#expire("TG_CLIENT_TIMEOUT", "no progress for too long");
+      else if (!reading) this.#expire("TG_UPSTREAM_TIMEOUT", "the response body stopped arriving");
       else if (this.#body?.paused) this.#expire("TG_UPSTREAM_TIMEOUT", "the upstream took no more of the request body");
       else this.#expire("TG_CLIENT_TIMEOUT", "the request body stopped arriving");
     }

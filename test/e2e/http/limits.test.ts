@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, settled, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { eventually } from "../upstream-h2/support.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OWN = [
@@ -127,6 +128,25 @@ test("a response that stops moving is broken off", async () => {
   await client.closed();
   await upstream.connections[0]?.closed();
 });
+
+for (const complete of [true, false])
+  test(`a response that a policy holds back and that stops arriving is 504: request ${complete ? "complete" : "incomplete at first"}`, async () => {
+    await using upstream = await RawUpstream.listen(async (peer) => {
+      await peer.take("\r\n\r\n");
+      peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
+    });
+    const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
+    const policies = { buffer: { response: { maxBytes: 1000, failureMode: "failClosed" } } } as const;
+    await using plane = await TestPlane.start([{ target, policies }], { frontend: { streamIdleTimeout: 500 } });
+    const client = await RawPeer.connect(plane.port);
+    client.send(complete ? GET : "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
+    await eventually(() => JSON.stringify(plane.plane.tasks()).includes('"response-policies"'), "the response");
+    if (!complete) client.send("body");
+    assert.equal(statusOf(await client.message()), 504);
+    await upstream.connections[0]?.closed();
+    const [line] = plane.lines.map((each) => JSON.parse(each) as Record<string, unknown>);
+    assert.match(String(line?.error), /^upstream call timeout: the response body stopped arriving$/);
+  });
 
 test("an upstream may take its time to answer, whatever the limits of the stream", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
