@@ -4,6 +4,7 @@
  */
 import type { z } from "zod";
 import { suggest } from "../../base/suggest.ts";
+import { KINDS } from "../../policies/registry.ts";
 import { isSecret, type Problem, type Report } from "../parse/document.ts";
 import { formatPath, valueAt } from "../parse/paths.ts";
 import type { KnownFields } from "./known-fields.ts";
@@ -56,6 +57,8 @@ function unknownField(path: readonly PropertyKey[], key: string, known: KnownFie
   const message = absentField(path, key);
   if (message !== undefined) return { message };
   const fields = known(path);
+  if (fields.includes("policies") && Object.hasOwn(KINDS, key))
+    return { message: "is a policy; move it into policies" };
   const suggestion = suggest(key, fields);
   if (suggestion !== undefined) return { message: "unknown field", suggestion };
   return {
