@@ -169,6 +169,22 @@ test("bytes that come after a response and before the next request is written ar
   ]);
 });
 
+test("the end of a request that comes just before its response is over arrives, though the connection closes", async () => {
+  await using pair = await open();
+  const { connection, server, notes } = pair;
+  connection.send(REQUEST.replace("GET", "POST"), "POST", 4, false, notes);
+  connection.flush();
+  await server.take("\r\n\r\n");
+  notes.onHead = () => {
+    connection.sendBody(Buffer.from("body"), 0, 4);
+    connection.sendEnd([]);
+  };
+  server.send(reply("", ["Connection: close"]));
+  assert.equal(await server.take("body"), "body");
+  await notes.until("closed");
+  assert.deepEqual(pair.events(), ["response 200 0", "end", "closed"]);
+});
+
 test("a request whose body has filled a write takes its connection with it", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;

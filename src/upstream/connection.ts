@@ -376,6 +376,8 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     const events = this.#events;
     if (events === undefined) return;
     this.#events = undefined;
+    // After an early response, the end of the request may still be waiting for the end of the turn, and the connection may close.
+    if (this.#requestDone) this.#output.flush();
     if (this.#reusable && this.#requestDone && !more) this.#release();
     else this.#close();
     events.onResponseEnd(trailers);
