@@ -169,6 +169,29 @@ test("bytes that come after a response and before the next request is written ar
   ]);
 });
 
+test("a request was never sent if its connection ends before any of it is written", async () => {
+  for (const written of [false, true]) {
+    await using pair = await open();
+    const { connection, server, notes } = pair;
+    connection.send(REQUEST.replace("GET", "POST"), "POST", 4, false, notes);
+    if (written) connection.flush();
+    server.end();
+    await notes.until("closed");
+    assert.match(notes.lines[0] ?? "", /^failed before the response began/);
+    assert.equal(connection.refused, !written);
+  }
+});
+
+test("a tunnel through which nothing was sent has been used all the same", async () => {
+  await using pair = await open();
+  const { connection, server, notes } = pair;
+  connection.openTunnel(notes);
+  server.reset();
+  await notes.until("closed");
+  assert.match(notes.lines[0] ?? "", /^failed/);
+  assert.equal(connection.refused, false);
+});
+
 test("the end of a request that comes just before its response is over arrives, though the connection closes", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;

@@ -73,8 +73,6 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   served = 0;
   /** How long each step of opening it took. */
   readonly times: ConnectTimes;
-  /** HTTP/1.1 has no counterpart of REFUSED_STREAM, and a request is sent as soon as it has a connection. */
-  readonly refused = false;
   /**
    * `performance.now()` ms of the first sweep after the last release, 0 until then. The pool closes connections that are idle for too
    * long.
@@ -99,6 +97,11 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     return this.#state === "idle";
   }
 
+  /** The connection ended while the request was waiting for the end of the turn. HTTP/1.1 has no counterpart of REFUSED_STREAM. */
+  get refused(): boolean {
+    return this.#unsent;
+  }
+
   // ── request side ──
 
   /** Starts an exchange. With a body, the head waits for `flush` or is sent with the first body bytes. */
@@ -121,6 +124,8 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   openTunnel(events: UpstreamEvents): void {
     this.#events = events;
     this.#state = "tunnel";
+    // Never `refused`: the upstream may have begun to work.
+    this.#writtenBefore = -1;
     this.#requestChunked = false;
     this.#requestDone = false;
     this.#reusable = false;
