@@ -99,8 +99,7 @@ function EventsPane({ state }: { readonly state: State }): ReactNode {
     title: `Events ${state.title}`,
     position: positionOf(state.eventsTop, visible, state.rows.length),
     active: state.pane === "events",
-    // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
-    children: [h(Text, { key: "header", ...theme.heading }, header), ...rows],
+    lines: [h(Text, { key: "header", ...theme.heading }, header), ...rows],
   });
 }
 
@@ -115,8 +114,7 @@ function DetailPane({ state }: { readonly state: State }): ReactNode {
     title: detail(state).title,
     position: positionOf(state.detailTop, area.lines, lines.length),
     active: state.pane === "detail",
-    // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
-    children: visible.map((line, index) =>
+    lines: visible.map((line, index) =>
       detailLine(line, state.detailTop + index, area.textWidth, theme, state.foundLine === state.detailTop + index),
     ),
   });
@@ -146,8 +144,7 @@ function HelpPane({ area }: { readonly area: Area }): ReactNode {
     title: "Keys",
     position: "any key closes",
     active: true,
-    // biome-ignore lint/correctness/noChildrenProp: there is no JSX here, and the children are a list by contract
-    children: lines,
+    lines,
   });
 }
 
@@ -158,19 +155,19 @@ export interface FrameProps {
   readonly position: string;
   readonly active: boolean;
   /** At most `area.lines` lines, each exactly `area.textWidth` columns wide. */
-  readonly children: readonly ReactNode[];
+  readonly lines: readonly ReactNode[];
 }
 
 /** A pane with its title in the upper edge. */
-export function Frame({ area, title, position, active, children }: FrameProps): ReactNode {
+export function Frame({ area, title, position, active, lines }: FrameProps): ReactNode {
   const theme = useTheme();
   const edge = active ? theme.activeFrame : theme.frame;
   const inner = area.width - 2;
   const side = h(Text, edge, "│");
   const head = clip(title, inner - 4);
   const blank = fit("", area.textWidth);
-  const lines = Array.from({ length: area.lines }, (_, index) =>
-    h(Text, { key: index, wrap: "truncate-end" }, side, " ", children[index] ?? blank, " ", side),
+  const rows = Array.from({ length: area.lines }, (_, index) =>
+    h(Text, { key: index, wrap: "truncate-end" }, side, " ", lines[index] ?? blank, " ", side),
   );
   const foot = position === "" ? "" : ` ${position} `;
   return h(
@@ -183,7 +180,7 @@ export function Frame({ area, title, position, active, children }: FrameProps): 
       h(Text, { bold: active }, head),
       ` ${"─".repeat(Math.max(0, inner - 3 - head.length))}╮`,
     ),
-    ...lines,
+    ...rows,
     h(Text, { ...edge, wrap: "truncate-end" }, `╰${"─".repeat(Math.max(0, inner - 1 - foot.length))}${foot}─╯`),
   );
 }

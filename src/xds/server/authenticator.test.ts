@@ -124,8 +124,7 @@ suite("reviews of tokens", () => {
           await ask?.();
           return { status } as T;
         },
-        // biome-ignore lint/correctness/useYield: never called
-        async *watch() {
+        watch() {
           throw new Error("not asked for");
         },
       } satisfies KubeClient,
