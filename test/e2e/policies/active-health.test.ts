@@ -129,23 +129,24 @@ test("a probe is a GET with the path, host and policies of the backend", async (
 });
 
 test("a healthy endpoint takes as many failures in a row as the threshold says, an unhealthy one as many successes", async () => {
-  const results: boolean[] = [];
-  let served = 0;
+  const results = [true, false, true, false, false, true, false, false, false];
+  let more = Promise.withResolvers<void>();
   await using good = await switched("good");
-  await using flaky = await RawUpstream.answering(() => {
-    const well = results[served++] ?? results.at(-1) ?? true;
-    return reply("", [], well ? "200 OK" : "500 Internal Server Error");
+  await using flaky = await RawUpstream.answering(async () => {
+    // A probe beyond the list waits: otherwise it would be counted before the test looks.
+    if (results.length === 0) await more.promise;
+    return reply("", [], results.shift() ? "200 OK" : "500 Internal Server Error");
   });
-  results.push(true, false, true, false, false, true, false, false, false);
-  await using plane = await start([good, flaky], { ...HTTP, unhealthyThreshold: 3, healthyThreshold: 2 });
+  const thresholds = { timeout: ms(60_000), unhealthyThreshold: 3, healthyThreshold: 2 };
+  await using plane = await start([good, flaky], { ...HTTP, ...thresholds });
   await becomes(plane, flaky, false);
   // The last three of the list are the first three in a row.
-  assert.equal(stats(plane, flaky).check?.failed, 6);
-  const before = served;
-  results.length = before;
+  assert.deepEqual([stats(plane, flaky).check?.passed, stats(plane, flaky).check?.failed], [3, 6]);
   results.push(true, false, true, true);
+  more.resolve();
+  more = Promise.withResolvers();
   await becomes(plane, flaky, true);
-  assert.ok((stats(plane, flaky).check?.passed ?? 0) >= 3 + 3, "one success was not enough");
+  assert.deepEqual([stats(plane, flaky).check?.passed, stats(plane, flaky).check?.failed], [6, 7]);
 });
 
 test("the first probe of a new endpoint decides alone", async () => {
