@@ -1,6 +1,6 @@
 /**
  * The one reader of Cookie fields (RFC 6265 4.2.1): policies, expressions and redaction must parse cookies alike. Otherwise a
- * client could send one that a policy accepts and redaction does not recognise.
+ * client could send one that a policy accepts and redaction does not recognize.
  */
 
 /** One pair of a Cookie field. */

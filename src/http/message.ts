@@ -30,7 +30,7 @@ export interface Fields extends ReadonlyArray<string> {
   readonly neverIndexed?: Set<string>;
 }
 
-/** A request after normalisation; policies may change every field. */
+/** A request after normalization; policies may change every field. */
 export interface HttpRequest {
   method: string;
   scheme: "http" | "https";

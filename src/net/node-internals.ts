@@ -2,7 +2,7 @@
  * All undocumented parts of Node.js that this project uses. No other file uses a name that begins with an underscore or an internal
  * method of Node; a test searches `src` for them.
  *
- * Each part is probed once, when the module loads: by its behaviour where possible, not just by its name. A part that this Node lacks
+ * Each part is probed once, when the module loads: by its behavior where possible, not just by its name. A part that this Node lacks
  * is replaced by documented API. Everything then works, but costs more CPU or notices broken connections later; `missingInternals`
  * lists the parts, and the gateway logs them at start-up.
  *

@@ -26,7 +26,7 @@ interface PhaseSpec {
 }
 
 export const PHASES: readonly PhaseSpec[] = [
-  // The protocol engine has read, checked and normalised the head before an exchange exists.
+  // The protocol engine has read, checked and normalized the head before an exchange exists.
   { name: "accept", run: accept },
   { name: "select-listener", run: chooseListener },
   { name: "gateway-policies", run: gatewayPolicies },

@@ -83,7 +83,7 @@ suite("ClientHello", () => {
     assert.equal(detail(fragmented(bytes, 1)), "the ClientHello is spread over too many records");
   });
 
-  test("other protocols are recognised by their first bytes", () => {
+  test("other protocols are recognized by their first bytes", () => {
     assert.equal(detail(Buffer.from("G")), "not a TLS handshake");
     assert.equal(detail(Buffer.from([22, 2])), "not a TLS handshake");
     assert.equal(detail(Buffer.from([22, 3, 1, 0, 0])), "a TLS record of a forbidden size");

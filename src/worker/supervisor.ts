@@ -101,7 +101,7 @@ export class Supervisor implements WorkerEvents {
   #adminPorts: readonly number[] = [];
   #logFilter: string;
   #stopping = false;
-  /** Serialises configuration changes and replacements: a worker that starts during a `commit` would miss it. */
+  /** Serializes configuration changes and replacements: a worker that starts during a `commit` would miss it. */
   #queue: Promise<unknown> = Promise.resolve();
 
   /** `threads` may hold threads that were started before the configuration was known; missing ones are started. */

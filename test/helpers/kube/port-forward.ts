@@ -1,6 +1,6 @@
 /**
  * The kubelet's side of port forwarding: the WebSocket subprotocol `v4.channel.k8s.io`, one connection to a local port each.
- * Written from the kubelet's behaviour: channel 0 carries bytes, channel 1 the error text, both begin with the port number in
+ * Written from the kubelet's behavior: channel 0 carries bytes, channel 1 the error text, both begin with the port number in
  * little endian, and the WebSocket is closed when the connection ends.
  */
 import type { IncomingMessage } from "node:http";
