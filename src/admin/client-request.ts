@@ -113,7 +113,7 @@ export async function adminJson(address: AdminAddress, request: AdminRequest): P
     return JSON.parse(text);
   } catch (error) {
     const shown = describeAddress(address);
-    throw new AdminClientError("protocol", `${shown} answered ${request.path} with something other than JSON`, {
+    throw new AdminClientError("protocol", `${shown} returned something other than JSON for ${request.path}`, {
       cause: error,
     });
   }
@@ -158,7 +158,7 @@ async function statusError(
   response.setEncoding("utf8");
   for await (const chunk of response) if (body.length < MAX_ERROR_TEXT) body += chunk;
   body = body.trimEnd();
-  return new AdminClientError("status", `admin server at ${shown} answered ${path} with ${status}: ${body}`, {
+  return new AdminClientError("status", `admin server at ${shown} returned ${status} for ${path}: ${body}`, {
     status,
     body,
   });

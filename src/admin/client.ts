@@ -57,7 +57,7 @@ export class AdminClient {
   async configStatus(options: CallOptions = {}): Promise<ConfigStatus> {
     const status = await this.#json("/config/status", options);
     if (isConfigStatus(status)) return status;
-    throw new AdminClientError("protocol", `${this.address} answered /config/status with something else`);
+    throw new AdminClientError("protocol", `${this.address} returned something other than a status for /config/status`);
   }
 
   /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */

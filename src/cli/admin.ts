@@ -36,7 +36,7 @@ export function localProxy(port: number | undefined, env: Context["env"]): Proxy
     async reach(listener) {
       if (/^unix:|^http:\/\/(?:localhost|127\.[\d.]+|\[::1\]):/.test(client.address)) return listener;
       throw usage(
-        `a request URL needs a proxy on this machine, TGCTL_ADMIN is ${address}`,
+        `a request URL needs a proxy on this machine, but TGCTL_ADMIN is ${address}`,
         "send the request yourself; without a URL the next request is traced",
       );
     },

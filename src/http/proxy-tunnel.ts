@@ -62,7 +62,7 @@ export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
       held.consume(headEnd);
       if (error !== undefined) this.reject(`the proxy's response is invalid: ${error.detail}`);
       else if (head.status >= 300 || head.status === 101)
-        this.reject(`the proxy answered ${head.status} to CONNECT ${this.#authority}`);
+        this.reject(`the proxy returned ${head.status} to CONNECT ${this.#authority}`);
       // Other 1xx responses come before the final one (RFC 9110 15.2).
       else if (head.status >= 200) this.#open();
     }

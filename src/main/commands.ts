@@ -166,7 +166,7 @@ const healthcheck = defineCommand({
     url: {
       type: "text",
       value: "url",
-      summary: "Readiness server (default http://127.0.0.1:15021/healthz/ready), as config.readinessAddr says",
+      summary: "URL of the readiness server, see config.readinessAddr (default http://127.0.0.1:15021/healthz/ready)",
     },
   },
   examples: [

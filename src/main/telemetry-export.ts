@@ -160,7 +160,8 @@ class Exporter {
       counts,
       {
         failing: (error) => log.warn("cannot export", { signal, error }),
-        lost: (entries) => log.warn("the shutdown has left telemetry behind", { signal, dropped: entries }),
+        lost: (entries) =>
+          log.warn("the shutdown ended before all telemetry was exported", { signal, dropped: entries }),
         working: (dropped) => log.info("exporting again", { signal, dropped }),
       },
     );

@@ -34,7 +34,7 @@ const outcome = (...events: Fields[]) => outcomeLine(outcomeOf(rowsOf([snapshot,
 test("the outcome has the request, status, duration, route and what decided", () => {
   assert.equal(
     outcomeLine(outcomeOf(rowsOf(EVENTS))),
-    "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 answered 503",
+    "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 returned 503",
   );
 });
 
@@ -91,7 +91,7 @@ test("the outcome says what rejected, failed, redirected or answered the request
     outcome(WON, policy("request_redirect"), location, done(301)),
     /redirected to http:\/\/b\/ by request_redirect$/,
   );
-  assert.match(outcome(WON, policy("direct_response"), done(200)), /answered by direct_response$/);
+  assert.match(outcome(WON, policy("direct_response"), done(200)), /response by direct_response$/);
 });
 
 test("a status of the backend is attributed to it, even after a rule that failed without effect", () => {
@@ -105,7 +105,7 @@ test("a status of the backend is attributed to it, even after a rule that failed
   });
   const start = event("info", { type: "backendCallStart", target: "127.0.0.1:1" });
   const answered = event("warn", { type: "backendCallResult", status: 404, error: null });
-  assert.match(outcome(WON, allowed, start, answered, done(404)), /route api · backend 127\.0\.0\.1:1 answered 404$/);
+  assert.match(outcome(WON, allowed, start, answered, done(404)), /route api · backend 127\.0\.0\.1:1 returned 404$/);
 });
 
 test("what decided is not guessed while the request runs, nor from a callout or a mirror", () => {

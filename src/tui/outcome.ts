@@ -90,13 +90,13 @@ function why(rows: readonly Row[], finished: Row, route: Row | undefined): strin
     const reason = decider === undefined ? "" : decision(decider.message, rows);
     if (reason !== "") return reason;
     if (typeof error === "string" && error !== "") return error;
-    return rows.some((row) => row.message.type === "backendCallResult") ? `the backend answered ${code}` : "";
+    return rows.some((row) => row.message.type === "backendCallResult") ? `the backend returned ${code}` : "";
   }
   const location = code >= 300 ? locationOf(rows) : "";
   const redirect = rows.findLast((row) => row.message.type === "policy" && row.message.kind === "request_redirect");
   if (location !== "" && redirect !== undefined) return `redirected to ${location} by request_redirect`;
   const direct = rows.findLast((row) => row.message.type === "policy" && row.message.kind === "direct_response");
-  if (direct !== undefined) return "answered by direct_response";
+  if (direct !== undefined) return "response by direct_response";
   return route === undefined ? "" : won(route.message);
 }
 
@@ -124,7 +124,7 @@ function decision(message: Fields, rows: readonly Row[]): string {
   const target = textOf(rows.findLast((row) => row.message.type === "backendCallStart")?.message.target);
   const backend = target === "" ? "the backend" : `backend ${target}`;
   if (typeof message.error === "string") return `${backend}: ${message.error}`;
-  return `${backend} answered ${textOf(message.status)}`;
+  return `${backend} returned ${textOf(message.status)}`;
 }
 
 function locationOf(rows: readonly Row[]): string {

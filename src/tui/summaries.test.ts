@@ -25,7 +25,7 @@ test("every event of a trace has its label and summary", () => {
     "Snapshot: raw response",
     "Snapshot: backend response ready",
     "Snapshot: final response",
-    "Dropped: 2 events lost, the reader was too slow",
+    "Dropped: 2 events lost: the reader was too slow",
     "Body Snapshot: response",
     "Request Done: request finished status=503",
   ]);
@@ -76,7 +76,7 @@ test("an authorization names the rule that decided", () => {
   assert.equal(result("deny", { ...require, ...failed }), "denied by require a.require, which failed: no such key");
   assert.equal(result("deny", { ...allow, matched: false }), "denied (no allow rule is true)");
   assert.equal(result("allow", { ...allow, matched: true }), "allowed by allow a.allow");
-  assert.equal(result("allow", { ...deny, matched: false }), "allowed (none of 1 rules objects)");
+  assert.equal(result("allow", { ...deny, matched: false }), "allowed (no rule denies, 1 evaluated)");
 });
 
 test("callouts show their scope, long summaries are cut", () => {

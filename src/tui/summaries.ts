@@ -54,7 +54,7 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   streamProgress: (message) =>
     `idle ${textOf(message.idle)}, received ${traffic(message.received)}, sent ${traffic(message.sent)}`,
   traceEnded: (message) => textOf(message.reason),
-  dropped: (message) => `${textOf(message.count)} events lost, the reader was too slow`,
+  dropped: (message) => `${textOf(message.count)} events lost: the reader was too slow`,
 };
 
 /** One line of at most 120 characters. */
@@ -102,7 +102,9 @@ export function authorizationText(message: Fields): string {
   const rule = (found: Fields | undefined) => textOf(found?.name);
   if (message.result === "allow") {
     const allow = find("allow", true);
-    return allow === undefined ? `allowed (none of ${rules.length} rules objects)` : `allowed by allow ${rule(allow)}`;
+    return allow === undefined
+      ? `allowed (no rule denies, ${rules.length} evaluated)`
+      : `allowed by allow ${rule(allow)}`;
   }
   const because = (found: Fields): string =>
     `${rule(found)}${found.error === undefined ? "" : `, which failed: ${textOf(found.error)}`}`;

@@ -132,12 +132,12 @@ suite("through a proxy", () => {
     {
       name: "refuses",
       answer: "HTTP/1.1 407 No\r\n\r\n",
-      error: "the proxy answered 407 to CONNECT target.example:443",
+      error: "the proxy returned 407 to CONNECT target.example:443",
     },
     {
       name: "switches to another protocol",
       answer: "HTTP/1.1 101 Switching Protocols\r\n\r\n",
-      error: "the proxy answered 101 to CONNECT target.example:443",
+      error: "the proxy returned 101 to CONNECT target.example:443",
     },
     { name: "answers without HTTP", answer: "SSH-2.0\r\n\r\n", error: /^the proxy's response is invalid: / },
     {

@@ -81,7 +81,7 @@ test("controller profile and snapshot", async (t) => {
   assert.equal((await tgctl("controller", "snapshot", "proxies", "-o", "yaml")).stdout, "[]\n");
   assert.match(
     (await tgctl("controller", "snapshot", "x")).stderr,
-    /^Error: there is no snapshot "x"\nTry: one of objects/,
+    /^Error: unknown snapshot "x"\nTry: one of objects/,
   );
   assert.equal(existsSync(join(folder, "x")), false);
 });
@@ -233,7 +233,7 @@ test("status without access to the controller goes by what the proxies say", asy
   assert.match(stdout, /^web-1 +synchronized +- +- +0123456789ab/m);
   assert.match(
     stderr,
-    /^Warning: only the proxies were asked, not the controller: no controller pods found in namespace "tracegate-system"/,
+    /^Warning: showing only what the proxies report, because the controller cannot be reached: no controller pods found in namespace "tracegate-system"/,
   );
   says["web-1"] = running({ synchronized: false });
   assert.equal((await status()).code, 1);

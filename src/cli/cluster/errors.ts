@@ -31,7 +31,7 @@ function hintFor({ status, message }: KubeError): { hint?: string } {
       hint: "check that the cluster runs and can be reached from here; --context <name> and --kubeconfig <file> choose another",
     };
   }
-  if (status === 401) return { hint: "the credentials of the kubeconfig are not valid (any more): log in again" };
+  if (status === 401) return { hint: "the credentials in the kubeconfig are invalid or have expired: log in again" };
   if (status === 403) return { hint: `${missingRule(message)}; ${RBAC_PAGE}; -n chooses another namespace` };
   if (status === 404 && lacksType(message)) {
     return { hint: "the cluster lacks this type of object: install the CRDs of the Gateway API" };

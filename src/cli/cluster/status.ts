@@ -137,7 +137,10 @@ async function sentStates(
   } catch (error) {
     if (context.signal.aborted) throw error;
     const { message } = CliError.from(error);
-    await write(context.stderr, `Warning: only the proxies were asked, not the controller: ${message}\n`);
+    await write(
+      context.stderr,
+      `Warning: showing only what the proxies report, because the controller cannot be reached: ${message}\n`,
+    );
     return undefined;
   }
 }

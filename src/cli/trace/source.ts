@@ -136,7 +136,7 @@ const GRACE_MS = { answered: 2000, failed: 500 };
 /** There was a response, from the proxy or another program on that port, but no trace. */
 function untraced(status: string): CliError {
   const withStatus = /^\d{3}$/.test(status) ? ` with status ${status}` : "";
-  return new CliError("failure", `the request was answered${withStatus}, but no trace event arrived`, {
+  return new CliError("failure", `the request got a response${withStatus}, but no trace event arrived`, {
     why: "it reached something other than this proxy, or was rejected before its headers were read",
     hint: "check that --port is a listener of the same proxy as the admin server, and that the request line is not too long",
   });

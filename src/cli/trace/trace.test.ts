@@ -148,7 +148,7 @@ test("-o text: a line per event with its time, and at the end what decided", asy
   assert.equal(lines[14], "     2.385  error    Backend Result  status=503");
   assert.equal(
     lines[21],
-    "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 answered 503",
+    "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 returned 503",
   );
 });
 

@@ -34,7 +34,7 @@ export function aliasProblem(document: Document.Parsed, error: unknown): SyntaxP
   });
   if (unresolved !== undefined) return unresolved;
   if (error instanceof ReferenceError)
-    return { offset: first ?? 0, message: "the aliases stand for too much; write the values out" };
+    return { offset: first ?? 0, message: "the aliases expand to too many values; write the values out" };
   return { offset: 0, message: messageOf(error) };
 }
 

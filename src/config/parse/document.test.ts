@@ -87,7 +87,7 @@ test("the same value many times through an alias is fine; a bomb is not", () => 
   for (let i = 1; i < 12; i++) bomb += `a${i}: &a${i} [${Array.from({ length: 10 }, () => `*a${i - 1}`).join(", ")}]\n`;
   const { diagnostics, value } = new ConfigDocument("f", bomb, {});
   assert.equal(value, undefined);
-  assert.match(diagnostics[0]?.message ?? "", /aliases stand for too much/);
+  assert.match(diagnostics[0]?.message ?? "", /aliases expand to too many values/);
 });
 
 test("places inside a literal block are those of its lines; other text has none", () => {

@@ -82,7 +82,7 @@ test("the proxy gets the credentials that it asks for, and what it refuses is 50
   const refused = await fetch(url);
   assert.equal(refused.status, 503);
   assert.equal(await refused.text(), "upstream call failed");
-  const why = "upstream call failed: the proxy answered 407 to CONNECT one.example:443";
+  const why = "upstream call failed: the proxy returned 407 to CONNECT one.example:443";
   await gateway.until(() => gateway.lines.some((line) => line.error === why), "the reason in the log");
   proxy.status = 200;
   assert.equal((await fetch(url)).status, 200);

@@ -99,7 +99,7 @@ suite("traces of requests that the engine refuses", () => {
     const { code, stdout, stderr } = await inject(`http://a.test/${"x".repeat(70_000)}`);
     assert.equal(code, 1);
     assert.equal(stdout, "");
-    assert.match(stderr, /^Error: the request was answered with status 414, but no trace event arrived\n/);
+    assert.match(stderr, /^Error: the request got a response with status 414, but no trace event arrived\n/);
     assert.match(stderr, /Try: .*--port/);
   });
 });

@@ -9,7 +9,7 @@ const SNAPSHOTS = ["objects", "gateways", "proxies"] as const;
 export const controllerSnapshot = defineCommand({
   name: "snapshot",
   summary: "Show what the controller holds: objects of the cluster, what each Gateway is sent, connected proxies",
-  description: ["It is of the first replica that runs. Secrets are not in it."],
+  description: ["The snapshot is that of the first running replica. It contains no secrets."],
   argument: { name: "snapshot", summary: `One of ${SNAPSHOTS.join(", ")}`, required: true, choices: SNAPSHOTS },
   options: {
     ...CONTROLLER_OPTIONS,
@@ -29,7 +29,7 @@ export const controllerSnapshot = defineCommand({
   ],
   async run({ argument = "", options }, context) {
     if (!SNAPSHOTS.some((known) => known === argument))
-      throw usage(`there is no snapshot "${argument}"`, `one of ${SNAPSHOTS.join(", ")}`);
+      throw usage(`unknown snapshot "${argument}"`, `one of ${SNAPSHOTS.join(", ")}`);
     const { Controllers } = await import("../../cluster/controllers.ts");
     await using controllers = await Controllers.open(options, context);
     const controller = await controllers.first();

@@ -85,7 +85,7 @@ export const configBackends = defineCommand({
   aliases: ["b", "be"],
   summary: "List backends with the health, requests and latency of their endpoints",
   description: [
-    "HEALTH is 1.00 for an endpoint whose requests all succeeded, Evict (3.3s) for one that is evicted for that long, unhealthy for one whose active health checks fail, for the REASON in the last column. LATENCY is a moving average.",
+    "HEALTH is 1.00 for an endpoint whose requests all succeeded, Evict (3.3s) for one that is evicted for that long, unhealthy for one whose active health checks fail; REASON says why. LATENCY is a moving average.",
   ],
   argument: RESOURCE,
   options: {

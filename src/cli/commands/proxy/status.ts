@@ -11,7 +11,7 @@ export const status = defineCommand({
   summary: "Show which configuration is in effect, and whether it is the newest one",
   description: [
     "Exits with 1 when the proxy is not synchronized: the newest configuration was rejected, or is not in effect in every worker yet. The lines above the error give the reason.",
-    "In Kubernetes, without a resource for every Gateway of the namespace, compares what the controller has sent to each pod with what the pod runs. STATE is synchronized, pending, rejected, disconnected or unreachable; SENT and RUNS are versions.",
+    "In Kubernetes, compares what the controller has sent to each pod with what the pod runs; without a resource, for every Gateway of the namespace. STATE is synchronized, pending, rejected, disconnected or unreachable; SENT and RUNS are versions.",
   ],
   argument: { ...RESOURCE, summary: RESOURCE.summary.replace("the only Gateway", "all Gateways of the namespace") },
   options: {
@@ -35,9 +35,9 @@ export const status = defineCommand({
   },
   examples: [
     { does: "Is the last change of the file in effect?", run: "proxy status" },
-    { does: "As JSON, for scripts", run: "status -o json" },
-    { does: "And all Gateways of the cluster?", run: "status -A" },
     { does: "Does every pod of a Gateway run what the controller sent?", run: "status gateway/web -n shop" },
+    { does: "The same for all Gateways of the cluster", run: "status -A" },
+    { does: "As JSON, for scripts", run: "status -o json" },
   ],
   async run(invocation, context) {
     const { argument, options } = invocation;
