@@ -203,7 +203,7 @@ test("what the API server forbids is named, with the rule that is missing", asyn
   server.intercept = undefined;
   server.bearer = "another";
   const stranger = await tgctl("proxy", "config", "all", "gateway/web", "-n", "shop");
-  assert.match(stranger.stderr, /Unauthorized\nTry: the credentials of the kubeconfig are not valid/);
+  assert.match(stranger.stderr, /Unauthorized\nTry: the credentials in the kubeconfig are invalid or have expired/);
 });
 
 test("without access to other namespaces, suggestions are about this one", async (t) => {
