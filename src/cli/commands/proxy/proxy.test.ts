@@ -123,7 +123,7 @@ test("TGCTL_ADMIN is the admin address, a port on the command line goes before i
   const remote = await invoke(["trace", "--port", "3000", "--", "http://a/"], "", { TGCTL_ADMIN: "10.0.0.1:15000" });
   assert.match(
     remote.stderr,
-    /^Error: a request URL needs a proxy on this machine, TGCTL_ADMIN is 10\.0\.0\.1:15000\n/,
+    /^Error: a request URL needs a proxy on this machine, but TGCTL_ADMIN is 10\.0\.0\.1:15000\n/,
   );
 });
 
