@@ -141,7 +141,7 @@ suite("the admin server of a gateway with two workers", () => {
     for (const time of [appliedAt, loadedAt]) assert.match(time ?? "", /^\d{4}-\d\d-\d\dT.*Z$/);
   });
 
-  test("/logging: what is set takes effect in the workers", async () => {
+  test("/logging: a new filter takes effect in the workers", async () => {
     const client = admin(gateway);
     assert.equal(await client.logging(), "current log level is info\n");
     assert.equal(await (await fetch(`${gateway.url("admin")}/logging`)).text(), "current log level is info\n");
@@ -219,7 +219,7 @@ suite("the admin server of a gateway with two workers", () => {
     client.destroy();
   });
 
-  test("answers while the data plane is saturated", async () => {
+  test("the admin server responds while the data plane is saturated", async () => {
     await using load = await Load.start(port, 64);
     const client = admin(gateway);
     await load.answered(2000);
@@ -233,7 +233,7 @@ suite("the admin server of a gateway with two workers", () => {
     assert.deepEqual(load.statuses, new Set([200]));
   });
 
-  test("methods that do not fit are refused", async () => {
+  test("wrong methods are rejected", async () => {
     for (const [method, path, allow] of [
       ["POST", "/config_dump", "GET"],
       ["POST", "/config/status", "GET"],
@@ -254,7 +254,7 @@ suite("the admin server of a gateway with two workers", () => {
     assert.equal((await fetch(`${gateway.url("admin")}/debug/pprof/profile?seconds=301`)).status, 400);
   });
 
-  test("other host names and other origins are refused, also for a shutdown", async () => {
+  test("other host names and other origins are rejected, also for a shutdown", async () => {
     for (const headers of [{ host: "rebound.example" }, { origin: "http://evil.example" }, { origin: "null" }])
       assert.equal(await statusOf("POST", "/quitquitquit", headers), 403, JSON.stringify(headers));
     assert.equal(await statusOf("GET", "/config_dump", { host: "rebound.example" }), 403);

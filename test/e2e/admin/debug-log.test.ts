@@ -97,7 +97,7 @@ suite("the log at the levels debug and trace", () => {
     assert.deepEqual(of(await linesOf("id-7", "/keyed"), "id-7"), []);
   });
 
-  test("a watcher that reveals secrets reveals none to the log", async () => {
+  test("a watcher with reveal=true puts no secrets into the log", async () => {
     await setLevel("trace");
     const headers = { "x-request-id": "id-8", authorization: `Bearer ${SECRET}` };
     const events = await traceOf(gateway, () => call(gateway.port(), { path: "/keyed", headers }), { reveal: true });

@@ -74,7 +74,7 @@ test("metrics show the connections, the queue and the health of each endpoint", 
   for (const client of [...clients, last]) client.socket.destroy();
 });
 
-test("backends that share an endpoint are counted each by itself, also after a reload", async () => {
+test("backends that share an endpoint are counted separately, also after a reload", async () => {
   await using upstream = await RawUpstream.answering(() => reply("answered"));
   const host = `127.0.0.1:${upstream.port}`;
   const both = config({ host }, { host });

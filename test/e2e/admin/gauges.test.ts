@@ -10,7 +10,7 @@ async function metric(gateway: TestGateway, name: string): Promise<string[]> {
   return text.split("\n").filter((line) => line.startsWith(name));
 }
 
-test("requests in progress are counted while they are", async () => {
+test("requests are counted while they are in progress", async () => {
   const upstream = await Upstream.start();
   await using gateway = await TestGateway.start({ ...proxyTo(upstream.address), config: { workerThreads: 2 } });
   const hanging = upstream.hang("/");
@@ -23,7 +23,7 @@ test("requests in progress are counted while they are", async () => {
   await upstream.close();
 });
 
-test("the certificates of listeners tell when they expire", { skip: noOpenssl }, async () => {
+test("metrics show when the certificates of listeners expire", { skip: noOpenssl }, async () => {
   using ca = new TestCa();
   const { cert, certFile, keyFile } = ca.issue("a.test");
   const tls = { cert: certFile, key: keyFile };

@@ -128,7 +128,7 @@ suite("metrics of a gateway with two workers", () => {
     assert.deepEqual(unknown, []);
   });
 
-  test("requests by what became of them, summed over the workers", async () => {
+  test("requests by outcome, summed over the workers", async () => {
     const samples = parse(await scrape("/stats/prometheus"));
     const base = { bind: "bind/0", gateway: "default/default", listener: "listener0", protocol: "http" };
     const r = {
@@ -175,14 +175,14 @@ suite("metrics of a gateway with two workers", () => {
     assert.ok(value("tracegate_downstream_sent_bytes_total") > 0);
   });
 
-  test("other paths and methods are refused", async () => {
+  test("other paths and methods are rejected", async () => {
     assert.equal((await fetch(`${gateway.url("stats")}/`)).status, 404);
     assert.equal((await fetch(`${gateway.url("stats")}/metrics`, { method: "POST" })).status, 405);
     const { headers } = await fetch(`${gateway.url("stats")}/metrics`);
     assert.equal(headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
   });
 
-  test("a refused configuration shows in config_synchronized and in /config/status", async () => {
+  test("a rejected configuration shows in config_synchronized and in /config/status", async () => {
     assert.equal(await gateway.reconfigure("binds: [{port: nonsense}]"), "rejected");
     const synchronized = parse(await scrape()).find(({ name }) => name === "tracegate_config_synchronized");
     assert.equal(synchronized?.value, 0);

@@ -40,7 +40,7 @@ suite("tracegate check and --validate-only", { concurrency: 2 }, () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  test("a valid file: what it holds, exit code 0", async () => {
+  test("a valid file: the number of its objects, exit code 0", async () => {
     const { code, out } = await run(["check", "-f", good]);
     assert.deepEqual([code, out], [0, "valid: 1 bind, 1 listener, 1 route, 0 backends\n"]);
   });
@@ -55,7 +55,7 @@ suite("tracegate check and --validate-only", { concurrency: 2 }, () => {
     assert.deepEqual([code, out], [0, "valid: 1 bind, 1 listener, 0 routes, 1 TCP route, 1 backend\n"]);
   });
 
-  test("settings that are read at the start only are named in one line", async () => {
+  test("one line names the settings that are read only at the start", async () => {
     const file = join(folder, "settings.yaml");
     const config = { adminAddr: "127.0.0.1:1", logging: { level: "debug" }, customFunctions: "f(a) { a }" };
     await writeFile(file, JSON.stringify({ config, binds: [{ port: 0, listeners: [{ routes: [] }] }] }));
@@ -66,7 +66,7 @@ suite("tracegate check and --validate-only", { concurrency: 2 }, () => {
     assert.deepEqual([diagnostics, startOnly], [[], ["config.adminAddr", "config.logging.level"]]);
   });
 
-  test("a bad file: every problem at its place, exit code 1", async () => {
+  test("an invalid file: every problem with its position, exit code 1", async () => {
     const { code, out } = await run(["check", "-f", bad]);
     assert.equal(code, 1);
     assert.equal(
@@ -87,7 +87,7 @@ ${bad}:3:5: error: binds[0].listners: unknown field; did you mean "listeners"?
     );
   });
 
-  test("--json: the same for programs", async () => {
+  test("--json: the same as JSON", async () => {
     const [valid, invalid] = await Promise.all([
       run(["check", "-f", good, "--json"]),
       run(["check", "-f", bad, "--json"]),
@@ -124,7 +124,7 @@ ${bad}:3:5: error: binds[0].listners: unknown field; did you mean "listeners"?
     assert.match(wrong.err, /^--config:2:11: error: binds\[0\]\.port: too large/m);
   });
 
-  test("files that cannot be read are told in words, exit code 1", async () => {
+  test("an unreadable file is reported with the reason, exit code 1", async () => {
     const binary = join(folder, "binary.yaml");
     await writeFile(binary, Buffer.from([0x89, 0x50, 0xff, 0xfe, 0x00]));
     const outcomes = await Promise.all([

@@ -74,14 +74,14 @@ suite("customFunctions", () => {
     await upstream.close();
   });
 
-  test("policies call them, those too that are put together when a route delegates", async () => {
+  test("policies call them, also those merged from delegating routes", async () => {
     assert.equal((await get("/tenants/blue/items")).headers["x-tenant"], "BLUE!!");
     assert.equal((await get("/delegated/red")).headers["x-tenant"], "RED!!");
     assert.equal((await get("/allowed/a/b")).status, 200);
     assert.equal((await get("/allowed/ab")).status, 403);
   });
 
-  test("a body that a function reads is waited for", async () => {
+  test("a request waits for a body that a function reads", async () => {
     assert.equal((await get("/body", { method: "POST", body: "short" })).status, 200);
     assert.equal((await get("/body", { method: "POST", body: "too long" })).status, 403);
   });
@@ -107,7 +107,7 @@ suite("customFunctions", () => {
     assert.ok((await metric(gateway, "requests_total", 'outcome="bad"')) > 0);
   });
 
-  test("the filter of a trace calls them, and is refused for one that reads more than a request's arrival", async () => {
+  test("the filter of a trace calls them; one that reads more than the request's head is rejected", async () => {
     const events = await traceOf(
       gateway,
       async () => {

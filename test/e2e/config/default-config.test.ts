@@ -14,7 +14,7 @@ import { TRACEGATE } from "../../helpers/programs.ts";
 const OWN_PORTS = { ADMIN_ADDR: "off", STATS_ADDR: "off", READINESS_ADDR: "off", WORKER_THREADS: "1" };
 const mounted = existsSync("/config") ? "this machine has a folder /config" : false;
 
-suite("a start that names no configuration", { skip: mounted, concurrency: 1 }, () => {
+suite("a start without -f and -c", { skip: mounted, concurrency: 1 }, () => {
   let folder: string;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "tracegate-default-"));
@@ -83,7 +83,7 @@ suite("a start that names no configuration", { skip: mounted, concurrency: 1 }, 
     assert.equal(existsSync(join(folder, "nobody")), false);
   });
 
-  test("in Kubernetes it has to be named", async () => {
+  test("in Kubernetes a configuration must be named", async () => {
     const child = spawnIn(folder, [], { KUBERNETES_SERVICE_HOST: "10.0.0.1" });
     assert.ok(child.stderr);
     const [err] = await Promise.all([text(child.stderr), once(child, "close")]);

@@ -24,7 +24,7 @@ suite("tracegate migrate", () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  test("check says what to do, migrate does it, check is content; a second time there is nothing to do", async () => {
+  test("check names the fields, migrate moves them, check passes; a second run changes nothing", async () => {
     const real = join(folder, "real.yaml");
     const file = join(folder, "link.yaml");
     await writeFile(real, OLD);
@@ -41,7 +41,7 @@ suite("tracegate migrate", () => {
     assert.deepEqual((await readdir(folder)).sort(), ["link.yaml", "real.yaml"]);
   });
 
-  test("a file that cannot be migrated, or read, is told and left alone", async () => {
+  test("a file that cannot be migrated or read is reported and left unchanged", async () => {
     const file = join(folder, "bad.yaml");
     await writeFile(file, "config: {tracing: {}}\n");
     assert.deepEqual(await run("migrate", "-f", file), {

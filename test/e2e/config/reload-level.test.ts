@@ -143,7 +143,7 @@ class Gate implements AsyncDisposable {
   }
 }
 
-suite("the file on disk is in effect in the end", () => {
+suite("the file on disk takes effect in the end", () => {
   test("a write during the start, after the file was read", async () => {
     await using gate = new Gate();
     await using gateway = await TestGateway.launch(answering("first", { routes: [naming(gate.file)] }));
@@ -238,7 +238,7 @@ suite("the file on disk is in effect in the end", () => {
   });
 });
 
-suite("what is refused because of something outside is tried again without another write", () => {
+suite("a configuration rejected for a reason outside of its files is retried without another write", () => {
   const refused = (gateway: TestGateway): Promise<Status> =>
     eventually(
       "the refusal",
@@ -268,7 +268,7 @@ suite("what is refused because of something outside is tried again without anoth
     assert.equal(await synchronizedMetric(gateway), "1");
   });
 
-  test("a file that only the refused version names, which appears later", async () => {
+  test("a file that only the rejected version names, and that appears later", async () => {
     await using gateway = await TestGateway.start(answering("first"));
     const secret = join(gateway.folder, "later", "key");
     replace(gateway.file, answering("second", { routes: [naming(secret)] }));
@@ -279,7 +279,7 @@ suite("what is refused because of something outside is tried again without anoth
     assert.equal((await status(gateway)).synchronized, true);
   });
 
-  test("a URL that answers later", async () => {
+  test("a URL that responds later", async () => {
     const { publicKey } = await generateKeyPair("ES256", { extractable: true });
     const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "k" }] });
     let answers: readonly (readonly [number, string])[] = [
@@ -309,7 +309,7 @@ suite("what is refused because of something outside is tried again without anoth
     }
   });
 
-  test("no file descriptors are left, then there are some", { skip: notLinux }, async () => {
+  test("no file descriptors are left, then some are free", { skip: notLinux }, async () => {
     await using gateway = await TestGateway.start(answering("first"));
     const pid = String(gateway.process.pid);
     const used = new Set(readdirSync(`/proc/${pid}/fd`).map(Number));
@@ -333,8 +333,8 @@ suite("what is refused because of something outside is tried again without anoth
   });
 });
 
-suite("what /config/status says", () => {
-  test("a file that is gone or changed is not what is applied, from the moment on", async () => {
+suite("/config/status", () => {
+  test("a removed or changed file shows in the status at once, before the reload is rejected", async () => {
     const first = answering("first");
     await using gateway = await TestGateway.start(first);
     const before = await status(gateway);
@@ -377,7 +377,7 @@ suite("what /config/status says", () => {
     );
   });
 
-  test("settings that are read at the start only: a change needs a restart until it is taken back", async () => {
+  test("settings that are read only at the start: a change needs a restart until it is reverted", async () => {
     await using gateway = await TestGateway.start(answering("first"));
     const changed = { adminAddr: "127.0.0.1:1", workerThreads: 2, logging: { level: "debug" } };
     assert.equal(await gateway.reconfigure(answering("second", { config: changed })), "applied");
@@ -393,7 +393,7 @@ suite("what /config/status says", () => {
 });
 
 suite("SIGHUP", () => {
-  test("reads the file again though it has not changed, also one that was refused", async () => {
+  test("reads an unchanged file again, also one that was rejected", async () => {
     await using gateway = await TestGateway.start(answering("first"));
     gateway.process.kill("SIGHUP");
     await eventually(

@@ -33,7 +33,7 @@ async function afterReload(gateway: TestGateway, change: () => Promise<unknown>)
   await gateway.until(() => reloads(gateway) > before, "the reload");
 }
 
-test("a file that is written in place, replaced, or removed and made again is read again", async () => {
+test("a file that is written in place, replaced, or removed and created again is reloaded", async () => {
   await using gateway = await TestGateway.start(answering("first"));
   assert.equal(await get(gateway), "first");
 
@@ -50,7 +50,7 @@ test("a file that is written in place, replaced, or removed and made again is re
   assert.equal(await get(gateway), "made again");
 });
 
-test("a mounted ConfigMap: the link ..data is swapped to another folder", async () => {
+test("a mounted ConfigMap, whose link ..data is swapped, is reloaded", async () => {
   await using gateway = await TestGateway.start(answering("unused"));
   const mount = join(gateway.folder, "mount");
   const version = async (name: string, body: string): Promise<void> => {
@@ -67,7 +67,7 @@ test("a mounted ConfigMap: the link ..data is swapped to another folder", async 
   assert.equal(await get(gateway), "v2");
 });
 
-test("a bad file leaves the old configuration in effect, and everything says why; a good one recovers", async () => {
+test("an invalid file leaves the old configuration in effect, and log, status and metrics say why; a valid one recovers", async () => {
   await using gateway = await TestGateway.start(answering("good"));
   const status = async (): Promise<{ lastError: { message: string; diagnostics: object[] } | null }> =>
     (await fetch(`${gateway.url("admin")}/config/status`)).json() as never;
@@ -104,7 +104,7 @@ test("a bad file leaves the old configuration in effect, and everything says why
   assert.equal((await status()).lastError, null);
 });
 
-test("a bind comes and goes with the file", async () => {
+test("a bind that the file adds opens, and closes when the file removes it", async () => {
   await using gateway = await TestGateway.start(answering("first"));
   await using other = await TestGateway.start(answering("lends its port"));
   const port = other.port();

@@ -10,7 +10,7 @@ const REQUEST = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const proxied = (address: string): string => `PROXY TCP4 ${address} 198.51.100.2 4000 443\r\n`;
 
 suite("networkAuthorization", () => {
-  test("asks once per connection, with what the PROXY header says; who may not connect is cut off without an answer", async () => {
+  test("is evaluated once per connection, with the address of the PROXY header; rejected connections are closed without a response", async () => {
     await using upstream = await RawUpstream.answering(() => reply("hello"));
     await using plane = await TestPlane.start(upstream.port, {
       frontend: {
@@ -58,7 +58,7 @@ suite("networkAuthorization by certificate", { skip: noOpenssl }, () => {
   });
   after(() => ca[Symbol.dispose]());
 
-  test("names of the client's certificate decide", async () => {
+  test("rules read the names in the client's certificate", async () => {
     await using upstream = await RawUpstream.answering(() => reply("hello"));
     const tls = { cert: host.certFile, key: host.keyFile, root: ca.certFile, keyExchangeGroups: ["P-384"] };
     const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
@@ -82,7 +82,7 @@ suite("networkAuthorization by certificate", { skip: noOpenssl }, () => {
     await assert.rejects(get(gateway.port(), "host.example", { ...options(friend), ecdhCurve: "X25519" }));
   });
 
-  test("a handshake that takes longer than handshakeTimeout is given up", async () => {
+  test("a handshake that takes longer than handshakeTimeout is aborted", async () => {
     const tls = { cert: host.certFile, key: host.keyFile };
     await using gateway = await LocalGateway.start({
       frontendPolicies: { tls: { handshakeTimeout: "50ms" } },

@@ -56,7 +56,7 @@ const statusAt = async (gateway: Pick<TestGateway, "port">): Promise<number | un
 };
 
 suite("networkExtAuthz", () => {
-  test("asks once per connection; requests see what the service has told; who is refused is cut off without an answer", async () => {
+  test("calls the service once per connection; requests see its metadata; rejected connections are closed without a response", async () => {
     let answer = reply("", ["x-team: blue"]);
     await using service = await authorizer(() => answer);
     await using upstream = await backend();
@@ -94,7 +94,7 @@ suite("networkExtAuthz", () => {
     assert.equal(upstream.connections.length, 1);
   });
 
-  test("by gRPC: the service learns of both ends, and what it tells is there for requests", async () => {
+  test("gRPC: the service gets both addresses, and requests can read its metadata", async () => {
     const asked: Question[] = [];
     let answer: CheckAnswer = { ok_response: {}, dynamic_metadata: { team: "blue" } };
     await using service = await GrpcServer.start({
@@ -124,7 +124,7 @@ suite("networkExtAuthz", () => {
     await logged(gateway, { error: "external authorization failed: the service denied with 403", reason: "ExtAuth" });
   });
 
-  test("by HTTP: method, Host and body of the question; a status for failures closes as deny does", async () => {
+  test("HTTP: method, Host and body of the callout; a failure mode with a status closes the connection like deny", async () => {
     await using service = await authorizer(() => reply(""));
     await using upstream = await backend();
     const http = {
@@ -147,7 +147,7 @@ suite("networkExtAuthz", () => {
     assert.equal(await statusAt(gateway), undefined);
   });
 
-  test("nothing a client sends meanwhile is looked at, and nothing is lost", async () => {
+  test("bytes that the client sends meanwhile are not read, and none is lost", async () => {
     const verdict = Promise.withResolvers<string>();
     await using service = await authorizer(() => verdict.promise);
     await using upstream = await backend();
@@ -169,7 +169,7 @@ suite("networkExtAuthz", () => {
     client.end();
   });
 
-  test("when the client leaves, the service hears that nobody waits", async () => {
+  test("when the client leaves, the callout is cancelled", async () => {
     await using service = await authorizer(() => new Promise(() => {}));
     await using gateway = await LocalGateway.start({
       frontendPolicies: asking(service.port, { timeout: "1m" }),
@@ -186,7 +186,7 @@ suite("networkExtAuthz", () => {
     await logged(gateway, { error: "the connection closed before it was authorized" });
   });
 
-  test("a service that cannot be asked, or not in time: deny unless allow", async () => {
+  test("an unreachable or slow service: the connection is rejected unless failureMode is allow", async () => {
     await using silent = await authorizer(() => new Promise(() => {}));
     await using upstream = await backend();
     const start = (port: number, more: object, http: object = {}): Promise<LocalGateway> =>
@@ -217,7 +217,7 @@ suite("networkExtAuthz", () => {
     assert.equal(await statusAt(denying), undefined);
   });
 
-  test("answers are kept by key, refusals with other statuses than 401 and 403 are not", async () => {
+  test("decisions are cached by key, denials with statuses other than 401 and 403 are not", async () => {
     let status = "200 OK";
     await using service = await authorizer(() => reply("", ["x-team: red"], status));
     await using upstream = await backend();
@@ -257,7 +257,7 @@ suite("networkExtAuthz", () => {
     );
   });
 
-  test("whom networkAuthorization refuses is not asked about; the PROXY header counts", async () => {
+  test("connections that networkAuthorization rejects cause no callout; the address is that of the PROXY header", async () => {
     await using service = await authorizer((question) => (question.start.includes("10.0.0.2") ? FORBIDDEN : reply("")));
     await using upstream = await backend();
     await using gateway = await LocalGateway.start({
@@ -280,7 +280,7 @@ suite("networkExtAuthz", () => {
     );
   });
 
-  test("TCP: what comes before the verdict arrives whole, the end of the client's direction too", async () => {
+  test("TCP: bytes and a FIN that arrive before the decision reach the backend", async () => {
     const verdict = Promise.withResolvers<string>();
     await using service = await authorizer(() => verdict.promise);
     await using upstream = await RawUpstream.listen();
@@ -303,7 +303,7 @@ suite("networkExtAuthz", () => {
     await client.take("late");
   });
 
-  test("a tunnel is asked about, and what comes out of it", async () => {
+  test("a tunnel and the connection inside it are checked separately", async () => {
     await using service = await authorizer((question) => (question.start.includes("/5432") ? FORBIDDEN : reply("")));
     await using echo = await EchoServer.start("");
     const tcpRoutes = [{ backends: [{ host: echo.address }] }];
@@ -331,7 +331,7 @@ suite("networkExtAuthz", () => {
     assert.deepEqual(asked, [outside, "/7", outside, "/5432"]);
   });
 
-  test("the dump shows it without what may be secret", async () => {
+  test("the dump shows it with secrets redacted", async () => {
     await using gateway = await TestGateway.start({
       frontendPolicies: asking(9, {}, { addRequestHeaders: { authorization: '"Bearer s"', "x-a": "source.address" } }),
       ...proxyTo("127.0.0.1:1"),
@@ -386,7 +386,7 @@ suite("networkExtAuthz and TLS", { skip: noOpenssl }, () => {
     assert.equal(await metric(gateway, "downstream_connections_total", 'protocol="https"'), 2);
   });
 
-  test("TLS that ends here, and TLS that passes", async () => {
+  test("terminated TLS, and TLS passthrough", async () => {
     await using service = await authorizer(judge);
     await using echo = await EchoServer.start("");
     await using upstream = await LocalGateway.start({

@@ -7,8 +7,8 @@ import { closedPort } from "../trace/support.ts";
 const ROUTED = { frontend: { connect: "route" } } as const;
 const CONNECT = "CONNECT db.example:5432 HTTP/1.1\r\nHost: db.example:5432\r\n\r\n";
 
-suite("CONNECT that is routed", () => {
-  test("opens a tunnel to the backend of the route; each direction ends by itself; the log has it at the end", async () => {
+suite("a routed CONNECT", () => {
+  test("opens a tunnel to the backend of the route; each direction ends separately; the log has a line at the end", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(upstream.port, ROUTED);
     const client = await RawPeer.connect(plane.port);
@@ -43,7 +43,7 @@ suite("CONNECT that is routed", () => {
     assert.equal(await client.closed(), "reset");
   });
 
-  test("one that fails closes the connection: what follows was meant for the tunnel and is no request", async () => {
+  test("closes the connection if it fails: the bytes after it were meant for the tunnel", async () => {
     await using plane = await TestPlane.start(await closedPort(), ROUTED);
     const client = await RawPeer.connect(plane.port);
     client.send(`${CONNECT}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n`);
@@ -58,7 +58,7 @@ suite("CONNECT that is routed", () => {
     assert.equal(await withBody.closed(), "end");
   });
 
-  test("is refused unless it was asked for", async () => {
+  test("is rejected unless the configuration routes it", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(upstream.port);
     const client = await RawPeer.connect(plane.port);

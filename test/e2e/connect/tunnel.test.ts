@@ -20,8 +20,8 @@ async function tunnel(gateway: LocalGateway, authority: string, early = "", fiel
   return peer;
 }
 
-suite("binds that speak CONNECT", () => {
-  test("what comes out of a tunnel is served by the bind of the port, as from the tunnel's client", async () => {
+suite("ports of tunnels", () => {
+  test("the bind of the destination port serves the connection inside a tunnel, with the tunnel's client as its peer", async () => {
     await using upstream = await RawUpstream.answering(() => reply("inside"));
     const routes = [{ name: "r", backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
     await using gateway = await LocalGateway.start({
@@ -39,7 +39,7 @@ suite("binds that speak CONNECT", () => {
     }
   });
 
-  test("the access log is edited for tunnels too", async () => {
+  test("fields of the access log can be added and removed for tunnels too", async () => {
     await using echo = await EchoServer.start("hello");
     const add = { of: "request.host", code: "response.code", by: "source.port" };
     const filter = "has(request.method) && response.code < 500";
@@ -63,7 +63,7 @@ suite("binds that speak CONNECT", () => {
     assert.equal(gateway.lines.filter(({ scope }) => scope === "request").length, 1);
   });
 
-  test("expressions read the headers of the tunnel's CONNECT request, which there are in tunnels alone", async () => {
+  test("expressions read the headers of the tunnel's CONNECT request; outside of tunnels they are absent", async () => {
     await using upstream = await RawUpstream.answering(() => reply("inside"));
     const header = (value: string): object => ({ transformations: { response: { set: { "x-is": value } } } });
     const inside = {
@@ -107,7 +107,7 @@ suite("binds that speak CONNECT", () => {
     assert.equal(statusOf(await other.message()), 405);
   });
 
-  test("the internal bind without port serves all others; much goes through both ways and ends half by half", async () => {
+  test("the internal bind without a port serves all other ports; large transfers pass both ways, and each direction ends separately", async () => {
     await using echo = await EchoServer.start("");
     const tcpRoutes = [{ backends: [{ host: `127.0.0.1:${echo.port}` }] }];
     await using gateway = await LocalGateway.start({
@@ -124,7 +124,7 @@ suite("binds that speak CONNECT", () => {
     assert.ok(Buffer.concat(pieces).equals(sent));
   });
 
-  test("a client that goes away ends what is inside", async () => {
+  test("a client that disconnects ends the connection inside the tunnel", async () => {
     await using upstream = await RawUpstream.listen();
     const tcpRoutes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
     await using gateway = await LocalGateway.start({
@@ -151,7 +151,7 @@ suite("TLS inside tunnels", { skip: noOpenssl }, () => {
   });
   after(() => ca[Symbol.dispose]());
 
-  test("ends at the inner bind", async () => {
+  test("terminates at the inner bind", async () => {
     await using upstream = await RawUpstream.answering(() => reply("secret"));
     const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
     const tls = { cert: host.certFile, key: host.keyFile };

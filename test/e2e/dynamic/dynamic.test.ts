@@ -55,20 +55,20 @@ suite("dynamic backends with a target expression", { concurrency: 1 }, () => {
     return [status, body.toString()];
   };
 
-  test("the expression says which server is called", async () => {
+  test("the expression chooses the server", async () => {
     assert.deepEqual(await text("/port", { "x-port": String(upstream.port) }), [200, "hello"]);
     assert.deepEqual(await text("/text", { "x-target": upstream.address }), [200, "hello"]);
     assert.deepEqual(await text("/", { "x-target": upstream.address }), [200, "hello"]);
     await logged(gateway, { scope: "request", route: "default/port", endpoint: upstream.address });
   });
 
-  test("a target that is a name is what the backend is asked by", async () => {
+  test("if the target is a name, the backend gets it as Host", async () => {
     const target = `localhost:${upstream.port}`;
     assert.deepEqual(await text("/host", { "x-target": target }), [200, target]);
     assert.deepEqual(await text("/host", { "x-target": upstream.address }), [200, "a.test"]);
   });
 
-  test("an expression that fails, and a value that is no address, leave no backend", async () => {
+  test("an expression that fails, or a value that is not an address, is 503", async () => {
     assert.deepEqual(await text("/port", {}), [503, DNS_FAILED]);
     assert.deepEqual(await text("/number", {}), [503, DNS_FAILED]);
     const bad = [
@@ -124,7 +124,7 @@ test("TCP routes: the expression reads the connection", async () => {
   });
 });
 
-test("a target that leads back to where the client came to ends there", async () => {
+test("a target that leads back to the client's own port is rejected", async () => {
   const config = (listener: object): object => ({ binds: [{ port: 0, listeners: [listener] }] });
   await using gateway = await LocalGateway.start(config({ name: "http", routes: [{ backends: [{ dynamic: {} }] }] }));
   const port = gateway.port();
@@ -142,7 +142,7 @@ test("a target that leads back to where the client came to ends there", async ()
   assert.ok(rounds.length <= 2 * 5, `${rounds.length} requests`);
 });
 
-test("no client finds the way to the admin API; a route that names it does", async () => {
+test("no target leads to the admin API, only a route that names it", async () => {
   const expression = 'request.headers["x-target"]';
   const config = (...routes: object[]): object => ({
     frontendPolicies: { connect: { mode: "route" } },

@@ -28,7 +28,7 @@ async function tokenEndpoint(seconds: number) {
 }
 
 for (const name of ["config.yaml", "backend-auth.yaml"])
-  test(`${name}: the backend gets a token of its own, and the server is asked once for each of the client's`, async () => {
+  test(`${name}: the backend gets an exchanged token, requested once for each token of the client`, async () => {
     await using endpoint = await tokenEndpoint(600);
     await using backend = await RawUpstream.answering((request) => reply(valuesOf(request, "authorization").join()));
     const text = await readFile(new URL(`../../../examples/token-exchange/${name}`, import.meta.url), "utf8");

@@ -31,8 +31,8 @@ async function outcome(port: number, host: string, target?: string): Promise<str
   return statusOf(answer) === 200 ? answer.body : statusOf(answer);
 }
 
-suite("HTTP listeners and routes as the Gateway API has them", () => {
-  test("GatewayHTTPListenerIsolation: the most specific listener serves a request, also where it has no route for it", async () => {
+suite("HTTP listeners and routes as the Gateway API defines them", () => {
+  test("GatewayHTTPListenerIsolation: only the most specific listener serves a request, even if it has no route for it", async () => {
     const own = (prefix: string) => answering(prefix, path(`/${prefix}`));
     await using gateway = await LocalGateway.start({
       binds: [
@@ -58,7 +58,7 @@ suite("HTTP listeners and routes as the Gateway API has them", () => {
       }
   });
 
-  test("HTTPRouteRedirectPortAndScheme: ports are left out where they are those of the scheme", async () => {
+  test("HTTPRouteRedirectPortAndScheme: the default port of the scheme is left out", async () => {
     const redirect = (prefix: string, change: object) => ({
       ...path(prefix),
       policies: { requestRedirect: { status: 302, ...change } },
@@ -156,7 +156,7 @@ suite("HTTP listeners and routes as the Gateway API has them", () => {
     assert.equal((await ask(gateway.port(), "h", "/", fields)).body, "old|one|away");
   });
 
-  test("timeouts of requests and of backends give 504, and 0s none", async () => {
+  test("timeouts of requests and of backends give 504; 0s means no timeout", async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
       const { start } = await peer.message();
       if (start.includes("/slow")) await new Promise((resolve) => setTimeout(resolve, 300));
@@ -196,7 +196,7 @@ suite("HTTP listeners and routes as the Gateway API has them", () => {
     }
   });
 
-  test("ports come and go at run time, and connections on others notice nothing", async () => {
+  test("ports open and close at run time without an effect on connections to others", async () => {
     await using upstream = await RawUpstream.listen();
     await using server = await UdpPeer.open((text) => text);
     const backends = [{ host: `127.0.0.1:${upstream.port}` }];

@@ -8,7 +8,7 @@ import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { get, tlsConnect } from "../tls/support.ts";
 
-suite("TLS listeners as the Gateway API has them", { skip: noOpenssl }, () => {
+suite("TLS listeners as the Gateway API defines them", { skip: noOpenssl }, () => {
   let ca: TestCa;
   let any: Identity;
 
@@ -153,7 +153,7 @@ suite("TLS listeners as the Gateway API has them", { skip: noOpenssl }, () => {
     assert.equal(statusOf(other), 421);
   });
 
-  test("a connection in plaintext does not lead past the TLS that its port has got", async () => {
+  test("a plaintext connection does not bypass the TLS that a reload has added to its port", async () => {
     const plain = { name: "l", routes: [answering("plain")] };
     await using gateway = await LocalGateway.start(bind(plain));
     const [first, second] = [await RawPeer.connect(gateway.port()), await RawPeer.connect(gateway.port())];
@@ -169,7 +169,7 @@ suite("TLS listeners as the Gateway API has them", { skip: noOpenssl }, () => {
     }
   });
 
-  test("a reload that keeps the TLS of a listener keeps its sessions; one that changes it lets clients finish", async () => {
+  test("a reload that keeps the TLS of a listener keeps its sessions; one that changes it lets open connections finish", async () => {
     const renewed = ca.issue("example.org");
     await using upstream = await RawUpstream.listen();
     const slow = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];

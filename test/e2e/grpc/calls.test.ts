@@ -100,7 +100,7 @@ test("calls in all four forms, inside TLS", { skip: noOpenssl }, async () => {
   await exercise(client);
 });
 
-test("failures: of the service, of the gateway's policies, of the way to the backend", async () => {
+test("failures: of the service, of policies, of the connection to the backend", async () => {
   await using server = await GrpcServer.start(METHODS);
   const authorization = { rules: [{ deny: 'request.path == "/test.Echo/Secret"' }] };
   await using gateway = await gatewayTo(server.port, { authorization });
@@ -178,7 +178,7 @@ test("a stream that breaks off ends with a status, even if its client has not se
   client.peer.socket.destroy();
 });
 
-test("the gateway keeps the deadline of a client that does not", async () => {
+test("the gateway enforces a deadline that the client itself does not enforce", async () => {
   let cancelled = 0;
   await using server = await GrpcServer.start({
     "/test.Echo/Never": {
@@ -253,7 +253,7 @@ function pour(call: Call | ClientDuplexStream<Buffer, Buffer>, total: number): {
   return poured;
 }
 
-test("in a stream both ways, either side that does not read holds only its own sender back", async () => {
+test("in a bidirectional stream, a side that does not read slows down only its own sender", async () => {
   const total = 192;
   let atServer: Call | undefined;
   let fromServer = { count: 0 };

@@ -80,7 +80,7 @@ async function slowServer() {
   };
 }
 
-test("a call whose deadline passes before the response ends with DEADLINE_EXCEEDED, and the backend's is cancelled", async () => {
+test("a call whose deadline passes before the response ends with DEADLINE_EXCEEDED, and the call to the backend is cancelled", async () => {
   let calls = 0;
   let cancelled = 0;
   // Not a gRPC server: that would end the call itself when its deadline passes.
@@ -114,7 +114,7 @@ test("gRPC-Web calls have deadlines too, with the status in the last frame", asy
   assert.equal(gateway.lines.at(-1)?.["grpc.status"], 4);
 });
 
-test("a deadline that passes counts against no endpoint", async () => {
+test("a deadline that passes is not a failure of the endpoint", async () => {
   await using server = await slowServer();
   await using gateway = await gatewayTo(server.port);
   await call(gateway.port(), "Silent", "1m");
@@ -136,7 +136,7 @@ test("the backend gets what a policy has left of the deadline", async () => {
   assert.ok(left > 0 && left <= 29_980, seen[0]);
 });
 
-test("a malformed deadline is refused: the call would have none", async () => {
+test("a malformed deadline is rejected instead of ignored", async () => {
   await using server = await slowServer();
   await using gateway = await gatewayTo(server.port);
   for (const timeout of ["1s", "123456789m", "-1S", ""]) {

@@ -56,7 +56,7 @@ function many(count: number, value = "x"): string[] {
   return Array.from({ length: count }, (_, i) => [`x-${i}`, value]).flat();
 }
 
-test("requests that reach no policy are answered in the form of gRPC, others in plain text", async () => {
+test("requests that are rejected before any policy get a gRPC status if they are gRPC, else plain text", async () => {
   await using setup = await limited();
   const client = await H2Client.connect(setup.gateway.port());
   const grpc = ["content-type", "application/grpc+json", "te", "trailers"];
@@ -92,7 +92,7 @@ test("requests that reach no policy are answered in the form of gRPC, others in 
   client.peer.socket.destroy();
 });
 
-test("a client of gRPC learns that its metadata or message is too large, and calls on", async () => {
+test("a gRPC client whose metadata or message is too large gets a status and can make further calls", async () => {
   await using setup = await limited();
   using client = new GrpcClient(setup.gateway.port());
   const say = async (message: string, metadata: Record<string, string> = {}): Promise<unknown[]> => {
@@ -137,7 +137,7 @@ for (const method of ["Chat", "Collect"])
     }
   });
 
-test("what the client still sends on a stream whose status it has is not needed", async () => {
+test("what a client still sends on a stream after its status is discarded", async () => {
   await using setup = await limited({ streamIdleTimeout: "200ms" });
   const client = await H2Client.connect(setup.gateway.port());
   const chat = (id: number, type = "application/grpc"): void => {
@@ -159,7 +159,7 @@ test("what the client still sends on a stream whose status it has is not needed"
   client.peer.socket.destroy();
 });
 
-test("a stream whose client does not read is reset: a status would have to wait for it", async () => {
+test("a stream whose client does not read is reset, because it would not read a status", async () => {
   await using setup = await limited({ streamIdleTimeout: "200ms" });
   const client = await H2Client.connect(setup.gateway.port(), [INITIAL_WINDOW_SIZE, 3]);
   client.request(1, "POST", ["content-type", "application/grpc", "te", "trailers"], "/test.Echo/Chat");

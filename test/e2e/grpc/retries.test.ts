@@ -74,13 +74,13 @@ async function gatewayWith(serve: readonly ((stream: ServerHttp2Stream) => void)
   };
 }
 
-test("calls that fail with one of the statuses are made again", async () => {
+test("calls that fail with one of the statuses are retried", async () => {
   await using gateway = await gatewayWith([(stream) => fail(stream, 14), (stream) => fail(stream, 8), succeed]);
   assert.deepEqual(await call(gateway.port), { status: "0", body: MESSAGE.toString("latin1") });
   assert.deepEqual(gateway.attempts, [undefined, "1", "2"]);
 });
 
-test("the last failure is passed on, and so is one with another status", async () => {
+test("the last failure is forwarded, and so is one with another status", async () => {
   await using exhausted = await gatewayWith([(stream) => fail(stream, 14)]);
   assert.equal((await call(exhausted.port)).status, "14");
   assert.equal(exhausted.attempts.length, 3);
@@ -89,13 +89,13 @@ test("the last failure is passed on, and so is one with another status", async (
   assert.equal(other.attempts.length, 1);
 });
 
-test("a call that fails after its first message is not made again", async () => {
+test("a call that fails after its first message is not retried", async () => {
   await using gateway = await gatewayWith([(stream) => end(stream, 14)]);
   assert.deepEqual(await call(gateway.port), { status: "14", body: MESSAGE.toString("latin1") });
   assert.equal(gateway.attempts.length, 1);
 });
 
-test("a service decides when it is asked again, and whether", async () => {
+test("grpc-retry-pushback-ms of a service decides when a call is retried, and whether", async () => {
   const slow = { ...RETRY, backoff: "1h" };
   await using soon = await gatewayWith(
     [(stream) => fail(stream, 14, { "grpc-retry-pushback-ms": "0" }), succeed],
@@ -111,12 +111,12 @@ test("a service decides when it is asked again, and whether", async () => {
   }
 });
 
-test("without gRPC statuses in the policy, none is retried", async () => {
+test("without gRPC statuses in the policy, no status is retried", async () => {
   await using gateway = await gatewayWith([(stream) => fail(stream, 14), succeed], { attempts: 2, codes: [503] });
   assert.equal((await call(gateway.port)).status, "14");
 });
 
-test("a status in trailers is retried like one in the head, with what it says about the next attempt", async () => {
+test("a status in trailers is retried like one in the head, with its pushback", async () => {
   await using gateway = await gatewayWith([
     (stream) => failLate(stream, 14),
     (stream) => fail(stream, 8),
@@ -210,7 +210,7 @@ async function textsOf(stream: AsyncIterable<Buffer>): Promise<string> {
   return texts.join();
 }
 
-test("calls in all four forms are made again after a head and trailers without a message", async () => {
+test("calls in all four forms are retried after a head and trailers without a message", async () => {
   await using service = await failingTwice();
   const { client } = service;
   const unary = await client.unary("/test.Late/Unary", "x");
@@ -224,7 +224,7 @@ test("calls in all four forms are made again after a head and trailers without a
   assert.equal(await textsOf(bidi), "one,two");
 });
 
-test("a client that waits for the head before it sends gets it, and a stream its messages as they come", async () => {
+test("a client that waits for the head before it sends gets it, and messages of a stream are forwarded as they arrive", async () => {
   await using service = await failingTwice();
   const greeting = service.client.bidi("/test.Late/Greet");
   await once(greeting, "metadata");

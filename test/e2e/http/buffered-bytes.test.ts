@@ -39,7 +39,7 @@ async function holding(plane: TestPlane, count: number): Promise<RawPeer[]> {
 }
 
 suite("maxBufferedBytes", () => {
-  test("a body for which there is no room is 503; those that are held go on, and then there is room again", async () => {
+  test("a body for which there is no room is 503; buffered ones continue, and then there is room again", async () => {
     await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
     await using plane = await planeTo(upstream.port, BUFFER);
     const [first, second, third] = await holding(plane, 3);
@@ -58,7 +58,7 @@ suite("maxBufferedBytes", () => {
     assert.equal(plane.buffers.used, 0);
   });
 
-  test("a response for which there is no room is 503; what the gateway answers itself needs none", async () => {
+  test("a response for which there is no room is 503; the gateway's own responses need none", async () => {
     await using upstream = await RawUpstream.answering(() => reply("y".repeat(120_000)));
     await using plane = await planeTo(upstream.port, BUFFER);
     const client = await RawPeer.connect(plane.port);
@@ -69,7 +69,7 @@ suite("maxBufferedBytes", () => {
     assert.equal(plane.buffers.used, 0);
   });
 
-  test("a body that is kept for another attempt is sent without being kept", async () => {
+  test("if there is no room to keep a body for another attempt, it is sent without being kept", async () => {
     await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
     const policies: PolicySet = { retry: { attempts: 1, backoff: ms(0), codes: [503] } };
     await using plane = await planeTo(upstream.port, policies, { frontend: { maxBufferedBytes: 100 } });
@@ -79,7 +79,7 @@ suite("maxBufferedBytes", () => {
     assert.equal(plane.buffers.used, 0);
   });
 
-  test("what has gone on is not counted any more, long before the end of the exchange", async () => {
+  test("forwarded bytes are no longer counted, long before the end of the exchange", async () => {
     await using upstream = await RawUpstream.listen();
     const open = { failureMode: "failOpen", maxBytes: 10 } as const;
     await using plane = await planeTo(upstream.port, { buffer: { request: open, response: open } });

@@ -10,7 +10,7 @@ const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 /** More than the tests need. */
 const DEADLINE_MS = 60_000;
 
-test("a drain closes idle connections, lets busy ones finish and refuses new ones", async () => {
+test("a drain closes idle connections, lets busy ones finish and accepts no new ones", async () => {
   await using upstream = await RawUpstream.listen();
   // Idle connections do not wait for the sweeper.
   await using plane = await TestPlane.start(upstream.port, { sweepInterval: 600_000 });
@@ -45,7 +45,7 @@ test("a drain closes idle connections, lets busy ones finish and refuses new one
   await drain;
 });
 
-test("a bind that a reload removes is drained; one that it keeps keeps its connections", async () => {
+test("a bind that a reload removes is drained; a bind that stays keeps its connections", async () => {
   await using first = await RawUpstream.listen();
   await using second = await RawUpstream.answering(() => reply("second"));
   await using plane = await TestPlane.start(first.port);
@@ -64,7 +64,7 @@ test("a bind that a reload removes is drained; one that it keeps keeps its conne
   await assert.rejects(RawPeer.connect(plane.port));
 });
 
-test("a response that a slow client is still taking survives a drain", async () => {
+test("a response that a slow client is still reading survives a drain", async () => {
   const size = 3_000_000;
   await using upstream = await RawUpstream.answering(() => reply("x".repeat(size)));
   await using plane = await TestPlane.start(upstream.port);
@@ -80,7 +80,7 @@ test("a response that a slow client is still taking survives a drain", async () 
   await drain;
 });
 
-test("a connection that is idle but for a client that still takes the last response closes after that", async () => {
+test("an idle connection whose client is still reading the last response closes after that", async () => {
   // More than the sockets of both sides hold.
   const size = 24_000_000;
   const directResponse = { status: 200, body: "x".repeat(size) };
@@ -103,7 +103,7 @@ test("a connection that is idle but for a client that still takes the last respo
   await drain;
 });
 
-test("a drain ends idle connections last: requests that clients send up to then are answered", async (t: TestContext) => {
+test("a drain ends idle connections last: requests that arrive before are served", async (t: TestContext) => {
   await using upstream = await RawUpstream.answering(() => reply("answer"));
   await using plane = await TestPlane.start(upstream.port);
   const clients = [await RawPeer.connect(plane.port), await RawPeer.connect(plane.port)] as const;

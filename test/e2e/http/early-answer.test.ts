@@ -29,7 +29,7 @@ function answerAndLeave(client: RawPeer, peer: RawPeer, answer: string, leave: (
 
 for (const [framing, answer] of Object.entries(ANSWERS))
   for (const how of ["resets", "closes"] as const)
-    test(`an upstream that answers early and ${how} is heard to the end: ${framing}`, async () => {
+    test(`the response of an upstream that responds early and ${how} is forwarded completely: ${framing}`, async () => {
       await using upstream = await RawUpstream.listen();
       await using plane = await TestPlane.start(upstream.port);
       const client = await RawPeer.connect(plane.port);
@@ -44,7 +44,7 @@ for (const [framing, answer] of Object.entries(ANSWERS))
       assert.equal((await plane.logged("/it")).error, undefined);
     });
 
-test("an early answer that is delimited by the close is whole only when the upstream had ended it", async () => {
+test("an early response delimited by the close is complete only if the upstream ended it", async () => {
   for (const whole of [true, false]) {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(upstream.port);
@@ -69,7 +69,7 @@ test("an early answer that is delimited by the close is whole only when the upst
   }
 });
 
-test("an upstream that resets without an answer is 503, and the client hears of it", async () => {
+test("an upstream that resets without a response is 503", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -84,7 +84,7 @@ test("an upstream that resets without an answer is 503, and the client hears of 
   assert.match(String(error), /^upstream call failed: (read|write) (ECONNRESET|EPIPE)$/);
 });
 
-test("the early answer of an upstream behind TLS is heard to the end", { skip: noOpenssl }, async () => {
+test("the early response of an upstream behind TLS is forwarded completely", { skip: noOpenssl }, async () => {
   using ca = new TestCa();
   const { cert, key } = ca.issue("localhost");
   const server = createTlsServer({ cert, key, allowHalfOpen: true });
@@ -105,7 +105,7 @@ test("the early answer of an upstream behind TLS is heard to the end", { skip: n
   server.close();
 });
 
-test("a client that sends far more than is thrown away before it reads gets the answer", async () => {
+test("a client that sends far more than the gateway discards before it reads gets the response", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.take("\r\n\r\n");
     peer.send(reply("enough", [], STATUS));
@@ -128,7 +128,7 @@ test("a client that sends far more than is thrown away before it reads gets the 
   await client.closed();
 });
 
-test("after an early answer, the small rest of a body that waited for the upstream is dropped, and the next request served", async () => {
+test("after an early response, the small rest of a body that waited for the upstream is discarded, and the next request is served", async () => {
   const KIB = 1024;
   await using upstream = await RawUpstream.listen();
   await using plane = await gatewayTo(upstream.port);
@@ -157,7 +157,7 @@ function bytesReceived({ plane }: TestPlane): number {
   return bytesReceived;
 }
 
-test("after an early answer, a body that stops arriving is not answered again", async () => {
+test("after an early response, a body that stops arriving causes no second response", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.take("\r\n\r\n");
     peer.send(reply("enough"));

@@ -37,7 +37,7 @@ test("a refused connection is 503; the address and the system's reason are in th
   assert.deepEqual(valuesOf(response, "content-type"), ["text/plain"]);
 });
 
-test("names are resolved; all their addresses are tried", async () => {
+test("names are resolved, and all their addresses are tried", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "host").join()));
   const target = { type: "static", host: "localhost", port: upstream.port } as const;
   await using plane = await TestPlane.start([{ target }]);
@@ -48,7 +48,7 @@ test("names are resolved; all their addresses are tried", async () => {
   }
 });
 
-test("a name without an address is 503 and says so", async () => {
+test("a name without an address is 503, and the log says so", async () => {
   const target = { type: "static", host: "no-such-name.invalid", port: 80 } as const;
   await using plane = await TestPlane.start([{ target }]);
   const response = await answerOf(plane);
@@ -57,7 +57,7 @@ test("a name without an address is 503 and says so", async () => {
   assert.match(String((await plane.logged("/it")).error), /no-such-name\.invalid/);
 });
 
-test("a connection that is not made in time is 504", async () => {
+test("a connection that is not established in time is 504", async () => {
   await using blocked = await unreachable();
   await using plane = await TestPlane.start(blocked.port, { pool: { connectTimeout: 100 } });
   const response = await answerOf(plane);
@@ -103,7 +103,7 @@ for (const [what, bytes, reason] of [
     await upstream.connections[0]?.closed();
   });
 
-test("an upstream that closes without an answer is 503", async () => {
+test("an upstream that closes without a response is 503", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
     peer.end();
@@ -119,7 +119,7 @@ for (const [framing, head, request] of [
   ["chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n", GET],
   ["the close", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart", null],
 ] as const)
-  test(`a body cut off by the upstream reaches the client broken: delimited by ${framing}`, async () => {
+  test(`a body that the upstream cuts off is incomplete for the client too: delimited by ${framing}`, async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
       await peer.message();
       peer.send(framing === "the close" ? "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n" : head);
@@ -135,7 +135,7 @@ for (const [framing, head, request] of [
     assert.match(String((await plane.logged("/it")).error), /^upstream call failed/);
   });
 
-test("the upstream sees at once that the client has gone", async (t) => {
+test("when the client leaves, the upstream sees it at once", async (t) => {
   const endings = { close: (peer: RawPeer) => peer.socket.destroy(), reset: (peer: RawPeer) => peer.reset() };
   for (const [how, leave] of Object.entries(endings)) {
     await t.test(`while it answers nothing: ${how}`, async () => {
@@ -176,7 +176,7 @@ test("the upstream sees at once that the client has gone", async (t) => {
   }
 });
 
-test("a client that leaves while its body waits for the upstream is noticed", async (t) => {
+test("a client that leaves while its body waits for the upstream is detected", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "tracegate-unix-"));
   t.after(() => rm(folder, { recursive: true }));
   for (const [how, size, leave] of [
@@ -201,7 +201,7 @@ test("a client that leaves while its body waits for the upstream is noticed", as
     });
 });
 
-test("a client that leaves while the connection is being made ends the attempt", async () => {
+test("a client that leaves while the connection is being established ends the attempt", async () => {
   await using blocked = await unreachable();
   await using plane = await TestPlane.start(blocked.port);
   const client = await RawPeer.connect(plane.port);
@@ -216,7 +216,7 @@ for (const [what, head] of [
   ["a body", "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n"],
   ["requests behind it", GET],
 ] as const)
-  test(`a client that resets the connection with ${what} unread, while there is no upstream, is noticed`, async () => {
+  test(`a client that resets the connection with ${what} unread, while there is no upstream, is detected`, async () => {
     await using blocked = await unreachable();
     await using plane = await TestPlane.start(blocked.port, { pool: { connectTimeout: 60_000 } });
     const client = await RawPeer.connect(plane.port);
@@ -228,7 +228,7 @@ for (const [what, head] of [
     assert.equal(plane.endpoints.stats()[0]?.pending, 0);
   });
 
-test("an answer that comes before the request is complete reaches the client, and both sides end", async () => {
+test("a response that comes before the request is complete reaches the client, and both sides end", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.take("\r\n\r\n");
     peer.send(reply("enough", [], "413 Content Too Large"));
@@ -243,7 +243,7 @@ test("an answer that comes before the request is complete reaches the client, an
   await upstream.connections[0]?.closed();
 });
 
-test("a slow client holds the upstream back instead of filling memory", async () => {
+test("a slow client slows down the upstream instead of filling memory", async () => {
   const size = 64 * 1024 * 1024;
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
@@ -267,7 +267,7 @@ test("a slow client holds the upstream back instead of filling memory", async ()
   await waitFor(() => got >= size);
 });
 
-test("a slow upstream holds the client back instead of filling memory", async () => {
+test("a slow upstream slows down the client instead of filling memory", async () => {
   const size = 64 * 1024 * 1024;
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);

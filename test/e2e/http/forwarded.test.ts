@@ -51,7 +51,7 @@ suite("forwarded", () => {
     ["append, from a trusted proxy", forwarded("append", "127.0.0.1"), KEPT],
     ["off", forwarded("off"), [["for=192.0.2.1"], ["192.0.2.1", "192.0.2.2"], ["https"], ["evil.example"]]],
   ] as const)
-    test(`${what}: what the backend gets of a client that claims all`, async () => {
+    test(`${what}: what the backend gets from a client that sends every field`, async () => {
       const message = await received(options, CLAIMS);
       assert.deepEqual(
         NAMES.map((name) => valuesOf(message, name)),
@@ -62,14 +62,14 @@ suite("forwarded", () => {
       assert.deepEqual([...valuesOf(message, "x-forwarded-port"), ...valuesOf(message, "x-forwarded-prefix")], passed);
     });
 
-  test("a field whose name only begins with X-Forwarded- is a claim, too", async () => {
+  test("a field whose name only begins with X-Forwarded- is dropped too", async () => {
     assert.deepEqual(
       valuesOf(await received(forwarded("replace"), ["X-Forwarded-Prefix: /evil"]), "x-forwarded-prefix"),
       [],
     );
   });
 
-  test("a client that claims nothing: written, unless it is off", async () => {
+  test("a client that sends none of the fields: the gateway writes them, unless it is off", async () => {
     const plain = async (options: PlaneOptions): Promise<string[][]> => {
       const message = await received(options, []);
       return NAMES.map((name) => valuesOf(message, name));
@@ -79,7 +79,7 @@ suite("forwarded", () => {
     assert.deepEqual(await plain(forwarded("off")), [[], [], [], []]);
   });
 
-  test("without Host there is no X-Forwarded-Host, also where the client claims one", async () => {
+  test("without Host there is no X-Forwarded-Host, even if the client sends one", async () => {
     for (const fields of ["", "X-Forwarded-Host: evil.example\r\n"]) {
       const seen: RawMessage[] = [];
       await using upstream = await RawUpstream.answering((message) => {
@@ -95,7 +95,7 @@ suite("forwarded", () => {
     }
   });
 
-  test("the client of a PROXY header is who counts, as the address and as the proxy", async () => {
+  test("the address in a PROXY header counts, as the client's and for trustedProxies", async () => {
     const proxyProtocol = { version: "v1", mode: "strict" } as const;
     const before = "PROXY TCP4 10.1.2.3 127.0.0.1 4000 80\r\n";
     const one = await received(
@@ -118,7 +118,7 @@ suite("requestId", () => {
     frontend: { requestId: { header, mode }, forwarded: { mode: "replace", trustedProxies } },
   });
 
-  test("preserve: the client's where it is well-formed and may choose, else a new one", async () => {
+  test("preserve: the client's id if it is well-formed and the client is trusted, else a new one", async () => {
     const sent = async (options: PlaneOptions, ...values: string[]): Promise<string[]> =>
       valuesOf(
         await received(
@@ -146,7 +146,7 @@ suite("requestId", () => {
   });
 });
 
-test("by default all of them are there, in the log and in the trace too, and redirects keep to Host", async () => {
+test("by default all fields are written and the log and trace have the id; redirects use Host", async () => {
   const messages: RawMessage[] = [];
   await using upstream = await RawUpstream.answering((message) => {
     messages.push(message);

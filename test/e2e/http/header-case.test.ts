@@ -45,7 +45,7 @@ suite("http1HeaderCase", () => {
     for (const name of [...request, ...response]) assert.equal(name, name.toLowerCase());
   });
 
-  test("preserve: repeated names keep the case of each, also where a policy has taken one away or added one", async () => {
+  test("preserve: repeated names each keep their case, also if a policy removes or adds one", async () => {
     const requests: string[][] = [];
     await using upstream = await RawUpstream.answering(({ fields }) => {
       requests.push(fields.map(nameOf).filter((name) => name.toLowerCase() !== "host"));

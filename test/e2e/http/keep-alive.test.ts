@@ -18,7 +18,7 @@ test("one connection serves many requests, on both sides", async () => {
   assert.equal(upstream.connections.length, 1);
 });
 
-test("connection: close is obeyed and said", async () => {
+test("Connection: close ends the connection after the response, which carries it too", async () => {
   await using upstream = await RawUpstream.answering(() => reply("x"));
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -27,7 +27,7 @@ test("connection: close is obeyed and said", async () => {
   assert.equal(await client.closed(), "end");
 });
 
-test("1000 pipelined requests are answered in order, errors and bodies among them", async () => {
+test("1000 pipelined requests get their responses in order, errors and bodies among them", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(`${request.start} ${request.body}`));
   const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
   await using plane = await TestPlane.start([
@@ -54,7 +54,7 @@ test("1000 pipelined requests are answered in order, errors and bodies among the
   for (const { body } of requests) assert.equal((await client.message()).body, body);
 });
 
-test("100000 pipelined requests that the gateway answers itself neither recurse nor pile up", async () => {
+test("100000 pipelined requests with responses of the gateway itself neither recurse nor pile up", async () => {
   const target = { type: "invalid", reference: "" } as const;
   await using plane = await TestPlane.start([{ target, policies: { directResponse: { status: 200, body: "ok" } } }]);
   const client = await RawPeer.connect(plane.port);
@@ -99,7 +99,7 @@ test("HTTP/1.0 clients: closed unless they ask, never chunked", async () => {
   assert.equal(kept.ended, "end");
 });
 
-test("an answer that needs no body keeps the connection when the body is small", async () => {
+test("a response before the end of a small body keeps the connection", async () => {
   const target = { type: "invalid", reference: "" } as const;
   await using plane = await TestPlane.start([{ target, policies: { directResponse: { status: 403, body: "no" } } }]);
   const client = await RawPeer.connect(plane.port);
@@ -111,7 +111,7 @@ test("an answer that needs no body keeps the connection when the body is small",
   assert.equal(statusOf(await client.message()), 403);
 });
 
-test("a pooled connection that the upstream closed is replaced when the request may be sent twice", async () => {
+test("a request on a stale pooled connection is replayed if its method is idempotent", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
     peer.send(reply("first"));
@@ -128,7 +128,7 @@ test("a pooled connection that the upstream closed is replaced when the request 
   assert.equal(upstream.connections.length, 2);
 });
 
-test("a request that may not be sent twice fails with 503 when its pooled connection is stale", async () => {
+test("a request that may not be replayed fails with 503 if its pooled connection is stale", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
     peer.send(reply("first"));
@@ -150,7 +150,7 @@ test("a request that may not be sent twice fails with 503 when its pooled connec
   }
 });
 
-test("an upstream that says close is not used again", async () => {
+test("a connection whose upstream sends Connection: close is not reused", async () => {
   await using upstream = await RawUpstream.answering(() => reply("x", ["Connection: close"]));
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -161,7 +161,7 @@ test("an upstream that says close is not used again", async () => {
   assert.equal(upstream.connections.length, 3);
 });
 
-test("bytes after a response are never read as the next one", async () => {
+test("bytes after a response are never read as the next response", async () => {
   for (const framing of ["length", "chunked", "none"]) {
     await using upstream = await RawUpstream.listen(async (peer) => {
       await peer.message();

@@ -54,7 +54,7 @@ for (const [what, request, status, reason] of [
     assert.equal(upstream.connections.map(({ received }) => received).join(), "", "what the upstream has seen of it");
   });
 
-test("a refused client that is still sending receives the answer", async () => {
+test("a rejected client that is still sending receives the response", async () => {
   await using plane = await TestPlane.start(OWN);
   const client = await RawPeer.connect(plane.port);
   client.send(`GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n${"x".repeat(900_000)}`);
@@ -73,7 +73,7 @@ test("a large head that arrives byte by byte is read", async () => {
   assert.equal((await client.message()).body, "ok");
 });
 
-test("a body beyond maxRequestBodySize is 413, announced or not", async () => {
+test("a body longer than maxRequestBodySize is 413, with and without Content-Length", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port, { frontend: { maxRequestBodySize: 10 } });
   const announced = await RawPeer.connect(plane.port);
@@ -88,7 +88,7 @@ test("a body beyond maxRequestBodySize is 413, announced or not", async () => {
   await peer.closed();
 });
 
-test("a head that does not arrive in time is 408; an idle connection closes without a word", async () => {
+test("a head that does not arrive in time is 408; an idle connection closes without a response", async () => {
   await using plane = await TestPlane.start(OWN, { frontend: { headerReadTimeout: 50, idleTimeout: 50 } });
   const slow = await RawPeer.connect(plane.port);
   slow.send("GET / HTT");
@@ -103,7 +103,7 @@ test("a head that does not arrive in time is 408; an idle connection closes with
   assert.equal(await used.closed(), "end");
 });
 
-test("a body that stops arriving is 408, and the upstream sees the end", async () => {
+test("a body that stops arriving is 408, and the upstream sees the end of the connection", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port, { frontend: { streamIdleTimeout: 50 } });
   const client = await RawPeer.connect(plane.port);
@@ -116,7 +116,7 @@ test("a body that stops arriving is 408, and the upstream sees the end", async (
   assert.deepEqual([line["http.status"], line.error], [408, "request timeout: the request body stopped arriving"]);
 });
 
-test("a response that stops moving is broken off", async () => {
+test("a response without progress is aborted", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
@@ -130,7 +130,7 @@ test("a response that stops moving is broken off", async () => {
 });
 
 for (const complete of [true, false])
-  test(`a response that a policy holds back and that stops arriving is 504: request ${complete ? "complete" : "incomplete at first"}`, async () => {
+  test(`a response that a policy buffers and that stops arriving is 504: request ${complete ? "complete" : "incomplete at first"}`, async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
       await peer.take("\r\n\r\n");
       peer.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart");
@@ -148,7 +148,7 @@ for (const complete of [true, false])
     assert.match(String(line?.error), /^upstream call timeout: the response body stopped arriving$/);
   });
 
-test("an upstream may take its time to answer, whatever the limits of the stream", async () => {
+test("streamIdleTimeout does not limit how long an upstream takes to respond", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
     await new Promise((resolve) => setTimeout(resolve, 1000));
@@ -171,7 +171,7 @@ test("connections beyond maxConnections are closed at once", async () => {
   assert.equal((await first.message()).body, "ok");
 });
 
-test("a client that pipelines without reading is not read either", async () => {
+test("a client that pipelines requests without reading responses is not read", async () => {
   const body = "x".repeat(10_000);
   await using plane = await TestPlane.start([
     { target: { type: "invalid", reference: "" }, policies: { directResponse: { status: 200, body } } },
@@ -191,7 +191,7 @@ test("a client that pipelines without reading is not read either", async () => {
   assert.equal(plane.lines.length, count);
 });
 
-test("a client that pipelines thousands of requests leaves the others their turns", async () => {
+test("a client that pipelines thousands of requests does not delay other clients", async () => {
   await using plane = await TestPlane.start(OWN);
   const pipelining = await RawPeer.connect(plane.port);
   const neighbour = await RawPeer.connect(plane.port);
@@ -210,7 +210,7 @@ test("a client that pipelines thousands of requests leaves the others their turn
   for (let i = 0; i < count; i++) await pipelining.message();
 });
 
-test("all that a client has pipelined is answered, also when it closes its sending side at once", async () => {
+test("all pipelined requests get responses, even if the client closes its sending side at once", async () => {
   await using plane = await TestPlane.start(OWN);
   const client = await RawPeer.connect(plane.port);
   const count = 300;

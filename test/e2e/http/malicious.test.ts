@@ -8,7 +8,7 @@ const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND = "GET /second HTTP/1.1\r\nHost: a\r\n\r\n";
 
 suite("clients", () => {
-  test("h2c smuggling: an upgrade to HTTP/2 does not reach the upstream, and what follows are requests", async () => {
+  test("h2c smuggling: an upgrade to HTTP/2 does not reach the upstream, and the bytes after it are read as requests", async () => {
     const starts: string[] = [];
     await using upstream = await RawUpstream.answering(({ start, fields }) => {
       starts.push(start);
@@ -23,7 +23,7 @@ suite("clients", () => {
     assert.deepEqual(starts, ["GET /it HTTP/1.1", "GET /second HTTP/1.1"]);
   });
 
-  test("a refused upgrade: bytes that were sent in advance are the next request, not the new protocol", async () => {
+  test("a rejected upgrade: bytes sent in advance are the next request, not the new protocol", async () => {
     const starts: string[] = [];
     await using upstream = await RawUpstream.answering(({ start }) => {
       starts.push(start);
@@ -36,7 +36,7 @@ suite("clients", () => {
     assert.deepEqual(starts, ["GET /it HTTP/1.1", "GET /second HTTP/1.1"]);
   });
 
-  test("fields that Connection names go, those of a policy for the upstream stay", async () => {
+  test("fields that Connection names are removed, those that a policy sets for the upstream stay", async () => {
     const heads: (readonly string[])[] = [];
     await using upstream = await RawUpstream.answering(({ fields }) => {
       heads.push(fields);
@@ -62,7 +62,7 @@ suite("clients", () => {
     ["LF alone after a chunk size", "1\nx\r\n0\r\n\r\n"],
     ["a length in the trailers", "0\r\nContent-Length: 5\r\n\r\n"],
   ])
-    test(`${what}: 400, the connection ends, and nothing is taken for another request`, async () => {
+    test(`${what}: 400, the connection ends, and no bytes are read as another request`, async () => {
       const starts: string[] = [];
       await using upstream = await RawUpstream.answering(({ start }) => {
         starts.push(start);
@@ -113,7 +113,7 @@ suite("upstreams", () => {
     ["a body with an interim response", "HTTP/1.1 103 X\r\nContent-Length: 5\r\n\r\nhello"],
     ["a status of four digits", "HTTP/1.1 2000 OK\r\nContent-Length: 0\r\n\r\n"],
   ])
-    test(`${what}: 503, and the connection is not used again`, async () => {
+    test(`${what}: 503, and the connection is not reused`, async () => {
       const { upstream, plane, client } = await exchange(bytes);
       await using _upstream = upstream;
       await using _plane = plane;
@@ -135,7 +135,7 @@ suite("upstreams", () => {
       `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${reply("poison")}`,
     ],
   ] as const)
-    test(`response queue poisoning, ${what}: the next request gets its own answer`, async () => {
+    test(`response queue poisoning, ${what}: the next request gets its own response`, async () => {
       const { upstream, plane, client } = await exchange(bytes, method);
       await using _upstream = upstream;
       await using _plane = plane;
@@ -145,7 +145,7 @@ suite("upstreams", () => {
       assert.equal((await client.message()).body, "second");
     });
 
-  test("a response is never read from what came before its request", async () => {
+  test("a response is never read from bytes that arrived before its request", async () => {
     const { upstream, plane, client } = await exchange(reply("first"));
     await using _upstream = upstream;
     await using _plane = plane;
@@ -157,7 +157,7 @@ suite("upstreams", () => {
     assert.equal((await client.message()).body, "second");
   });
 
-  test("trailers too large break the response off instead of ending it", async () => {
+  test("trailers that are too large abort the response instead of completing it", async () => {
     const chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
     const { upstream, plane, client } = await exchange(`${chunk}X: ${"x".repeat(70_000)}\r\n\r\n`);
     await using _upstream = upstream;
@@ -167,7 +167,7 @@ suite("upstreams", () => {
     assert.match(String((await plane.logged("/it")).error), /trailers are too long/);
   });
 
-  test("Connection of a response takes only what it names, and neither its framing", async () => {
+  test("Connection of a response removes the fields that it names, but not those of its framing", async () => {
     const { upstream, plane, client } = await exchange(
       "HTTP/1.1 200 OK\r\nConnection: x-hop, close\r\nX-Hop: 1\r\nX-End: 2\r\nContent-Length: 2\r\n\r\nok",
     );

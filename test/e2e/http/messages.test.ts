@@ -17,7 +17,7 @@ async function exchange(request: string, response: string, bodiless = false) {
   return { received, answered };
 }
 
-test("the request passes as it came; hop-by-hop fields and those that Connection names do not", async () => {
+test("requests are forwarded unchanged, without hop-by-hop fields and those that Connection names", async () => {
   const { received, answered } = await exchange(
     [
       "GET /a%20b?x=1&x=2 HTTP/1.1",
@@ -64,7 +64,7 @@ test("the request passes as it came; hop-by-hop fields and those that Connection
   ]);
 });
 
-test("every response has a Date: the upstream's, or that of the gateway", async () => {
+test("every response has a Date, of the upstream or of the gateway", async () => {
   const dateOf = async (request: string, response: string): Promise<number> => {
     const { answered } = await exchange(request, response);
     const [date = "", ...others] = valuesOf(answered, "date");
@@ -110,7 +110,7 @@ test("trailers do not reach a client that did not ask for them", async () => {
   assert.deepEqual(answered.trailers, []);
 });
 
-test("HEAD, 204 and 304 have no body, and the connection goes on", async () => {
+test("HEAD, 204 and 304 have no body, and the connection is reused", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n");
@@ -173,7 +173,7 @@ test("interim responses are forwarded, but not to HTTP/1.0", async () => {
   assert.equal(statusOf(await old.message()), 200);
 });
 
-test("Expect: 100-continue is the upstream's to answer", async () => {
+test("the upstream decides about Expect: 100-continue", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -190,7 +190,7 @@ test("Expect: 100-continue is the upstream's to answer", async () => {
   assert.deepEqual(valuesOf(response, "connection"), []);
 });
 
-test("a final answer before the expected body ends the connection on both sides", async () => {
+test("a final response before the expected body ends the connection on both sides", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -205,7 +205,7 @@ test("a final answer before the expected body ends the connection on both sides"
   await peer.closed();
 });
 
-test("bodies that arrive byte by byte are passed on", async () => {
+test("bodies that arrive byte by byte are forwarded", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(request.body));
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -253,7 +253,7 @@ function chunks(text: string, size: number): string {
   return framed;
 }
 
-test("a dot after the host's name changes nothing: not the route, not what the backend gets", async () => {
+test("a trailing dot of the host changes neither the route nor what the backend gets", async () => {
   await using upstream = await RawUpstream.answering(() => reply("reached"));
   await using gateway = await TestGateway.start({
     binds: [

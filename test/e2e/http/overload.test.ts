@@ -18,7 +18,7 @@ class Heap implements OverloadSystem {
 
 const limits = { maxLag: 0, heapShare: 0.8 };
 
-test("a full heap: requests get 503 with Retry-After, connections are closed, work in progress goes on", async () => {
+test("a full heap: requests get 503 with Retry-After, connections are closed, work in progress continues", async () => {
   const finish = Promise.withResolvers<void>();
   await using upstream = await RawUpstream.answering(async ({ start }) => {
     if (start.includes("/long")) await finish.promise;
@@ -73,7 +73,7 @@ test("a trace shows that a request was turned away", async () => {
   client.socket.destroy();
 });
 
-test("TCP connections are turned away too, and open ones go on", async () => {
+test("TCP connections are turned away too, and open ones continue", async () => {
   await using upstream = await RawUpstream.listen();
   const thread = new Heap();
   const backends = [{ host: `127.0.0.1:${upstream.port}` }];

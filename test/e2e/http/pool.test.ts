@@ -48,7 +48,7 @@ async function ask(plane: TestPlane): Promise<string> {
 const open = (peers: readonly RawPeer[]): RawPeer[] => peers.filter(({ ended }) => ended === undefined);
 const portOf = (peer: RawPeer): string => String(peer.socket.remotePort);
 
-test("poolMaxSize: unused connections beyond it are closed, the others serve on", async () => {
+test("poolMaxSize: idle connections beyond it are closed, the others stay in use", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port, { pool: { maxIdle: 2 } });
   const peers = await together(plane, upstream, 5);
@@ -70,7 +70,7 @@ test("poolMaxSize 0: no connection outlives its request", async () => {
   assert.equal(upstream.connections.length, 3);
 });
 
-test("poolIdleTimeout: what is not used is closed, what is used is kept however old", async () => {
+test("poolIdleTimeout: idle connections are closed, used ones are kept however old", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port, { pool: { idleTimeout: 1000 } });
   const peers = await together(plane, upstream, 2);
@@ -90,7 +90,7 @@ test("poolIdleTimeout: what is not used is closed, what is used is kept however 
   assert.equal(upstream.connections.length, 2);
 });
 
-test("a reload that drops a target closes its unused connections, and those in use when they are done", async () => {
+test("a reload that drops a target closes its idle connections, and busy ones when they are done", async () => {
   await using upstream = await RawUpstream.listen();
   await using other = await RawUpstream.answering(() => reply("other"));
   await using plane = await TestPlane.start(upstream.port);
@@ -110,7 +110,7 @@ test("a reload that drops a target closes its unused connections, and those in u
   await idleClosed;
 });
 
-test("keepalives: the system probes silent connections, on both sides, unless it is off", {
+test("keepalives: the system probes silent connections, on both sides, unless they are off", {
   skip: process.platform !== "linux" && "reads /proc",
 }, async () => {
   for (const on of [true, false]) {
@@ -149,7 +149,7 @@ async function keepAliveTimer(local: number | undefined, remote: number | undefi
   throw new Error(`no connection from ${local} to ${remote}`);
 }
 
-test("requests that are cancelled before anything of them was sent keep the connection to the backend", async () => {
+test("a request that is cancelled before any of it was sent leaves the connection to the backend open", async () => {
   const methods: string[] = [];
   await using upstream = await RawUpstream.answering(({ start }) => {
     methods.push(start.split(" ", 1)[0] ?? "");
@@ -174,7 +174,7 @@ test("requests that are cancelled before anything of them was sent keep the conn
   client.peer.socket.destroy();
 });
 
-test("an upload that is cancelled after its first bytes takes the connection to the backend with it", async () => {
+test("an upload that is cancelled after its first bytes closes the connection to the backend", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);
   const uploader = await RawPeer.connect(plane.port);

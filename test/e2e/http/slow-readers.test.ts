@@ -87,7 +87,7 @@ suite("clients that do not read", () => {
     backend.server.close();
   });
 
-  test("HTTP/1.1: the response is broken off and its upstream let go; others are served", async () => {
+  test("HTTP/1.1: the response is aborted and its upstream connection closed; others are served", async () => {
     const other = await RawPeer.connect(gateway.port());
     const deaf = await RawPeer.connect(gateway.port());
     deaf.socket.pause();

@@ -9,7 +9,7 @@ import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/r
 const UPGRADE = "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: ECHO\r\n\r\n";
 
-test("WebSocket connections work through the gateway, in both directions and to the end", async () => {
+test("WebSocket connections work in both directions, including the closing handshake", async () => {
   const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
   await once(server, "listening");
   server.on("connection", (socket) => {
@@ -30,7 +30,7 @@ test("WebSocket connections work through the gateway, in both directions and to 
   await new Promise((resolve) => server.close(resolve));
 });
 
-test("early bytes of the new protocol are not lost, and each side may end before the other", async () => {
+test("early bytes of the new protocol are not lost, and either side may end first", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -85,7 +85,7 @@ test("a reset of one side of a tunnel resets the other", async () => {
   }
 });
 
-test("an upstream that does not switch answers like any other", async () => {
+test("the response of an upstream that does not switch is forwarded like any other", async () => {
   await using upstream = await RawUpstream.answering(() => reply("no", [], "426 Upgrade Required"));
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -115,7 +115,7 @@ for (const [asked, chosen, status] of [
     assert.deepEqual([statusOf(response), ...valuesOf(response, "upgrade")], status === 101 ? [101, chosen] : [502]);
   });
 
-test("an upstream that switches to what nobody asked for is refused", async () => {
+test("an upstream that switches without a request for an upgrade is rejected", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.message();
     peer.send(SWITCH.replace("ECHO", "other"));

@@ -4,7 +4,7 @@ import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { logged } from "../tls/support.ts";
 import { call, Upstream } from "../trace/support.ts";
 
-test("at the end of a request expressions know its rule, when it ended, and how long each part took", async () => {
+test("at the end of a request, expressions read its rule, its end time and the duration of each part", async () => {
   const upstream = await Upstream.start();
   const add = {
     rule: "proxy.route.rule",
@@ -32,7 +32,7 @@ test("at the end of a request expressions know its rule, when it ended, and how 
   }
 });
 
-test("a client is known by the workload that has its address, as far as addresses can be trusted", async () => {
+test("a client is identified by the workload with its address, if the address can be trusted", async () => {
   const upstream = await Upstream.start();
   const config = (serviceAccount: string): object => ({
     workloads: [

@@ -85,13 +85,13 @@ suite("clients of HTTP/2", { skip: noOpenssl }, () => {
     }
   });
 
-  test("nghttp asks for several at once", { skip: without("nghttp") }, async () => {
+  test("nghttp sends several requests at once", { skip: without("nghttp") }, async () => {
     const paths = ["/a", "/b", "/large"].map((path) => url("http", path));
     const { stdout } = await run("nghttp", ["--stat", "--null-out", ...paths]);
     assert.equal(stdout.match(/ 200 /g)?.length, 3, stdout);
   });
 
-  test("h2load has all its requests answered", { skip: without("h2load") }, async () => {
+  test("h2load gets responses to all its requests", { skip: without("h2load") }, async () => {
     for (const scheme of ["http", "https"] as const) {
       const { stdout } = await run("h2load", ["-n", "1000", "-c", "5", "-m", "20", url(scheme, "/small")]);
       assert.match(stdout, /1000 done, 1000 succeeded, 0 failed, 0 errored/);

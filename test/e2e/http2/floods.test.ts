@@ -85,7 +85,7 @@ for (const [name, bytes] of ATTACKS)
     while (JSON.stringify(plane.plane.tasks()).includes("exchanges")) await new Promise(setImmediate);
   });
 
-test("a client at work is no flood: 2,000 requests, each with its window updates and some of them cancelled", async () => {
+test("a busy client is not a flood: 2,000 requests, each with window updates, some of them cancelled", async () => {
   await using upstream = await RawUpstream.answering(() => reply("ok"));
   const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
   await using plane = await TestPlane.start([{ target, backendPolicies: { http: { version: "HTTP/1.1" } } }]);

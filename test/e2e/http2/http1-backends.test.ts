@@ -45,7 +45,7 @@ const through = (port: number, policies: object = {}) =>
     binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host: `127.0.0.1:${port}`, policies }] }] }] }],
   });
 
-test("requests of plaintext clients with HTTP/2 reach a backend that answers in HTTP/1.1, all that came at once too", async () => {
+test("requests of plaintext HTTP/2 clients reach a backend that responds in HTTP/1.1, also concurrent ones", async () => {
   await using backend = await http1Backend();
   await using gateway = await through(backend.port);
   const session = connect(`http://127.0.0.1:${gateway.port()}`);
@@ -63,7 +63,7 @@ test("requests of plaintext clients with HTTP/2 reach a backend that answers in 
   session.close();
 });
 
-test("where the configuration asks for HTTP/2, a backend that answers in HTTP/1.1 is an error, and the log says so", async () => {
+test("if the configuration requires HTTP/2, a backend that responds in HTTP/1.1 is an error, and the log says so", async () => {
   await using backend = await http1Backend();
   await using gateway = await through(backend.port, { http: { version: "HTTP/2.0" } });
   const session = connect(`http://127.0.0.1:${gateway.port()}`);

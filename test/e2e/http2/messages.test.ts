@@ -75,7 +75,7 @@ test("a client may wait for 100 before its body, and gets early hints", async ()
   assert.equal((await answer).body, "thanks");
 });
 
-test("a client that reads slowly slows its backend, and no other request of its connection", async () => {
+test("a client that reads slowly slows down its backend, but no other request of its connection", async () => {
   let sent = 0;
   await using upstream = await RawUpstream.listen(async (peer) => {
     for (;;) {
@@ -107,7 +107,7 @@ test("a client that reads slowly slows its backend, and no other request of its 
   client.peer.socket.destroy();
 });
 
-test("a backend that reads slowly slows the client's stream by its window", async () => {
+test("a backend that reads slowly slows down the client's stream by its window", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     peer.socket.pause();
     await new Promise(() => {});
@@ -129,7 +129,7 @@ test("a backend that reads slowly slows the client's stream by its window", asyn
   assert.ok(sent < 20_000_000, `the client has sent ${sent} bytes`);
 });
 
-test("a response that breaks off is reset, and the connection goes on", async () => {
+test("a response that breaks off is reset, and the connection stays open", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     const { start } = await peer.message();
     if (start.includes("/good")) peer.send(reply("good"));
@@ -147,7 +147,7 @@ test("a response that breaks off is reset, and the connection goes on", async ()
   client.peer.socket.destroy();
 });
 
-test("a client that goes away cancels what its requests wait for", async () => {
+test("a client that disconnects cancels its upstream calls", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await planeTo(upstream.port);
   const client = await H2Client.connect(plane.port);
@@ -161,7 +161,7 @@ test("a client that goes away cancels what its requests wait for", async () => {
   for (const peer of peers) await peer.closed();
 });
 
-test("limits hold, each with its status, and a head that is far too large ends the connection only", async () => {
+test("each limit has its status, and a head that is far too large ends only its connection", async () => {
   await using upstream = await RawUpstream.answering(() => reply("ok"));
   await using plane = await planeTo(upstream.port, { maxRequestBodySize: 1000, maxHeadSize: 8000 });
   const client = await H2Client.connect(plane.port);

@@ -62,7 +62,7 @@ suite("HTTP/2 under load", () => {
     assert.ok(!gateway.lines.some(({ level }) => level === "warn"), "nothing was cut");
   });
 
-  test("an idle timeout loses no request, although clients learn late that they should leave", async () => {
+  test("an idle timeout loses no request, although clients see the GOAWAY late", async () => {
     await using gateway = await LocalGateway.start({
       frontendPolicies: { http: { http1IdleTimeout: `${IDLE_MS}ms` } },
       binds: [{ port: 0, listeners: [{ routes: routes() }] }],
@@ -85,7 +85,7 @@ suite("HTTP/2 under load", () => {
     });
     after(() => ca[Symbol.dispose]());
 
-    test("new routes, other certificates and other settings of TLS lose no request", async () => {
+    test("new routes, certificates and TLS settings lose no request", async () => {
       const config = ({ certFile: cert, keyFile: key }: Identity, name: string, tls: object = {}): object => ({
         ...settings,
         binds: [

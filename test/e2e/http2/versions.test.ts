@@ -13,7 +13,7 @@ const routes = [{ policies: { directResponse: { status: 200, body: "here" } } }]
 const plaintext = { binds: [{ port: 0, listeners: [{ routes }] }] };
 const GET = "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n";
 
-test("both versions are spoken on one port, and the log says which", async () => {
+test("one port serves both versions, and the log says which", async () => {
   await using gateway = await LocalGateway.start(plaintext);
   await using client = await NodeClient.connect(gateway.port());
   assert.equal((await client.fetch()).body, "here");
@@ -41,7 +41,7 @@ test("a preface may come in pieces", async () => {
   peer.socket.destroy();
 });
 
-test("half a preface is a head that does not come: 408", async () => {
+test("an incomplete preface is an incomplete head: 408", async () => {
   const frontendPolicies = { http: { headerReadTimeout: "50ms" } };
   await using gateway = await LocalGateway.start({ ...plaintext, frontendPolicies });
   const peer = await RawPeer.connect(gateway.port());
@@ -49,7 +49,7 @@ test("half a preface is a head that does not come: 408", async () => {
   assert.equal(statusOf(await peer.message()), 408);
 });
 
-test("what is neither version gets no response, a mistake in HTTP/1.1 does", async () => {
+test("bytes of neither version get no response, malformed HTTP/1.1 does", async () => {
   await using gateway = await LocalGateway.start(plaintext);
   const other = await RawPeer.connect(gateway.port());
   other.send("INVALID CONNECTION PREFACE\r\n\r\n");
@@ -69,7 +69,7 @@ test("what is neither version gets no response, a mistake in HTTP/1.1 does", asy
   assert.deepEqual(client.goAways, ["0, PROTOCOL_ERROR"]);
 });
 
-test("the preface is for the beginning of a connection", async () => {
+test("the preface is accepted only at the beginning of a connection", async () => {
   await using gateway = await LocalGateway.start(plaintext);
   const peer = await RawPeer.connect(gateway.port());
   peer.send(GET);
@@ -109,7 +109,7 @@ suite("inside TLS", { skip: noOpenssl }, () => {
       socket.on("error", () => resolve(undefined));
     });
 
-  test("ALPN agrees on HTTP/2, on HTTP/1.1 for clients that speak nothing else", async () => {
+  test("ALPN selects HTTP/2, or HTTP/1.1 for clients that offer only that", async () => {
     await using gateway = await LocalGateway.start(config());
     const port = gateway.port();
     assert.equal(await agreed(port, ["http/1.1", "h2"]), "h2");
@@ -121,7 +121,7 @@ suite("inside TLS", { skip: noOpenssl }, () => {
     await logged(gateway, { scope: "request", "http.version": "HTTP/2", protocol: "http" });
   });
 
-  test("the configuration says what is offered, as names or as their bytes", async () => {
+  test("the configuration chooses what is offered, as names or as their bytes", async () => {
     await using gateway = await LocalGateway.start(config(["http/1.1"]));
     assert.equal(await agreed(gateway.port(), ["h2", "http/1.1"]), "http/1.1");
     assert.equal(await agreed(gateway.port(), ["h2"]), undefined);
@@ -143,7 +143,7 @@ suite("inside TLS", { skip: noOpenssl }, () => {
   });
 });
 
-test("a backend of HTTP/1.1 gets the same message from both versions", async () => {
+test("an HTTP/1.1 backend gets the same message from both versions", async () => {
   await using upstream = await RawUpstream.answering((request) => reply([request.start, ...request.fields].join("|")));
   const backends = [{ host: `127.0.0.1:${upstream.port}`, policies: { http: { version: "HTTP/1.1" } } }];
   await using gateway = await LocalGateway.start({

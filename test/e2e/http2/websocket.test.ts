@@ -48,7 +48,7 @@ async function webSocketServer(t: TestContext): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test("a WebSocket of HTTP/2 reaches a server of HTTP/1.1 and lives beside other requests", async (t) => {
+test("a WebSocket over HTTP/2 reaches an HTTP/1.1 server and shares its connection with other requests", async (t) => {
   await using gateway = await LocalGateway.start(config(await webSocketServer(t)));
   await using client = await NodeClient.connect(gateway.port());
   const [stream, status] = await open(client, { "sec-websocket-protocol": "chat" });
@@ -69,7 +69,7 @@ test("a WebSocket of HTTP/2 reaches a server of HTTP/1.1 and lives beside other 
   await logged(gateway, { "http.path": "/chat", "http.version": "HTTP/2", "http.status": 101 });
 });
 
-test("the server sees an opening of HTTP/1.1 with a key of the gateway's own", async () => {
+test("the server sees an HTTP/1.1 opening handshake with a key of the gateway", async () => {
   await using upstream = await RawUpstream.listen();
   await using gateway = await LocalGateway.start(config(upstream.port));
   await using client = await NodeClient.connect(gateway.port());
@@ -82,7 +82,7 @@ test("the server sees an opening of HTTP/1.1 with a key of the gateway's own", a
   assert.equal(Buffer.from(valuesOf(request, "sec-websocket-key")[0] ?? "", "base64").length, 16);
 });
 
-test("an answer that opens nothing cannot be taken for a WebSocket", async () => {
+test("a response that does not switch cannot be mistaken for a WebSocket", async () => {
   await using upstream = await RawUpstream.answering((request) =>
     reply("text", [], request.start.includes("/denied") ? "403 Forbidden" : "200 OK"),
   );
@@ -122,7 +122,7 @@ test("a reset on either side ends the other", async () => {
   }
 });
 
-test("CONNECT is routed over HTTP/2 as over HTTP/1.1, each side ends for itself", async () => {
+test("CONNECT is routed over HTTP/2 as over HTTP/1.1, and each side ends separately", async () => {
   await using upstream = await RawUpstream.listen();
   await using gateway = await LocalGateway.start({
     ...config(upstream.port),
@@ -147,7 +147,7 @@ test("CONNECT is routed over HTTP/2 as over HTTP/1.1, each side ends for itself"
   assert.equal(stream.rstCode, 0);
 });
 
-test("on a port of tunnels each stream is one", async () => {
+test("on a port of tunnels, each stream is a tunnel", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(request.start));
   const inner = (port: number): object => ({
     port,

@@ -47,7 +47,7 @@ suite("internal backends", { concurrency: 1 }, () => {
     await rm(temp, { recursive: true });
   });
 
-  test("a path of the configuration replaces that of the request", async () => {
+  test("a configured path replaces that of the request", async () => {
     const dump = await call(port(), { path: "/state/anything" });
     assert.equal(dump.status, 200);
     assert.equal(dump.headers["content-type"], "application/json");
@@ -55,14 +55,14 @@ suite("internal backends", { concurrency: 1 }, () => {
     assert.deepEqual(backends.at(-1)?.backend, { internal: { name: "own", namespace: "", path: "/config/status" } });
   });
 
-  test("the metrics, by any name of the gateway", async () => {
+  test("the metrics, under any host name", async () => {
     const metrics = await call(port(), { path: "/scrape", headers: { host: "gateway.example:80" } });
     assert.equal(metrics.status, 200);
     assert.match(metrics.body.toString(), /^tracegate_build_info/m);
     assert.match(metrics.body.toString(), /^tracegate_requests_total\{[^}]*route="default\/state"/m);
   });
 
-  test("forward keeps the path, also one that a policy has rewritten, and the query", async () => {
+  test("forward keeps the path, also one that a policy has rewritten, and the query string", async () => {
     const status = await call(port(), { path: "/config/status" });
     assert.equal((JSON.parse(status.body.toString()) as { generation: number }).generation, 1);
     const rewritten = await call(port(), { path: "/admin/config/status" });
@@ -73,13 +73,13 @@ suite("internal backends", { concurrency: 1 }, () => {
     assert.match(level.body.toString(), /^Invalid level provided: nonsense/);
   });
 
-  test("a named backend, and posts one after the other", async () => {
+  test("a named backend, and consecutive POSTs", async () => {
     assert.equal((await call(port(), { path: "/named" })).status, 200);
     for (let i = 0; i < 3; i++)
       assert.equal((await call(port(), { method: "POST", path: "/admin/logging", body: "ignored" })).status, 200);
   });
 
-  test("what only a browser that was tricked sends is refused", async () => {
+  test("requests that a malicious page makes a browser send are rejected", async () => {
     const refused = [
       { path: "/quitquitquit", method: "POST", headers: { origin: "https://evil.example" } },
       { path: "/state", headers: { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" } },
@@ -89,7 +89,7 @@ suite("internal backends", { concurrency: 1 }, () => {
     assert.equal((await call(port(), { path: "/named" })).status, 200);
   });
 
-  test("a trace shows the backend as internal and never where it listens", async () => {
+  test("a trace shows the backend as internal, without the path of its socket", async () => {
     const events = await traceOf(gateway, () => call(port(), { path: "/state" }));
     const text = JSON.stringify(events);
     assert.ok(!text.includes(temp), text);
@@ -103,7 +103,7 @@ suite("internal backends", { concurrency: 1 }, () => {
     await logged(gateway, { scope: "request", route: "default/state", endpoint: "internal" });
   });
 
-  test("nobody else may enter the folder of the socket, which a stop takes away", async () => {
+  test("only the gateway's user can enter the folder of the socket, and a shutdown removes it", async () => {
     const [folder = "", ...others] = readdirSync(temp).filter((name) => !name.startsWith("tracegate-test-"));
     assert.deepEqual(others, []);
     assert.equal(statSync(join(temp, folder)).mode & 0o777, 0o700);
@@ -113,7 +113,7 @@ suite("internal backends", { concurrency: 1 }, () => {
   });
 });
 
-test("a gateway without internal backends makes no socket until a reload brings one", async () => {
+test("a gateway without internal backends creates no socket until a reload adds one", async () => {
   const temp = await mkdtemp(join(tmpdir(), "tracegate-internal-"));
   const serving = (backend: object): object => ({
     config: { workerThreads: 1 },

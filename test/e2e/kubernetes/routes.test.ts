@@ -62,7 +62,7 @@ describe("HTTPRoutes", () => {
     assert.equal((await proxy.get("/default", { host: "other.test" })).status, 404);
   });
 
-  test("requests of a session go where the first one went, whatever the weights", async () => {
+  test("requests of a session go to the backend of the first one, whatever the weights", async () => {
     const rules = `
     - sessionPersistence: { type: Header, sessionName: x-session }
       backendRefs: [{ name: one, port: 80 }, { name: two, port: 80 }]`;
@@ -72,7 +72,7 @@ describe("HTTPRoutes", () => {
     for (let i = 0; i < 20; i++) assert.equal((await proxy.get("/", { "x-session": session })).body, body);
   });
 
-  test("requests of a session go to one endpoint of a Service whose policy asks for it, by any route until the policy goes", async () => {
+  test("a policy of a Service sends requests of a session to one endpoint, on any route, until it is deleted", async () => {
     const rules = `
     - matches: [{ path: { value: /a } }]
       backendRefs: [{ name: shop, port: 80 }, { name: other, port: 80 }]
@@ -101,7 +101,7 @@ describe("HTTPRoutes", () => {
     assert.equal(await cookieOf("/a"), undefined);
   });
 
-  test("a backend that cannot be called answers for its share", async () => {
+  test("a backend that cannot be called keeps its share of the requests, which get 500", async () => {
     const rules = "[{ backendRefs: [{ name: one, port: 80, weight: 1 }, { name: missing, port: 80, weight: 1 }] }]";
     await using proxy = await OneProxy.start(service("one", one) + route("half", EARLY, rules));
     const counts = new Map<number, number>();
@@ -114,7 +114,7 @@ describe("HTTPRoutes", () => {
     assert.ok((counts.get(500) ?? 0) > 25 && (counts.get(500) ?? 0) < 75, String(counts.get(500)));
   });
 
-  test("of two routes that match the same, the older one is used", async () => {
+  test("of two routes with the same match, the older one is used", async () => {
     const to = (name: string) => `[{ backendRefs: [{ name: ${name}, port: 80 }] }]`;
     await using proxy = await OneProxy.start(
       service("one", one) + service("two", two) + route("a", LATE, to("one")) + route("z", EARLY, to("two")),
@@ -122,7 +122,7 @@ describe("HTTPRoutes", () => {
     assert.equal((await proxy.get("/")).body, "two /");
   });
 
-  test("requests follow endpoints that move", async () => {
+  test("requests follow endpoints when they move", async () => {
     const rules = "[{ backendRefs: [{ name: shop, port: 80 }] }]";
     await using proxy = await OneProxy.start(service("shop", one) + route("shop", EARLY, rules));
     assert.equal((await proxy.get("/")).body, "one /");
@@ -131,7 +131,7 @@ describe("HTTPRoutes", () => {
   });
 });
 
-test("of two TCPRoutes of a listener the older one is used", async () => {
+test("of two TCPRoutes of a listener, the older one is used", async () => {
   const named = (name: string) => createTcpServer((socket) => socket.end(name));
   const [one, two] = [await backends.listen(named("one")), await backends.listen(named("two"))];
   const tcp = (name: string, created: string, to: string) => `---
@@ -154,7 +154,7 @@ spec:
   assert.equal(text, "two");
 });
 
-test("BackendTLSPolicy: TLS that is verified, or nothing at all", { skip: noOpenssl }, async () => {
+test("BackendTLSPolicy: requests are sent only over verified TLS", { skip: noOpenssl }, async () => {
   using ca = new TestCa();
   const { cert, key } = ca.issue("shop.test", "spiffe://test/shop");
   let connections = 0;
@@ -222,7 +222,7 @@ describe("trafficDistribution", () => {
   const pod = (name: string, on: string) =>
     `---\nkind: Pod\nmetadata: { name: ${name}, labels: { gateway.networking.k8s.io/gateway-name: web } }\nspec: { nodeName: ${on} }\n`;
 
-  test("PreferClose: the zone of the proxy's node, which the controller looks up", async () => {
+  test("PreferClose: endpoints in the zone of the proxy's node, which the controller looks up", async () => {
     const near = await backends.listen(createServer(echo("near")));
     const far = await backends.listen(createServer(echo("far")));
     const at = (name: string, port: number, zone: string, ready = true) => `---

@@ -18,7 +18,7 @@ suite("shutdown", () => {
     ["SIGINT", async (gateway: TestGateway) => gateway.process.kill("SIGINT")],
     ["POST /quitquitquit", async (gateway: TestGateway) => assert.equal(await admin(gateway).quit(), "shutdown now\n")],
   ] as const)
-    test(`${name}: the request under way is answered, idle and new connections are not kept, exit code 0`, async () => {
+    test(`${name}: the request in progress is served, idle and new connections are closed, exit code 0`, async () => {
       await using gateway = await start();
       const port = gateway.port();
       const idle = await rawClient(port, "GET /idle HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -49,7 +49,7 @@ suite("shutdown", () => {
     ["SIGTERM", "SIGTERM", 143],
     ["SIGINT", "SIGTERM", 143],
   ] as const)
-    test(`until the minimum deadline everything is served; ${second} after ${first} ends at once`, async () => {
+    test(`until the minimum deadline everything is served; ${second} after ${first} exits at once`, async () => {
       await using gateway = await start({ connectionMinTerminationDeadline: "60s" });
       const ended = once(gateway.process, "close");
       assert.deepEqual(await readiness(gateway), [200, "ready\n"]);
@@ -77,7 +77,7 @@ suite("shutdown", () => {
     assert.equal(await gateway.exited(), 0);
   });
 
-  test("after the maximum deadline what is left is cut, counted and logged; exit code 0", async () => {
+  test("after the maximum deadline, open connections are closed, counted and logged; exit code 0", async () => {
     await using gateway = await start({ connectionTerminationDeadline: "100ms" });
     const hanging = upstream.hang("/endless");
     const client = await rawClient(gateway.port(), "GET /endless HTTP/1.1\r\nHost: a.test\r\n\r\n");

@@ -129,7 +129,7 @@ test("a reader that closes standard output costs lines of the log and nothing el
   await gateway.terminate();
 });
 
-test("for a reader that stands still a bounded number of lines waits; it then reads how many are missing", async () => {
+test("a bounded number of lines waits for a stalled reader, which then reads how many are missing", async () => {
   await using gateway = await Gateway.start("pipe");
   const requests = 1500;
   await gateway.serve(requests, LONG_PATH);
@@ -152,7 +152,7 @@ test("for a reader that stands still a bounded number of lines waits; it then re
   await gateway.terminate();
 });
 
-test("a file that may not grow costs lines; when there is room again it says how many, and no line is torn", async () => {
+test("a file that cannot grow costs lines; when there is room again it says how many, and every line is whole", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tracegate-log-"));
   const file = join(folder, "log");
   const log = openSync(file, "a");

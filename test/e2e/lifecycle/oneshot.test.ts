@@ -78,14 +78,14 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  test("the program finds the gateway ready; its output and exit code are those of the whole; then nothing is left", async () => {
+  test("the program starts when the gateway is ready; its output and exit code are passed on; then no process is left", async () => {
     const log = join(folder, "served.log");
     const child = start("-f", file, "--output", log, "--", ...program(ASK, log));
     assert.deepEqual(await outcome(child), { code: 7, out: "hello\n", err: "" });
     assert.equal(await isOpen(await portIn(log, { message: "serving" })), false);
   });
 
-  test("without --output the log goes to standard error; the configuration may be text, standard input is the program's", async () => {
+  test("without --output the log goes to standard error; the configuration may be text, and the program gets standard input", async () => {
     const child = start("-c", CONFIG, "--", "cat");
     child.stdin.end("for the program\n");
     const { code, out, err } = await outcome(child);
@@ -93,7 +93,7 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     assert.match(err, /"message":"ready"/);
   });
 
-  test("a signal goes on to the program, whose end by it is told as shells do", async () => {
+  test("a signal is forwarded to the program, and its death by a signal is reported as shells do", async () => {
     for (const [script, expected] of [
       ["process.once('SIGTERM', () => process.exit(5))", 5],
       ["", 143],
@@ -108,7 +108,7 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     }
   });
 
-  test("killed, it leaves no gateway behind", async () => {
+  test("if it is killed, its gateway stops too", async () => {
     const log = join(folder, "killed.log");
     const child = start(
       "-f",
@@ -129,7 +129,7 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     await text(child.stdout);
   });
 
-  test("a gateway that ends first is told; the program goes on", async () => {
+  test("a gateway that exits first is reported, and the program continues", async () => {
     const log = join(folder, "quit.log");
     const child = start(
       "-f",
@@ -148,7 +148,7 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     assert.equal((await outcome(child)).code, 0);
   });
 
-  test("a gateway that does not start, and a program that is not there", async () => {
+  test("a gateway that does not start, and a program that does not exist", async () => {
     const log = join(folder, "none.log");
     const [refused, missing, unwritable] = await Promise.all([
       outcome(start("-c", "binds: 1", "--", "echo", "ran")),

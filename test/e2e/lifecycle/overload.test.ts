@@ -33,7 +33,7 @@ function open(port: number, text: string): Client {
   return client;
 }
 
-test("a backend that hangs under load does not cost the worker its heap: it survives what would kill it", async () => {
+test("a worker survives a load on a hanging backend that would exhaust its heap without the limit", async () => {
   const held: Socket[] = [];
   const backend = createServer((socket) => {
     socket.on("error", () => {}).resume();
@@ -78,7 +78,7 @@ test("a backend that hangs under load does not cost the worker its heap: it surv
   }
 });
 
-test("with a late event loop, a share of the requests is turned away until it is in time again; others are finished", async () => {
+test("while the event loop is late, a share of the requests is turned away; others are finished", async () => {
   const finish = Promise.withResolvers<void>();
   await using upstream = await RawUpstream.answering(async ({ start }) => {
     if (start.includes("/long")) await finish.promise;

@@ -36,7 +36,7 @@ suite("reload", () => {
     ],
   });
 
-  test("under load no request is lost, and the new route is there on both workers", async () => {
+  test("under load no request is lost, and both workers serve the new route", async () => {
     await using gateway = await TestGateway.start(config([]));
     const port = gateway.port();
     await using load = await Load.start(port, 32);
@@ -55,7 +55,7 @@ suite("reload", () => {
     assert.equal((await admin(gateway).configStatus()).generation, 4);
   });
 
-  test("a refused configuration changes nothing", async () => {
+  test("a rejected configuration changes nothing", async () => {
     await using gateway = await TestGateway.start(config(["old"]));
     await using load = await Load.start(gateway.port(), 8);
     assert.equal(await gateway.reconfigure(config(["old", "old"])), "rejected");
@@ -69,7 +69,7 @@ suite("reload", () => {
     assert.equal((await admin(gateway).configStatus()).synchronized, true);
   });
 
-  test("a file that is empty for a moment, as while it is written, takes no port away", async () => {
+  test("a file that is empty for a moment, as while it is written, closes no port", async () => {
     await using gateway = await TestGateway.start(config(["kept"]));
     await using load = await Load.start(gateway.port(), 4);
     assert.equal(await gateway.reconfigure(""), "rejected");
@@ -80,7 +80,7 @@ suite("reload", () => {
     assert.match(lastError?.message ?? "", /is empty/);
   });
 
-  test("a configuration that serves nothing on purpose closes the ports", async () => {
+  test("a configuration that deliberately serves nothing closes the ports", async () => {
     await using gateway = await TestGateway.start(config([]));
     const port = gateway.port();
     const client = await rawClient(port, "GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n");
@@ -92,7 +92,7 @@ suite("reload", () => {
     assert.equal((await admin(gateway).configStatus()).synchronized, true);
   });
 
-  test("connections to backends that stay survive; those to backends that leave are closed", async () => {
+  test("connections to backends that stay are kept; those to removed backends are closed", async () => {
     const other = await Upstream.start();
     await using gateway = await LocalGateway.start(serving([]));
     const send = () => call(gateway.port(), { path: "/x" });
@@ -115,7 +115,7 @@ suite("reload", () => {
     await other.close();
   });
 
-  test("a watcher that waits over a reload traces a request by the new routes", async () => {
+  test("a watcher that waits during a reload traces a request on the new routes", async () => {
     await using gateway = await TestGateway.start(config([]));
     const events = await traceOf(gateway, async () => {
       await gateway.reconfigure(config(["fresh"]));

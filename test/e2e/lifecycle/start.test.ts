@@ -39,7 +39,7 @@ suite("start", () => {
     return other.stderr;
   };
 
-  test("a port that another gateway of the same user serves is refused, not shared", async () => {
+  test("a port that another gateway of the same user serves is an error, not shared", async () => {
     const port = gateway.port();
     const bind = { port, listeners: [{ protocol: "HTTP", routes: [{ backends: [{ host: upstream.address }] }] }] };
     assert.match(
@@ -48,18 +48,18 @@ suite("start", () => {
     );
   });
 
-  test("an admin address that is taken is told with its setting", async () => {
+  test("an admin address in use is reported with its setting", async () => {
     const { host } = new URL(gateway.url("admin"));
     const stderr = await failure({ ...proxyTo(upstream.address), config: { adminAddr: host } });
     assert.match(stderr, /adminAddr/);
     assert.match(stderr, /in use/);
   });
 
-  test("a configuration that is not valid is told with its place", async () => {
+  test("an invalid configuration is reported with the position of the problem", async () => {
     assert.match(await failure("binds:\n  - port: eighty\n    listeners: []\n"), /gateway\.yaml:2:11: error: /);
   });
 
-  test("signals by which other servers rotate logs neither end the process nor open a debugger", async () => {
+  test("signals that make other servers rotate logs neither end the process nor open a debugger", async () => {
     gateway.process.kill("SIGUSR1");
     gateway.process.kill("SIGUSR2");
     await gateway.until(() => gateway.lines.some(({ signal }) => signal === "SIGUSR2"), "the line about it");
@@ -94,7 +94,7 @@ suite("start", () => {
     }
   });
 
-  test("a reload to a port that is taken is refused; the old configuration serves on", async () => {
+  test("a reload with a port in use is rejected; the old configuration stays in effect", async () => {
     await using other = await TestGateway.start(proxyTo(upstream.address));
     const bind = { port: gateway.port(), listeners: [{ protocol: "HTTP", routes: [] }] };
     assert.equal(await other.reconfigure({ binds: [bind] }), "rejected");
@@ -105,7 +105,7 @@ suite("start", () => {
     assert.match(status.lastError.message, /in use/);
   });
 
-  test("in Kubernetes the snapshots of a trace tell which replica it was", async () => {
+  test("in Kubernetes the snapshots of a trace name the replica", async () => {
     const env = { POD_NAME: "gw-1", NAMESPACE: "edge", GATEWAY: "public" };
     await using pod = await TestGateway.start(proxyTo(upstream.address), { env });
     const answer = fetch(`${pod.url("admin")}/debug/trace`, { method: "POST" });

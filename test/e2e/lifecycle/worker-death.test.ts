@@ -62,7 +62,7 @@ suite("a worker dies", () => {
     await upstream.close();
   });
 
-  test("connections of other workers go on, its traces end visibly, its counts stay, and it is replaced", async () => {
+  test("connections of other workers continue, its traces end with an error, its counts stay, and it is replaced", async () => {
     const victims = await workers.clientOf("worker-0");
     const others = await workers.clientOf("worker-1");
     const counted = requests(supervisor.metrics());
@@ -125,7 +125,7 @@ suite("a worker dies", () => {
     for (const socket of [replacement, others]) socket.destroy();
   });
 
-  test("no request that was answered is missing from the counts of a worker that has died", async () => {
+  test("the counts of a worker that has died include every request that it served", async () => {
     const before = requests(supervisor.metrics());
     const client = await workers.clientOf("worker-1");
     let answered = requests(supervisor.metrics()) - before;
@@ -179,7 +179,7 @@ suite("a worker dies", () => {
     assert.ok(doomed.every(({ lost }) => lost <= 1));
   });
 
-  test("streams of HTTP/2 on the other worker go on, those of the dead one end with their connection, new ones succeed", async () => {
+  test("HTTP/2 streams on the other worker continue, those of the dead one end with their connection, new ones succeed", async () => {
     (await workers.clientOf("worker-0")).destroy();
     const clients = await Promise.all(Array.from({ length: 16 }, () => streamingClient(workers.port)));
     const tasks = JSON.stringify((await supervisor.tasks())["worker-0"]);
@@ -211,7 +211,7 @@ suite("a worker dies", () => {
     (await workers.clientOf("worker-0")).destroy();
   });
 
-  test("a configuration that comes while a worker is missing reaches its replacement", async () => {
+  test("a configuration that arrives while a worker is missing reaches its replacement", async () => {
     const died = workers.death();
     await workers.end("worker-1");
     await died;
@@ -225,7 +225,7 @@ suite("a worker dies", () => {
     }
   });
 
-  test("a worker that dies while it builds a configuration does not refuse it", async () => {
+  test("a worker that dies while it builds a configuration does not cause its rejection", async () => {
     const routes = Array.from({ length: 5000 }, (_, i) => ({
       name: `r${i}`,
       matches: [{ path: { exact: `/r${i}` } }],

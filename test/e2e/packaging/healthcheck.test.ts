@@ -20,7 +20,7 @@ test("healthcheck exits with 0 for a gateway that is ready", async () => {
   }
 });
 
-test("healthcheck exits with 1 and says why for one that is not, does not answer or does not run", async () => {
+test("healthcheck exits with 1 and says why for one that is not ready, does not respond or does not run", async () => {
   await using starting = await RawUpstream.answering(
     () => "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 10\r\n\r\nnot ready\n",
   );
@@ -35,7 +35,7 @@ test("healthcheck exits with 1 and says why for one that is not, does not answer
   assert.match(late.answer, /no response within 20 ms/);
 });
 
-test("healthcheck refuses what is no address of a readiness server", async () => {
+test("healthcheck rejects a URL that is not that of a readiness server", async () => {
   for (const url of ["127.0.0.1:15021", "https://127.0.0.1:15021/", "http://"])
     assert.equal((await healthcheck(url)).code, 2, url);
 });

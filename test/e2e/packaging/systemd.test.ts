@@ -76,7 +76,7 @@ const config = (host: string): object => ({
   binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host }] }] }] }],
 });
 
-test("systemd learns when the gateway is ready, alive, reloads, rejects a configuration and stops", {
+test("systemd is notified when the gateway is ready, is alive, reloads, rejects a configuration and stops", {
   skip: missing,
 }, async () => {
   using socket = new NotifySocket();

@@ -85,7 +85,7 @@ async function switched(text: string, well = true) {
 
 const HTTP = { http: { path: "/healthz?full=1" } };
 
-test("an endpoint whose probe fails gets no calls until one succeeds; what changes is logged", async () => {
+test("an endpoint whose probe fails gets no calls until a probe succeeds; changes are logged", async () => {
   await using good = await switched("good");
   await using bad = await switched("bad", false);
   await using plane = await start([good, bad], HTTP);
@@ -128,7 +128,7 @@ test("a probe is a GET with the path, host and policies of the backend", async (
   assert.deepEqual(valuesOf(probe, "x-probe"), ["yes"]);
 });
 
-test("a healthy endpoint takes as many failures in a row as the threshold says, an unhealthy one as many successes", async () => {
+test("a healthy endpoint becomes unhealthy after as many failures in a row as configured, and healthy after as many successes", async () => {
   const results = [true, false, true, false, false, true, false, false, false];
   let more = Promise.withResolvers<void>();
   await using good = await switched("good");
@@ -149,7 +149,7 @@ test("a healthy endpoint takes as many failures in a row as the threshold says, 
   assert.deepEqual([stats(plane, flaky).check?.passed, stats(plane, flaky).check?.failed], [6, 7]);
 });
 
-test("the first probe of a new endpoint decides alone", async () => {
+test("the first probe of a new endpoint alone decides its health", async () => {
   await using good = await switched("good");
   await using bad = await switched("bad", false);
   await using plane = await start([good, bad], { ...HTTP, unhealthyThreshold: 100 });
@@ -157,7 +157,7 @@ test("the first probe of a new endpoint decides alone", async () => {
   assert.equal(stats(plane, bad).check?.failed, 1);
 });
 
-test("only the statuses that are expected count as healthy", async () => {
+test("only the expected statuses count as healthy", async () => {
   await using redirecting = await RawUpstream.answering(() => reply("", ["location: /login"], "302 Found"));
   await using plane = await start([redirecting], HTTP);
   await becomes(plane, redirecting, true);
@@ -166,7 +166,7 @@ test("only the statuses that are expected count as healthy", async () => {
   assert.equal(stats(plane, redirecting).check?.reason, "status 302");
 });
 
-test("an endpoint that accepts and says nothing, or is not there, is unhealthy after the timeout", async () => {
+test("an endpoint that accepts without a response, or cannot be reached, is unhealthy after the timeout", async () => {
   await using good = await switched("good");
   await using silent = await RawUpstream.listen();
   await using lost = await unreachable();
@@ -188,7 +188,7 @@ test("while every endpoint is unhealthy, all are used: a wrong path must not sto
   assert.deepEqual(await bodies(plane, 40), new Set(["one", "two"]));
 });
 
-test("a reload keeps what is known of endpoints that stay, and stops the probes of those that go", async () => {
+test("a reload keeps the health of endpoints that stay, and stops the probes of removed ones", async () => {
   await using good = await switched("good");
   await using bad = await switched("bad", false);
   await using plane = await start([good, bad], HTTP);
@@ -230,7 +230,7 @@ test("TCP: a connection is enough; another port can be probed", async () => {
   await becomes(plane, silent, false);
 });
 
-test("gRPC: asks grpc.health.v1 about the service", async () => {
+test("gRPC: calls grpc.health.v1 for the service", async () => {
   const asked: string[] = [];
   let status = 1;
   await using service = await GrpcServer.start({
@@ -276,7 +276,7 @@ test("probes verify the certificate as calls do", { skip: noOpenssl }, async () 
   }
 });
 
-test("a trace says which endpoints were left out, and why", async () => {
+test("a trace says which endpoints were excluded, and why", async () => {
   await using good = await switched("good");
   await using bad = await switched("bad", false);
   await using plane = await start([good, bad], HTTP);

@@ -59,7 +59,7 @@ const CONFIG = {
   ],
 };
 
-test("credentials of clients end at the gateway, those of backends begin there, and neither are shown", async () => {
+test("credentials of clients are not forwarded, those for backends are added, and neither are shown", async () => {
   await using gateway = await TestGateway.start(CONFIG);
   const port = gateway.port();
   const basic = `Basic ${btoa("alice:client-password")}`;

@@ -50,25 +50,25 @@ async function status(path: string, headers: Record<string, string> = {}, method
   return status;
 }
 
-test("where something is allowed, nothing else is", async () => {
+test("if there are allow rules, everything else is denied", async () => {
   assert.equal(await status("/allow"), 403);
   assert.equal(await status("/allow", { "x-user": "owner" }), 200);
   assert.equal(await status("/allow", { "x-role": "admin" }), 200);
 });
 
-test("what is denied is denied whoever allows it; what is required must hold", async () => {
+test("deny rules win over allow rules; require rules must be true", async () => {
   assert.equal(await status("/deny"), 200);
   assert.equal(await status("/deny", {}, "DELETE"), 403);
   assert.equal(await status("/require"), 403);
   assert.equal(await status("/require", { "x-ticket": "1" }), 200);
 });
 
-test("a rule over what is absent does not hold", async () => {
+test("a rule that reads an absent value is not true", async () => {
   assert.equal(await status("/failing"), 200);
   assert.equal(await status("/failing-require"), 403);
 });
 
-test("gateway, route and backend each decide; the rules of all are needed", async () => {
+test("the rules of gateway, route and backend must all allow a request", async () => {
   const owner = { "x-user": "owner" };
   assert.equal(await status("/inner", owner), 403);
   assert.equal(await status("/inner", { ...owner, "x-paid": "1" }), 200);
@@ -76,7 +76,7 @@ test("gateway, route and backend each decide; the rules of all are needed", asyn
   assert.equal(await status("/inner", { ...owner, "x-paid": "1", "x-blocked": "1" }), 403);
 });
 
-test("a gRPC client is told in its own terms", async () => {
+test("a gRPC client gets a gRPC status", async () => {
   const headers = { "content-type": "application/grpc" };
   const answer = await call(gateway.port(), { path: "/allow", headers });
   assert.equal(answer.status, 200);
@@ -84,7 +84,7 @@ test("a gRPC client is told in its own terms", async () => {
   assert.equal(answer.headers["grpc-message"], "authorization%20failed");
 });
 
-test("the trace names each rule, whether it held, and what came of it", async () => {
+test("the trace names each rule, whether it was true, and the result", async () => {
   const events = await traceOf(gateway, async () => assert.equal(await status("/deny", {}, "DELETE"), 403));
   const results = events.flatMap(({ message }) => (message.type === "authorizationResult" ? [message] : []));
   assert.deepEqual(
@@ -98,7 +98,7 @@ test("the trace names each rule, whether it held, and what came of it", async ()
   assert.deepEqual(messageOf(events, "requestFinished").status, 403);
 });
 
-test("a 403 shows what its comparisons saw, without secrets", async () => {
+test("the trace of a 403 shows the compared values, without secrets", async () => {
   const headers = { "x-user": "guest", "x-token": "wrong-secret", "x-copy": "copy of wrong-secret" };
   const long = "l".repeat(300);
   const events = await traceOf(gateway, () => status(`/compared?${long}&sig=query-secret`, headers));

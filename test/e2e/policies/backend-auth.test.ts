@@ -27,7 +27,7 @@ async function get(gateway: TestGateway, path: string): Promise<string> {
   return await (await fetch(`http://127.0.0.1:${gateway.port()}${path}`)).text();
 }
 
-test("on a route: for its backends that say nothing else; a key and a signing key from files", async (t) => {
+test("on a route: for backends without their own; a key and a signing key from files", async (t) => {
   await using upstream = await backend();
   const host = `127.0.0.1:${upstream.port}`;
   const folder = await mkdtemp(join(tmpdir(), "tracegate-keys-"));
@@ -64,7 +64,7 @@ test("on a route: for its backends that say nothing else; a key and a signing ke
   assert.equal(Number(payload.exp) - Number(payload.iat), 90);
 });
 
-test("TLS and a tunnel on a route are those of its backends' connections", { skip: noOpenssl }, async (t) => {
+test("TLS and a tunnel on a route apply to connections to its backends", { skip: noOpenssl }, async (t) => {
   using ca = new TestCa();
   const { cert, key } = ca.issue("one.example");
   const secure = createSecureServer({ cert, key }, (_request, response) => response.end("secure"));
@@ -90,7 +90,7 @@ test("TLS and a tunnel on a route are those of its backends' connections", { ski
   assert.notEqual(await get(gateway, "/own"), "secure", "the certificate is not that of two.example");
 });
 
-test("for a group of routes they are refused: they would not reach its backends", async () => {
+test("on a route that delegates to a group they are rejected, because they would not apply to its backends", async () => {
   await using gateway = await TestGateway.launch({
     routeGroups: [{ name: "inner", routes: [] }],
     binds: [{ port: 0, listeners: [{ routes: [at("/", { backendAuth: { key: "k" } }, { routeGroup: "inner" })] }] }],
@@ -102,7 +102,7 @@ test("for a group of routes they are refused: they would not reach its backends"
   );
 });
 
-test("credentials of clouds are refused at load, each by its name", async () => {
+test("cloud credentials are rejected when the configuration loads, each by its name", async () => {
   const ways = [{ gcp: {} }, { aws: {} }, { azure: {} }, "copilot"];
   await using gateway = await TestGateway.launch({
     binds: [

@@ -59,7 +59,9 @@ async function ask(gateway: Pick<TestGateway, "port">, path = "/0"): Promise<{ s
   return { status: response.status, text: await response.text() };
 }
 
-test("the backend is asked for by its name and checked against the CA", { skip: noOpenssl }, async () => {
+test("the handshake has the backend's name, and its certificate is verified with the CA", {
+  skip: noOpenssl,
+}, async () => {
   const identity = ca.issue("localhost");
   const port = await backend({ cert: identity.cert, key: identity.key });
   await using gateway = await gatewayTo(`localhost:${port}`, { root: ca.certFile });
@@ -69,7 +71,7 @@ test("the backend is asked for by its name and checked against the CA", { skip: 
   assert.deepEqual([name, host], ["localhost", `localhost:${port}`]);
 });
 
-test("a certificate of another name, or of a CA that is not trusted, is 503 with the reason", {
+test("a certificate for another name, or of an untrusted CA, is 503 with the reason in the log", {
   skip: noOpenssl,
 }, async () => {
   const identity = ca.issue("other.example");
@@ -82,7 +84,9 @@ test("a certificate of another name, or of a CA that is not trusted, is 503 with
     await gateway.until(() => gateway.lines.some((line) => why.test(String(line.error))), `${why} in the log`);
 });
 
-test("hostname, subjectAltNames, insecureHost and insecure say what is checked", { skip: noOpenssl }, async () => {
+test("hostname, subjectAltNames, insecureHost and insecure determine what is verified", {
+  skip: noOpenssl,
+}, async () => {
   const identity = ca.issue("other.example");
   const port = await backend({ cert: identity.cert, key: identity.key });
   const configs = [
@@ -96,7 +100,7 @@ test("hostname, subjectAltNames, insecureHost and insecure say what is checked",
     assert.equal((await ask(gateway, `/${i}`)).status, 200, JSON.stringify(tls));
 });
 
-test("of subjectAltNames, URIs are compared with the URIs of the certificate", { skip: noOpenssl }, async () => {
+test("URIs in subjectAltNames are compared with the URIs of the certificate", { skip: noOpenssl }, async () => {
   const identity = ca.issue("localhost", "spiffe://example.com/shop");
   const port = await backend({ cert: identity.cert, key: identity.key });
   await using gateway = await gatewayTo(
@@ -110,7 +114,7 @@ test("of subjectAltNames, URIs are compared with the URIs of the certificate", {
   assert.deepEqual(statuses, [200, 503, 200]);
 });
 
-test("the gateway shows its certificate to a backend that asks for one", { skip: noOpenssl }, async () => {
+test("the gateway sends its certificate to a backend that requests one", { skip: noOpenssl }, async () => {
   const [server, client] = [ca.issue("localhost"), ca.issue("gateway.example")];
   const port = await backend({
     cert: server.cert,
@@ -128,7 +132,7 @@ test("the gateway shows its certificate to a backend that asks for one", { skip:
   assert.doesNotMatch(dump, /PRIVATE KEY/);
 });
 
-test("connections after the first resume its session", { skip: noOpenssl }, async () => {
+test("later connections resume the session of the first", { skip: noOpenssl }, async () => {
   const identity = ca.issue("localhost");
   const port = await backend({ cert: identity.cert, key: identity.key }, true);
   await using gateway = await gatewayTo(`localhost:${port}`, { root: ca.certFile });
@@ -162,7 +166,7 @@ test("tcp.connectTimeout bounds the handshake too, and http.requestTimeout repla
     assert.deepEqual(await ask(gateway, path), { status: 504, text: "upstream call timeout" });
 });
 
-test("a backend that the request names is called with TLS too", { skip: noOpenssl }, async () => {
+test("a dynamic backend is called with TLS too", { skip: noOpenssl }, async () => {
   const identity = ca.issue("localhost");
   const port = await backend({ cert: identity.cert, key: identity.key });
   const dynamic = { target: `"localhost:${port}"` };
@@ -213,7 +217,7 @@ test("TCP routes connect to their backends with TLS, of the route's policies or 
   secure.close();
 });
 
-test("a file that is no certificate is refused when the configuration loads", async () => {
+test("a file that is not a certificate is rejected when the configuration loads", async () => {
   const gateway = await TestGateway.launch({
     binds: [
       {

@@ -41,7 +41,7 @@ async function secureBackend(): Promise<AsyncDisposable & { readonly port: numbe
   };
 }
 
-test("TLS goes through a tunnel, and the connection is used again", { skip: noOpenssl }, async () => {
+test("TLS goes through a tunnel, and the connection is reused", { skip: noOpenssl }, async () => {
   await using backend = await secureBackend();
   await using proxy = await ProxyServer.start(backend.port);
   const policies = {
@@ -56,7 +56,7 @@ test("TLS goes through a tunnel, and the connection is used again", { skip: noOp
   assert.deepEqual(proxy.asked, ["one.example:443 one.example:443 "]);
 });
 
-test("the proxy gets the credentials that it asks for, and what it refuses is 503 with its answer", {
+test("the proxy gets the credentials that it requires; if it rejects a CONNECT, the request is 503, and the log has the proxy's status", {
   skip: noOpenssl,
 }, async () => {
   await using backend = await secureBackend();
@@ -91,7 +91,7 @@ test("the proxy gets the credentials that it asks for, and what it refuses is 50
   assert.doesNotMatch(dump, /c2VjcmV0/);
 });
 
-test("plaintext requests are the proxy's to forward", async () => {
+test("plaintext requests are sent to the proxy for forwarding", async () => {
   await using proxy = await RawUpstream.answering((request) => {
     return reply(`${request.start}|${valuesOf(request, "host")}|${valuesOf(request, "proxy-authorization")}`);
   });

@@ -9,7 +9,7 @@ const COST = 12;
 /** More than may wait to be checked. */
 const GUESSES = 80;
 
-test("wrong passwords keep nobody waiting who needs none; too many at once are 503", async () => {
+test("wrong passwords do not delay requests without passwords; too many at once are 503", async () => {
   // A dollar sign stands for the environment.
   const htpasswd = `user:${hashSync("right", COST)}`.replaceAll("$", "$$$$");
   const answer = (body: string): object => ({ directResponse: { status: 200, body } });

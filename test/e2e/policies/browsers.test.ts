@@ -29,7 +29,7 @@ function ask(path: string, init: RequestInit): Promise<Response> {
   return fetch(`http://127.0.0.1:${gateway.port()}${path}`, { ...init, keepalive: false });
 }
 
-test("cors: a preflight is answered by the gateway, before any route", async () => {
+test("cors: the gateway responds to a preflight before it selects a route", async () => {
   for (const path of ["/api", "/nobody"]) {
     const response = await ask(path, { method: "OPTIONS", headers: { origin: ORIGIN } });
     assert.equal(response.status, 200);
@@ -40,7 +40,7 @@ test("cors: a preflight is answered by the gateway, before any route", async () 
   }
 });
 
-test("cors: every answer says who may read it, whoever gives it", async () => {
+test("cors: every response has the headers, also those of the gateway itself", async () => {
   for (const [path, status] of [
     ["/api", 200],
     ["/gone", 410],
@@ -55,7 +55,7 @@ test("cors: every answer says who may read it, whoever gives it", async () => {
   }
 });
 
-test("csrf: another site's form is refused, and CORS says that it may not read why", async () => {
+test("csrf: a form of another site is rejected, without the CORS headers that would let it read the response", async () => {
   const foreign = await ask("/form", { method: "POST", headers: { origin: "https://evil.example" } });
   assert.equal(foreign.status, 403);
   assert.equal(await foreign.text(), "CSRF validation failed");

@@ -38,7 +38,7 @@ async function post(path: string, length: number): Promise<{ status: number; bod
   return { status: response.status, body: await response.text() };
 }
 
-test("buffer: what is too long is refused without a body, or flows on", async () => {
+test("buffer: a body that is too long is rejected, or streams on", async () => {
   for (const path of ["/request", "/response", "/open"])
     assert.deepEqual(await post(path, 10), { status: 200, body: "x".repeat(10) });
   assert.deepEqual(await post("/request", 11), { status: 413, body: "" });
@@ -46,7 +46,7 @@ test("buffer: what is too long is refused without a body, or flows on", async ()
   assert.deepEqual(await post("/open", 300_000), { status: 200, body: "x".repeat(300_000) });
 });
 
-test("buffer: a client that waits for 100 before its body gets it, and the upstream does not send another", async () => {
+test("buffer: a client that waits for 100 before its body gets it once, without another of the upstream", async () => {
   const client = await RawPeer.connect(gateway.port());
   client.send("POST /request HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
   assert.equal(statusOf(await client.message()), 100);
@@ -66,7 +66,7 @@ test("buffer: a client that waits for 100 before its body gets it, and the upstr
   http2.peer.socket.destroy();
 });
 
-test("delay: counts toward the deadline of the request, and may be computed", async () => {
+test("delay: counts toward the timeout of the request, and may be an expression", async () => {
   assert.equal((await post("/late", 1)).status, 504);
   assert.deepEqual(await post("/soon", 3), { status: 200, body: "xxx" });
 });

@@ -84,7 +84,7 @@ async function statuses(gateway: Pick<TestGateway, "port">): Promise<number[]> {
   return found;
 }
 
-test("gRPC with TLS: the name is checked, a client certificate shown, credentials and headers go as metadata", {
+test("gRPC with TLS: the name is verified, a client certificate sent, credentials and headers become metadata", {
   skip: noOpenssl,
 }, async () => {
   await using upstream = await RawUpstream.answering(() => reply("ok"));
@@ -124,7 +124,7 @@ test("gRPC with TLS: the name is checked, a client certificate shown, credential
   }
 });
 
-test("the policies of a named backend hold, those that are attached to it too; the policy's own win", {
+test("the policies of a named backend apply, also attached ones; those beside the service win", {
   skip: noOpenssl,
 }, async () => {
   await using upstream = await RawUpstream.answering(() => reply("ok"));
@@ -188,7 +188,7 @@ test("gRPC and HTTP go through a proxy, with TLS inside the tunnel", { skip: noO
   assert.deepEqual([response.status, await response.text()], [403, "GET http://auth.example:80/a?b HTTP/1.1"]);
 });
 
-test("mirrors and HTTP questions carry the credentials of their backend, which the client's request does not", async () => {
+test("mirrors and HTTP callouts carry the credentials of their backend, the client's request does not", async () => {
   const asked: { path: string; authorization: string; query: string }[] = [];
   await using server = await RawUpstream.answering((request) => {
     const [, path = "", query = ""] = /^\S+ ([^ ?]*)(\S*)/.exec(request.start) ?? [];
@@ -287,7 +287,7 @@ test("a token exchange counts towards the callout's deadline; without a token th
   await gateway.until(() => said("credentials for the call were not ready in time"), "the reason of the second");
 });
 
-test("transformations of a call: its head and body by what is known of the client; gRPC metadata; none of it is the client's", async () => {
+test("transformations of a callout: its head, body and gRPC metadata may use values of the client's request, which stays unchanged", async () => {
   const questions: string[] = [];
   await using asked = await RawUpstream.answering((request) => {
     questions.push(

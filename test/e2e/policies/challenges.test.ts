@@ -90,7 +90,7 @@ after(async () => {
   await upstream[Symbol.asyncDispose]();
 });
 
-test("a 401 says how to authenticate, and Bearer whether a token came", async () => {
+test("a 401 says how to authenticate; for Bearer, also whether there was a token", async () => {
   for (const [i, [, wrong, missing, invalid]] of CASES.entries())
     for (const [headers, challenge] of [
       [{}, missing],
@@ -107,7 +107,7 @@ test("credentials for proxies: 407 and Proxy-Authenticate", async () => {
   assert.equal(headers["www-authenticate"], undefined);
 });
 
-test("oidc: who cannot log in gets a challenge; cookies for https are of this host alone", async () => {
+test("oidc: clients that cannot log in get a challenge; cookies for https are bound to this host", async () => {
   const script = await call(gateway.port(), { path: "/alone", headers: { "sec-fetch-dest": "empty" } });
   assert.deepEqual([script.status, script.headers["www-authenticate"]], [401, 'Cookie realm="Restricted"']);
   const page = await call(gateway.port(), { path: "/alone" });
@@ -116,7 +116,7 @@ test("oidc: who cannot log in gets a challenge; cookies for https are of this ho
   assert.match(cookie, /^__Host-tracegate_oidc_t_[^;]+; Path=\/; HttpOnly; SameSite=Lax; Secure; Max-Age=\d+$/);
 });
 
-test("oidc: OPTIONS passes as a preflight that cors answers, of the route or the gateway, and in no other way", async () => {
+test("oidc: OPTIONS passes only as a preflight that cors responds to, on the route or the gateway", async () => {
   const preflight = { origin: "https://shop.example", "access-control-request-method": "GET" };
   const options = (path: string, host: string, headers: Record<string, string> = preflight) =>
     call(gateway.port(), { method: "OPTIONS", path, headers: { ...headers, host } });

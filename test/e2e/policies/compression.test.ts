@@ -135,7 +135,7 @@ test("each event reaches the client before the backend sends the next", async ()
   backend.socket.destroy();
 });
 
-test("a client that does not read stops the backend, and gets everything when it reads on", async () => {
+test("a client that does not read pauses the backend, and gets everything when it reads again", async () => {
   const { client, backend } = await open("zstd", true);
   // More than the systems between both ends buffer, and hardly compressible.
   const flood = randomBytes(12_000_000).toString("base64");
@@ -151,7 +151,7 @@ test("a client that does not read stops the backend, and gets everything when it
   backend.socket.destroy();
 });
 
-test("a backend that breaks off leaves a response that the client cannot take for complete", async () => {
+test("if a backend breaks off, the client cannot mistake the response for a complete one", async () => {
   const { client, backend } = await open("br");
   backend.send(`HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100000\r\n\r\n${"x".repeat(30_000)}`);
   await client.take("\r\n\r\n");
@@ -160,7 +160,7 @@ test("a backend that breaks off leaves a response that the client cannot take fo
   assert.ok(!client.received.includes("\r\n0\r\n"), "no last chunk");
 });
 
-test("encoders end with their responses: many in a row do not use up the memory for them", async () => {
+test("encoders are released with their responses: many in a row do not exhaust their memory", async () => {
   for (let i = 0; i < 60; i++)
     assert.equal((await get("/medium", "br")).response.headers["content-encoding"], "br", `response ${i}`);
 });

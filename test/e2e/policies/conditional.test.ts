@@ -5,7 +5,7 @@ import { call } from "../trace/support.ts";
 
 const HOUR = { tokensPerFill: 0, fillInterval: "1h" };
 
-test("each request gets the first alternative whose condition holds", async () => {
+test("each request gets the first alternative whose condition is true", async () => {
   const policies = {
     localRateLimit: {
       conditional: [
@@ -34,7 +34,7 @@ test("each request gets the first alternative whose condition holds", async () =
   assert.equal(await ask("/b", "gold"), "429 other");
 });
 
-test("a body that is too long for the conditions is no way past what may refuse", async () => {
+test("a body that is too long for the conditions does not bypass policies that can reject", async () => {
   const condition = 'string(request.body).contains("rm")';
   const route = (name: string, policies: object): object => ({
     matches: [{ path: { exact: `/${name}` } }],

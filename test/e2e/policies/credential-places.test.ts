@@ -48,7 +48,7 @@ function config(): object {
   };
 }
 
-test("tokens of clients are shown nowhere, wherever they stand", async () => {
+test("tokens of clients are shown nowhere, wherever they are sent", async () => {
   await using gateway = await TestGateway.start(config());
   const port = gateway.port();
   for (const [path, headers] of [

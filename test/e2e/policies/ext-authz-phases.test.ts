@@ -52,7 +52,7 @@ suite("extAuthz in a gateway", () => {
   const phases = (): string[] =>
     questions.splice(0).map(({ fields }) => fields.find((line) => line.startsWith("x-phase"))?.slice(9) ?? "");
 
-  test("each phase asks for itself, and a refusal ends the request", async () => {
+  test("each phase calls the service separately, and a denial ends the request", async () => {
     const answer = await call(port, { method: "POST", path: "/phases", body: "hello" });
     assert.equal(answer.body.toString(), "got hello");
     assert.deepEqual(phases(), ["gateway", "route", "backend"]);
@@ -61,7 +61,7 @@ suite("extAuthz in a gateway", () => {
     assert.deepEqual(phases(), ["gateway"]);
   });
 
-  test("what all of them found stands in the access log; expressions may read the request's body", async () => {
+  test("the access log has the metadata of all phases; expressions may read the request's body", async () => {
     await call(port, { path: "/phases/found" });
     await call(port, { method: "POST", path: "/found", body: "hello" });
     const logged = (path: string): unknown =>
@@ -73,7 +73,7 @@ suite("extAuthz in a gateway", () => {
     phases();
   });
 
-  test("gRPC clients are refused in gRPC", async () => {
+  test("gRPC clients get a denial as a gRPC status", async () => {
     const headers = { "content-type": "application/grpc", te: "trailers" };
     const answer = await call(port, { method: "POST", path: "/no", headers });
     assert.equal(answer.status, 200);
@@ -84,7 +84,7 @@ suite("extAuthz in a gateway", () => {
     assert.equal(answer.body.length, 0);
   });
 
-  test("a trace shows each call in its phase, within its scope, and the verdict", async () => {
+  test("a trace shows each call in its phase, with its scope, and the decision", async () => {
     const events = await traceOf(gateway, () => call(port, { path: "/phases" }));
     const shown = sequence(events);
     const calls = ["backendCallStart", "backendCallResult", "policy"];

@@ -67,7 +67,7 @@ const get = (fields = "") => `GET /a?b=1 HTTP/1.1\r\nHost: shop.example\r\n${fie
 const post = (body: string) =>
   `POST /a HTTP/1.1\r\nHost: shop.example\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 
-test("gRPC: the service learns of the request; what it sets, adds and removes reaches backend and client", async () => {
+test("gRPC: the service gets the request; headers that it sets, adds and removes reach backend and client", async () => {
   await using service = await authorizer(() => ({
     ok_response: {
       headers: [
@@ -107,7 +107,7 @@ test("gRPC: the service learns of the request; what it sets, adds and removes re
   assert.equal(question?.metadata_context?.filter_metadata?.["envoy.filters.http.ext_authz"]?.who, "GET");
 });
 
-test("gRPC: a refusal goes to the client as the service wrote it; without one it is 403", async () => {
+test("gRPC: a denial reaches the client as the service wrote it; without a response it is 403", async () => {
   const answers: CheckAnswer[] = [
     {
       status: { code: 16 },
@@ -131,7 +131,7 @@ test("gRPC: a refusal goes to the client as the service wrote it; without one it
   assert.equal(statusOf(await ask(plane, get())), 200);
 });
 
-test("gRPC: bodies go along, cut where that is allowed, else refused; the backend gets them whole", async () => {
+test("gRPC: the service gets bodies, truncated if that is allowed, else the request is rejected; the backend gets whole bodies", async () => {
   const limits = { maxRequestBytes: 5, allowPartialMessage: false, packAsBytes: false };
   await using service = await authorizer(() => ({}));
   await using upstream = await backend();
@@ -150,7 +150,7 @@ test("gRPC: bodies go along, cut where that is allowed, else refused; the backen
   assert.equal(Buffer.from(service.questions[1]?.request?.http?.raw_body ?? []).toString(), "hello");
 });
 
-test("a service that cannot be asked: deny, allow, or the configured status", async () => {
+test("a service that cannot be reached: deny, allow, or the configured status", async () => {
   await using upstream = await backend();
   const gone = await GrpcServer.start({});
   gone.stop();
@@ -169,14 +169,14 @@ test("a service that cannot be asked: deny, allow, or the configured status", as
   }
 });
 
-test("a service that does not answer in time counts as one that cannot be asked", async () => {
+test("a service that does not respond in time counts as unreachable", async () => {
   await using service = await GrpcServer.start({ [CHECK]: { unary: () => new Promise(() => {}) } });
   await using upstream = await backend();
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { timeout: ms(50) })));
   assert.equal(statusOf(await ask(plane, get())), 403);
 });
 
-test("HTTP: 2xx allows and passes headers on; anything else is the answer", async () => {
+test("HTTP: 2xx allows and forwards headers; any other response goes to the client", async () => {
   await using service = await RawUpstream.answering((request) => {
     if (request.start.includes("forbidden")) return reply("no entry", ["x-why: because"], "403 Forbidden");
     const seen = [
@@ -218,7 +218,7 @@ test("HTTP: 2xx allows and passes headers on; anything else is the answer", asyn
   assert.deepEqual([statusOf(redirected), valuesOf(redirected, "location").join()], [302, "https://login.example/a"]);
 });
 
-test("HTTP: what only the service may say is not taken from the client, also when the service does not say it", async () => {
+test("HTTP: fields that the service provides are never taken from the client, even if the service omits them", async () => {
   await using service = await RawUpstream.answering(() => reply(""));
   await using upstream = await backend();
   const forged = get("X-User: admin\r\nX_User: other\r\nX-User: root\r\n");
@@ -232,7 +232,7 @@ test("HTTP: what only the service may say is not taken from the client, also whe
   assert.deepEqual(await users(), []);
 });
 
-test("HTTP: expressions that a request makes fail let nobody past, also where a failing service would", async () => {
+test("HTTP: an expression that fails denies the request, even if failureMode is allow", async () => {
   await using service = await RawUpstream.answering(() => reply("who are you?", [], "401 Unauthorized"));
   await using upstream = await backend();
   const header = (name: string): string => `'/' + request.headers['${name}']`;
@@ -252,7 +252,7 @@ test("HTTP: expressions that a request makes fail let nobody past, also where a 
   }
 });
 
-test("HTTP: pseudo headers make method, target and Host of the question; what is added replaces what the client sent", async () => {
+test("HTTP: pseudo headers set method, target and Host of the callout; added headers replace those of the client", async () => {
   const questions: string[] = [];
   await using service = await RawUpstream.answering((request) => {
     const kept = ["host", "authorization"].flatMap((name) => valuesOf(request, name));
@@ -277,7 +277,7 @@ test("HTTP: pseudo headers make method, target and Host of the question; what is
   assert.equal(questions.length, 1);
 });
 
-test("HTTP: what is told is made of the answer and of all that is known of the client", async () => {
+test("HTTP: metadata may combine values of the service's response and of the client's request", async () => {
   await using service = await RawUpstream.answering(() => reply("blue"));
   await using upstream = await backend();
   const metadata = { who: "source.address + ' ' + request.method + ' ' + string(response.body)" };
@@ -288,7 +288,7 @@ test("HTTP: what is told is made of the answer and of all that is known of the c
   assert.match((await ask(plane, get())).body, /x-who: 127\.0\.0\.1 GET blue/);
 });
 
-test("answers are kept until a time that the service tells: seconds since 1970, as claims have them", async () => {
+test("decisions are cached until a time that the service gives in Unix seconds, as claims do", async () => {
   let lifetime = 60;
   let questions = 0;
   await using service = await RawUpstream.answering(() => {
@@ -309,7 +309,7 @@ test("answers are kept until a time that the service tells: seconds since 1970, 
   assert.deepEqual([await asked("b"), await asked("b")], [1, 1]);
 });
 
-test("answers are kept by key for their time to live, refusals with other statuses are not", async () => {
+test("decisions are cached by key for their time to live, denials with other statuses are not", async () => {
   let status = 200;
   await using service = await authorizer((question) => {
     status = Number(question.request?.http?.headers?.["x-status"] ?? 200);
@@ -334,7 +334,7 @@ test("answers are kept by key for their time to live, refusals with other status
   assert.equal(service.questions.length, 8);
 });
 
-test("when the client leaves, the service hears that nobody waits", async () => {
+test("when the client leaves, the callout is cancelled", async () => {
   const cancelled = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   await using service = await RawUpstream.listen(async (peer) => {

@@ -21,7 +21,7 @@ function config(port: number, upstream: number, place: "gateway" | "route", extP
   return { binds: [{ port: 0, listeners: [{ ...(place === "gateway" && { policies: policy }), routes }] }] };
 }
 
-test("the service chooses another route before there is one; afterwards the trace says that the route stays", async () => {
+test("in the gateway phase the service changes which route matches; later the trace says that the route stays", async () => {
   await using service = await startProcessor(() => [
     {
       request_headers: {
@@ -51,7 +51,7 @@ test("the service chooses another route before there is one; afterwards the trac
   assert.match(JSON.stringify(told), /"type":"skip","reason":"clear_route_cache: the route is chosen/);
 });
 
-test("the modes that the service sets hold for both sides; streamed is full duplex", async () => {
+test("the modes that the service sets apply to both sides; streamed is full duplex", async () => {
   const piece = (body: Question["request_body"]) => ({
     response: {
       body_mutation: {
@@ -85,7 +85,7 @@ test("the modes that the service sets hold for both sides; streamed is full dupl
   assert.equal(about?.attributes?.["envoy.filters.http.ext_proc"]?.status, 200);
 });
 
-test("a service that needs more time than configured says so", async () => {
+test("a service can extend the timeout", async () => {
   await using service = await startProcessor(() => [{ override_message_timeout: { seconds: 2 } }]);
   await using upstream = await echo();
   const options = { timeout: "1s", processingOptions: HEADERS };

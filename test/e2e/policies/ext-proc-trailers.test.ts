@@ -72,7 +72,7 @@ async function exchange(
 }
 
 for (const mode of MODES)
-  test(`${mode}: the trailers of both sides are shown and changed where they are to be sent`, async () => {
+  test(`${mode}: the service gets and changes the trailers of both sides if the mode sends them`, async () => {
     await using service = await processor(changing, mode.startsWith("buffered"));
     await using upstream = await answering();
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
@@ -103,7 +103,7 @@ for (const mode of MODES)
     );
   });
 
-test("messages without trailers, and those whose length is known, cost no question", async () => {
+test("messages without trailers, or with a known length, cause no trailers message", async () => {
   await using service = await processor(changing);
   await using upstream = await RawUpstream.answering(() => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   const send = { requestTrailerMode: "send", responseTrailerMode: "send" } as const;
@@ -124,7 +124,7 @@ test("messages without trailers, and those whose length is known, cost no questi
   assert.deepEqual(service.questions, []);
 });
 
-test("a service that fails about trailers fails the request, or has no say in them", async () => {
+test("a service that fails at the trailers fails the request, or the trailers are forwarded unchanged", async () => {
   await using upstream = await answering();
   const gone = await GrpcServer.start({});
   gone.stop();
@@ -141,7 +141,7 @@ test("a service that fails about trailers fails the request, or has no say in th
   assert.deepEqual([sent, received], ["abc x-sum: 1 x-secret: 2", "xyz x-sum: 3 x-secret: 4"]);
 });
 
-test("an immediate response in the place of trailers ends the request", async () => {
+test("an immediate response to trailers ends the request", async () => {
   await using service = await processor(() => ({
     immediate_response: { status: { code: 418 }, body: Buffer.from("tea") },
   }));

@@ -61,7 +61,7 @@ async function ask(plane: TestPlane, request: string) {
 const post = (body: string, fields = "") =>
   `POST /a HTTP/1.1\r\nHost: shop.example\r\n${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
 
-test("headers: both sides are shown and changed, with attributes and metadata; findings are for expressions", async () => {
+test("headers: the service gets and changes both sides, with attributes and metadata; expressions read its metadata", async () => {
   await using service = await startProcessor(({ request_headers, response_headers }) => {
     const header_mutation = (name: string, value: string) => ({
       set_headers: [{ header: { key: name, raw_value: Buffer.from(value) } }],
@@ -103,7 +103,7 @@ test("headers: both sides are shown and changed, with attributes and metadata; f
   assert.equal(Buffer.from(second?.response_headers?.headers?.headers?.[0]?.raw_value ?? []).toString(), "200");
 });
 
-test("buffered bodies are replaced on both sides; one that is too long is refused", async () => {
+test("buffered bodies are replaced on both sides; one that is too long is rejected", async () => {
   await using service = await startProcessor(({ request_body, response_body }) => {
     const body_mutation = { body: upper(request_body?.body ?? response_body?.body) };
     return [
@@ -123,7 +123,7 @@ test("buffered bodies are replaced on both sides; one that is too long is refuse
   assert.equal(statusOf(await ask(plane, post("x".repeat(21)))), 413);
 });
 
-test("bufferedPartial: what the buffer takes is replaced, the rest follows", async () => {
+test("bufferedPartial: the part that fits the buffer is replaced, the rest follows", async () => {
   await using service = await startProcessor(({ request_body }) => [
     { request_body: { response: { body_mutation: { body: Buffer.from(`<${request_body?.body?.length}>`) } } } },
   ]);
@@ -136,7 +136,7 @@ test("bufferedPartial: what the buffer takes is replaced, the rest follows", asy
   assert.equal((await ask(plane, post("ab"))).body, "|<2>");
 });
 
-test("streamed bodies come back changed, long ones too, with their trailers", async () => {
+test("streamed bodies come back changed with their trailers, also long ones", async () => {
   await using service = await startProcessor(shouting);
   await using upstream = await echo();
   const streamed = "fullDuplexStreamed" as const;
@@ -159,7 +159,7 @@ test("streamed bodies come back changed, long ones too, with their trailers", as
   assert.equal((await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")).body, "|");
 });
 
-test("a service may want the whole body before it answers about the headers", async () => {
+test("a service may wait for the whole body before it responds to the headers", async () => {
   const pieces: Uint8Array[] = [];
   await using service = await startProcessor(({ request_body }) => {
     if (request_body === undefined) return [];
@@ -178,7 +178,7 @@ test("a service may want the whole body before it answers about the headers", as
   assert.equal((await ask(plane, post("hello"))).body, "x-size: 5|hello");
 });
 
-test("an immediate response answers the client, on either side and in the middle of a body", async () => {
+test("an immediate response goes to the client, on either side and in the middle of a body", async () => {
   const immediate = (body: string): Answer => ({
     immediate_response: {
       status: { code: 418 },
@@ -207,7 +207,7 @@ test("an immediate response answers the client, on either side and in the middle
   assert.deepEqual(seen, ["418 tea at once", "418 tea afterwards", "418 tea in between", "418 tea in between"]);
 });
 
-test("the service may change the modes where that is allowed", async () => {
+test("the service may change the modes if that is allowed", async () => {
   await using service = await startProcessor(({ request_headers, request_body }) =>
     request_headers !== undefined
       ? [{ request_headers: {}, mode_override: { request_body_mode: 2 } }]
@@ -223,7 +223,7 @@ test("the service may change the modes where that is allowed", async () => {
   assert.equal((await ask(plane, post("abc"))).body, "|abc");
 });
 
-test("a service that fails: 500, or on without it as long as it has nothing of the body", async () => {
+test("a service that fails: 500, or the request continues without it if it has no part of the body", async () => {
   await using upstream = await echo();
   await using ending = await startProcessor(() => "end");
   await using silent = await startProcessor(() => []);
@@ -249,7 +249,7 @@ test("a service that fails: 500, or on without it as long as it has nothing of t
   }
 });
 
-test("responses of the gateway's own are not sent through the service", async () => {
+test("the gateway's own responses are not sent to the service", async () => {
   await using service = await startProcessor(shouting);
   const policies = { ...policy(service.port, { responseHeaderMode: "send" }), directResponse: { status: 204 } };
   await using plane = await TestPlane.start(route(1, policies));
@@ -257,7 +257,7 @@ test("responses of the gateway's own are not sent through the service", async ()
   assert.deepEqual(service.questions, []);
 });
 
-test("alternatives: what was chosen for the request has its response too", async () => {
+test("alternatives: the one chosen for the request also processes its response", async () => {
   await using service = await startProcessor(shouting);
   await using upstream = await echo();
   const { extProc } = policy(service.port, { responseBodyMode: "fullDuplexStreamed" });
@@ -267,7 +267,7 @@ test("alternatives: what was chosen for the request has its response too", async
   assert.equal((await ask(plane, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")).body, "|hello");
 });
 
-test("failClosed: the answer has nothing of the backend's, neither fields nor body", async () => {
+test("failClosed: the response has neither fields nor body of the backend's response", async () => {
   await using upstream = await RawUpstream.answering(() =>
     reply("of the backend", ["Set-Cookie: session=1", "X-Backend: yes", "ETag: abc"]),
   );
@@ -285,7 +285,7 @@ test("failClosed: the answer has nothing of the backend's, neither fields nor bo
   }
 });
 
-test("failOpen holds until the service has some of the body: from then on a failure is one", async () => {
+test("failOpen applies until the service has a part of the body; later failures end the request", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(request.body));
   // It takes the first piece, and ends the call instead of giving anything back.
   const taking = (): ReturnType<typeof startProcessor> =>

@@ -96,7 +96,7 @@ async function raw(target: string, fields = ""): Promise<number> {
   return status;
 }
 
-test("what a deny rule can evaluate is decided by it", async () => {
+test("a deny rule that can be evaluated decides", async () => {
   assert.equal(await post("/text", "select"), 200);
   assert.equal(await post("/text", "drop"), 403);
   assert.equal(await post("/bytes", "select"), 200);
@@ -109,7 +109,7 @@ test("what a deny rule can evaluate is decided by it", async () => {
   assert.equal(await raw("/path/%65vil"), 403);
 });
 
-test("a large body is looked at to its end", async () => {
+test("a large body is read to its end", async () => {
   const padding = " ".repeat(1_500_000);
   assert.equal(await post("/text", padding), 200);
   assert.equal(await post("/text", `${padding}drop`), 403);
@@ -118,7 +118,7 @@ test("a large body is looked at to its end", async () => {
   assert.equal(await post("/json", `${padding}{"user":"y"}`), 200);
 });
 
-test("bytes that are not UTF-8 in a body, a header or a path do not get past a deny rule", async () => {
+test("bytes that are not UTF-8 in a body, a header or a path do not bypass a deny rule", async () => {
   assert.equal(await post("/text", Buffer.from([0xff])), 403);
   assert.equal(await post("/json", Buffer.from('{"user":"\xff"}', "latin1")), 403);
   assert.equal(await raw("/items", "x: evil,\xff\r\n"), 403);
@@ -126,12 +126,12 @@ test("bytes that are not UTF-8 in a body, a header or a path do not get past a d
   assert.equal(await raw("/path/%ff"), 403);
 });
 
-test("a bad percent escape in path or query does not get past a deny rule", async () => {
+test("an invalid percent escape in path or query does not bypass a deny rule", async () => {
   for (const target of ["/path/%zz", "/path/evil%", "/query?a=evil%2", "/query?%zz"])
     assert.notEqual(await raw(target), 200, target);
 });
 
-test("a body that is not JSON does not get past a rule that reads it", async () => {
+test("a body that is not JSON does not bypass a rule that reads it", async () => {
   for (const body of ["", "{", '{"user":"x"', '{"user":"x"}}']) assert.equal(await post("/json", body), 403, body);
   assert.equal(await post("/required", "{"), 403);
   assert.equal(await post("/required", '{"blocked":"text"}'), 403);
@@ -140,14 +140,14 @@ test("a body that is not JSON does not get past a rule that reads it", async () 
   assert.equal(await post("/allowed", '{"blocked":false}'), 200);
 });
 
-test("a request that takes too much work does not get past a deny rule", async () => {
+test("a request that exceeds the budget does not bypass a deny rule", async () => {
   const items = Array.from({ length: 2500 }, (_, i) => i).join(",");
   assert.equal(await post("/pairs", "", { x: items, y: items.replaceAll(",", "a,") }), 403);
   assert.equal(await post("/many", "a".repeat(1_500_000)), 403, "the work of all rules adds up");
   assert.equal(await post("/many", "a".repeat(10)), 200);
 });
 
-test("a repeated header does not get past a deny rule for one text", async () => {
+test("a repeated header does not bypass a deny rule for one value", async () => {
   assert.equal(await raw("/items", "x: evil\r\nx: good\r\n"), 403);
 });
 
@@ -157,7 +157,7 @@ test("unset variables are null, and has() of their fields is false", async () =>
   assert.equal(await raw("/claim"), 200);
 });
 
-test("absent keys are no failure", async () => {
+test("absent keys are not a failure", async () => {
   assert.equal(await raw("/items"), 200);
   assert.equal(await post("/json", "{}"), 200);
 });
@@ -173,7 +173,7 @@ test("the trace shows why a rule failed, as an error", async () => {
   });
 });
 
-test("a condition of alternatives that fails refuses, whatever the policy", async () => {
+test("a condition of alternatives that fails rejects the request, whatever the policy", async () => {
   for (const path of ["/limit", "/service", "/processor", "/remote", "/answer", "/change"]) {
     assert.equal(await post(path, "", { x: "{" }), 400, path);
     assert.equal(await post(path, "", { x: "{}" }), 200, `${path}: absent`);
@@ -185,13 +185,13 @@ test("a condition of alternatives that fails refuses, whatever the policy", asyn
   assert.ok(JSON.stringify(events).includes("condition failed: the text is not JSON"));
 });
 
-test("a client cannot choose not to be counted by a rate limit service", async () => {
+test("a client cannot evade the count of a rate limit service", async () => {
   assert.equal(await post("/counted", "", { x: "{" }), 500);
   assert.equal(await raw("/counted", "y: 1\r\ny: 2\r\n"), 500, "a repeated header is no text");
   assert.equal(await post("/counted", "", { x: "{}" }), 200);
 });
 
-test("a request about which the precondition says nothing is not tried again", async () => {
+test("a request whose precondition fails is not retried", async () => {
   let asked = 0;
   upstream.on("/retried", (request, response) => {
     asked++;
@@ -207,7 +207,7 @@ test("a request about which the precondition says nothing is not tried again", a
   assert.equal(await tries("{"), 1);
 });
 
-test("the log has its fields also where the rules have used up the budget", async () => {
+test("the log has its fields even if the rules have used up the budget", async () => {
   const line = (): Readonly<Record<string, unknown>> | undefined =>
     gateway.lines.find((each) => each["http.path"] === "/many/used-up");
   assert.equal(await post("/many/used-up", "a".repeat(1_500_000), { x: '{"logged":true}' }), 403);
@@ -215,7 +215,7 @@ test("the log has its fields also where the rules have used up the budget", asyn
   assert.equal(line()?.shown, '{"LOGGED":TRUE}');
 });
 
-test("no client can stay out of the access log", async () => {
+test("no client can keep its requests out of the access log", async () => {
   const logged = (path: string): boolean => gateway.lines.some((line) => line["http.path"] === path);
   await post("/log/unwanted", "", { x: '{"logged":false}' });
   await post("/log/broken", "", { x: "{" });

@@ -110,7 +110,7 @@ test("the backend sees a gRPC call with the client's metadata; the client sees m
   assert.match(answer.frames[0] ?? "", /^trailers (.*\r\n)*x-last: two\r\n/);
 });
 
-test("the request is one that servers of gRPC insist on", async () => {
+test("the backend gets a request in the form that gRPC servers require", async () => {
   let seen: IncomingHttpHeaders = {};
   using server = await H2Server.start((stream, headers) => {
     seen = headers;
@@ -147,7 +147,7 @@ for (const type of [BINARY, TEXT])
     assert.deepEqual(arrived, ["m0", "m1", "m2", "m3", OK]);
   });
 
-test("failed calls have their status in the head: of the backend, and of the gateway itself", async () => {
+test("failed calls have their status in the head: that of the backend, or of the gateway itself", async () => {
   await using server = await GrpcServer.start({
     "/test.Echo/Fail": { unary: () => Promise.reject(Object.assign(new Error("no voice"), { code: 5 })) },
   });
@@ -163,7 +163,7 @@ test("failed calls have their status in the head: of the backend, and of the gat
   assert.equal(denied.headers["grpc-message"], "authorization%20failed");
 });
 
-test("a call that is made again has its whole message each time, decoded", async () => {
+test("a retried call has its whole message each time, decoded", async () => {
   const bodies: string[] = [];
   using server = await H2Server.start((stream) => {
     const chunks: Buffer[] = [];
@@ -180,7 +180,7 @@ test("a call that is made again has its whole message each time, decoded", async
   assert.deepEqual(bodies, ["hello", "hello", "hello"]);
 });
 
-test("text that is not base64 ends the call, and the backend gets no message of it", async () => {
+test("text that is not base64 ends the call, and the backend gets no message", async () => {
   let messages = 0;
   await using server = await GrpcServer.start({
     "/test.Echo/Say": {
@@ -199,7 +199,7 @@ test("text that is not base64 ends the call, and the backend gets no message of 
   assert.match(String(gateway.lines.at(-1)?.error), /base64/);
 });
 
-test("what is not gRPC-Web passes as it is, and so does a response that is not gRPC", async () => {
+test("requests other than gRPC-Web and responses other than gRPC pass unchanged", async () => {
   await using upstream = await RawUpstream.answering(() => reply("hello", ["Content-Type: text/plain"]));
   const routes = [
     {
@@ -215,7 +215,7 @@ test("what is not gRPC-Web passes as it is, and so does a response that is not g
   }
 });
 
-test("a client that reads slowly holds the backend back, and gets everything in the end", async () => {
+test("a client that reads slowly slows down the backend, and gets everything in the end", async () => {
   const message = Buffer.alloc(64 * 1024, "x");
   const total = 512;
   let sent = 0;

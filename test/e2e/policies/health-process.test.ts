@@ -60,13 +60,13 @@ suite("a running gateway with an endpoint that fails", () => {
     for (const server of [near, far]) await new Promise((resolve) => server.close(resolve));
   });
 
-  test("requests go near until that has failed as often as is allowed, then far", async () => {
+  test("requests go to near endpoints until those have failed as often as configured, then to far ones", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 4; i++) statuses.push((await fetch(`http://127.0.0.1:${gateway.port()}/`)).status);
     assert.deepEqual(statuses, [500, 500, 200, 200]);
   });
 
-  test("the dump has a bucket for each degree of nearness, and tells who is rejected for how long", async () => {
+  test("the dump has a bucket for each degree of nearness, and shows how long endpoints are evicted", async () => {
     const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).json();
     const [first, second] = (dump as { services: { endpoints: DumpedBucket[] }[] }).services[0]?.endpoints ?? [];
     assert.deepEqual(Object.keys(first?.active ?? {}), []);
@@ -76,7 +76,7 @@ suite("a running gateway with an endpoint that fails", () => {
     assert.match(info?.evictedUntil ?? "", /^3[56]\d\d\.\d\ds$/);
   });
 
-  test("tgctl shows it in place of the health", async () => {
+  test("tgctl shows the eviction in place of the health", async () => {
     const port = new URL(gateway.url("admin")).port;
     const args = ["proxy", "config", "backends", "--local", "--proxy-admin-port", port];
     const { stdout } = await run(TGCTL, args);

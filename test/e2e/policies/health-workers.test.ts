@@ -29,7 +29,7 @@ async function ask(port: number): Promise<string> {
   return body;
 }
 
-test("what one worker evicts, no worker calls; the dump and tgctl tell for how long", async () => {
+test("an endpoint that one worker evicts gets no calls of any worker; the dump and tgctl show for how long", async () => {
   let failures = 0;
   await using good = await RawUpstream.answering(() => reply("good"));
   await using bad = await RawUpstream.answering(() => {

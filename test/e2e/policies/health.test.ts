@@ -55,7 +55,7 @@ async function untilAsked(plane: TestPlane, upstream: Served): Promise<void> {
   assert.equal(stats(plane, upstream).total, 1);
 }
 
-test("an endpoint that answers 5xx is evicted, and stays so over a reload", async () => {
+test("an endpoint that returns 5xx is evicted, and stays evicted after a reload", async () => {
   await using good = await answering("good");
   await using bad = await answering("bad", [], "500 Internal Server Error");
   const policy = { health: { eviction: { duration: ms(60_000) } } };
@@ -86,7 +86,7 @@ test("an endpoint that refuses connections is evicted: a retry and all later req
   assert.ok(stats(plane, { port }).total <= 1);
 });
 
-test("without eviction a failing endpoint is only chosen less", async () => {
+test("without eviction a failing endpoint is only chosen less often", async () => {
   await using good = await answering("good");
   await using bad = await answering("bad", [], "500 Internal Server Error");
   await using plane = await start([bad, good], { health: {} });
@@ -95,7 +95,7 @@ test("without eviction a failing endpoint is only chosen less", async () => {
   assert.equal(stats(plane, bad).health, 0.7);
 });
 
-test("a 429 is a failure when the expression says so, and says itself for how long", async () => {
+test("a 429 is a failure if the expression says so, and its Retry-After sets the duration", async () => {
   await using good = await answering("good");
   await using busy = await answering("busy", ["retry-after: 120"], "429 Too Many Requests");
   await using plane = await start([busy, good], {
@@ -106,14 +106,14 @@ test("a 429 is a failure when the expression says so, and says itself for how lo
   assert.ok(evictedMs !== null && evictedMs > 60_000 && evictedMs <= 120_000);
 });
 
-test("an expression replaces the rule: a 500 that it does not name is a success", async () => {
+test("an expression replaces the default: a 500 that it does not match is a success", async () => {
   await using only = await answering("no", [], "500 Internal Server Error");
   await using plane = await start([only], { health: { unhealthyExpression: "response.code == 502", eviction: {} } });
   assert.equal(statusOf(await ask(plane)), 500);
   assert.equal(stats(plane, only).health, 1);
 });
 
-test("gRPC tells of failures in its trailers", async () => {
+test("gRPC failures in trailers count", async () => {
   const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/grpc\r\n\r\n";
   await using failing = await RawUpstream.answering(() => `${chunked}1\r\nx\r\n0\r\ngrpc-status: 14\r\n\r\n`);
   await using plane = await start([failing], { health: { eviction: {} } });
@@ -122,7 +122,7 @@ test("gRPC tells of failures in its trailers", async () => {
   assert.notEqual(stats(plane, failing).evictedMs, null);
 });
 
-test("an expression hears of them too, with the head as the backend has sent it", async () => {
+test("expressions read the gRPC status in trailers, and the head as the backend sent it", async () => {
   const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-Kind: own\r\nContent-Type: application/grpc\r\n\r\n";
   let status = 5;
   await using only = await RawUpstream.answering(() => `${head}1\r\nx\r\n0\r\ngrpc-status: ${status}\r\n\r\n`);
@@ -136,7 +136,7 @@ test("an expression hears of them too, with the head as the backend has sent it"
   assert.equal(stats(plane, only).consecutiveFailures, 1);
 });
 
-test("when every endpoint is evicted they are used all the same, and a success counts", async () => {
+test("if every endpoint is evicted, all are used, and a success counts", async () => {
   let fails = true;
   await using only = await RawUpstream.answering(() =>
     fails ? reply("bad", [], "503 Service Unavailable") : reply("good"),
@@ -149,7 +149,7 @@ test("when every endpoint is evicted they are used all the same, and a success c
   assert.equal(stats(plane, only).timesEjected, 0);
 });
 
-test("what is no fault of the endpoint's does not evict it: a policy that refuses the answer, a client that leaves", async () => {
+test("policies that reject a response and clients that leave do not evict the endpoint", async () => {
   await using good = await answering("more than is allowed");
   await using plane = await start(
     [good],
@@ -169,7 +169,7 @@ test("what is no fault of the endpoint's does not evict it: a policy that refuse
   assert.equal(stats(other, silent).consecutiveFailures, 0);
 });
 
-test("the nearest workloads get the requests, others only while those are evicted", async () => {
+test("the nearest workloads get the requests; others get them only while those are evicted", async () => {
   let fails = false;
   await using near = await RawUpstream.answering(() => reply("near", [], fails ? "503 Service Unavailable" : "200 OK"));
   await using far = await answering("far");
@@ -192,7 +192,7 @@ test("the nearest workloads get the requests, others only while those are evicte
   assert.deepEqual(await bodies(plane, 3), ["near", "far", "far"]);
 });
 
-test("sessionAffinity: one value goes to one endpoint, and to another one while that is evicted", async () => {
+test("sessionAffinity: a value always goes to the same endpoint, and to another one while that is evicted", async () => {
   let failing = "";
   const one = (name: string) =>
     RawUpstream.answering(() => reply(name, [], failing === name ? "500 Internal Server Error" : "200 OK"));

@@ -49,7 +49,7 @@ suite("fields that only look like those of policies", () => {
     ["transformations.remove", { transformations: { request: { remove: ["X-User"] } } }, []],
   ];
   for (const [what, policies, users] of modifiers)
-    test(`${what}: neither a field with _ nor a trailer gets past it; others pass`, async () => {
+    test(`${what}: neither a field with _ nor a trailer bypasses it; others pass`, async () => {
       const message = await sent("policies", policies, IMITATIONS, TRAILERS);
       assert.deepEqual(fieldsOf(message).sort(), ["x-other: 2", "x_other: 1", ...users].sort());
       assert.deepEqual(message.trailers, ["x-sum: 1", "x_sum: 2"]);
@@ -70,14 +70,14 @@ suite("fields that only look like those of policies", () => {
       assert.deepEqual(message.trailers, []);
     });
 
-  test("a field with _ that another policy sets stays when all are replaced", async () => {
+  test("a field with _ that another policy sets stays if all fields are replaced", async () => {
     const transformations = { request: { replace: 'request.headers.merge({"x-a": "1"})' } };
     const requestHeaderModifier = { set: { x_own: "p" } };
     const message = await sent("policies", { transformations, requestHeaderModifier }, ["x_own: m", "x-own: m"]);
     assert.deepEqual(fieldsOf(message).sort(), ["x-a: 1", "x_own: p"]);
   });
 
-  test("a field with _ that a policy of the route has set stays when the backend's policies replace all", async () => {
+  test("a field with _ that a policy of the route sets stays if the backend's policies replace all fields", async () => {
     await using upstream = await RawUpstream.answering((request) => reply(fieldsOf(request).sort().join()));
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
     const policies = { requestHeaderModifier: { set: { x_own: "p" } } };
@@ -96,7 +96,7 @@ suite("fields that only look like those of policies", () => {
     assert.deepEqual(fieldsOf(message), ["transfer-_encoding: x"]);
   });
 
-  test("of a backend's policies and of other routes too", async () => {
+  test("fields of a backend's policies and of other routes too", async () => {
     const policies = { requestHeaderModifier: { set: { "x-user": "p" } } };
     const atBackend = await sent("backendPolicies", policies, IMITATIONS, TRAILERS);
     assert.deepEqual(fieldsOf(atBackend).sort(), ["x-other: 2", "x-user: p", "x_other: 1"]);
@@ -105,13 +105,13 @@ suite("fields that only look like those of policies", () => {
     assert.deepEqual(elsewhere.trailers, ["x-sum: 1", "x_sum: 2"]);
   });
 
-  test("a policy for a name with _ is not got past by -", async () => {
+  test("a field with - does not bypass a policy for a name with _", async () => {
     const message = await sent("policies", { requestHeaderModifier: { remove: ["x_user"] } }, IMITATIONS, TRAILERS);
     assert.deepEqual(fieldsOf(message).sort(), ["x-other: 2", "x_other: 1"]);
     assert.deepEqual(message.trailers, ["x-sum: 1", "x_sum: 2"]);
   });
 
-  test("a place of credentials", async () => {
+  test("fields that hold credentials", async () => {
     const location = { header: { name: "x-user", prefix: "" } };
     const apiKey = { mode: "optional", keys: [{ hash: "00".repeat(32) }], location } as const;
     const message = await sent("policies", { apiKey }, ["x_user: other"], TRAILERS);
@@ -123,7 +123,7 @@ suite("fields that only look like those of policies", () => {
     ["sets", [{ header: { key: "x-user", value: "service" } }]],
     ["removes", []],
   ] as const)
-    test(`what a service of extAuthz ${what} by gRPC, whenever the trailers come`, async () => {
+    test(`fields that an extAuthz service ${what} by gRPC, whenever the trailers arrive`, async () => {
       const ok_response = { headers: [...user], headers_to_remove: user.length === 0 ? ["x-user"] : [] };
       await using service = await GrpcServer.start({
         [CHECK]: { unary: () => CheckResponse.encode({ status: { code: 0 }, ok_response }) },
@@ -147,7 +147,7 @@ suite("fields that only look like those of policies", () => {
       }
     });
 
-  test("X-Forwarded-* and what the gateway writes, also where it writes nothing", async () => {
+  test("X-Forwarded-* and other fields that the gateway owns, even if it does not write them", async () => {
     const fields = ["X_Forwarded_For: 1.2.3.4", "X-Forwarded_Any: 1", "x_retry_attempt: 1", "x_mine: 1"];
     const trailers = ["X-Forwarded-Any: 1", "X_Forwarded_For: 1", "x_api_key: 1", "content_type: x", "x_mine: 1"];
     const off = await sent("policies", {}, fields, trailers);

@@ -98,7 +98,7 @@ async function makeKey(kid: string): Promise<{ readonly jwk: object; readonly to
   return { jwk: { ...(await exportJWK(publicKey)), kid }, token };
 }
 
-test("keys that an issuer adds are accepted, those that it withdraws no longer, and its failures change nothing", async () => {
+test("keys that an issuer adds are accepted, removed ones are rejected, and failures of the issuer change nothing", async () => {
   const [first, second] = await Promise.all([makeKey("k1"), makeKey("k2")]);
   await using issuer = new Issuer();
   issuer.publish(first);

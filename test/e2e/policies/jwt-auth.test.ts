@@ -71,7 +71,7 @@ async function ask(gateway: TestGateway, token?: string): Promise<[number, strin
   return [response.status, await response.text()];
 }
 
-test("tokens are verified with keys behind a URL; the backend sees none, the log names whose it was", async () => {
+test("tokens are verified with keys behind a URL; the backend gets no token, and the log has the subject", async () => {
   const { jwks, token } = await makeKey("k1");
   published = jwks;
   await using gateway = await TestGateway.start(config({ url: issuerUrl }));
@@ -89,7 +89,7 @@ test("tokens are verified with keys behind a URL; the backend sees none, the log
   for (const text of [dump, JSON.stringify(gateway.lines), gateway.stderr]) assert.ok(!text.includes(token));
 });
 
-test("keys that cannot be fetched refuse the configuration, at the place of the URL", async () => {
+test("a configuration whose keys cannot be fetched is rejected, with the position of the URL", async () => {
   published = undefined;
   await using gateway = await TestGateway.launch(config({ url: issuerUrl }));
   assert.equal(await gateway.exited(), 1);

@@ -23,7 +23,7 @@ async function admitted(gateway: TestGateway, count: number, status: number): Pr
   return statuses.filter((each) => each === status).length;
 }
 
-test("all threads together admit what the bucket holds; a reload does not fill it", async () => {
+test("all threads together admit as many requests as the bucket holds; a reload does not refill it", async () => {
   await using gateway = await TestGateway.start(config(201));
   assert.equal(await admitted(gateway, 20, 201), 20);
   assert.equal(await gateway.reconfigure(config(202)), "applied");
@@ -37,7 +37,7 @@ test("all threads together admit what the bucket holds; a reload does not fill i
   await gateway.until(() => gateway.lines.some((line) => line.reason === "RateLimit"), "the reason in the log");
 });
 
-test("clients with a key of their own have a bucket of their own", async () => {
+test("each key has its own bucket", async () => {
   await using gateway = await TestGateway.start(
     config(204, { ...LIMIT, maxTokens: 1, key: 'request.headers["x-user"]' }),
   );

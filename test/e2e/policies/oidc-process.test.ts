@@ -17,7 +17,7 @@ function configuration(port: number, policies: object, routePolicies: object): o
   };
 }
 
-test("a gateway with two threads discovers its provider, and tells its secrets to nobody", async () => {
+test("a gateway with two threads discovers its provider, and shows no secrets", async () => {
   await using upstream = await RawUpstream.answering((request) =>
     reply(`${valuesOf(request, "x-user").join()} with ${valuesOf(request, "cookie").join("|") || "no cookies"}`),
   );

@@ -72,7 +72,7 @@ function sessionOf(browser: Browser, url: string): [string, string] {
   return found;
 }
 
-test("a browser logs in, comes back to where it wanted to go, and stays logged in", async () => {
+test("a browser logs in, returns to the original URL, and stays logged in", async () => {
   await using site = await Site.start();
   const browser = new Browser();
   browser.setCookie(site.url, "theme", "dark");
@@ -103,7 +103,7 @@ test("claims can be used in expressions", async () => {
   assert.equal(refused.body, "authorization failed");
 });
 
-test("the secret may go to the token endpoint in the body", async () => {
+test("the secret may be sent to the token endpoint in the body", async () => {
   await using site = await Site.start({}, { tokenEndpointAuth: "clientSecretPost" });
   assert.equal((await logIn(new Browser(), site.url)).status, 200);
 });
@@ -140,7 +140,7 @@ test("a callback belongs to the browser that began the login", async () => {
   assert.equal(victim.cookies(site.url).size, 0);
 });
 
-test("what the provider refuses is told, and the next try may succeed", async () => {
+test("an error of the provider is reported, and a new login may succeed", async () => {
   await using site = await Site.start();
   const browser = new Browser();
   const form = await browser.open(site.url);
@@ -155,7 +155,7 @@ test("what the provider refuses is told, and the next try may succeed", async ()
   assert.equal((await logIn(browser, site.url)).status, 200);
 });
 
-test("a session that has expired leads to a new login, which the provider may know already", async () => {
+test("an expired session leads to a new login, for which the provider may still have a session", async () => {
   await using site = await Site.start();
   const browser = new Browser();
   await logIn(browser, site.url);
@@ -168,7 +168,7 @@ test("a session that has expired leads to a new login, which the provider may kn
   assert.equal(site.provider.tokenCalls, 2);
 });
 
-test("two tabs log in side by side, and each comes back to its own place", async () => {
+test("two tabs log in at the same time, and each returns to its own URL", async () => {
   await using site = await Site.start();
   const browser = new Browser();
   const [first, second] = [await browser.open(`${site.url}/first`), await browser.open(`${site.url}/second`)];
@@ -178,7 +178,7 @@ test("two tabs log in side by side, and each comes back to its own place", async
   assert.match(two?.body ?? "", /^GET \/second /);
 });
 
-test("a login leads to no other site", async () => {
+test("a login never redirects to another site", async () => {
   await using site = await Site.start();
   for (const path of ["//evil.example.com/x", "/\\evil.example.com", "/@evil.example.com"]) {
     const browser = new Browser();

@@ -34,7 +34,7 @@ function ask(path: string, method: string, headers: Record<string, string>): Pro
   return fetch(`http://127.0.0.1:${gateway.port()}${path}`, { method, headers, redirect: "manual" });
 }
 
-test("preflights come before authorization, refusals before limits, limits before answers", async () => {
+test("preflights come before authorization, denials before limits, limits before direct responses", async () => {
   // A preflight carries no credentials.
   assert.equal((await ask("/all", "OPTIONS", { origin: ORIGIN })).status, 200);
   // Who is refused takes no token, and the page may read why.
@@ -50,7 +50,7 @@ test("preflights come before authorization, refusals before limits, limits befor
   assert.equal((await ask("/all", "GET", { "x-user": "zoe" })).status, 429);
 });
 
-test("who is redirected does not wait, and gets no direct response", async () => {
+test("a redirected request is not delayed, and gets no direct response", async () => {
   const response = await ask("/redirected", "GET", {});
   assert.equal(response.status, 302);
 });

@@ -112,7 +112,7 @@ test("the service gets domain and descriptors, with costs and limits; its header
   ]);
 });
 
-test("over the limit: 429 with the service's body, or the gateway's, and when to come back", async () => {
+test("over the limit: 429 with the body of the service or the gateway, and when to retry", async () => {
   let raw_body: Uint8Array | undefined = Buffer.from("slow down");
   await using service = await limiter(() => ({
     overall_code: OVER_LIMIT,
@@ -137,7 +137,7 @@ test("over the limit: 429 with the service's body, or the gateway's, and when to
   );
 });
 
-test("without a descriptor that can be made nothing is asked", async () => {
+test("without a complete descriptor the service is not called", async () => {
   await using service = await limiter(() => ({ overall_code: OVER_LIMIT }));
   await using upstream = await backend();
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port)));
@@ -145,7 +145,7 @@ test("without a descriptor that can be made nothing is asked", async () => {
   assert.deepEqual(service.questions, []);
 });
 
-test("a body that is too long to be counted by is no way past the limit", async () => {
+test("a body that is too long for a descriptor does not bypass the limit", async () => {
   await using service = await limiter(() => ({ overall_code: 1 }));
   await using upstream = await backend();
   const descriptors = [{ type: "requests" as const, entries: [{ key: "user", value: "string(request.body)" }] }];
@@ -162,7 +162,7 @@ test("a body that is too long to be counted by is no way past the limit", async 
   assert.equal(service.questions.length, 1);
 });
 
-test("a service that cannot be asked: 500, or on without a limit", async () => {
+test("a service that cannot be reached: 500, or the request continues without a limit", async () => {
   const gone = await GrpcServer.start({});
   gone.stop();
   await using upstream = await backend();
@@ -173,7 +173,7 @@ test("a service that cannot be asked: 500, or on without a limit", async () => {
   assert.equal(statusOf(await ask(plane, "ann")), 200);
 });
 
-test("a gRPC client that is over a limit, of a service or of the gateway, learns it from the same headers", async () => {
+test("a gRPC client over a limit, of a service or of the gateway, gets the same headers", async () => {
   const statuses = [{ code: OVER_LIMIT, current_limit: { requests_per_unit: 1, unit: 1 } }];
   await using service = await limiter(() => ({ overall_code: OVER_LIMIT, statuses }));
   await using upstream = await backend();
@@ -197,7 +197,7 @@ test("a gRPC client that is over a limit, of a service or of the gateway, learns
   }
 });
 
-test("alternatives: the first whose condition is true says what is counted", async () => {
+test("alternatives: the first whose condition is true applies", async () => {
   await using service = await limiter(() => ({ overall_code: 1 }));
   await using upstream = await backend();
   const { remoteRateLimit } = policy(service.port);

@@ -43,7 +43,7 @@ const ofParameter = (value: string): TestRoute[] => [
   { target: TARGET, policies: accepting(value, { queryParameter: { name: "k" } }) },
 ];
 
-suite("query parameters: routes, expressions and credentials take the same one, and decode it alike", () => {
+suite("query parameters: routes, expressions and credentials use the same one, decoded the same way", () => {
   for (const [search, value, others] of [
     ["?k=a&k=b", "b", ["a"]],
     ["?k=b&x=1&%6B=a", "a", ["b"]],
@@ -60,7 +60,7 @@ suite("query parameters: routes, expressions and credentials take the same one, 
     });
 });
 
-test("cookies: expressions and credentials take the first, in one field or in several", async () => {
+test("cookies: expressions and credentials use the first, in one field or in several", async () => {
   const readers = (value: string): TestRoute[] => [
     { target: TARGET, policies: requiring(`request.headers.cookie("k") == ${JSON.stringify(value)}`) },
     { target: TARGET, policies: accepting(value, { cookie: { name: "k" } }) },
@@ -75,7 +75,7 @@ suite("repeated headers", () => {
   const location = { header: { name: "x-k", prefix: "" } } as const;
   const FIELDS = ["X-K: a", "x-k: b"];
 
-  test("routes take each line; no comparison of expressions takes several values for one of them", async () => {
+  test("routes match any line; in expressions, several values are equal to none of them", async () => {
     for (const value of ["a", "b"]) {
       const route: TestRoute = { target: TARGET, policies: SEEN, headers: [{ name: "x-k", type: "exact", value }] };
       const rule = { target: TARGET, policies: requiring(`request.headers["x-k"] == ${JSON.stringify(value)}`) };
@@ -84,7 +84,7 @@ suite("repeated headers", () => {
     }
   });
 
-  test("of two credentials none is taken: a backend or rule might take the other", async () => {
+  test("two credentials count as none: a backend or rule might use the other", async () => {
     const keys = [accepting("a", location), accepting("b", location)].map((policies) => ({ target: TARGET, policies }));
     assert.deepEqual(await taken(keys, "/", FIELDS), [false, false]);
     assert.deepEqual(await taken(keys, "/", ["X-K: b"]), [false, true]);

@@ -21,7 +21,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-test("several mirrors get the request as it goes to the backend, with its body; only the backend answers", async () => {
+test("several mirrors get the request as it is sent to the backend, with its body; only the backend's response is used", async () => {
   const [main, first, second] = await Promise.all([listener(), listener(), listener()]);
   await using _main = main.upstream;
   await using _first = first.upstream;
@@ -57,7 +57,7 @@ test("several mirrors get the request as it goes to the backend, with its body; 
   );
 });
 
-test("what is refused or answered by the gateway is not copied; a body that is too long neither", async () => {
+test("requests that the gateway rejects or responds to itself are not copied, nor are those with a body that is too long", async () => {
   const [main, copy] = await Promise.all([listener(), listener()]);
   await using _main = main.upstream;
   await using _copy = copy.upstream;
@@ -83,7 +83,7 @@ test("what is refused or answered by the gateway is not copied; a body that is t
   );
 });
 
-test("the mirror of a backend gets a copy without the backend's credentials, once however often it is tried", async () => {
+test("the mirror of a backend gets one copy without the backend's credentials, however many attempts there are", async () => {
   const copies = await listener();
   await using _copies = copies.upstream;
   let tries = 0;

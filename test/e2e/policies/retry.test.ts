@@ -31,7 +31,7 @@ async function ask(plane: TestPlane, request = GET) {
   return response;
 }
 
-test("a status that the policy names is tried again; the request says which attempt it is", async () => {
+test("a status that the policy names is retried; the request carries the number of the attempt", async () => {
   await using upstream = await flaky(2);
   await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
   const response = await ask(plane);
@@ -39,7 +39,7 @@ test("a status that the policy names is tried again; the request says which atte
   assert.equal(response.body, "2||");
 });
 
-test("when no attempt is left, the last answer is passed on", async () => {
+test("when no attempt is left, the last response is forwarded", async () => {
   await using upstream = await flaky(3);
   await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
   const response = await ask(plane);
@@ -47,7 +47,7 @@ test("when no attempt is left, the last answer is passed on", async () => {
   assert.equal(response.body, "busy");
 });
 
-test("a body goes with each attempt, whole, in its own framing", async () => {
+test("each attempt has the whole body, in its own framing", async () => {
   const chunked =
     "POST /it HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n";
   const sized = "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\nhello world";
@@ -59,7 +59,7 @@ test("a body goes with each attempt, whole, in its own framing", async () => {
   }
 });
 
-test("a body of more than 64 KiB is not kept: the first answer is passed on", async () => {
+test("a body of more than 64 KiB is not kept: the first response is forwarded", async () => {
   await using upstream = await flaky(1);
   await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
   const body = "x".repeat(64 * 1024 + 1);
@@ -75,7 +75,7 @@ test("backend policies start from the request as it was, at each attempt", async
   assert.equal((await ask(plane)).body, "2|once|");
 });
 
-test("attempts are counted whatever ends them, and after the last one its answer counts", async () => {
+test("attempts count whatever ends them, and the response of the last one is final", async () => {
   // A status, a connection that breaks off, an answer too late, and one attempt more than the policy has.
   let asked = 0;
   await using upstream = await RawUpstream.listen(async (peer) => {
@@ -96,7 +96,7 @@ test("attempts are counted whatever ends them, and after the last one its answer
   assert.deepEqual([statusOf(response), asked], [504, 3]);
 });
 
-test("an upstream that breaks off before it answers, and one that answers too late, are tried again", async () => {
+test("requests to an upstream that breaks off before a response, or responds too late, are retried", async () => {
   let first = true;
   await using breaking = await RawUpstream.listen(async (peer) => {
     const request = await peer.message();

@@ -98,7 +98,7 @@ function routes(host: string): object[] {
   ];
 }
 
-test("secrets of clients, backends and the configuration are in no dump, trace or log", async () => {
+test("dumps, traces and logs contain no secrets of clients, backends or the configuration", async () => {
   await using upstream = await RawUpstream.answering(() => reply("", [`set-cookie: ${secret()}`]));
   await using gateway = await TestGateway.start(
     {

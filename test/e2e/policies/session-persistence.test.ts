@@ -77,7 +77,7 @@ test("a session stays with its endpoint of a service, in every replica, while ot
   assert.equal((await backendsOf(one, "/")).size, 3);
 });
 
-test("all workers of a process read the sessions of each other", async () => {
+test("all workers of a process accept each other's sessions", async () => {
   const shop = config([at("/", { sessionName: "s" }, {})], ["a", "b", "c"]);
   const gateway = await TestGateway.start({ ...shop, config: { workerThreads: 2 } });
   try {
@@ -93,7 +93,7 @@ test("all workers of a process read the sessions of each other", async () => {
   }
 });
 
-test("when the endpoint goes, the session moves to another one and stays there", async () => {
+test("when the endpoint is removed, the session moves to another one and stays there", async () => {
   const routes = [at("/", {}, {})];
   await using gateway = await LocalGateway.start(config(routes, ["a", "b", "c"]));
   const first = await ask(gateway, "/");
@@ -109,7 +109,7 @@ test("when the endpoint goes, the session moves to another one and stays there",
   assert.deepEqual(await backendsOf(gateway, "/", moved.cookie), new Set([moved.body]));
 });
 
-test("sessions keep to the backend of a split, also when its weight becomes 0", async () => {
+test("sessions stay with a backend of a split, even if its weight becomes 0", async () => {
   const split = (weight: number) =>
     config([
       at(
@@ -160,7 +160,7 @@ test("routes do not share sessions, and cookies have the path of the match", asy
   }
 });
 
-test("a retry leaves the endpoint that has failed, and the session moves with it", async () => {
+test("a retry chooses another endpoint, and the session moves with it", async () => {
   const more = {
     policies: { sessionPersistence: { sessionName: "s" }, retry: { attempts: 8, codes: [503] } },
   };

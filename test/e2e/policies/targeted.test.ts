@@ -62,14 +62,14 @@ async function ask(path: string, more: Call = {}): Promise<string> {
   return `${status} ${body.toString()}`;
 }
 
-test("the narrowest target applies, and what stands at the place itself before all", async () => {
+test("the policy with the narrowest target applies, and inline policies win over all", async () => {
   assert.equal(await ask("/route"), "200 route service");
   assert.equal(await ask("/port"), "200 gateway port");
   assert.equal(await ask("/inline"), "200 inline inline");
   assert.equal(await ask("/named", { method: "PUT" }), "203 PUT");
 });
 
-test("policies of the gateway phase run before a route is looked for", async () => {
+test("policies of the gateway phase run before a route is matched", async () => {
   assert.equal(await ask("/nowhere"), "404 route not found");
   assert.equal(await ask("/nowhere", { headers: { "x-blocked": "1" } }), "403 authorization failed");
   const origin = "https://a.example";
@@ -97,7 +97,7 @@ test("a trace shows what was in effect in each phase", async () => {
   assert.deepEqual(set.get("backend"), ["transformation"]);
 });
 
-test("connections without HTTP get what backends have", async () => {
+test("connections without HTTP get the policies of backends", async () => {
   await using backend = await RawUpstream.listen();
   await using tcp = await LocalGateway.start({
     gateways: { wire: { port: 0, protocol: "TCP" } },

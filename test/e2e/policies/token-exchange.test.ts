@@ -22,7 +22,7 @@ interface Asked {
   readonly form: readonly (readonly [string, string])[];
 }
 
-/** A token endpoint: checks what RFC 8693 and RFC 7523 ask for, and gives a token made of the one it was given. */
+/** A token endpoint: checks the form that RFC 8693 and RFC 7523 require, and returns a token derived from the one it got. */
 const asked: Asked[] = [];
 let answer: (form: URLSearchParams) => { readonly status?: number; readonly body: unknown } = issue;
 const issuer = createServer(async (request, response) => {
@@ -33,7 +33,7 @@ const issuer = createServer(async (request, response) => {
   const { status = 200, body } = wellFormed ? answer(form) : { status: 405, body: {} };
   response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
 });
-/** Tells the path and the headers that it has got. */
+/** Responds with the path and the headers of the request. */
 const upstream = createServer((request, response) =>
   response.end(JSON.stringify({ url: request.url, ...request.headers })),
 );
@@ -67,10 +67,10 @@ after(async () => {
   }
 });
 
-/** Each has a name of its own: a file that says what is in effect already is not reloaded. */
+/** Each has its own route name, because an unchanged configuration is not reloaded. */
 function config(policies: object, others: object = {}): object {
   return {
-    // Each worker keeps tokens of its own.
+    // Each worker has its own cache of tokens.
     config: { workerThreads: 1 },
     ...others,
     binds: [
@@ -147,7 +147,7 @@ test("on a route: the client's token is exchanged once and the new one kept; the
   assert.equal((await call(bearer("one"))).status, 400, "and one that gives no text");
 });
 
-test("no cache: every request asks; concurrent requests with one token share an exchange otherwise", async () => {
+test("without a cache every request causes an exchange; with one, concurrent requests with the same token share it", async () => {
   await use(exchange({ cache: { maxEntries: 0 } }));
   await seen(bearer("one"));
   await seen(bearer("one"));
@@ -157,7 +157,7 @@ test("no cache: every request asks; concurrent requests with one token share an 
   assert.equal(asked.length, 1);
 });
 
-test("a token that ends within the safety margin, and one whose subject does, are not kept", async () => {
+test("a token that expires within the safety margin, or whose subject does, is not cached", async () => {
   await use(exchange());
   answer = () => ({ body: { access_token: "short", token_type: "bearer", expires_in: 10 } });
   await seen(bearer("one"));
@@ -174,7 +174,7 @@ test("a token that ends within the safety margin, and one whose subject does, ar
   assert.equal(asked.length, 4);
 });
 
-test("the subject: from a cookie, a query parameter or an expression, and taken out; the new token goes elsewhere", async () => {
+test("the subject: taken from a cookie, a query parameter or an expression, and removed; the new token goes elsewhere", async () => {
   await use(
     exchange({
       subjectToken: { source: { queryParameter: { name: "token" } }, tokenType: JWT },
@@ -188,7 +188,7 @@ test("the subject: from a cookie, a query parameter or an expression, and taken 
   assert.equal((await seen({ "x-a": "a" })).authorization, "Bearer new-a-b");
 });
 
-test("the subject: a token that jwtAuth has verified and taken out, from the place where that looks only", async () => {
+test("the subject: a token that jwtAuth has verified and removed, only from the location of jwtAuth", async () => {
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "k" }] });
   const token = await new SignJWT({ sub: "alice" })
@@ -204,7 +204,7 @@ test("the subject: a token that jwtAuth has verified and taken out, from the pla
   assert.equal((await seen({ ...bearer(token), "x-subject": "other" })).authorization, "Bearer new-other");
 });
 
-test("without a token, and with one that the server refuses: 400; when the server fails: 500, and nothing is kept", async () => {
+test("without a token, or with one that the server rejects: 400; if the server fails: 500, and nothing is cached", async () => {
   await use(exchange());
   assert.deepEqual(await call(), { status: 400, body: "invalid request" });
   answer = () => ({ status: 400, body: { error: "invalid_grant", error_description: "about one-s3cret" } });
@@ -273,7 +273,7 @@ test("privateKeyJwt: a signed assertion for each call, which may name the certif
   assert.equal((decodeProtectedHeader(sent.get("client_assertion") ?? "").x5c as string[]).length, 1);
 });
 
-test("an actor: its token goes with the subject's, and may_act of the subject has to name it", async () => {
+test("an actor: its token is sent with the subject's, and may_act of the subject must name it", async () => {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const sign = (claims: Record<string, unknown>): Promise<string> =>
     new SignJWT(claims).setProtectedHeader({ alg: "ES256" }).sign(privateKey);
@@ -297,7 +297,7 @@ test("an actor: its token goes with the subject's, and may_act of the subject ha
   assert.equal(asked.length, 1);
 });
 
-test("the endpoint as a named backend with policies of its own; the policies beside it win", async () => {
+test("the endpoint as a named backend with its own policies; those beside the endpoint win", async () => {
   const backends = [
     {
       name: "idp",
@@ -315,15 +315,17 @@ test("the endpoint as a named backend with policies of its own; the policies bes
   assert.equal(asked[0]?.authorization, "Bearer own");
 });
 
-test("an endpoint whose own credentials come from an exchange is refused, whoever asks it", async () => {
+test("a token endpoint whose own credentials come from a token exchange is rejected with the configuration", async () => {
   const backends = [{ name: "idp", host: hostOf(issuer), policies: exchange() }];
   const state = await gateway.reconfigure(
     config({ backendAuth: { oauthTokenExchange: { backend: "/idp" } } }, { backends }),
   );
-  assert.notEqual(state, "applied");
+  assert.equal(state, "rejected");
+  const why = gateway.lines.findLast(({ message }) => String(message).startsWith("Failed to reload"));
+  assert.match(String(why?.message), /: \/idp itself gets its credentials by token exchange; give its host here/);
 });
 
-test("crossAppAccess: an assertion of the identity provider, then an access token for it, which is kept", async () => {
+test("crossAppAccess: an assertion of the identity provider, then an access token for it, which is cached", async () => {
   await use({
     backendAuth: {
       crossAppAccess: {

@@ -58,7 +58,7 @@ function ask(path: string, init: RequestInit = {}): Promise<Response> {
   return fetch(`http://127.0.0.1:${gateway.port()}${path}`, init);
 }
 
-test("bodies are read, replaced, and framed anew both ways", async () => {
+test("bodies are read, replaced and framed again in both directions", async () => {
   for (const length of [0, 5, 100_000]) {
     const body = "x".repeat(length);
     const response = await ask("/body", { method: "POST", body });
@@ -72,7 +72,7 @@ test("a body beyond the limit is unknown to expressions", async () => {
   assert.equal(await response.text(), "[]");
 });
 
-test("HEAD gets the fields and no body", async () => {
+test("HEAD gets the fields without a body", async () => {
   const response = await ask("/body", { method: "HEAD" });
   assert.equal(response.status, 200);
   assert.equal(await response.text(), "");

@@ -16,7 +16,7 @@ const REQUEST = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 const answering = (): Promise<RawUpstream> => RawUpstream.answering(() => reply("hello"));
 
 suite("PROXY headers on HTTP ports", () => {
-  test("the client is who the header says, wherever its bytes are cut", async () => {
+  test("the client's address is that of the header, however its bytes are split", async () => {
     await using upstream = await answering();
     await using plane = await TestPlane.start(upstream.port, {
       frontend: { proxyProtocol: { version: "all", mode: "strict" } },
@@ -111,7 +111,7 @@ suite("PROXY headers before TLS and TCP", { skip: noOpenssl }, () => {
   const routesOf = (listener: object): string =>
     "protocol" in listener && listener.protocol === "HTTPS" ? "routes" : "tcpRoutes";
 
-  test("TLS that ends here and TLS that passes see the client", async () => {
+  test("terminated TLS and TLS passthrough see the client's address", async () => {
     const tls = { cert: host.certFile, key: host.keyFile };
     await using upstream = await answering();
     await using gateway = await LocalGateway.start(config(upstream, { protocol: "HTTPS", tls }));
@@ -131,7 +131,7 @@ suite("PROXY headers before TLS and TCP", { skip: noOpenssl }, () => {
     await logged(gateway, { error: "the connection does not begin with a PROXY header of version 2" });
   });
 
-  test("TCP: what follows the header is the backend's", async () => {
+  test("TCP: the backend gets the bytes after the header", async () => {
     await using upstream = await RawUpstream.listen();
     await using gateway = await LocalGateway.start(config(upstream, { protocol: "TCP" }));
     const client = await RawPeer.connect(gateway.port());

@@ -10,7 +10,7 @@ import { logged, tlsConnect } from "../tls/support.ts";
 import { EchoServer } from "./echo-server.ts";
 
 suite("the access log of TCP connections", () => {
-  test("fields are removed and added; expressions over requests give none", async () => {
+  test("fields are removed and added; expressions over requests add none", async () => {
     await using echo = await EchoServer.start("hello");
     await using gateway = await LocalGateway.start({
       frontendPolicies: {
@@ -40,7 +40,7 @@ suite("the access log of TCP connections", () => {
     });
   });
 
-  test("the filter chooses connections, and knows that they are no requests; a reload counts for those that are open", async () => {
+  test("the filter chooses connections, which have no request; a reload applies to open connections", async () => {
     await using echo = await EchoServer.start("hello");
     const config = (filter: string): object => ({
       frontendPolicies: { accessLog: { filter } },
@@ -62,7 +62,7 @@ suite("the access log of TCP connections", () => {
     assert.equal(lines().length, 2);
   });
 
-  test("a collector gets a record of each TLS connection, with fields of its own", { skip: noOpenssl }, async () => {
+  test("a collector gets a record of each TLS connection, with its own fields", { skip: noOpenssl }, async () => {
     using ca = new TestCa();
     const identity = ca.issue("one.example");
     await using echo = await EchoServer.start("hello");

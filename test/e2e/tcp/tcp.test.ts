@@ -14,7 +14,7 @@ const bind = (...tcpRoutes: object[]): object => ({
 const to = (...hosts: string[]): object => ({ name: "r", backends: hosts.map((host) => ({ host })) });
 
 suite("TCP listeners", () => {
-  test("bytes go both ways, the backend may speak first, and the connection is accounted for", async () => {
+  test("bytes go both ways, the backend may send first, and the connection is logged and counted", async () => {
     await using upstream = await RawUpstream.listen();
     await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
     const client = await RawPeer.connect(gateway.port());
@@ -44,7 +44,7 @@ suite("TCP listeners", () => {
     assert.equal(await metric(gateway, "downstream_sent_bytes_total", ...labels), 14);
   });
 
-  test("what a client sends and ends at once arrives whole", async () => {
+  test("a client that sends and closes its side at once loses no bytes", async () => {
     await using upstream = await RawUpstream.listen();
     await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
     const client = await RawPeer.connect(gateway.port());
@@ -58,7 +58,7 @@ suite("TCP listeners", () => {
     await client.take("answer");
   });
 
-  test("a backend that reads nothing stops the client, and nothing is lost when it reads again", async () => {
+  test("a backend that does not read pauses the client, and nothing is lost when it reads again", async () => {
     await using upstream = await RawUpstream.listen();
     await using gateway = await LocalGateway.start(bind(to(`127.0.0.1:${upstream.port}`)));
     const client = await RawPeer.connect(gateway.port());
@@ -81,7 +81,7 @@ suite("TCP listeners", () => {
     assert.equal(received, size);
   });
 
-  test("connections are spread by weight, 0 meaning none", async () => {
+  test("connections are spread by weight; weight 0 gets none", async () => {
     await using one = await EchoServer.start("one");
     await using two = await EchoServer.start("two");
     const backends = [
@@ -124,7 +124,7 @@ suite("TCP listeners", () => {
     await second.take("service");
   });
 
-  test("an endpoint that cannot be connected is left out for a while where health says so", async () => {
+  test("an endpoint that cannot be connected is evicted if health is configured", async () => {
     await using alive = await EchoServer.start("alive");
     const dead = await closedPort();
     const service = { name: "db", namespace: "ns", hostname: "db.local", ports: { 1: 1 } };
@@ -214,7 +214,7 @@ suite("TCP listeners", () => {
     assert.ok(impatient.lines.some((line) => line.error === reason));
   });
 
-  test("two TCP listeners on one port are refused with the configuration", async () => {
+  test("a configuration with two TCP listeners on one port is rejected", async () => {
     const listener = { protocol: "TCP", tcpRoutes: [] };
     const listeners = [listener, { ...listener, hostname: "a.example" }];
     await using gateway = await TestGateway.launch({ binds: [{ port: 0, listeners }] });

@@ -12,7 +12,7 @@ function post(body: string, path = "/"): string {
   return `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-test("bodies that only the access log names are recorded while they go by: no piece of them waits", async () => {
+test("bodies that only the access log names are recorded while they stream: no piece is delayed", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port, { frontend: { accessLog: BODIES } });
   const client = await RawPeer.connect(plane.port);
@@ -30,7 +30,7 @@ test("bodies that only the access log names are recorded while they go by: no pi
   client.socket.destroy();
 });
 
-test("of long bodies the log has the beginning, while all of them arrives", async () => {
+test("the log has the beginning of a long body, and the whole body arrives", async () => {
   await using upstream = await RawUpstream.answering(({ body }) => reply(body));
   const accessLog = { add: { asked: "size(request.body)", answered: "size(response.body)" } };
   await using plane = await TestPlane.start(upstream.port, { frontend: { accessLog } });
@@ -43,7 +43,7 @@ test("of long bodies the log has the beginning, while all of them arrives", asyn
   client.socket.destroy();
 });
 
-test("a policy sees bodies as it does without the log: one that is too long for it is absent there", async () => {
+test("a policy sees the same bodies as without the log: one that is too long is absent", async () => {
   await using upstream = await RawUpstream.answering(({ body }) => reply(body));
   const set = { "x-body": 'default(string(request.body), "none")' };
   await using plane = await TestPlane.start(
@@ -64,7 +64,7 @@ test("a policy sees bodies as it does without the log: one that is too long for 
   client.socket.destroy();
 });
 
-test("answers of the gateway's own are recorded; what goes through a tunnel is no body", async () => {
+test("the gateway's own responses are recorded; bytes in a tunnel are not", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     await peer.take("\r\n\r\n");
     peer.send("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: raw\r\n\r\nhello");

@@ -37,7 +37,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   }
 }
 
-test("a collector that is down holds no request up; what it cannot get is counted, and told once", async () => {
+test("a collector that is down delays no request; lost entries are counted, and logged once", async () => {
   await using upstream = await RawUpstream.answering(() => reply("hello"));
   let down = true;
   await using collector = await TestCollector.http(() =>
@@ -66,7 +66,7 @@ test("a collector that is down holds no request up; what it cannot get is counte
   assert.equal((await counts(gateway))['exported_total{signal="traces"}'], 40);
 });
 
-test("a collector that refuses gets nothing twice, and the metric says how much is lost", async () => {
+test("entries that a collector rejects are not sent again, and the metric counts them", async () => {
   await using upstream = await RawUpstream.answering(() => reply("hello"));
   let asked = 0;
   await using collector = await TestCollector.http(() => {
@@ -103,7 +103,7 @@ test("a drain waits for the last spans", async () => {
   assert.equal(collector.entries.length, 12);
 });
 
-test("records of the access log: their own fields, the span's ids, and no credential that the log hides", async () => {
+test("records of the access log: their own fields, the span's ids, and no redacted credential", async () => {
   await using upstream = await RawUpstream.answering(() => reply("hello"));
   await using collector = await TestCollector.grpc();
   const host = `127.0.0.1:${collector.port}`;
@@ -148,7 +148,7 @@ test("records of the access log: their own fields, the span's ids, and no creden
   assert.equal(spans.find(({ kind }) => kind === 2)?.span_id, record?.span_id);
 });
 
-test("the environment names a collector; another one after a reload gets what comes then", async () => {
+test("the environment names a collector; after a reload, another one gets later entries", async () => {
   await using upstream = await RawUpstream.answering(() => reply("hello"));
   await using first = await TestCollector.http();
   await using second = await TestCollector.grpc();

@@ -30,7 +30,7 @@ async function call(port: number, path: string, body = ""): Promise<void> {
   client.socket.destroy();
 }
 
-test("the access log has the status of gRPC wherever the backend tells it, and so have expressions", async () => {
+test("the access log and expressions have the gRPC status, in head or trailers", async () => {
   await using upstream = await backend();
   const accessLog = { add: { seen: "response.grpcStatus", failed: "has(response.grpcStatus)" } };
   await using plane = await TestPlane.start(upstream.port, { frontend: { accessLog } });
@@ -46,7 +46,7 @@ test("the access log has the status of gRPC wherever the backend tells it, and s
   }
 });
 
-test("a gRPC server tells it over HTTP/2: the log has it, health knows it, and the bytes of the call are recorded", async () => {
+test("a gRPC server sends it over HTTP/2: log and health use it, and the bytes of the call are recorded", async () => {
   const refuse = () => Promise.reject(Object.assign(new Error("later"), { code: 14 }));
   await using server = await GrpcServer.start({
     "/test.Echo/Say": { unary: (message) => message },
@@ -67,7 +67,7 @@ test("a gRPC server tells it over HTTP/2: the log has it, health knows it, and t
   }
 });
 
-test("so have errors of the gateway's own, and the filter of the log may ask for it", async () => {
+test("errors of the gateway have it too, and the filter of the log can read it", async () => {
   await using upstream = await backend();
   const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
   const accessLog = { filter: "response.grpcStatus != 0" };
@@ -78,7 +78,7 @@ test("so have errors of the gateway's own, and the filter of the log may ask for
   assert.deepEqual([line["http.path"], line["http.status"], line["grpc.status"]], ["/nowhere", 200, 12]);
 });
 
-test("both spans of a call have the status that its trailers tell", async () => {
+test("both spans of a call have the status of its trailers", async () => {
   await using upstream = await backend();
   await using collector = await TestCollector.http();
   await using gateway = await TestGateway.start({

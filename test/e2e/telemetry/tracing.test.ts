@@ -49,7 +49,7 @@ const SERVER = 2;
 const CLIENT = 3;
 
 for (const protocol of ["grpc", "http"] as const)
-  test(`a trace goes on through the gateway, and the collector gets both spans over ${protocol}`, async () => {
+  test(`a trace continues through the gateway, and the collector gets both spans over ${protocol}`, async () => {
     await using upstream = await upstreamOf();
     await using collector = await TestCollector[protocol]();
     const more = {
@@ -130,7 +130,7 @@ for (const protocol of ["grpc", "http"] as const)
     assert.ok(!dump.includes('"secret"'), "no secret in the dump");
   });
 
-test("which requests are sampled, and what a watcher hears of that", async () => {
+test("which requests are sampled, and how a trace shows it", async () => {
   await using upstream = await upstreamOf();
   await using collector = await TestCollector.http();
   const more = {
@@ -168,7 +168,7 @@ test("which requests are sampled, and what a watcher hears of that", async () =>
   );
 });
 
-test("attempts, the calls of policies and mirrors have spans of their own; failures are told", async () => {
+test("attempts, callouts and mirrors have their own spans, which show failures", async () => {
   let attempts = 0;
   await using upstream = await upstreamOf(() => reply("x", [], ++attempts === 1 ? "503 No" : "200 OK"));
   await using mirror = await upstreamOf();
@@ -230,7 +230,7 @@ test("attempts, the calls of policies and mirrors have spans of their own; failu
   assert.equal(attributesOf(missed?.attributes).error, undefined);
 });
 
-test("a filter keeps spans back, a policy may take the header out, and an attribute names the span", async () => {
+test("a filter drops spans, a policy can remove the header, and an attribute names the span", async () => {
   await using upstream = await upstreamOf((request) =>
     reply("x", [], request.start.startsWith("GET /shop/bad ") ? "500 No" : "200 OK"),
   );

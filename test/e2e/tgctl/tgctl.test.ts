@@ -67,7 +67,7 @@ suite("tgctl and a running gateway", () => {
     assert.equal(messageOf(events, "requestFinished").status, 200);
   });
 
-  test("trace in watch mode: the next request, of any client; a saved trace is shown as it was", async () => {
+  test("trace in watch mode: the next request of any client; a saved trace is shown the same way", async () => {
     let done = false;
     const watching = tgctl(["proxy", "trace", "--raw", "--expression", 'request.path == "/watched"']).finally(() => {
       done = true;
@@ -147,7 +147,7 @@ suite("tgctl and a running gateway", () => {
     await fetch(`${gateway.url("admin")}/logging?reset`, { method: "POST" });
   });
 
-  test("status: 1 and the reason while the file holds a rejected configuration, else 0", async () => {
+  test("status: exit code 1 and the reason while the file has a rejected configuration, else 0", async () => {
     const before = await tgctl(["status"]);
     assert.equal(before.code, 0, before.stderr);
     assert.match(before.stdout, /^synchronized +yes$/m);
@@ -162,7 +162,7 @@ suite("tgctl and a running gateway", () => {
     assert.equal((await tgctl(["status"])).code, 0);
   });
 
-  test("profile: files that decode", async () => {
+  test("profile: the files can be decoded", async () => {
     const cpu = await tgctl(["proxy", "profile", "cpu", "--seconds", "1", "-o", "cpu.pb.gz"]);
     assert.equal(cpu.code, 0, cpu.stderr);
     const heap = await tgctl(["proxy", "profile", "heap", "-o", "heap.pb.gz"]);

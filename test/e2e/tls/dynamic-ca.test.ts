@@ -12,7 +12,7 @@ import { get, logged, tlsConnect } from "./support.ts";
 
 type Files = Pick<TestCa, "certFile" | "keyFile">;
 
-suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
+suite("listeners that issue certificates", { skip: noOpenssl }, () => {
   const listener = (hostname: string, { certFile, keyFile }: Files, options: object = {}) => ({
     hostname,
     protocol: "HTTPS",
@@ -32,7 +32,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
 
   const kinds: readonly KeyKind[] = ["P-256", "P-384", "rsa:2048"];
   for (const kind of kinds)
-    test(`each name gets a certificate that fits, and keeps it, from a CA with a key ${kind}`, async () => {
+    test(`each name gets a matching certificate, which stays the same, from a CA with a key ${kind}`, async () => {
       using ca = new TestCa("the CA", kind);
       await using gateway = await LocalGateway.start(bind(listener("*", ca)));
       const port = gateway.port();
@@ -53,7 +53,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
       );
     });
 
-  test("TLS that ends at a TCP listener is served in the same way", async () => {
+  test("a TCP listener that terminates TLS works the same way", async () => {
     using ca = new TestCa();
     await using inside = await EchoServer.start("inside");
     const { routes: _http, ...rest } = listener("*.ends.example", ca);
@@ -66,7 +66,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     assert.equal((await get(gateway.port(), "web.example", { ca: ca.cert })).body, "made");
   });
 
-  test("who asks for no name, for none of the listener's or for what is none is cut off, and the log says why", async () => {
+  test("clients without a server name, with one of no listener or an invalid one are closed, and the log says why", async () => {
     using ca = new TestCa();
     await using gateway = await LocalGateway.start(bind(listener("*.host.example", ca), listener("a.example", ca)));
     const nameless = { ca: ca.cert, checkServerIdentity: () => undefined };
@@ -85,7 +85,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     await serialOf(gateway.port(), "one.host.example", { ca: ca.cert });
   });
 
-  test("another CA in the same files makes other certificates", async () => {
+  test("another CA in the same files issues other certificates", async () => {
     using ca = new TestCa();
     using next = new TestCa("the next CA", "P-384");
     await using gateway = await TestGateway.start(bind(listener("*", ca)));
@@ -97,7 +97,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     await serialOf(port, "one.example", { ca: next.cert });
   });
 
-  test("files that are no CA, and a CA for clients beside it, are refused at their place", async () => {
+  test("files that are not a CA, and a client CA beside it, are rejected with their position", async () => {
     using ca = new TestCa();
     using odd = new TestCa("odd", "P-521");
     using other = new TestCa();
@@ -141,7 +141,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
       assert.ok(!text.includes(line));
   });
 
-  test("the number of certificates that are kept is bounded by the environment", async () => {
+  test("an environment variable bounds the number of cached certificates", async () => {
     using ca = new TestCa();
     const env = { DYNAMIC_CA_CERT_CACHE_CAPACITY: "1", DYNAMIC_CA_CERT_CACHE_TTL: "1h" };
     await using gateway = await TestGateway.start(bind(listener("*", ca)), { env });
@@ -154,7 +154,7 @@ suite("listeners whose certificates a CA makes", { skip: noOpenssl }, () => {
     assert.deepEqual("dynamicCaCertCache" in config && config.dynamicCaCertCache, { ttl: "1h0m0s", capacity: 1 });
   });
 
-  test("values of the environment that cannot be used fail the start", async () => {
+  test("invalid environment variables fail the start", async () => {
     using ca = new TestCa();
     const env = { DYNAMIC_CA_CERT_CACHE_CAPACITY: "many", DYNAMIC_CA_CERT_CACHE_TTL: "0" };
     await using gateway = await TestGateway.launch(bind(listener("*", ca)), { env });

@@ -45,7 +45,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
   const bind = (...listeners: object[]): object => ({ binds: [{ port: 0, listeners }] });
   const trusted = () => ({ ca: ca.cert });
 
-  test("a request goes through to the backend and its answer comes back, both large and whole", async () => {
+  test("a large request reaches the backend and its large response the client, both complete", async () => {
     const large = "x".repeat(300_000);
     await using upstream = await RawUpstream.answering((request) => reply(request.body + large));
     const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
@@ -86,13 +86,13 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     peer.socket.destroy();
   });
 
-  test("a name that no listener has gets no answer, and the log says so", async () => {
+  test("a client whose server name matches no listener gets no response, and the log says so", async () => {
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
     await assert.rejects(get(gateway.port(), "two.host.example", trusted()));
     await logged(gateway, { message: "rejected", error: "no TLS listener match for two.host.example" });
   });
 
-  test("what is no TLS is closed at once", async () => {
+  test("a connection without TLS is closed at once", async () => {
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
     const peer = await RawPeer.connect(gateway.port());
     peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
@@ -101,7 +101,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     await logged(gateway, { message: "rejected", error: "not a TLS handshake" });
   });
 
-  test("clients that leave during the handshake are forgotten at once", async () => {
+  test("clients that leave during the handshake are released at once", async () => {
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
     const silent = await RawPeer.connect(gateway.port());
     silent.end();
@@ -122,7 +122,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     assert.deepEqual(gateway.tasks()[0]?.connections, []);
   });
 
-  test("clients that reset before the response to their last request is written are forgotten at once", async () => {
+  test("clients that reset before the response to their last request is written are released at once", async () => {
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
     for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
       const carrier = createConnection(gateway.port(), "127.0.0.1");
@@ -137,7 +137,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     }
   });
 
-  test("a client whose reset no event reports is forgotten, although it has not taken its last response", async (t) => {
+  test("a client whose reset no event reports is released, although it has not read its last response", async (t) => {
     const routes = [{ policies: { directResponse: { status: 200, body: "x".repeat(8_000_000) } } }];
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one, { routes })));
     const { peer } = await tlsConnect(gateway.port(), { ...trusted(), servername: "one.host.example" });
@@ -158,7 +158,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     assert.deepEqual(valuesOf(answer, "location"), ["https://one.host.example/there"]);
   });
 
-  test("a ClientHello that comes byte by byte is understood", async () => {
+  test("a ClientHello that arrives byte by byte is read", async () => {
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
     const raw = await RawPeer.connect(gateway.port());
     raw.socket.removeAllListeners("data");
@@ -176,7 +176,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     raw.socket.destroy();
   });
 
-  test("a request for another listener of the port is misdirected; for none of them it has no route", async () => {
+  test("a request for another listener of the port gets 421; one for no listener gets 404", async () => {
     await using gateway = await LocalGateway.start(
       bind(listener("one", "one.host.example", one), listener("wild", "*.host.example", wild)),
     );
@@ -192,7 +192,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     peer.socket.destroy();
   });
 
-  test("a listener with a client CA takes only clients with a certificate of it", async () => {
+  test("a listener with a client CA accepts only clients with a certificate of that CA", async () => {
     using other = new TestCa("other CA");
     const client = ca.issue("client");
     const stranger = other.issue("client");
@@ -254,7 +254,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     next.peer.socket.destroy();
   });
 
-  test("a reload with a key that does not fit is refused and names the place and the file", async () => {
+  test("a reload with a key that does not match is rejected with the position and the file", async () => {
     await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
     const mixed = listener("one", "one.host.example", { ...one, keyFile: wild.keyFile });
     assert.equal(await gateway.reconfigure(bind(mixed)), "rejected");
@@ -266,7 +266,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     );
   });
 
-  test("a certificate that has expired takes the place of none by a reload, and holds up no change where it serves", async () => {
+  test("an expired certificate does not replace one by a reload, and does not block other changes where it is in use", async () => {
     const [served, another] = [ca.issueExpired("one.host.example"), ca.issueExpired("one.host.example")];
     // A start has nothing better.
     await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", served)));
@@ -282,7 +282,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     assert.equal((await get(gateway.port(), "one.host.example", { rejectUnauthorized: false })).body, "two");
   });
 
-  test("a certificate that is not valid yet does not replace one that is, and is tried again", async () => {
+  test("a certificate that is not valid yet does not replace a valid one, and is tried again", async () => {
     const early = ca.issueEarly("one.host.example");
     const message = /tls\.cert: \S+: the certificate is valid from 20[^,]*, clients will reject it until then/;
     await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one)));
@@ -297,7 +297,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     assert.match(JSON.stringify(other.lines.filter(({ level }) => level === "warn")), message);
   });
 
-  test("certificate files that change are used for new connections; open ones go on", async () => {
+  test("changed certificate files are used for new connections; open ones continue", async () => {
     const [cert, key] = [`${ca.folder}/served.pem`, `${ca.folder}/served.key`];
     const put = async (identity: Identity): Promise<void> => {
       // Between the two writes they do not match, which a reload in that moment refuses.
@@ -319,7 +319,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     peer.socket.destroy();
   });
 
-  test("clients that ask for the state of the certificate get the CA's answer", async () => {
+  test("clients that request the certificate's status get the CA's OCSP response", async () => {
     const [rsa, ecdsa] = [ca.issueWith("rsa:2048", "two.host.example"), ca.issue("three.host.example")];
     const second = { cert: ecdsa.certFile, key: ecdsa.keyFile, ocspStaple: ca.staple(ecdsa) };
     const ocspStaple = ca.staple(rsa);
@@ -345,7 +345,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     );
   });
 
-  test("a start with files that are no certificates fails with every place", async () => {
+  test("a start with files that are not certificates fails and names every position", async () => {
     const empty = `${ca.folder}/empty.pem`;
     await writeFile(empty, "");
     const suites = { cipherSuites: ["TLS_RSA_WITH_RC4_128_MD5"] };
@@ -370,7 +370,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
       assert.ok(gateway.stderr.includes(`binds[0].listeners[${place}`), `${place} in ${gateway.stderr}`);
   });
 
-  test("a drain answers the request under way and closes the connection", async () => {
+  test("a drain serves the request in progress and closes the connection", async () => {
     await using upstream = await RawUpstream.listen();
     const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
     await using gateway = await TestGateway.start(bind(listener("one", "one.host.example", one, { routes })));
@@ -389,7 +389,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     assert.equal(await gateway.exited(), 0);
   });
 
-  test("a body that the backend breaks off does not look complete", async () => {
+  test("a body that the backend cuts off does not look complete", async () => {
     await using upstream = await RawUpstream.listen();
     const routes = [{ backends: [{ host: `127.0.0.1:${upstream.port}` }] }];
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one, { routes })));

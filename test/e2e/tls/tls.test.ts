@@ -44,7 +44,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     };
   }
 
-  test("without a certificate TLS passes to the backend that the server name chooses", async () => {
+  test("without a certificate, TLS passes through to the backend that the server name selects", async () => {
     await using secure = await secureEcho();
     await using other = await EchoServer.start("not TLS");
     const tcpRoutes = [
@@ -67,7 +67,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     await logged(gateway, { scope: "request", route: "default/any", "tls.sni": "elsewhere.test" });
   });
 
-  test("a client that names no server gets routes without hostnames only", async () => {
+  test("a client that names no server matches only routes without hostnames", async () => {
     await using secure = await secureEcho();
     const listener = (...hostnames: string[]) => ({
       protocol: "TLS",
@@ -83,7 +83,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     peer.socket.destroy();
   });
 
-  test("the backend gets the ClientHello as it was sent, in however many pieces it came", async () => {
+  test("the backend gets the ClientHello as it was sent, however it was split", async () => {
     await using upstream = await RawUpstream.listen();
     const tcpRoutes = [route("r", `127.0.0.1:${upstream.port}`)];
     await using gateway = await LocalGateway.start(bind({ protocol: "TLS", tcpRoutes }));
@@ -99,7 +99,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     backend.end();
   });
 
-  test("with a certificate TLS ends at the gateway and the backend gets what was inside", async () => {
+  test("with a certificate, TLS is terminated at the gateway and the backend gets plaintext", async () => {
     await using upstream = await RawUpstream.listen();
     const tls = { cert: identity.certFile, key: identity.keyFile, root: ca.certFile };
     const tcpRoutes = [route("r", `127.0.0.1:${upstream.port}`, "one.host.example")];
@@ -124,7 +124,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     await assert.rejects(get(gateway.port(), "one.host.example", { ca: ca.cert }));
   });
 
-  test("HTTPS, passed and ended TLS share a port by server name", async () => {
+  test("HTTPS, TLS passthrough and terminated TLS share a port by server name", async () => {
     await using secure = await secureEcho();
     await using inside = await EchoServer.start("inside");
     const tls = { cert: identity.certFile, key: identity.keyFile };

@@ -11,7 +11,7 @@ const BEFORE_ROUTE = SEQUENCE_GET.slice(0, 5);
 const UNTIL_CALL = SEQUENCE_GET.slice(0, 10);
 const ANSWERED = ["responseSnapshot final response", "bodySnapshot response", "requestFinished"];
 
-suite("traces of requests that do not reach a backend, or get no answer from it", () => {
+suite("traces of requests that do not reach a backend, or get no response from it", () => {
   let upstream: Upstream;
   let gateway: TestGateway;
   let port: number;
@@ -102,7 +102,7 @@ suite("traces of requests that do not reach a backend, or get no answer from it"
     assert.ok(candidates.every(({ matched }) => !matched));
   });
 
-  test("a wrong method is the reason that is told", async () => {
+  test("a wrong method is the reported reason", async () => {
     const events = await traceOf(gateway, () => call(port, { path: "/m" }));
     const { candidates } = messageOf(events, "routeSelection");
     assert.match(candidates[0]?.reason ?? "", /^method: GET is not PUT/);
@@ -147,7 +147,7 @@ suite("traces of requests that do not reach a backend, or get no answer from it"
     assert.equal(messageOf(events, "requestFinished").status, 301);
   });
 
-  test("a refused connection: 503, the error stands in the result of the call", async () => {
+  test("a refused connection: 503, the result of the call has the error", async () => {
     const events = await traceOf(gateway, async () =>
       assert.equal((await call(port, { path: "/refused" })).status, 503),
     );
@@ -170,7 +170,7 @@ suite("traces of requests that do not reach a backend, or get no answer from it"
       assert.equal(messageOf(events, "requestFinished").status, 504);
     });
 
-  test("a backend that hangs: everything until the call is on the stream already; a client that leaves ends the trace", async () => {
+  test("a backend that hangs: the stream shows everything up to the call; a client that leaves ends the trace", async () => {
     const hanging = upstream.hang("/quiet");
     const stream = admin(gateway).trace({ signal: AbortSignal.timeout(30_000) });
     await stream.opened;
@@ -194,7 +194,7 @@ suite("traces of requests that do not reach a backend, or get no answer from it"
     assert.match(messageOf(events, "backendCallResult").error ?? "", /client closed the connection/);
   });
 
-  test("a client that leaves in the middle of the response body", async () => {
+  test("a client that leaves during the response body", async () => {
     const client = upstream.hang("/endless").then(async ({ response }) => {
       response.writeHead(200, { "content-type": "text/plain" });
       response.write("the beginning");
@@ -220,7 +220,7 @@ suite("traces of requests that do not reach a backend, or get no answer from it"
     });
   });
 
-  test("a backend that dies in the middle of its body: the error stands at the end, with what had come", async () => {
+  test("a backend that dies during its body: the last event has the error, and the snapshot the bytes so far", async () => {
     const dying = upstream.hang("/dying").then(({ response }) => {
       response.writeHead(200, { "content-length": "100" });
       response.write("half", () => response.destroy());
@@ -249,7 +249,7 @@ suite("traces of requests that do not reach a backend, or get no answer from it"
     assert.equal(messageOf(events, "requestFinished").status, 200);
   });
 
-  test("a route group without a fitting route: 404 after both levels", async () => {
+  test("a route group without a matching route: 404 after both levels", async () => {
     const events = await traceOf(gateway, async () =>
       assert.equal((await call(port, { path: "/group/x" })).status, 404),
     );

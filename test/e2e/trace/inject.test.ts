@@ -7,7 +7,7 @@ import { admin, call, messageOf, stateAt, traceOf, Upstream } from "./support.ts
 
 const TOKEN_HEADER = "x-tracegate-trace-token";
 
-suite("inject mode: a trace belongs to the request that tgctl sends", () => {
+suite("inject mode: a trace shows the request that tgctl sends", () => {
   let upstream: Upstream;
   let gateway: TestGateway;
   let port: number;
@@ -50,7 +50,7 @@ suite("inject mode: a trace belongs to the request that tgctl sends", () => {
     }
   }
 
-  test("beside a busy client it shows its own request, every time", async () => {
+  test("it always shows its own request, beside a busy client", async () => {
     await besideBusyClient(async () => {
       for (let round = 0; round < 20; round++) {
         const { code, stderr, events } = await inject(`http://a.test/mine/${round}`);
@@ -71,7 +71,7 @@ suite("inject mode: a trace belongs to the request that tgctl sends", () => {
     }
   });
 
-  test("neither the trace, the backend nor the log sees the token", async () => {
+  test("trace, backend and log do not contain the token", async () => {
     const { events } = await inject("http://a.test/seen");
     assert.equal(messageOf(events, "requestFinished").status, 200);
     assert.doesNotMatch(JSON.stringify(events), /trace-token/i);
@@ -84,7 +84,7 @@ suite("inject mode: a trace belongs to the request that tgctl sends", () => {
     assert.doesNotMatch(JSON.stringify(gateway.lines) + gateway.stderr, /trace-token|token=/);
   });
 
-  test("a watcher without a token leaves a request with a token to its owner, and takes it when it has none", async () => {
+  test("a watcher without a token traces a request with a token only if no watcher has that token", async () => {
     const signal = AbortSignal.timeout(30_000);
     const token = "a".repeat(32);
     const anyone = admin(gateway).trace({ signal });
@@ -99,7 +99,7 @@ suite("inject mode: a trace belongs to the request that tgctl sends", () => {
     assert.equal(stateAt(events, "initial request").request?.path, "/next");
   });
 
-  test("a token that somebody could guess is refused", async () => {
+  test("a token that could be guessed is rejected", async () => {
     for (const token of ["short", "x".repeat(200), "with space and more than 22"]) {
       const answer = await fetch(`${gateway.url("admin")}/debug/trace?${new URLSearchParams({ token })}`);
       assert.equal(answer.status, 400);

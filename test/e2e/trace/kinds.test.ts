@@ -44,7 +44,7 @@ suite("traces of other kinds of requests", () => {
     assert.equal(bodyAt(events, "response").text.toString(), "abcde");
   });
 
-  test("a body that has arrived is shown while the backend still thinks", async () => {
+  test("a body that has arrived is shown before the backend responds", async () => {
     const hanging = upstream.hang("/think");
     const stream = admin(gateway).trace({ signal: AbortSignal.timeout(30_000) });
     await stream.opened;
@@ -60,7 +60,7 @@ suite("traces of other kinds of requests", () => {
     assert.equal((await answer).body.toString(), "answer");
   });
 
-  test("a backend that answers before it has read the body: the body is shown when it has arrived", async () => {
+  test("a backend that responds before it has read the body: the body is shown once it has arrived", async () => {
     upstream.on("/early", (request, response) => {
       response.writeHead(200).write("early");
       request.resume().on("end", () => response.end());
@@ -142,7 +142,7 @@ suite("traces of other kinds of requests", () => {
     assert.equal(messageOf(events, "requestFinished").error, null);
   });
 
-  test("CONNECT and TRACE are refused, visibly", async () => {
+  test("rejected CONNECT and TRACE requests are traced", async () => {
     const events = await traceOf(gateway, async () => {
       const client = await rawClient(port, "TRACE / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
       await once(client.resume(), "close");

@@ -19,7 +19,7 @@ function pass(t: TestContext): void {
   t.mock.timers.tick(1000);
 }
 
-test("server-sent events: a trace counts chunks while the response lasts, and ends with it", async (t) => {
+test("server-sent events: a trace counts chunks during the response, and ends with it", async (t) => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);
@@ -196,7 +196,7 @@ test("a TCP connection whose backend is down: the trace says so", async () => {
   assert.ok(end?.type === "requestFinished" && /ECONNREFUSED/.test(end.error ?? ""));
 });
 
-test("a trace with a bound ends before the request, which goes on", async () => {
+test("a trace with a duration ends before the request, which continues", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await TestPlane.start(upstream.port);
   const client = await RawPeer.connect(plane.port);

@@ -15,7 +15,7 @@ const SECRETS = {
   authorization: "Bearer key-secret-value",
 };
 
-suite("what a trace hides, and what it shows of a request's state", () => {
+suite("redaction in traces", () => {
   let upstream: Upstream;
   let gateway: TestGateway;
 
@@ -74,7 +74,7 @@ suite("what a trace hides, and what it shows of a request's state", () => {
     referer: "https://me:password-secret@a.test/x?page=2&token=referer-secret,more",
   };
 
-  test("names that sound like a secret are hidden, in headers, URLs, claims, and wherever the value turns up again", async () => {
+  test("values with names that suggest a secret are redacted in headers, URLs and claims, and wherever they reappear", async () => {
     const events = await traceOf(gateway, () => call(gateway.port(), { path, headers }));
     assert.doesNotMatch(JSON.stringify(events), /secret(?!_)/);
     const { request, apiKey, metadata, destination } = stateAt(events, "final request");
@@ -88,7 +88,7 @@ suite("what a trace hides, and what it shows of a request's state", () => {
     assert.equal(answer?.location, "https://b.test/cb?code=<redacted>&page=4#access_token=<redacted>");
   });
 
-  test("a redirect and the reasons of candidates show no parameter that is secret", async () => {
+  test("redirects and the reasons of candidates show no secret parameters", async () => {
     const found = await traceOf(gateway, () => call(gateway.port(), { path: "/moved?token=query-secret&page=5" }));
     assert.doesNotMatch(JSON.stringify(found), /secret/);
     assert.match(JSON.stringify(found), /page=5/);
@@ -98,7 +98,7 @@ suite("what a trace hides, and what it shows of a request's state", () => {
     assert.match(candidates[0]?.reason ?? "", /query token: <redacted> does not match/);
   });
 
-  test("reveal shows what came and went", async () => {
+  test("reveal shows the secrets of request and response", async () => {
     const events = await traceOf(gateway, () => call(gateway.port(), { path, headers }), { reveal: true });
     const { request, metadata } = stateAt(events, "initial request");
     assert.equal(request?.headers["x-token"], SECRETS["x-token"]);

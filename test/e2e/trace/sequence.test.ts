@@ -11,7 +11,7 @@ const EFFECTIVE_KEYS = [
 ];
 const LISTENER = "default/default/bind/0/listener0";
 
-suite("what a trace holds", () => {
+suite("the events of a trace", () => {
   let upstream: Upstream;
   let gateway: TestGateway;
   let port: number;
@@ -83,7 +83,7 @@ suite("what a trace holds", () => {
     assert.equal(bodyAt(events, "response").text.toString(), "a body ✓");
   });
 
-  test("messages without a body have no snapshot of one", async () => {
+  test("messages without a body have no body snapshot", async () => {
     const events = await traceOf(gateway, () => call(port, { method: "POST", path: "/empty", body: "" }));
     const expected = SEQUENCE_GET.filter((each) => each !== "bodySnapshot response");
     assert.deepEqual(sequence(events), expected);
@@ -108,7 +108,7 @@ suite("what a trace holds", () => {
     }
   });
 
-  test("requestState holds at each stage what the interface says, and nothing else", async () => {
+  test("requestState has exactly the fields of the interface at each stage", async () => {
     const events = await traceOf(gateway, () => call(port, { path: "/some/path?x=1", headers: { "x-test": "abc" } }));
     for (const { message } of events) {
       if (!("requestState" in message)) continue;
@@ -149,7 +149,7 @@ suite("what a trace holds", () => {
     for (const duration of Object.values(proxy ?? {})) assert.match(duration, /^\d+\.\d+s$/);
   });
 
-  test("times: integers that never decrease; only the call has a beginning", async () => {
+  test("times: integers that never decrease; only the call has an eventStart", async () => {
     const events = await traceOf(gateway, () => call(port, { path: "/policies" }));
     let last = 0;
     for (const { eventStart, eventEnd, message } of events) {
@@ -160,7 +160,7 @@ suite("what a trace holds", () => {
     }
   });
 
-  test("effectivePolicy has all keys of the interface, and others only when they are set", async () => {
+  test("effectivePolicy has all keys of the interface, and others only if they are set", async () => {
     const plain = await traceOf(gateway, () => call(port, { path: "/" }));
     for (const { message } of plain) {
       if (message.type !== "policySelection") continue;
@@ -184,7 +184,7 @@ suite("what a trace holds", () => {
     });
   });
 
-  test("policies that ran are snapshots of their own between the phases", async () => {
+  test("policies that ran have their own snapshots between the phases", async () => {
     const events = await traceOf(gateway, () => call(port, { path: "/policies/x" }));
     const stages = sequence(events).filter((each) => /Snapshot/.test(each));
     assert.deepEqual(stages, [

@@ -10,7 +10,7 @@ const route = (name: string, policies: object, upstream: string) => ({
   backends: [{ host: upstream }],
 });
 
-suite("the event that decided stands out", () => {
+suite("the severity shows the event that decided", () => {
   let upstream: Upstream;
   let gateway: TestGateway;
 
@@ -49,7 +49,7 @@ suite("the event that decided stands out", () => {
 
   const wrong = { authorization: "Bearer wrong" };
 
-  test("denied is an error", async () => {
+  test("a denial is an error", async () => {
     const none = "no API key found";
     assert.deepEqual(await policyEvent({ path: "/strict" }), [
       "error",
@@ -74,7 +74,7 @@ suite("the event that decided stands out", () => {
     );
   });
 
-  test("skipped for want of input, or failed while the request goes on, is a warning", async () => {
+  test("a policy that is skipped without its input, or that fails open, is a warning", async () => {
     assert.deepEqual(await policyEvent({ path: "/optional" }), ["warn", "no API key found", undefined]);
     assert.deepEqual(await policyEvent({ path: "/permissive", headers: wrong }), [
       "warn",
@@ -88,7 +88,7 @@ suite("the event that decided stands out", () => {
     assert.match(text, /^side=request failed=\[/);
   });
 
-  test("what went well, or is not meant for the request, is information", async () => {
+  test("a policy that succeeds, or does not apply to the request, is information", async () => {
     assert.equal((await policyEvent({ path: "/strict", headers: { authorization: "Bearer right" } }))[0], "info");
     assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://a.test" } }))[0], "info");
     assert.equal((await policyEvent({ path: "/csrf" }))[0], "info");

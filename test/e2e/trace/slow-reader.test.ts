@@ -10,7 +10,7 @@ import { call, rawClient, sequence, Upstream } from "./support.ts";
 const ROUTES = 8000;
 const BODY = Buffer.alloc(2 * 1024 * 1024, "x");
 
-test("a reader that does not read is told how many events it missed, and the stream ends", async () => {
+test("the stream of a reader that does not read counts the dropped events, and ends", async () => {
   const upstream = await Upstream.start();
   // A backend that answers after it has everything: the sequence is that of the interface.
   upstream.on("/echo", async (request, response) => response.end(await buffer(request)));

@@ -107,7 +107,7 @@ suite("the trace stream", () => {
     ["1KiB", "0123456789"],
     [0, ""],
   ] as const)
-    test(`bodies=${bodies} shows that much of each body and says when it is not all`, async () => {
+    test(`bodies=${bodies} shows that much of each body and marks truncated ones`, async () => {
       const events = await traceOf(gateway, () => call(port, { method: "POST", path: "/echo", body: "0123456789" }), {
         bodies,
       });
@@ -115,7 +115,7 @@ suite("the trace stream", () => {
         assert.deepEqual(bodyAt(events, stage), { text: Buffer.from(text), truncated: text.length < 10 });
     });
 
-  test("by default 2 MiB of a body are shown, and the request is not changed by that", async () => {
+  test("by default 2 MiB of a body are shown, without an effect on the request", async () => {
     const body = Buffer.alloc(2 * MIB + 1, "0123456789abcdef");
     const events = await traceOf(gateway, async () => {
       const answer = await call(port, { method: "POST", path: "/echo", body });
@@ -129,7 +129,7 @@ suite("the trace stream", () => {
     }
   });
 
-  test("a wrong parameter is refused with what is expected", async () => {
+  test("an invalid parameter is rejected with the expected values", async () => {
     for (const [query, message] of [
       ["bodies=3MiB", /invalid bodies "3MiB": expected .* at most 2MiB/],
       ["reveal=yes", /invalid reveal "yes": expected true or false/],
@@ -140,7 +140,7 @@ suite("the trace stream", () => {
     }
   });
 
-  test("header names that are properties of objects are headers like others; repeated ones are joined", async () => {
+  test("header names such as constructor are like any others; repeated headers are joined", async () => {
     const head =
       "GET / HTTP/1.1\r\nHost: a.test\r\n__proto__: p\r\nconstructor: c\r\nhasOwnProperty: h\r\nx-two: 1\r\nx-two: 2\r\nConnection: close\r\n\r\n";
     const events = await traceOf(gateway, async () => (await rawClient(port, head)).resume());

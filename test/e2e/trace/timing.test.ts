@@ -10,7 +10,7 @@ import { call, closedPort, messageOf, traceOf, Upstream } from "./support.ts";
 
 const SECONDS = /^\d+\.\d{9}s$/;
 
-suite("where the time of a call went", { skip: noOpenssl }, () => {
+suite("the timing of a call", { skip: noOpenssl }, () => {
   let upstream: Upstream;
   let gateway: TestGateway;
   let secure: Server;
@@ -63,7 +63,7 @@ suite("where the time of a call went", { skip: noOpenssl }, () => {
     return timing;
   }
 
-  test("a new connection: each step that was needed; then the same connection again", async () => {
+  test("a new connection: each step; then the same connection, reused", async () => {
     const first = await timingOf("plain");
     assert.deepEqual(Object.keys(first), ["reusedConnection", "connect", "firstByte"]);
     assert.equal(first.reusedConnection, false);

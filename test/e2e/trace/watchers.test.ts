@@ -10,7 +10,7 @@ import { admin, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream
 /** Of the gateway: how many traces may wait at once. */
 const MAX_WATCHERS = 32;
 
-suite("who is traced, with two workers", () => {
+suite("which request is traced, with two workers", () => {
   let upstream: Upstream;
   let gateway: TestGateway;
   let port: number;
@@ -46,7 +46,7 @@ suite("who is traced, with two workers", () => {
     for (const events of traces) assert.equal(messageOf(events, "requestFinished").status, 200);
   });
 
-  test("a request is traced on whichever worker its connection is", async () => {
+  test("a request is traced on any worker", async () => {
     const clients = new Map<string, Socket>();
     const all: Socket[] = [];
     while (clients.size < 2 && all.length < 200) {
@@ -64,7 +64,7 @@ suite("who is traced, with two workers", () => {
     for (const socket of all) socket.destroy();
   });
 
-  test("a watcher that has left takes no request; more than the limit are refused", async () => {
+  test("a watcher that has left takes no request; watchers over the limit are rejected", async () => {
     const fillers = await open(MAX_WATCHERS - 1, 'request.path == "/never"');
     const [leaving] = await open(1);
     await assert.rejects(admin(gateway).trace().opened, /32 traces are open already/);
@@ -97,7 +97,7 @@ suite("who is traced, with two workers", () => {
     assert.deepEqual(await collect(never as TraceStream), []);
   });
 
-  test("a bad expression is refused with the place of the mistake, by POST and GET", async () => {
+  test("an invalid expression is rejected with the position of the mistake, by POST and GET", async () => {
     const query = new URLSearchParams({ expression: 'request.path == "/a" &&& true' });
     for (const method of ["POST", "GET"]) {
       const answer = await fetch(`${gateway.url("admin")}/debug/trace?${query}`, { method });

@@ -49,7 +49,7 @@ async function untilDropped(gateway: LocalGateway, reason: string, count: number
 }
 
 suite("UDP listeners", () => {
-  test("datagrams go both ways, a session keeps its socket, and it is accounted for at its end", async () => {
+  test("datagrams go both ways, a session keeps its socket, and is logged and counted at its end", async () => {
     await using server = await echo("a");
     await using gateway = await LocalGateway.start(bind([{ host: server.address }], { udp: { idleTimeout: "300ms" } }));
     const port = gateway.port(BIND);
@@ -120,7 +120,7 @@ suite("UDP listeners", () => {
     assert.deepEqual([...seen].sort(), ["one:", "two:"]);
   });
 
-  test("a service's endpoints share the sessions, a host name is looked up, clients of IPv6 have their own sessions", async () => {
+  test("a service's endpoints share the sessions, a host name is looked up, IPv6 clients have their own sessions", async () => {
     await using one = await echo("one");
     const services = [{ name: "dns", namespace: "default", hostname: "dns.local", ports: { 53: one.port } }];
     const workloads = [
@@ -199,7 +199,7 @@ suite("UDP listeners", () => {
     await logged(gateway, { protocol: "udp", "src.addr": first.address, reason: "Overload" });
   });
 
-  test("rules about the network decide who begins a session", async () => {
+  test("network rules decide which clients can begin a session", async () => {
     await using server = await echo("a");
     const rules = ['source.address == "127.0.0.1" && destination.port > 0'];
     await using gateway = await LocalGateway.start(
@@ -214,7 +214,7 @@ suite("UDP listeners", () => {
     assert.equal(server.received.length, 1);
   });
 
-  test("a TCP and a UDP bind have one port number; a port in use is reported", async () => {
+  test("a TCP and a UDP bind can have the same port number; a port in use is reported", async () => {
     await using taken = await udpPortWithFreeTcpPort();
     const { port } = taken;
     const http = {

@@ -16,14 +16,14 @@ function secretsOf(headers: IncomingHttpHeaders): string[] {
   return (headers as { readonly [sensitiveHeaders]?: string[] })[sensitiveHeaders]?.toSorted() ?? [];
 }
 
-test("who speaks HTTP/2 in plaintext is answered by HTTP/2 where the backend has no version of its own", async () => {
+test("requests of plaintext HTTP/2 clients are sent as HTTP/2 to backends without a configured version", async () => {
   using server = await H2Server.start((stream) => answer(stream, "h2"));
   await using plane = await TestPlane.start(server.port);
   await using client = await NodeClient.connect(plane.port);
   assert.equal((await client.fetch()).body, "h2");
 });
 
-test("a message with trailers both ways, as it is", async () => {
+test("messages with trailers pass unchanged in both directions", async () => {
   let seen: IncomingHttpHeaders = {};
   let sum: IncomingHttpHeaders = {};
   using server = await H2Server.start((stream, headers) => {
@@ -79,7 +79,7 @@ test("fields that one side never indexes are not indexed on the other side, in h
   }
 });
 
-test("an early answer reaches the client, cancels the upload, and the connection serves the next request", async () => {
+test("an early response reaches the client, cancels the upload, and the connection serves the next request", async () => {
   const uploads: ServerHttp2Stream[] = [];
   using server = await H2Server.start((stream, { ":path": path }) => {
     if (path !== "/upload") return answer(stream, "next");
@@ -101,7 +101,7 @@ test("an early answer reaches the client, cancels the upload, and the connection
   assert.equal(server.sessions.length, 1);
 });
 
-test("a client that cancels cancels at the backend; its other streams go on", async () => {
+test("a client that cancels a stream cancels it at the backend; its other streams continue", async () => {
   const waiting: ServerHttp2Stream[] = [];
   using server = await H2Server.start((stream) => {
     stream.respond({ ":status": 200 });
@@ -121,7 +121,7 @@ test("a client that cancels cancels at the backend; its other streams go on", as
   assert.equal((await answered).body, "begin end");
 });
 
-test("a stream that its client does not read holds the backend's stream back, and no other", async () => {
+test("a stream that its client does not read slows down the backend's stream, and no other", async () => {
   // No multiple of a window: Node's server would reset a stream that ends with a full one, in the place of its end.
   const size = 8_000_000;
   let given = 0;
@@ -164,7 +164,7 @@ test("a stream that its client does not read holds the backend's stream back, an
 /** Bytes as they are. */
 const same = (bytes: Buffer): Buffer => bytes;
 
-test("gRPC of a real client and a real server: unary, both ways, failures, cancellation", async () => {
+test("gRPC with a real client and a real server: unary, bidirectional, failures, cancellation", async () => {
   const cancelled = Promise.withResolvers<void>();
   await using server = await GrpcServer.start({
     "/test.Echo/Say": { unary: (message) => Buffer.from(`${message}!`) },

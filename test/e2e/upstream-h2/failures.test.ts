@@ -10,7 +10,7 @@ import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.t
 
 const [NO_ERROR, PROTOCOL_ERROR, STREAM_CLOSED, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM] = [0, 1, 5, 7, 8, 11];
 
-test("a request that the server has refused is made again, whatever its method, with its body", async () => {
+test("a request that the server refused (REFUSED_STREAM) is replayed with its body, whatever its method", async () => {
   let refused = 0;
   const bodies: string[] = [];
   using server = await H2Server.start((stream) => {
@@ -33,7 +33,7 @@ test("a request that the server has refused is made again, whatever its method, 
   client.socket.destroy();
 });
 
-test("a request of whose body more was sent than is kept is not made again", async () => {
+test("a request is not replayed if more of its body was sent than is kept", async () => {
   let asked = 0;
   using server = await H2Server.start((stream) => {
     asked++;
@@ -50,7 +50,7 @@ test("a request of whose body more was sent than is kept is not made again", asy
   client.socket.destroy();
 });
 
-test("a server that goes on refusing is asked three times", async () => {
+test("a server that always refuses gets a request three times", async () => {
   let asked = 0;
   using server = await H2Server.start((stream) => {
     asked++;
@@ -65,7 +65,7 @@ test("a server that goes on refusing is asked three times", async () => {
   client.socket.destroy();
 });
 
-test("a stream that is reset for other reasons is 503, and counts against the endpoint", async () => {
+test("a stream that is reset for other reasons is 503, and a failure of the endpoint", async () => {
   let asked = 0;
   using server = await H2Server.start((stream) => {
     asked++;
@@ -82,7 +82,7 @@ test("a stream that is reset for other reasons is 503, and counts against the en
   client.socket.destroy();
 });
 
-test("GOAWAY: what the server looks at goes on, what it has passed over is made again on another connection", async () => {
+test("GOAWAY: streams up to its last one continue, later ones are replayed on another connection", async () => {
   await using server = await rawServer(async (frames, connection) => {
     const first = await frames.next(HEADERS);
     if (connection === 0) {
@@ -106,7 +106,7 @@ test("GOAWAY: what the server looks at goes on, what it has passed over is made 
   for (const peer of [one, two]) peer.socket.destroy();
 });
 
-test("GOAWAY with an error ends the connection: what was not looked at is made again, the rest fails", async () => {
+test("GOAWAY with an error ends the connection: unprocessed requests are replayed, the rest fails", async () => {
   await using server = await rawServer(async (frames, connection) => {
     const first = await frames.next(HEADERS);
     if (connection === 0) {
@@ -129,7 +129,7 @@ test("GOAWAY with an error ends the connection: what was not looked at is made a
   for (const peer of [one, two]) peer.socket.destroy();
 });
 
-test("a connection that is killed while it idles is noticed, or the request is made again", async () => {
+test("a connection that is killed while idle is detected, or the request is replayed", async () => {
   using server = await H2Server.start((stream) => answer(stream, "ok"));
   await using plane = await gatewayTo(server.port);
   const client = await send(plane, head("GET / HTTP/1.1"));
@@ -141,7 +141,7 @@ test("a connection that is killed while it idles is noticed, or the request is m
   client.socket.destroy();
 });
 
-test("a request that had no time to leave when its connection ended is made again, whatever its method", async () => {
+test("a request that was not sent before its connection ended is replayed, whatever its method", async () => {
   let asked = 0;
   using server = await H2Server.start((stream) => {
     asked++;
@@ -160,7 +160,7 @@ test("a request that had no time to leave when its connection ended is made agai
   client.socket.destroy();
 });
 
-test("a server that is killed in the middle of a body: the client sees a broken response", async () => {
+test("a server that is killed during a body: the client sees an incomplete response", async () => {
   for (const length of [undefined, "1000"]) {
     using server = await H2Server.start((stream) => {
       stream.respond({ ":status": 200, ...(length !== undefined && { "content-length": length }) });
@@ -178,7 +178,7 @@ test("a server that is killed in the middle of a body: the client sees a broken 
   }
 });
 
-test("a body that is cut off by RST_STREAM is broken too, even with NO_ERROR", async () => {
+test("a body that is cut off by RST_STREAM is incomplete too, even with NO_ERROR", async () => {
   for (const code of [NO_ERROR, CANCEL, PROTOCOL_ERROR]) {
     await using server = await rawServer(async (frames) => {
       const { stream } = await frames.next(HEADERS);
@@ -214,7 +214,7 @@ test("a complete response is delivered, however the server ends the stream or th
   client.socket.destroy();
 });
 
-test("a body that has all of its Content-Length is whole, also when NO_ERROR comes in the place of its end", async () => {
+test("a body with all of its Content-Length is complete, even if NO_ERROR comes in place of END_STREAM", async () => {
   await using server = await rawServer(async (frames) => {
     const { stream } = await frames.next(HEADERS);
     frames.respond(stream, { "content-length": "5" });
@@ -229,7 +229,7 @@ test("a body that has all of its Content-Length is whole, also when NO_ERROR com
   client.socket.destroy();
 });
 
-test("a server that answers before the end of the request gets a CANCEL in the place of the rest", async () => {
+test("a server that responds before the end of the request gets a CANCEL in place of the rest", async () => {
   await using server = await rawServer(async (frames) => {
     const { stream } = await frames.next(HEADERS);
     frames.respond(stream, {}, END_STREAM);
@@ -247,7 +247,7 @@ test("a server that answers before the end of the request gets a CANCEL in the p
   }
 });
 
-test("a content-length that the body does not keep breaks the response", async () => {
+test("a body that does not match content-length aborts the response", async () => {
   await using server = await rawServer(async (frames) => {
     const { stream } = await frames.next(HEADERS);
     frames.respond(stream, { "content-length": "9" });
@@ -262,7 +262,7 @@ test("a content-length that the body does not keep breaks the response", async (
   client.socket.destroy();
 });
 
-test("a response with fields that HTTP/2 forbids is refused", async () => {
+test("a response with fields that HTTP/2 forbids is rejected", async () => {
   await using server = await rawServer(async (frames) => {
     const { stream } = await frames.next(HEADERS);
     frames.respond(stream, { connection: "close" }, END_STREAM);
@@ -274,7 +274,7 @@ test("a response with fields that HTTP/2 forbids is refused", async () => {
   client.socket.destroy();
 });
 
-test("the server sees CANCEL when the client goes away; a connection with life in it serves others", async () => {
+test("the server sees CANCEL when the client disconnects; a connection that is still active serves others", async () => {
   await using server = await rawServer(async (frames) => {
     const kept = await frames.next(HEADERS);
     frames.respond(kept.stream);
@@ -299,7 +299,7 @@ test("the server sees CANCEL when the client goes away; a connection with life i
   for (const { socket } of [kept, client]) socket.destroy();
 });
 
-test("a body that is not sent to its end is never ended towards the server", async () => {
+test("an incomplete request body never ends with END_STREAM", async () => {
   /** Sends a part of a body, and what `giveUp` brings about; returns the frames after that. */
   const framesAfter = async (framing: string, retry: boolean): Promise<string[]> => {
     const begun = Promise.withResolvers<void>();
@@ -331,7 +331,7 @@ test("a body that is not sent to its end is never ended towards the server", asy
       assert.deepEqual(await framesAfter(framing, retry), ["RST_STREAM"], `${framing}, retry: ${retry}`);
 });
 
-test("a connection that was silent while a call waited for it is not used again", async () => {
+test("a connection that was silent during a cancelled call is not reused", async () => {
   await using server = await rawServer(async (frames, connection) => {
     const { stream } = await frames.next(HEADERS);
     if (connection > 0) frames.respond(stream, {}, END_STREAM);
@@ -347,7 +347,7 @@ test("a connection that was silent while a call waited for it is not used again"
   client.socket.destroy();
 });
 
-test("heads of responses are limited as those of HTTP/1.1", async () => {
+test("heads of responses have the same limits as in HTTP/1.1", async () => {
   using server = await H2Server.start((stream, { ":path": path }) => {
     const fields = path === "/many" ? Array.from({ length: 250 }, (_, i) => [`x-${i}`, "1"]) : [];
     if (path === "/large") fields.push(["x", "y".repeat(70_000)]);
@@ -365,7 +365,7 @@ test("heads of responses are limited as those of HTTP/1.1", async () => {
   }
 });
 
-test("a deadline of the attempt gives the stream up", async () => {
+test("a timeout of the attempt cancels the stream", async () => {
   let cancelled = false;
   using server = await H2Server.start((stream) => {
     stream.on("aborted", () => {
@@ -380,7 +380,7 @@ test("a deadline of the attempt gives the stream up", async () => {
   client.socket.destroy();
 });
 
-test("a server that speaks HTTP/1.1 only is 503 for all that wait, and asked once", async () => {
+test("a server that speaks only HTTP/1.1 is 503 for all waiting requests, after one connection", async () => {
   await using server = await RawUpstream.answering(() => "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
   await using plane = await gatewayTo(server.port);
   const clients = await Promise.all(Array.from({ length: 4 }, () => send(plane, head("GET / HTTP/1.1"))));
@@ -394,7 +394,7 @@ test("a server that speaks HTTP/1.1 only is 503 for all that wait, and asked onc
   assert.ok(plane.lines.every((line) => !line.includes("retry.attempt")));
 });
 
-test("no connection: 503, and every request that waits for it hears of it", async () => {
+test("no connection: every request that waits for it gets 503", async () => {
   const closed = await H2Server.start(() => {});
   const { port } = closed;
   closed[Symbol.dispose]();
@@ -408,7 +408,7 @@ test("no connection: 503, and every request that waits for it hears of it", asyn
   }
 });
 
-test("a head that is larger than the server takes is answered by 431, and disturbs no other request", async () => {
+test("a head that is larger than the server accepts is 431, and disturbs no other request", async () => {
   const held: ServerHttp2Stream[] = [];
   const trailers: unknown[] = [];
   using server = await H2Server.start(
@@ -439,7 +439,7 @@ test("a head that is larger than the server takes is answered by 431, and distur
   for (const { socket } of [client, neighbour]) socket.destroy();
 });
 
-test("a server that answers early and resets each stream without an error keeps its connection", async () => {
+test("a server that responds early and resets each stream without an error keeps its connection", async () => {
   const count = 1500;
   let connections = 0;
   await using server = await rawServer(async (frames) => {

@@ -25,7 +25,7 @@ function pour(stream: ServerHttp2Stream, size: number): () => number {
   return () => given;
 }
 
-test("a client that does not read holds the server back, and no other client; later it gets all", async () => {
+test("a client that does not read slows down the server, and no other client; later it gets everything", async () => {
   let given = (): number => 0;
   using server = await H2Server.start((stream, { ":path": path }) => {
     if (path === "/small") return answer(stream, "small");
@@ -59,7 +59,7 @@ test("a client that does not read holds the server back, and no other client; la
   slow.socket.destroy();
 });
 
-test("a server that does not read holds the client back; later it gets all", async () => {
+test("a server that does not read slows down the client; later it gets everything", async () => {
   let upload: ServerHttp2Stream | undefined;
   let received = 0;
   using server = await H2Server.start((stream) => {
@@ -101,7 +101,7 @@ test("a server that does not read holds the client back; later it gets all", asy
   client.socket.destroy();
 });
 
-test("bytes arrive as they are, both ways", async () => {
+test("bytes arrive unchanged, both ways", async () => {
   using server = await H2Server.start((stream) => {
     stream.respond({ ":status": 200 });
     stream.pipe(stream);
@@ -112,7 +112,7 @@ test("bytes arrive as they are, both ways", async () => {
   assert.ok(Buffer.from(await response.arrayBuffer()).equals(bytes));
 });
 
-test("1000 requests at once share few connections, and none gets more streams than it may", async () => {
+test("1000 concurrent requests share a few connections, none of which gets more streams than allowed", async () => {
   using server = await H2Server.start((stream, { ":path": path }) => answer(stream, `${path}`), {
     settings: { maxConcurrentStreams: 50 },
   });
@@ -127,7 +127,7 @@ test("1000 requests at once share few connections, and none gets more streams th
   assert.equal(plane.endpoints.stats()[0]?.pending, 0);
 });
 
-test("a server that takes one stream at a time gets one, on each of as many connections as are needed", async () => {
+test("a server that allows one stream at a time gets one on each of as many connections as needed", async () => {
   const waiting: (() => void)[] = [];
   using server = await H2Server.start((stream) => waiting.push(() => answer(stream, "ok")), {
     settings: { maxConcurrentStreams: 1 },
@@ -147,7 +147,7 @@ test("a server that takes one stream at a time gets one, on each of as many conn
   for (const peer of [...clients, next]) peer.socket.destroy();
 });
 
-test("connections that idle are closed, and so are more than may be kept", async () => {
+test("idle connections are closed after a time, and at once if there are too many", async () => {
   const waiting: (() => void)[] = [];
   using server = await H2Server.start((stream) => waiting.push(() => answer(stream, "ok")), {
     settings: { maxConcurrentStreams: 1 },
@@ -162,7 +162,7 @@ test("connections that idle are closed, and so are more than may be kept", async
   for (const { socket } of clients) socket.destroy();
 });
 
-test("a reload that gives the backend up closes its connection when the last answer is out", async () => {
+test("a reload that removes the backend closes its connection after the last response", async () => {
   let go: (() => void) | undefined;
   using server = await H2Server.start((stream) => {
     go = () => answer(stream, "late");
@@ -178,7 +178,7 @@ test("a reload that gives the backend up closes its connection when the last ans
   client.socket.destroy();
 });
 
-test("a server that takes no streams for now is waited for, on one connection", async () => {
+test("requests wait, on one connection, for a server that allows no streams at present", async () => {
   using server = await H2Server.start((stream) => answer(stream, "now"), { settings: { maxConcurrentStreams: 0 } });
   await using plane = await gatewayTo(server.port);
   const clients = await Promise.all(Array.from({ length: 3 }, () => send(plane, head("POST / HTTP/1.1"))));
@@ -191,7 +191,7 @@ test("a server that takes no streams for now is waited for, on one connection", 
   for (const { socket } of clients) socket.destroy();
 });
 
-test("while memory is short, the first response of a new connection arrives whole", async (t) => {
+test("while memory is short, the first response of a new connection arrives completely", async (t) => {
   t.after(() => setMemoryShort(false));
   setMemoryShort(true);
   using server = await H2Server.start((stream) => answer(stream, "x".repeat(MIB)));

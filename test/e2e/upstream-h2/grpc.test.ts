@@ -79,7 +79,7 @@ const methods = {
   },
 };
 
-test("a real gRPC server answers a client of HTTP/1.1: messages, and the status in trailers", async () => {
+test("an HTTP/1.1 client gets messages and the status in trailers from a real gRPC server", async () => {
   await using server = await GrpcServer.start(methods);
   await using plane = await gatewayTo(server.port);
   const said = await call(plane.port, "/test.Echo/Say", ["hello"]);
@@ -89,7 +89,7 @@ test("a real gRPC server answers a client of HTTP/1.1: messages, and the status 
   assert.deepEqual([chat.payload, chat.trailers["grpc-status"]], ["a!b!c!", "0"]);
 });
 
-test("failed calls: the status is where the server puts it", async () => {
+test("failed calls: the status is in head or trailers, as the server sent it", async () => {
   await using server = await GrpcServer.start(methods);
   await using plane = await gatewayTo(server.port);
   for (const [path, expected] of [
@@ -129,7 +129,7 @@ test("a server that goes away between calls costs none of them", async () => {
   );
 });
 
-test("gRPC of clients inside TLS goes out as HTTP/2 without being told to", { skip: noOpenssl }, async () => {
+test("gRPC from clients inside TLS is sent as HTTP/2 by default", { skip: noOpenssl }, async () => {
   using ca = new TestCa();
   const { certFile, keyFile } = ca.issue("one.example");
   await using server = await GrpcServer.start(methods);
@@ -141,7 +141,7 @@ test("gRPC of clients inside TLS goes out as HTTP/2 without being told to", { sk
   assert.deepEqual([said.payload, said.trailers["grpc-status"]], ["hello", "0"]);
 });
 
-test("a stream that breaks after its head ends with UNAVAILABLE, or is cut off where the client could not see that", async () => {
+test("a stream that breaks after its head ends with UNAVAILABLE, or is cut off if the client could not see the status", async () => {
   using server = await H2Server.start((stream, { ":path": path }) => {
     const length = path === "/sized" ? { "content-length": "100" } : {};
     stream.respond({ ":status": 200, "content-type": "application/grpc", ...length });

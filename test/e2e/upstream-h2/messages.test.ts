@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { RawPeer, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { answer, gatewayTo, H2Server, head, send } from "./support.ts";
 
-test("a request of HTTP/1.1 arrives as one of HTTP/2: pseudo-fields, and nothing that concerns the connection", async () => {
+test("an HTTP/1.1 request arrives as HTTP/2: with pseudo-fields, without fields of the connection", async () => {
   let seen: IncomingHttpHeaders = {};
   using server = await H2Server.start((stream, headers) => {
     seen = headers;
@@ -30,7 +30,7 @@ test("a request of HTTP/1.1 arrives as one of HTTP/2: pseudo-fields, and nothing
   client.socket.destroy();
 });
 
-test("what HTTP/1.1 lets pass twice goes on as it is", async () => {
+test("repeated fields that HTTP/1.1 allows pass unchanged", async () => {
   let seen: readonly string[] = [];
   using server = await H2Server.start((stream, _headers, raw) => {
     seen = raw;
@@ -46,7 +46,7 @@ test("what HTTP/1.1 lets pass twice goes on as it is", async () => {
   client.socket.destroy();
 });
 
-test("fields of a response keep their order and number; it is chunked unless its length is said", async () => {
+test("fields of a response keep their order and number; it is chunked unless it has a Content-Length", async () => {
   using server = await H2Server.start((stream, { ":path": path }) => {
     const length = path === "/length" ? { "content-length": "4" } : {};
     stream.respond({ ":status": 203, "set-cookie": ["a=1", "b=2"], "x-b": "2", ...length });
@@ -140,7 +140,7 @@ test("1xx responses and Expect: 100-continue pass through", async () => {
   client.socket.destroy();
 });
 
-test("an answer before the end of the request is passed on; the rest is not sent", async () => {
+test("a response before the end of the request is forwarded; the rest of the request is not sent", async () => {
   let received = 0;
   using server = await H2Server.start((stream) => {
     stream.on("data", (bytes: Buffer) => {
@@ -161,7 +161,7 @@ test("an answer before the end of the request is passed on; the rest is not sent
   for (const peer of [client, next]) peer.socket.destroy();
 });
 
-test("clients that offer h2c in HTTP/1.1 are answered; other upgrades are refused", async () => {
+test("clients that offer h2c in HTTP/1.1 get a normal response; other upgrades are rejected", async () => {
   using server = await H2Server.start((stream) => answer(stream, "served"));
   await using plane = await gatewayTo(server.port);
   const client = await send(

@@ -10,7 +10,7 @@ import { answer, gatewayTo, H2Server, head, send } from "./support.ts";
 
 const version = "HTTP/2.0" as const;
 
-test("a retry policy repeats what HTTP/2 backends fail or answer, with the body", async () => {
+test("a retry policy retries failures and statuses of HTTP/2 backends, with the body", async () => {
   const bodies: string[] = [];
   using server = await H2Server.start((stream, { "x-retry-attempt": attempt }) => {
     let body = "";
@@ -58,7 +58,7 @@ test("policies work on the bodies of HTTP/2 backends", async () => {
   assert.equal(await response.text(), "text changed");
 });
 
-test("services that the gateway asks are asked in the version that their policies say", async () => {
+test("callouts use the HTTP version of their policies", async () => {
   const asked: string[] = [];
   using authorizer = await H2Server.start((stream, { ":path": path, "x-decision": decision }) => {
     asked.push(`${path} ${decision}`);
@@ -81,7 +81,7 @@ test("services that the gateway asks are asked in the version that their policie
   assert.equal(authorizer.sessions.length, 1);
 });
 
-test("trace, access log, dump and metrics tell of a call to an HTTP/2 backend as of any other", async () => {
+test("trace, access log, dump and metrics show a call to an HTTP/2 backend like any other", async () => {
   using server = await H2Server.start((stream) => answer(stream, "text"));
   const host = `127.0.0.1:${server.port}`;
   const routes = [{ backends: [{ host, policies: { http: { version } } }] }];

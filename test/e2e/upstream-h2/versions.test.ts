@@ -29,7 +29,7 @@ async function ask(port: number, backendPolicies: PolicySet, request = head("GET
   return response;
 }
 
-suite("which version a backend inside TLS is spoken to in", { skip: noOpenssl }, () => {
+suite("the HTTP version of calls to backends inside TLS", { skip: noOpenssl }, () => {
   let ca: TestCa;
   let identity: Identity;
 
@@ -94,7 +94,7 @@ suite("which version a backend inside TLS is spoken to in", { skip: noOpenssl },
       assert.equal((await ask(server.port, policies(version, offered), undefined, "localhost")).body, expected);
     });
 
-  test("a server that knows no ALPN is spoken to in HTTP/2 where that is forced", async () => {
+  test("a server without ALPN gets HTTP/2 if that is forced", async () => {
     const { cert, key } = identity;
     const server = createTlsServer({ cert, key }, (socket) => {
       const session = performServerHandshake(socket);
@@ -114,7 +114,7 @@ suite("which version a backend inside TLS is spoken to in", { skip: noOpenssl },
     assert.equal(body, "upstream call failed");
   });
 
-  test("connections that agreed on HTTP/1.1 are kept, and each of several requests at once has its own", async () => {
+  test("connections that negotiated HTTP/1.1 are kept, and concurrent requests each have their own", async () => {
     using server = await start("http/1.1");
     const target = { type: "static", host: "localhost", port: server.port } as const;
     await using plane = await TestPlane.start([{ target, backendPolicies: policies(undefined, both) }]);
@@ -130,7 +130,7 @@ suite("which version a backend inside TLS is spoken to in", { skip: noOpenssl },
     assert.ok(server.connections <= 6);
   });
 
-  test("where both are offered an upgrade goes to a connection of HTTP/1.1", async () => {
+  test("if both versions are offered, an upgrade uses a connection of HTTP/1.1", async () => {
     using server = await start("both");
     const request = head("GET / HTTP/1.1", "Connection: upgrade", "Upgrade: echo");
     const tls = policies(undefined, both);
@@ -148,7 +148,7 @@ suite("which version a backend inside TLS is spoken to in", { skip: noOpenssl },
   });
 });
 
-test("plaintext is HTTP/1.1 unless HTTP/2 is forced, also for gRPC of clients in plaintext", async () => {
+test("plaintext is HTTP/1.1 unless HTTP/2 is forced, also for gRPC from plaintext HTTP/1.1 clients", async () => {
   await using old = await RawUpstream.answering((request) => reply(request.start));
   for (const request of [head("GET / HTTP/1.1"), GRPC])
     assert.match((await ask(old.port, {}, request)).body, / HTTP\/1\.1$/);
@@ -165,7 +165,7 @@ test("plaintext HTTP/2 goes through a tunnel of a proxy, which could not forward
   assert.deepEqual(proxy.asked, ["shop.example:80 shop.example:80 "]);
 });
 
-test("appProtocols of a service say which version is spoken; http.version says more", async () => {
+test("appProtocols of a service select the version; http.version takes precedence", async () => {
   using server = await H2Server.start((stream) => answer(stream, "h2"));
   await using old = await RawUpstream.answering((request) => reply(request.start));
   const ports = { "80": 80, "81": 81, "82": 82 };

@@ -168,7 +168,7 @@ test("a closing handshake that either side begins ends both streams, and nothing
   assert.deepEqual([setup.backend.sessions.length, setup.plane.endpoints.stats()[0]?.consecutiveFailures], [1, 0]);
 });
 
-test("a stream that either side resets breaks its WebSocket on the other, and no other", async () => {
+test("a stream that either side resets breaks its WebSocket on the other side, and no other", async () => {
   await using setup = await setUp();
   const other = await setup.open();
   const one = await setup.open();
@@ -190,7 +190,7 @@ test("a stream that either side resets breaks its WebSocket on the other, and no
   assert.equal(setup.backend.sessions.length, 1);
 });
 
-test("a server that ends a tunnel and takes no more has closed it, without an error", async () => {
+test("a server that ends a tunnel and accepts no more bytes has closed it without an error", async () => {
   await using setup = await setUp();
   const { clientStream, serverStream } = await setup.tunnel();
   // More than the client's windows take while it does not read.
@@ -210,7 +210,7 @@ test("a server that ends a tunnel and takes no more has closed it, without an er
   assert.deepEqual([error, setup.plane.endpoints.stats()[0]?.consecutiveFailures], [undefined, 0]);
 });
 
-test("a connection that is lost breaks its WebSockets on the other side; new ones open", async () => {
+test("a lost connection breaks its WebSockets on the other side; new ones can open", async () => {
   await using setup = await setUp();
   const both = [await setup.open(), await setup.open()];
   const lost = both.map(({ client }) => next(client, "close"));

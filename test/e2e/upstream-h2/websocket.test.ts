@@ -30,7 +30,7 @@ function tunnelServer(serve: (stream: ServerHttp2Stream, headers: IncomingHttpHe
   return H2Server.start(serve, { settings: { enableConnectProtocol: true } });
 }
 
-test("a WebSocket of HTTP/1.1 goes out as extended CONNECT: bytes both ways, and each side ends for itself", async () => {
+test("an HTTP/1.1 WebSocket becomes an extended CONNECT: bytes both ways, and each side ends separately", async () => {
   let seen: IncomingHttpHeaders = {};
   let received = "";
   let ended = false;
@@ -93,7 +93,7 @@ test("a real client opens one, and its connection is broken when the server rese
   assert.equal(code, 1006);
 });
 
-test("a client that goes away cancels the tunnel", async () => {
+test("a client that disconnects cancels the tunnel", async () => {
   const gone = Promise.withResolvers<number | undefined>();
   using server = await tunnelServer((stream) => {
     stream.respond({ ":status": 200 });
@@ -106,7 +106,7 @@ test("a client that goes away cancels the tunnel", async () => {
   assert.equal(await gone.promise, 8);
 });
 
-test("a server that refuses the tunnel answers as for any request", async () => {
+test("the response of a server that rejects the tunnel is forwarded as for any request", async () => {
   using server = await tunnelServer((stream) => {
     stream.respond({ ":status": 403 });
     stream.end("no");
@@ -157,7 +157,7 @@ for (const [end, code, error] of [
     assert.equal(plane.endpoints.stats()[0]?.consecutiveFailures, error === undefined ? 0 : 1);
   });
 
-test("a tunnel that has ended before a policy lets its head pass arrives all the same", async () => {
+test("a tunnel that ends before a policy forwards its head still arrives", async () => {
   const asked = Promise.withResolvers<void>();
   const reset = Promise.withResolvers<void>();
   await using processor = await GrpcServer.start({
@@ -191,7 +191,7 @@ test("a tunnel that has ended before a policy lets its head pass arrives all the
   assert.equal((await plane.logged("/chat")).error, undefined);
 });
 
-test("what the server takes is not known before its SETTINGS: the request waits for them", async () => {
+test("the request waits for the server's SETTINGS, which say whether it supports extended CONNECT", async () => {
   const connected = Promise.withResolvers<RawPeer>();
   const request = Promise.withResolvers<Frame>();
   const known = Promise.withResolvers<void>();
@@ -215,7 +215,7 @@ test("what the server takes is not known before its SETTINGS: the request waits 
   client.socket.destroy();
 });
 
-test("without extended CONNECT it is 502, and requests go on", async () => {
+test("without extended CONNECT it is 502, and other requests continue", async () => {
   using server = await H2Server.start((stream) => answer(stream, "served"));
   await using plane = await gatewayTo(server.port);
   for (let i = 0; i < 2; i++) {

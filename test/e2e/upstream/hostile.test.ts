@@ -23,7 +23,7 @@ async function ask(plane: TestPlane) {
   return { response, status, error: String(error) };
 }
 
-suite("HTTP/1.1: heads that cannot be read are 503, the trace says why, and the connection is closed", () => {
+suite("HTTP/1.1: malformed heads are 503, the trace says why, and the connection is closed", () => {
   for (const [what, bytes, reason] of [
     ["bare LF throughout", "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", "LF without CR"],
     ["a bare LF after the status line", "HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok", "status line"],
@@ -64,7 +64,7 @@ suite("HTTP/1.1: heads that cannot be read are 503, the trace says why, and the 
       await (await upstream.connection()).closed();
     });
 
-  test("a head that comes byte by byte is refused at its first bare LF", async () => {
+  test("a head that arrives byte by byte is rejected at its first bare LF", async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
       await peer.message();
       for (const byte of "HTTP/1.1 200 OK\n") {
@@ -78,7 +78,7 @@ suite("HTTP/1.1: heads that cannot be read are 503, the trace says why, and the 
   });
 });
 
-suite("HTTP/1.1: chunked bodies that cannot be read end the client's connection instead of hanging or looking complete", () => {
+suite("HTTP/1.1: malformed chunked bodies end the client's connection instead of hanging or looking complete", () => {
   for (const [what, body] of [
     ["bare LF after the size", "2\nok\n0\n\n"],
     ["bare LF at the end", "2\r\nok\r\n0\n\n"],
@@ -103,7 +103,7 @@ suite("HTTP/1.1: chunked bodies that cannot be read end the client's connection 
     });
 });
 
-suite("HTTP/1.1: what a response may not carry does not reach the client", () => {
+suite("HTTP/1.1: fields and bodies that a response must not have do not reach the client", () => {
   test("a 1xx loses Content-Length and Transfer-Encoding; the final response is whole", async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
       await peer.message();
@@ -143,7 +143,7 @@ suite("HTTP/1.1: what a response may not carry does not reach the client", () =>
     client.socket.destroy();
   });
 
-  test("the body of a 204 is no answer to the next request", async () => {
+  test("the body of a 204 is not the response to the next request", async () => {
     for (const [announced, body] of [
       ["Content-Length: 5", "hello"],
       ["Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n"],
@@ -193,7 +193,7 @@ suite("HTTP/2", () => {
       assert.notEqual(error, "null");
     });
 
-  test("two Content-Length, and a 204 with a body, are 503 or end without the body", async () => {
+  test("two Content-Length fields, and a 204 with a body, are 503 or end without the body", async () => {
     for (const [status, ...lengths] of [
       ["200", "2", "2"],
       ["200", "x"],

@@ -70,7 +70,7 @@ suite("HTTP/1.1", () => {
     for (const client of [first, second, third, fourth]) client.socket.destroy();
   });
 
-  test("who leaves gives up the place in the queue", async () => {
+  test("a client that leaves gives up its place in the queue", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(to(upstream.port, { maxConnections: 1, maxPendingRequests: 1 }));
     const first = await send(plane, "/1");
@@ -112,7 +112,7 @@ suite("HTTP/1.1", () => {
       for (const client of [first, late, next]) client.socket.destroy();
     });
 
-  test("a connection that ends, or cannot be opened, makes room for another one", async () => {
+  test("a connection that ends, or cannot be opened, makes room for another", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(to(upstream.port, { maxConnections: 1 }));
     const first = await send(plane, "/1");
@@ -132,7 +132,7 @@ suite("HTTP/1.1", () => {
     for (const client of [first, second, third]) client.socket.destroy();
   });
 
-  test("without maxPendingRequests nobody waits", async () => {
+  test("with maxPendingRequests 0 no request waits", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(to(upstream.port, { maxConnections: 1, maxPendingRequests: 0 }));
     const first = await send(plane, "/1");
@@ -142,7 +142,7 @@ suite("HTTP/1.1", () => {
     for (const client of [first, second]) client.socket.destroy();
   });
 
-  test("a tunnel that waits gets a connection of its own, not one that has carried requests", async () => {
+  test("a waiting tunnel gets a new connection, not one that has carried requests", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(to(upstream.port, { maxConnections: 1 }), {
       frontend: { connect: "route" },
@@ -162,7 +162,7 @@ suite("HTTP/1.1", () => {
     for (const each of [client, tunnel]) each.socket.destroy();
   });
 
-  test("a tunnel takes the place of an unused connection each time, and is counted", async () => {
+  test("each tunnel takes the place of an idle connection, and is counted", async () => {
     await using upstream = await RawUpstream.listen();
     await using plane = await TestPlane.start(to(upstream.port, { maxConnections: 1, maxPendingRequests: 0 }), {
       frontend: { connect: "route" },
@@ -188,7 +188,7 @@ suite("HTTP/1.1", () => {
 suite("HTTP/2", () => {
   const http = { version: "HTTP/2.0", maxConnections: 1, maxPendingRequests: 1 } as const;
 
-  test("streams beyond what the server takes wait, first come first served; the next is 503", async () => {
+  test("streams beyond the server's limit wait, first come first served; the next is 503", async () => {
     const streams: Frame[] = [];
     let frames: RawFrames | undefined;
     await using server = await rawServer(async (each) => {

@@ -36,7 +36,7 @@ function overflows(plane: TestPlane): number {
   return plane.endpoints.stats().reduce((sum, each) => sum + each.overflows, 0);
 }
 
-test("maxRequests: what exceeds it goes to other endpoints, and is 503 when all are full", async () => {
+test("maxRequests: further requests go to other endpoints, and get 503 if all are full", async () => {
   await using one = await RawUpstream.listen();
   await using two = await RawUpstream.listen();
   await using plane = await start([one.port, two.port], { http: { maxRequests: 2 } });
@@ -85,7 +85,7 @@ test("when the healthy endpoints are full, calls do not go to one that is evicte
   for (const client of [busy, refused]) client.socket.destroy();
 });
 
-test("maxRetries: while so many retried requests are in progress, failures are not retried", async () => {
+test("maxRetries: while that many retried requests are in progress, failures are not retried", async () => {
   let answers = false;
   await using upstream = await RawUpstream.listen(async (peer) => {
     for (;;) {
@@ -117,7 +117,7 @@ test("maxRetries: while so many retried requests are in progress, failures are n
   second.socket.destroy();
 });
 
-test("retryBudget: failures beyond it are not retried but passed on as they are, and the trace says so", async () => {
+test("retryBudget: failures beyond it are not retried but forwarded as they are, and the trace says so", async () => {
   let asked = 0;
   await using upstream = await RawUpstream.answering(() => {
     asked++;
@@ -146,7 +146,7 @@ test("retryBudget: failures beyond it are not retried but passed on as they are,
   client.socket.destroy();
 });
 
-test("retryBudget: routes to one backend share it, and reloads keep what was counted", async () => {
+test("retryBudget: routes to one backend share it, and reloads keep its counts", async () => {
   let asked = 0;
   const fail = (): string => {
     asked++;

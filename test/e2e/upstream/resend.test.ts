@@ -26,7 +26,7 @@ const NOT_REPEATED = ["POST", "PATCH", "LOCK", "PROPFIND"];
 
 suite("a pooled connection that turns out to be stale, without a retry policy", () => {
   for (const method of [...REPEATED, ...NOT_REPEATED])
-    test(`${method} of a client ${REPEATED.includes(method) ? "is" : "is not"} repeated`, async () => {
+    test(`${method} of a client ${REPEATED.includes(method) ? "is" : "is not"} replayed`, async () => {
       await using upstream = await staleAfterOne();
       await using plane = await TestPlane.start(upstream.port);
       const client = await RawPeer.connect(plane.port);
@@ -43,7 +43,7 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
     ["PUT", "whole", true],
     ["POST", "whole", false],
   ] as const)
-    test(`${method} with a body that the gateway has whole ${repeated ? "is" : "is not"} repeated`, async () => {
+    test(`${method} with a body that is completely buffered ${repeated ? "is" : "is not"} replayed`, async () => {
       await using upstream = await staleAfterOne();
       const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
       const policies = { buffer: { request: { failureMode: "failClosed" } } } as const;
@@ -57,7 +57,7 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
     });
 
   for (const method of [...REPEATED, ...NOT_REPEATED])
-    test(`${method} of the gateway's own ${REPEATED.includes(method) ? "is" : "is not"} repeated`, async () => {
+    test(`${method} of a callout ${REPEATED.includes(method) ? "is" : "is not"} replayed`, async () => {
       await using upstream = await staleAfterOne();
       const sweeper = new Sweeper();
       const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
@@ -78,8 +78,8 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
     });
 });
 
-suite("what is not repeated, whatever the method, without a retry policy", () => {
-  test("a connection that was made for the request and breaks off", async () => {
+suite("requests that are not replayed, whatever the method, without a retry policy", () => {
+  test("a connection that was opened for the request and breaks off", async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
       await peer.message();
       peer.socket.destroy();
@@ -92,7 +92,7 @@ suite("what is not repeated, whatever the method, without a retry policy", () =>
     client.socket.destroy();
   });
 
-  test("a pooled connection that breaks off after the beginning of an answer", async () => {
+  test("a pooled connection that breaks off after the beginning of a response", async () => {
     await using upstream = await RawUpstream.listen(async (peer) => {
       await peer.message();
       peer.send(reply("answered"));
@@ -122,7 +122,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
     ["POST whose precondition mentions the method in text only", "POST", '"request.method" != ""', false],
     ["POST that the precondition names", "POST", 'request.method in ["GET", "POST"]', true],
   ] as const)
-    test(`${what} ${repeated ? "is" : "is not"} repeated`, async () => {
+    test(`${what} ${repeated ? "is" : "is not"} retried`, async () => {
       let asked = 0;
       await using upstream = await RawUpstream.listen(async (peer) => {
         await peer.message();
@@ -155,7 +155,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
     client.socket.destroy();
   });
 
-  test("a POST that timed out before it was sent is repeated", async () => {
+  test("a POST that timed out before it was sent is retried", async () => {
     await using blocked = await unreachable();
     const target = { type: "static", host: "127.0.0.1", port: blocked.port } as const;
     const policies = { retry: RETRY, timeout: { backendRequestTimeout: ms(50) } };
@@ -167,7 +167,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
     client.socket.destroy();
   });
 
-  test("a POST that was never sent, because nobody answered the connect, is repeated", async () => {
+  test("a POST that was never sent, because the connect timed out, is retried", async () => {
     const target = { type: "static", host: "127.0.0.1", port: await closedPort() } as const;
     await using plane = await TestPlane.start([{ target, policies: { retry: { ...RETRY, attempts: 2 } } }]);
     const client = await RawPeer.connect(plane.port);
@@ -178,7 +178,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
   });
 });
 
-test("a client cannot say which attempt its request is, in the head or in the trailers", async () => {
+test("a client cannot set the attempt number of its request, in the head or in the trailers", async () => {
   await using upstream = await RawUpstream.answering((request) =>
     reply([...valuesOf(request, "x-retry-attempt"), ...request.trailers].join()),
   );

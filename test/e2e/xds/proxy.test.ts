@@ -33,7 +33,7 @@ function proxyOf(server: TestXdsServer, more: Readonly<Record<string, string>> =
 }
 
 suite("a proxy of a controller", () => {
-  test("starts from nothing, serves what it is sent, follows changes, and shows where they come from", async () => {
+  test("starts without a configuration, serves what it is sent, follows changes, and shows their source", async () => {
     await using server = await TestXdsServer.start();
     await using gateway = await proxyOf(server);
     await gateway.until(() => server.server.proxies.length === 1, "the proxy to connect");
@@ -68,7 +68,7 @@ suite("a proxy of a controller", () => {
     assert.match(JSON.stringify(dump.binds), /"name":"two"/);
   });
 
-  test("loses no request while its routes change, the controller dies and comes back", async () => {
+  test("loses no request while its routes change and the controller dies and returns", async () => {
     let server = await TestXdsServer.start();
     await using gateway = await proxyOf(server);
     const port = await freePort();
@@ -133,7 +133,7 @@ suite("a proxy of a controller", () => {
     assert.equal((await statusOf(gateway)).lastError, null);
   });
 
-  test("follows changes until its ports close, because clients still come while a pod ends", async () => {
+  test("follows changes until its ports close, because clients still connect while a pod terminates", async () => {
     await using server = await TestXdsServer.start();
     await using gateway = await proxyOf(server, { CONNECTION_MIN_TERMINATION_DEADLINE: "60s" });
     const port = await freePort();

@@ -21,7 +21,7 @@ const REFUSED: readonly (readonly [string, number, RegExp, string])[] = [
   ["a version", 505, /HTTP\/1\.1/, `GET / HTTP/1.2\r\n${HOST}\r\n`],
 ];
 
-suite("traces of requests that the engine refuses", () => {
+suite("traces of requests that the engine rejects", () => {
   let upstream: Upstream;
   let gateway: TestGateway;
   let port: number;
@@ -52,7 +52,7 @@ suite("traces of requests that the engine refuses", () => {
       assert.equal(events[1]?.severity, "error");
     });
 
-  test("a watcher with an expression leaves it to others: there is no request to look at", async () => {
+  test("a watcher with an expression does not match it: there is no request to evaluate", async () => {
     const events = await traceOf(
       gateway,
       async () => {
@@ -64,7 +64,7 @@ suite("traces of requests that the engine refuses", () => {
     assert.equal(stateAt(events, "initial request").request?.path, "/good");
   });
 
-  test("its token is found in what arrived; without one a watcher with a token goes on waiting", async () => {
+  test("its token is found in the received bytes; without one, a watcher with a token continues to wait", async () => {
     const token = "t".repeat(22);
     const signal = AbortSignal.timeout(30_000);
     const other = admin(gateway).trace({ token: "o".repeat(22), signal });
@@ -88,13 +88,13 @@ suite("traces of requests that the engine refuses", () => {
     return invoke(["proxy", "trace", "--raw", ...target, "--", ...request]);
   };
 
-  test("tgctl shows the trace of its own request that was refused", async () => {
+  test("tgctl shows the trace of its own rejected request", async () => {
     const { code, stdout, stderr } = await inject("http://a.test/", "-H", "Expect: cake");
     assert.equal(code, 0, stderr);
     assert.match(stdout, /"type":"requestFinished","status":417/);
   });
 
-  test("tgctl ends with what curl got when no event comes", async () => {
+  test("tgctl reports the status that curl got if no event arrives", async () => {
     // The request line is refused before the header with the token has arrived.
     const { code, stdout, stderr } = await inject(`http://a.test/${"x".repeat(70_000)}`);
     assert.equal(code, 1);
