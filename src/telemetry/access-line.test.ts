@@ -85,6 +85,43 @@ test("a JSON line says where its own request went, whatever the line before says
   assert.equal(later.time, "2026-02-03T04:05:06.008Z");
 });
 
+test("a line says how its own request ended, whatever the line before says", () => {
+  const usual: AccessRecord = {
+    time,
+    host: "shop.example",
+    version: "HTTP/1.1",
+    status: 200,
+    protocol: "http",
+    reason: "Upstream",
+    ...NOTHING,
+    durationMs: 1,
+  };
+  const others: readonly Partial<AccessRecord>[] = [
+    { version: "HTTP/2.0" },
+    { version: undefined },
+    { status: 404 },
+    { status: undefined },
+    { grpcStatus: 0 },
+    { host: undefined, sni: "hidden.example" },
+    { sni: "hidden.example" },
+    { traceId: "4bf9" },
+    { spanId: "00f0" },
+    { jwtSubject: "Jane Doe" },
+    { protocol: "tcp" },
+    { retryAttempt: 1 },
+    { error: "connection refused" },
+    { reason: "Timeout" },
+    { bytesReceived: 5 },
+    { bytesSent: 70 },
+  ];
+  for (const format of ["text", "json"] as const) {
+    for (const other of others) {
+      for (const record of [usual, { ...usual, ...other }, usual])
+        assert.equal(lineOf(record, format), reference(record, format), JSON.stringify(other));
+    }
+  }
+});
+
 test("the fields as data are those of the line, in the same order", () => {
   const few: AccessRecord = {
     time,

@@ -33,6 +33,8 @@ interface Style {
   /** The head of the last line. */
   readonly head: { time: number; bytes: Uint8Array };
   readonly place: Mutable<Pick<AccessRecord, "gateway" | "listener" | "routeRule" | "route">> & { bytes: Uint8Array };
+  /** What `writeOutcome` wrote for the last usual line. */
+  readonly outcome: Mutable<Pick<AccessRecord, "version" | "status" | "protocol" | "reason">> & { bytes: Uint8Array };
   readonly names: Readonly<Record<Exclude<keyof AccessRecord, "time">, Uint8Array>>;
 }
 
@@ -55,6 +57,7 @@ function styleOf(json: boolean, begin: string, scope: string, shown: (name: stri
       route: undefined,
       bytes: new Uint8Array(0),
     },
+    outcome: { version: undefined, status: Number.NaN, protocol: "", reason: undefined, bytes: new Uint8Array(0) },
     names: {
       requestId: bytes("request.id"),
       gateway: bytes("gateway"),
@@ -129,20 +132,8 @@ export function writeAccessLine(r: AccessRecord, format: LogFormat, bytes: Buffe
   if (r.method !== undefined) end = writeText(bytes, end, names.method, r.method, json);
   if (r.host !== undefined) end = writeText(bytes, end, names.host, r.host, json);
   if (r.path !== undefined) end = writeText(bytes, end, names.path, r.path, json);
-  if (r.version !== undefined) end = writeText(bytes, end, names.version, r.version, json);
-  if (r.status !== undefined) end = writeNumber(bytes, copy(bytes, end, names.status), r.status);
-  if (r.grpcStatus !== undefined) end = writeNumber(bytes, copy(bytes, end, names.grpcStatus), r.grpcStatus);
-  if (r.sni !== undefined && r.host === undefined) end = writeText(bytes, end, names.sni, r.sni, json);
-  if (r.traceId !== undefined) end = writeText(bytes, end, names.traceId, r.traceId, json);
-  if (r.spanId !== undefined) end = writeText(bytes, end, names.spanId, r.spanId, json);
-  if (r.jwtSubject !== undefined) end = writeText(bytes, end, names.jwtSubject, r.jwtSubject, json);
-  end = writeText(bytes, end, names.protocol, r.protocol, json);
-  if (r.retryAttempt !== undefined && r.retryAttempt > 0)
-    end = writeNumber(bytes, copy(bytes, end, names.retryAttempt), r.retryAttempt);
-  if (r.error !== undefined) end = writeText(bytes, end, names.error, r.error, true);
-  if (r.reason !== undefined && r.reason !== "Upstream") end = writeText(bytes, end, names.reason, r.reason, json);
-  end = writeNumber(bytes, copy(bytes, end, names.bytesReceived), r.bytesReceived);
-  end = writeNumber(bytes, copy(bytes, end, names.bytesSent), r.bytesSent);
+  end = writeOutcome(bytes, end, r, style);
+  end = writeNumber(bytes, end, r.bytesSent);
   end = copy(bytes, end, names.durationMs);
   if (json) {
     end = writeMilliseconds(bytes, end, r.durationMs);
@@ -200,6 +191,58 @@ function writePlace(bytes: Buffer, at: number, r: AccessRecord, { json, names, p
   place.route = route;
   place.bytes = new Uint8Array(bytes.subarray(at, end));
   return end;
+}
+
+/** Writes everything from the version to the name of the bytes sent, which is the same for most requests without a body. */
+function writeOutcome(bytes: Buffer, at: number, r: AccessRecord, style: Style): number {
+  const { outcome } = style;
+  const usual =
+    r.grpcStatus === undefined &&
+    (r.sni === undefined || r.host !== undefined) &&
+    r.traceId === undefined &&
+    r.spanId === undefined &&
+    r.jwtSubject === undefined &&
+    r.retryAttempt === undefined &&
+    r.error === undefined &&
+    r.bytesReceived === 0;
+  if (
+    usual &&
+    r.status === outcome.status &&
+    r.version === outcome.version &&
+    r.protocol === outcome.protocol &&
+    r.reason === outcome.reason
+  ) {
+    bytes.set(outcome.bytes, at);
+    return at + outcome.bytes.length;
+  }
+  const end = writeOutcomeFields(bytes, at, r, style);
+  if (usual) {
+    outcome.status = r.status;
+    outcome.version = r.version;
+    outcome.protocol = r.protocol;
+    outcome.reason = r.reason;
+    outcome.bytes = new Uint8Array(bytes.subarray(at, end));
+  }
+  return end;
+}
+
+/** Writes it field by field. */
+function writeOutcomeFields(bytes: Buffer, at: number, r: AccessRecord, { json, names }: Style): number {
+  let end = at;
+  if (r.version !== undefined) end = writeText(bytes, end, names.version, r.version, json);
+  if (r.status !== undefined) end = writeNumber(bytes, copy(bytes, end, names.status), r.status);
+  if (r.grpcStatus !== undefined) end = writeNumber(bytes, copy(bytes, end, names.grpcStatus), r.grpcStatus);
+  if (r.sni !== undefined && r.host === undefined) end = writeText(bytes, end, names.sni, r.sni, json);
+  if (r.traceId !== undefined) end = writeText(bytes, end, names.traceId, r.traceId, json);
+  if (r.spanId !== undefined) end = writeText(bytes, end, names.spanId, r.spanId, json);
+  if (r.jwtSubject !== undefined) end = writeText(bytes, end, names.jwtSubject, r.jwtSubject, json);
+  end = writeText(bytes, end, names.protocol, r.protocol, json);
+  if (r.retryAttempt !== undefined && r.retryAttempt > 0)
+    end = writeNumber(bytes, copy(bytes, end, names.retryAttempt), r.retryAttempt);
+  if (r.error !== undefined) end = writeText(bytes, end, names.error, r.error, true);
+  if (r.reason !== undefined && r.reason !== "Upstream") end = writeText(bytes, end, names.reason, r.reason, json);
+  end = writeNumber(bytes, copy(bytes, end, names.bytesReceived), r.bytesReceived);
+  return copy(bytes, end, names.bytesSent);
 }
 
 /** Name and value; `quoted` even if the value has no characters that need it. Most values need no escapes: see `quote`. */
