@@ -25,6 +25,11 @@ export class MessageBoundaries {
     return this.#prefixLeft === PREFIX_BYTES;
   }
 
+  /** Reads `bytes` to their end. */
+  follow(bytes: Uint8Array): void {
+    for (let end = 0; end !== -1; ) end = this.next(bytes, end);
+  }
+
   /** Reads `bytes` from `from` to the end of the current message. Returns the index after it, or -1 if it ends in a later piece. */
   next(bytes: Uint8Array, from: number): number {
     let at = from;

@@ -77,7 +77,13 @@ export interface BodySink {
  * Puts a response into the form that its client understands: changes the head, and returns what makes the stage for the body;
  * undefined = the body is unchanged.
  */
-export type ResponseTranslation = (response: HttpResponse) => ((sink: BodySink) => BodyStage) | undefined;
+export type ResponseTranslation = (response: HttpResponse) => ((sink: BodySink) => TranslationStage) | undefined;
+
+/** The stage of a translation. */
+export interface TranslationStage extends BodyStage {
+  /** The last message is not complete, so the client would read a status that follows as a part of it. */
+  readonly withinMessage: boolean;
+}
 
 /** The first bytes of a body. */
 export interface BodyStart {

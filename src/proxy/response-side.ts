@@ -17,7 +17,7 @@ import {
 } from "../http/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../policies/shared/header-edits.ts";
-import type { BodyStage, ResponseTranslation } from "../policies/types.ts";
+import type { ResponseTranslation, TranslationStage } from "../policies/types.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { BufferShare } from "./body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "./body/buffered-body.ts";
@@ -67,7 +67,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   /** Translates head and body for the client (`grpcWeb`). */
   #translation: ResponseTranslation | undefined;
   /** The last stage of the body, which translates it. */
-  #translator: BodyStage | undefined;
+  #translator: TranslationStage | undefined;
   /** The upstream's end of a tunnel has been sent to the client. */
   #upstreamEnded = false;
   /** The upstream of a tunnel accepts no more bytes. */
@@ -137,6 +137,8 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#applyEdits(head);
     addDate(head.headers);
     if (this.#translation !== undefined) this.#translate(head, this.#translation);
+    // A body that was held may have turned out to be incomplete; then an error has been sent instead.
+    if (this.started) return;
     const body = this.#body;
     const length = body === undefined ? this.#length : body.length;
     this.#length = length;
@@ -207,6 +209,7 @@ export class ResponseSide implements BodySide, BodyDestination {
     const { head } = this;
     if (head === undefined || this.#length !== UNKNOWN_LENGTH) return false;
     if (this.#translator !== undefined) {
+      if (this.#translator.withinMessage) return false;
       this.trailers = trailers;
       this.#translator.end(trailers);
       return true;

@@ -74,11 +74,6 @@ export class MessageEncoder {
     return Buffer.from(text + rest.toString("base64", 0, whole), "latin1");
   }
 
-  /** The end of a body, where a message may have been cut off. */
-  finish(): Buffer {
-    return Buffer.from(this.#kept.toString("base64"), "latin1");
-  }
-
   #take(bytes: Uint8Array): Buffer {
     const piece = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     return this.#kept.length === 0 ? piece : Buffer.concat([this.#kept, piece]);

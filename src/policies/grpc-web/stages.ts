@@ -1,8 +1,8 @@
 /** What the bodies of a gRPC-Web call flow through: base64 of the request is decoded, trailers of the response become a frame. */
 import { GatewayError } from "../../base/errors.ts";
-import { PREFIX_BYTES } from "../../http/grpc-frames.ts";
+import { MessageBoundaries, PREFIX_BYTES } from "../../http/grpc-frames.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { BodySink, BodyStage } from "../types.ts";
+import type { BodySink, BodyStage, TranslationStage } from "../types.ts";
 import { Base64Decoder, MessageEncoder } from "./base64.ts";
 
 /** The flag of a frame that holds trailers (gRPC-Web protocol, "Message framing"). */
@@ -43,23 +43,31 @@ export class TextRequestStage implements BodyStage {
 }
 
 /** The body of a response. Messages are passed on as they arrive; browsers cannot read HTTP trailers, so they become the last frame. */
-export class ResponseStage implements BodyStage {
+export class ResponseStage implements TranslationStage {
   readonly #sink: BodySink;
   readonly #encoder: MessageEncoder | undefined;
+  readonly #messages = new MessageBoundaries();
 
   constructor(sink: BodySink, text: boolean) {
     this.#sink = sink;
     this.#encoder = text ? new MessageEncoder() : undefined;
   }
 
+  get withinMessage(): boolean {
+    return !this.#messages.between;
+  }
+
   write(bytes: Uint8Array): boolean {
+    this.#messages.follow(bytes);
     return this.#sink.write(this.#encoder?.encode(bytes) ?? bytes);
   }
 
   /** Without trailers there is no frame: the client then sees that the status is missing. */
   end(trailers: HeaderList): void {
-    const last = this.#encoder?.finish();
-    if (last !== undefined) this.#sink.write(last);
+    if (this.withinMessage) {
+      this.#sink.breakOff(new GatewayError("TG_UPSTREAM_FAILED", "the response ended within a message"));
+      return;
+    }
     if (trailers.length > 0) this.#sink.write(this.#encoded(trailerFrame(trailers)));
     this.#sink.end([]);
   }

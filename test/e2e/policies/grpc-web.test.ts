@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type IncomingHttpHeaders, type IncomingMessage, request } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
 import { test } from "node:test";
 import { Metadata, type ServerDuplexStream } from "@grpc/grpc-js";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
@@ -146,6 +147,49 @@ for (const type of [BINARY, TEXT])
     }
     assert.deepEqual(arrived, ["m0", "m1", "m2", "m3", OK]);
   });
+
+for (const type of [BINARY, TEXT])
+  test(`${type}: a response that ends within a message breaks off, so that its status is not read as the rest of the message`, async () => {
+    // Of the second message, whole groups of base64, all of which are sent at once.
+    const begun = Buffer.concat([framed("first"), framed("truncated").subarray(0, 12)]);
+    const streams: ServerHttp2Stream[] = [];
+    using server = await H2Server.start((stream) => {
+      streams.push(stream);
+      stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+      stream.write(begun);
+    });
+    await using gateway = await gatewayTo(server.port);
+    for (const [end, reason] of [
+      [() => streams.pop()?.destroy(new Error("reset")), /reset/],
+      [() => streams.pop()?.end(), /ended within a message/],
+    ] as const) {
+      const response = await open(gateway.port(), "Chat", type, "");
+      let arrived = Buffer.alloc(0);
+      const read = async (): Promise<void> => {
+        for await (const chunk of response) {
+          arrived = Buffer.concat([arrived, type === TEXT ? decoded(String(chunk)) : (chunk as Buffer)]);
+          if (arrived.length === begun.length) end();
+        }
+      };
+      await assert.rejects(read, { code: "ECONNRESET" });
+      assert.deepEqual(arrived, begun);
+      assert.match(String(gateway.lines.at(-1)?.error), reason);
+    }
+  });
+
+test("a truncated message of a response that a policy has read as a whole becomes a status in the head", async () => {
+  using server = await H2Server.start((stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.end(framed("truncated").subarray(0, 12));
+  });
+  await using gateway = await gatewayTo(server.port, {
+    transformations: { response: { set: { "x-size": "string(size(response.body))" } } },
+  });
+  const { headers, frames } = await call(gateway.port(), "Say", BINARY, framed("x"));
+  assert.deepEqual([headers["content-type"], headers["grpc-status"], frames], [BINARY, "14", []]);
+});
 
 test("failed calls have their status in the head: that of the backend, or of the gateway itself", async () => {
   await using server = await GrpcServer.start({
