@@ -423,8 +423,9 @@ export class Exchange implements ServerStream, PolicyContext {
   becomeGrpc(translate: ResponseTranslation): void {
     this.grpc = true;
     this.translatedToGrpc = true;
-    this.startGrpcDeadline();
+    // First, so that the error about a malformed deadline is translated too.
     this.responseSide.translate(translate);
+    this.startGrpcDeadline();
   }
 
   claimField(name: string): void {

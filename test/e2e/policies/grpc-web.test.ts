@@ -191,6 +191,13 @@ test("a truncated message of a response that a policy has read as a whole become
   assert.deepEqual([headers["content-type"], headers["grpc-status"], frames], [BINARY, "14", []]);
 });
 
+test("a malformed deadline is rejected in the client's form", async () => {
+  await using gateway = await gatewayTo(9);
+  const url = `http://127.0.0.1:${gateway.port()}/test.Echo/Say`;
+  const { headers } = await fetch(url, { method: "POST", headers: { "content-type": BINARY, "grpc-timeout": "soon" } });
+  assert.deepEqual([headers.get("content-type"), headers.get("grpc-status")], [BINARY, "13"]);
+});
+
 test("failed calls have their status in the head: that of the backend, or of the gateway itself", async () => {
   await using server = await GrpcServer.start({
     "/test.Echo/Fail": { unary: () => Promise.reject(Object.assign(new Error("no voice"), { code: 5 })) },
