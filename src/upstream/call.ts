@@ -37,6 +37,8 @@ export interface CallRequest {
   readonly maxBytes: number;
   /** The body of the response is read and dropped, however long it is, as for a mirror. */
   readonly dropBody?: boolean;
+  /** A gRPC call, which is sent as HTTP/2 unless the settings of the target exclude that. */
+  readonly grpc?: boolean;
 }
 
 export interface CallResponse {
@@ -122,7 +124,9 @@ class BufferedCall implements UpstreamCaller {
   prepare({ pool }: Endpoint): CallProtocol {
     if (!this.#started) this.#observer?.started(pool.name);
     this.#started = true;
-    return pool.http2 === "always" || pool.http2 === "offered" ? "http2" : "http1";
+    const use = pool.http2;
+    if (this.#request.grpc === true && use !== "never") return "http2";
+    return use === "always" || use === "offered" ? "http2" : "http1";
   }
 
   onConnection(connection: UpstreamConnection, call: UpstreamCall): void {
@@ -141,9 +145,9 @@ class BufferedCall implements UpstreamCaller {
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
     const pool = call.endpoint?.pool;
-    const { method, path, body } = this.#request;
+    const { method, path, body, grpc = false } = this.#request;
     const scheme = pool?.target.tls === undefined ? "http" : "https";
-    const start = requestStart({ method, authority: this.#authority(pool), path, search: "" }, scheme, false);
+    const start = requestStart({ method, authority: this.#authority(pool), path, search: "" }, scheme, grpc);
     this.#sendBody(call.openStream(session, start, endToEnd(this.#requestHeaders()), body.length));
   }
 

@@ -5,6 +5,7 @@
  */
 import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";
+import { isGrpc } from "../../http/grpc-reply.ts";
 import { copyField, madeOf } from "../../http/message.ts";
 import type { CallRequest } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
@@ -122,5 +123,5 @@ function copyOf({ request }: PolicyContext): Copied {
     if (!FRAMING.has(name) && name !== "expect") copyField(headers, fields, i);
   }
   const path = request.path + request.search;
-  return { method: request.method, path, headers, maxBytes: 0, dropBody: true };
+  return { method: request.method, path, headers, maxBytes: 0, dropBody: true, grpc: isGrpc(headers) };
 }

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { GrpcClient } from "../../helpers/grpc-client.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
@@ -105,4 +107,24 @@ test("the mirror of a backend gets one copy without the backend's credentials, h
     copies.asked.map((request) => valuesOf(request, "authorization")),
     [[]],
   );
+});
+
+test("copies of gRPC calls are sent as HTTP/2, as the calls themselves are", async () => {
+  const copies: string[] = [];
+  await using main = await GrpcServer.start({ "/test.Echo/Say": { unary: (message: Buffer) => message } });
+  await using copy = await GrpcServer.start({
+    "/test.Echo/Say": {
+      unary(message: Buffer) {
+        copies.push(String(message));
+        return message;
+      },
+    },
+  });
+  const policies = { requestMirror: { backend: { host: `127.0.0.1:${copy.port}` }, percentage: 1 } };
+  const routes = [{ policies, backends: [{ host: `127.0.0.1:${main.port}` }] }];
+  await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  using client = new GrpcClient(gateway.port());
+  assert.equal((await client.unary("/test.Echo/Say", "hello")).message, "hello");
+  await until(() => copies.length > 0);
+  assert.deepEqual(copies, ["hello"]);
 });
