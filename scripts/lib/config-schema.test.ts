@@ -60,7 +60,7 @@ suite("schema/config.json", () => {
       assert.ok(validate(read(path)), ajv.errorsText(validate.errors));
     });
 
-  test("refuses wrong configurations, unless the mistake is one that no schema can express", () => {
+  test("rejects invalid configurations, unless the mistake is one that no schema can express", () => {
     const inputs = files("test/golden/config", /^bad-.*\.in\.yaml$/);
     assert.deepEqual(
       inputs.filter((path) => read(path) !== undefined && validate(read(path))).map((path) => path.split("/").at(-1)),
@@ -69,7 +69,7 @@ suite("schema/config.json", () => {
   });
 });
 
-test("in an editor a variable may stand where a number, a choice or a name has to be", () => {
+test("a variable is valid in place of a number, a choice or a name", () => {
   const { $defs } = editorJsonSchema();
   const { port, protocol } = $defs?.Gateway?.properties ?? {};
   assert.deepEqual(port, {
@@ -87,7 +87,7 @@ test("in an editor a variable may stand where a number, a choice or a name has t
   assert.equal(configJsonSchema().$defs?.Gateway?.properties?.port?.type, "integer");
 });
 
-test("a policy is described once, wherever it may stand", () => {
+test("a policy is described once, wherever it is allowed", () => {
   const { $defs } = configJsonSchema();
   for (const owner of ["Gateway", "GatewayListener", "GatewayPolicies", "RoutePolicies"])
     assert.equal(refName($defs?.[owner]?.properties?.jwtAuth ?? {}), policyDefinition("jwtAuth"));
@@ -104,7 +104,7 @@ test("a shape that several fields have is described once, and each field keeps i
   }
 });
 
-test("everything that can be written has a description", () => {
+test("every field has a description", () => {
   const schema = configJsonSchema();
   const mute: string[] = [];
   for (const [name, definition] of Object.entries({ ...schema.$defs, "": schema } as Record<string, JsonSchema>))

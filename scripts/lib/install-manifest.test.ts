@@ -31,7 +31,7 @@ const WITH_STATUS = [
   "XBackendTrafficPolicy",
 ] as const satisfies readonly Kind[];
 
-test("the controller may do what it does, and nothing else", () => {
+test("the ClusterRole permits what the controller does, and nothing else", () => {
   const wanted: string[] = [];
   const want = (kind: Kind, verbs: readonly string[], subresource = ""): void => {
     const { group, plural } = RESOURCES[kind];

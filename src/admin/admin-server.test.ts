@@ -13,7 +13,7 @@ test("the index lists every endpoint", async () => {
     assert.ok(body.includes(path), path);
 });
 
-test("documents are JSON that is not kept or sniffed", async () => {
+test("documents are JSON that browsers must not cache or sniff", async () => {
   const { status, head: fields, body } = await admin.ask("GET", "/config_dump");
   assert.equal(status, 200);
   assert.match(fields, /content-type: application\/json/i);
@@ -26,7 +26,7 @@ test("documents are JSON that is not kept or sniffed", async () => {
   assert.deepEqual(JSON.parse((await admin.ask("GET", "/debug/tasks")).body), { admin: [], workload: [] });
 });
 
-test("a wrong method is answered with the right ones, a wrong path with where to look", async () => {
+test("the response to a wrong method lists the right ones, to a wrong path where to look", async () => {
   const wrong = [
     ["POST", "/config_dump", "GET"],
     ["GET", "/quitquitquit", "POST"],
@@ -47,7 +47,7 @@ test("a wrong method is answered with the right ones, a wrong path with where to
   assert.equal((await admin.ask("GET", "//evil.example/config_dump")).status, 404);
 });
 
-test("an unknown query parameter is refused with the known ones, and nothing is done", async () => {
+test("an unknown query parameter is rejected with the known ones, and nothing changes", async () => {
   const refused = [
     ["POST", "/logging?levl=debug", '"levl": /logging takes the query parameters level, reset'],
     [

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import { AdminClient } from "./client.ts";
 
-test("the client is not fooled by a server that is something else or breaks off", async (t) => {
+test("the client reports servers that are not admin servers, and truncated responses", async (t) => {
   let answer = "";
   const other = createServer((socket) => {
     socket.on("error", () => undefined);

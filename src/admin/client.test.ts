@@ -6,7 +6,7 @@ import { AdminClient } from "./client.ts";
 
 const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
 
-test("the client reads and changes, and says what went wrong", async () => {
+test("the client reads and changes state, and reports errors", async () => {
   const plane = new TestPlane();
   const server = await startAdminServer(plane, any, plane.log);
   const url = `http://${server.addresses[0]}`;

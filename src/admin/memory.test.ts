@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
 import { memoryReport, parseCgroupMemory, parseSmaps } from "./memory.ts";
 
-test("the report sums the threads and survives JSON", async () => {
+test("the report sums the threads, and can be written as JSON", async () => {
   const thread = readThreadMemory();
   const report = await memoryReport([
     { thread: "main", ...thread },
@@ -26,7 +26,7 @@ test("smaps fields become snake case and bytes", () => {
   assert.deepEqual(parseSmaps(text), { rss: 1780 * 1024, pss_dirty: 112 * 1024, anon_huge_pages: 2048 });
 });
 
-test("the working set of a cgroup leaves out inactive file cache, and no limit is null", () => {
+test("the working set of a cgroup excludes inactive file cache; without a limit, the limit is null", () => {
   const stat = "anon 100\nfile 50\ninactive_file 30\n";
   assert.deepEqual(parseCgroupMemory("200\n", "max\n", stat), {
     anon: 100,

@@ -60,7 +60,7 @@ test("leaving the client's iteration, closing it or aborting stops the trace", a
   await (await arriving).closed;
 });
 
-test("the client tells why a trace was refused", async () => {
+test("the client reports why a trace was rejected", async () => {
   const stream = client.trace({ expression: "bad(" });
   await assert.rejects(stream.opened, {
     kind: "status",

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BoundedCache } from "./bounded-cache.ts";
 
-test("a cache of many values keeps those that are asked for", () => {
+test("a full cache keeps the values that are read", () => {
   const cache = new BoundedCache<number>(10);
   cache.set("asked for", -1);
   for (let i = 0; i < 100; i++) {
@@ -15,7 +15,7 @@ test("a cache of many values keeps those that are asked for", () => {
   assert.equal(cache.get("asked for"), undefined);
 });
 
-test("a full cache forgets what was set first", () => {
+test("a full cache evicts what was set first", () => {
   const cache = new BoundedCache<number>(2);
   for (const [key, value] of [
     ["a", 1],

@@ -13,7 +13,7 @@ function temporary(t: TestContext): string {
   return `${folder}/`;
 }
 
-test("the cache of a checkout is below its node_modules, and is made when it is missing", (t) => {
+test("the cache of a checkout is below its node_modules, and is created if it is missing", (t) => {
   const root = temporary(t);
   mkdirSync(`${root}node_modules`);
   for (const time of ["made", "there already"]) {
@@ -22,7 +22,7 @@ test("the cache of a checkout is below its node_modules, and is made when it is 
   }
 });
 
-test("where no folder can be made there is no cache, and no wait for one", (t) => {
+test("without a folder that can be written to there is no cache", (t) => {
   const root = temporary(t);
   assert.equal(compileCacheFolder(root), undefined, "no node_modules");
   // /proc returns ENOENT for a new folder.

@@ -14,7 +14,7 @@ test("pairs are split at semicolons, names end at the first equals sign", () => 
   );
 });
 
-test("a pair is kept as it was sent, for callers that pass it on", () => {
+test("a pair is kept as it was sent, for callers that forward it", () => {
   assert.deepEqual(
     cookiePairs(" a = 1 ;b=2").map(({ text }) => text),
     ["a = 1", "b=2"],

@@ -31,7 +31,7 @@ test("an invalid address is rejected with what is wrong and what was expected", 
   }
 });
 
-test("any address is any of IPv4 where there is no IPv6, and no other address or error is replaced", async () => {
+test("without IPv6, the unspecified address becomes that of IPv4; no other address or error is replaced", async () => {
   const failing = (code: string) => (host: string) =>
     host === "0.0.0.0" ? Promise.resolve(host) : Promise.reject(new Error(`listen ${code}: ${host}`));
   assert.equal(await listenAt("::", failing("EAFNOSUPPORT")), "0.0.0.0");
@@ -39,7 +39,7 @@ test("any address is any of IPv4 where there is no IPv6, and no other address or
   await assert.rejects(listenAt("::1", failing("EAFNOSUPPORT")), /EAFNOSUPPORT/);
 });
 
-test("addresses that only one server can use", () => {
+test("conflicts between addresses of servers", () => {
   const pairs = (text: string): boolean => {
     const [one = "", other = ""] = text.split(" ");
     const [a, b] = [parseListenAddress(one), parseListenAddress(other)];

@@ -28,7 +28,7 @@ test("a JSON line starts with level, time and scope", () => {
   assert.deepEqual(rest, { level: "error", scope: "gateway", message: 'said "no"', file: "x", error: "bad: worse" });
 });
 
-test("what a peer sends cannot forge a line or drive a terminal", () => {
+test("bytes of a peer cannot forge a line or control a terminal", () => {
   for (const format of ["text", "json"] as const) {
     const { output, lines } = capture("info", format);
     output.logger("admin").info("a\nb\u001b[2J\u009b", { path: "/x\r\n2026 forged\u2028" });

@@ -23,7 +23,7 @@ function detail(header: ProxyHeader): string {
 }
 
 suite("PROXY headers", () => {
-  test("both versions say who the client is, whatever follows, however they are cut", () => {
+  test("both versions give the client's address, whatever follows and however they are split", () => {
     for (const header of [V1, V2]) {
       const expected = { state: "complete", length: header.length, addresses: V4_ADDRESSES };
       assert.deepEqual(parseProxyHeader(Buffer.concat([header, HTTP]), "all"), expected);
@@ -102,7 +102,7 @@ suite("PROXY headers", () => {
     assert.match(detail(parseProxyHeader(v2(0x21, 0x11, IPV4.subarray(1)), "v2")), /cut off/);
   });
 
-  test("the result for any bytes does not depend on where they are cut, and addresses are addresses", () => {
+  test("for any bytes, the result does not depend on how they are split, and addresses are valid", () => {
     const near = fc.oneof(
       fc.uint8Array({ maxLength: 64 }),
       fc.uint8Array({ maxLength: 600 }).map((rest) => Buffer.concat([SIGNATURE, rest])),

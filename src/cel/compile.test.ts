@@ -57,7 +57,7 @@ test("headers: a repeated field is a list, cookies are one text, host is the aut
   assert.equal(evaluate('request.headers["x-name"]'), "Zoë");
 });
 
-test("a repeated header is no text, and bytes that are not UTF-8 are none", () => {
+test("a repeated header is not a string, and neither are bytes that are not UTF-8", () => {
   const headers = ["x-role", "user", "x-role", "banned", "x-raw", "a\xff", "x-one", "a"];
   const request = { ...REQUEST, headers };
   for (const text of [
@@ -101,7 +101,7 @@ test("headers named like members of objects are only headers", () => {
   assert.throws(() => evaluate("dyn(request).reset"), /no such key: reset/);
 });
 
-test("headers are looked at only when the expression reads them", () => {
+test("headers are read only if the expression uses them", () => {
   let reads = 0;
   const request = {
     ...REQUEST,
@@ -116,14 +116,14 @@ test("headers are looked at only when the expression reads them", () => {
   assert.equal(reads, 2);
 });
 
-test("a view that is reset forgets the request before", () => {
+test("a view that is reset keeps nothing of the previous request", () => {
   const expression = cel.compileExpression("request.headers.host");
   const view = new HttpRequestView();
   assert.equal(expression.evaluate(view.reset(REQUEST)), "Shop.example:8443");
   assert.equal(expression.evaluate(view.reset({ ...REQUEST, authority: "other" })), "other");
 });
 
-test("a condition over what is absent is not met", () => {
+test("a condition over an absent value is not true", () => {
   assert.equal(matches('request.method == "GET"'), true);
   for (const text of [
     'request.headers.absent == "1"',
@@ -151,7 +151,7 @@ function failureOf(text: string, request: RequestParts = REQUEST): string {
   return failure;
 }
 
-test("a condition that cannot be evaluated is for its caller to decide", () => {
+test("a condition that cannot be evaluated is reported to its caller as failed", () => {
   const request = { ...REQUEST, path: "/%zz", body: Buffer.from([0x7b, 0xff]) };
   for (const [text, what] of [
     ['url.decode(request.path).contains("..")', /percent/],
@@ -222,7 +222,7 @@ test("errors show the place in the expression", () => {
   assert.match(errorOf("").message, /^the expression is not complete/);
 });
 
-test("what other languages write is answered with what CEL writes", () => {
+test("syntax of other languages gets an error with the CEL equivalent", () => {
   const wrong: readonly (readonly [expression: string, message: RegExp])[] = [
     ['request.method = "GET"', /^unexpected character "="; did you mean ==\?\n/],
     ["true & false", /^unexpected character "&"; did you mean &&\?\n/],
@@ -239,13 +239,13 @@ test("what other languages write is answered with what CEL writes", () => {
   for (const [expression, message] of wrong) assert.match(errorOf(expression).message, message);
 });
 
-test("a long line is cut around the place", () => {
+test("in an error, a long line is cut around the position", () => {
   const { message } = errorOf(`"${"a".repeat(1000)}" == foo && "${"b".repeat(1000)}" == "b"`);
   for (const line of message.split("\n")) assert.ok(line.length < 160, line);
   assert.match(message, /foo/);
 });
 
-test("names are known in the scope that has their values", () => {
+test("names are known only in scopes that have their values", () => {
   assert.throws(() => cel.compileExpression("response.code == 200"), /unknown variable response/);
   const condition = cel.compileCondition(
     'response.code == 200 && proxy.route.name == "r" && source.port > 1024',
@@ -259,7 +259,7 @@ test("names are known in the scope that has their values", () => {
   assert.equal(condition.matches({ request }, failed), false);
 });
 
-test("a condition must be able to be true or false", () => {
+test("an expression that cannot be true or false is rejected as a condition", () => {
   assert.equal(cel.compileCondition('request.path == "/"').type, "bool");
   assert.equal(cel.compileCondition('dyn(request.path) == "/" ? dyn(true) : false').type.startsWith("dyn"), true);
   assert.throws(
@@ -277,18 +277,18 @@ test("matches uses linear-time patterns and finds them anywhere", () => {
   assert.equal(evaluate('dyn(request.path).matches("^/(a|a)*$")', { ...REQUEST, path }), false);
 });
 
-test("a pattern that is written out is checked with the expression", () => {
+test("a literal pattern is checked with the expression", () => {
   assert.match(errorOf('request.path.matches("(")').message, /missing closing \).*write the pattern in RE2 syntax\n/);
   assert.match(errorOf('request.path.matches("a(?=b)")').message, /RE2 syntax/);
   assert.match(errorOf(`request.path.matches("${"a".repeat(1025)}")`).message, /longer than 1024 characters/);
 });
 
-test("a pattern that a request brings fails the evaluation only", () => {
+test("an invalid pattern from a request fails only the evaluation", () => {
   assert.match(failureOf("request.path.matches(request.headers.p)", { ...REQUEST, headers: ["p", "("] }), /RE2/);
   assert.equal(matches("request.path.matches(request.headers.p)", { ...REQUEST, headers: ["p", "^/c"] }), true);
 });
 
-test("expressions that could run for long are refused", () => {
+test("expressions that could run for long are rejected", () => {
   assert.match(errorOf(`request.path == "${"a".repeat(4096)}"`).message, /at most 4096 are allowed/);
   assert.match(errorOf(`${"(".repeat(120)}true${")".repeat(120)}`).message, /nested deeper than the 100 levels/);
   assert.match(errorOf(`[${"a,".repeat(2020)}a]`).message, /more than the 2000 parts/);
@@ -296,7 +296,7 @@ test("expressions that could run for long are refused", () => {
   assert.match(errorOf(loops).message, /more than 3 loops inside each other/);
 });
 
-test("an evaluation that takes too many steps is an error that no || hides", () => {
+test("an evaluation that takes too many steps is an error that || does not hide", () => {
   const doubled = Array.from({ length: 40 }, (_, i) => `cel.bind(a${i + 1}, a${i} + a${i}, `).join("");
   const text = `cel.bind(a0, "xxxxxxxx", ${doubled}a40.size() > 0${")".repeat(41)}`;
   assert.throws(() => evaluate(text), /too much work/);

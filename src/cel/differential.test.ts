@@ -83,7 +83,7 @@ function plain(value: unknown): unknown {
   return Array.isArray(value) ? value.map(plain) : value;
 }
 
-test("another implementation comes to the same values", () => {
+test("another implementation returns the same values", () => {
   let compared = 0;
   const bound = fc.oneof(typed.bool, typed.string, typed.int, typed.list).map((text) => `[3].map(x, ${text})[0]`);
   const property = fc.property(bound, (text) => {

@@ -128,7 +128,7 @@ test("absent variables are null, and has() of their fields is false", () => {
   assert.throws(() => given('jwt.sub == "x"'), /no such key: sub/);
 });
 
-test("an expression tells what it reads", () => {
+test("an expression reports what it reads", () => {
   const reads = (text: string): string[] => [...cel.compileExpression(text, "response").reads].sort();
   assert.deepEqual(reads('request.path == "/" && jwt.sub == "x"'), ["jwt", "request"]);
   assert.deepEqual(reads("size(request.body) > 1"), ["request", "request.body"]);
@@ -136,7 +136,7 @@ test("an expression tells what it reads", () => {
   assert.ok(reads("variables()").includes("request.body"));
 });
 
-test("constants that can never work are errors of the expression", () => {
+test("invalid constants are errors of the expression", () => {
   assert.throws(() => cel.compileExpression('cidr("10.0.0.0/40").containsIP("1.2.3.4")'), /is not a network such as/);
   assert.throws(
     () => cel.compileExpression('base64.encod("a")'),

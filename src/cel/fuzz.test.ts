@@ -129,7 +129,7 @@ test("any text is definitions of functions or CelErrors", () => {
   );
 });
 
-test("a call gives what the body gives with its parameter bound to the argument", () => {
+test("a call returns what the body returns with its parameter bound to the argument", () => {
   let compared = 0;
   fc.assert(
     fc.property(expression, fc.constantFrom("1", '"a"', "[1, 2]", "jwt", "request.headers", "{}[1]"), (body, given) => {

@@ -36,7 +36,7 @@ test("the longest paths that an expression reads, each once, with their values",
   });
 });
 
-test("what is absent is null; loops, whole header maps and constants are no inputs", () => {
+test("absent values are null; loops, whole header maps and constants are not inputs", () => {
   assert.deepEqual(inputs('has(jwt.role) && request.headers["x-b"] == "1"'), {
     "jwt.role": null,
     'request.headers["x-b"]': null,

@@ -42,7 +42,7 @@ test("files are left to the shell; nothing is offered behind -- or a wrong word"
   assert.deepEqual(await complete("proxy", "trace", "--port", ""), []);
 });
 
-test("candidates come with what they mean", async () => {
+test("candidates have descriptions", async () => {
   const { stdout } = await invoke(["__complete", "stat"]);
   assert.match(stdout, /^status\t\S+ .*\n$/);
 });

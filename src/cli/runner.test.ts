@@ -55,7 +55,7 @@ for (const [line, error] of refused) {
   });
 }
 
-test("a URL without what belongs to it: how to write it", async () => {
+test("an incomplete command line with a URL: the error shows how to write it", async () => {
   for (const line of ["proxy trace --local http://a/", "trace -- http://a/", "trace http://a/"]) {
     const { stderr } = await invoke(line.split(" "));
     assert.match(
@@ -66,7 +66,7 @@ test("a URL without what belongs to it: how to write it", async () => {
   }
 });
 
-test("a URL without --, or without --port, beside a resource: the line that would work", async () => {
+test("a URL without --, or without --port, beside a resource: the error shows a line that works", async () => {
   const bare = await invoke(["trace", "gateway/a", "http://b/"]);
   assert.match(
     bare.stderr,

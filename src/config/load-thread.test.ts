@@ -20,13 +20,13 @@ for (const [name, text] of [
   ["large and wrong", large("- {nme: x}\n")],
   ["small and valid", "binds: []\n"],
 ] as const)
-  test(`a thread of its own gives the same result: ${name}`, async () => {
+  test(`a separate thread gives the same result: ${name}`, async () => {
     const source = { kind: "text", text, name: "test.yaml" } as const;
     const env = { LEVEL: "debug" };
     assert.deepEqual(await loadConfigAside(source, env), packLoaded(loadConfig(source, env)));
   });
 
-test("while a large configuration is loaded, the caller's thread goes on", async () => {
+test("while a large configuration is loaded, the caller's thread continues", async () => {
   let turns = 0;
   const turning = setInterval(() => turns++, 1);
   try {
@@ -37,7 +37,7 @@ test("while a large configuration is loaded, the caller's thread goes on", async
   assert.ok(turns > 1);
 });
 
-test("a large configuration that is loaded again makes text of what has changed only", async () => {
+test("when a large configuration is loaded again, only changed routes are written as text", async () => {
   const first = await loadConfigAside({ kind: "text", text: large("") }, {});
   assert.ok(first.ok);
   const changed = { kind: "text", text: large(route(3000)) } as const;
@@ -51,7 +51,7 @@ test("a large configuration that is loaded again makes text of what has changed 
   );
 });
 
-test("a file that does not exist is told, not thrown", async () => {
+test("a file that does not exist is a diagnostic, not an exception", async () => {
   const result = await loadConfigAside({ kind: "file", path: "/nowhere/gateway.yaml" }, {});
   assert.ok(!result.ok);
   assert.match(result.diagnostics[0]?.message ?? "", /does not exist/);

@@ -51,7 +51,7 @@ suite("certificate files", { skip: noOpenssl }, () => {
     assert.equal(tlsOf(result)?.cert, identity.cert);
   });
 
-  test("what a listener does not say is as in frontendPolicies.tls", () => {
+  test("fields that a listener omits come from frontendPolicies.tls", () => {
     const result = load(`
 frontendPolicies:
   tls: { minVersion: TLS_V1_3, cipherSuites: [TLS_AES_256_GCM_SHA384] }
@@ -75,7 +75,7 @@ binds:
     });
   });
 
-  test("that are missing are named too: once they are there, the configuration is right", () => {
+  test("that are missing are named too: once they exist, the configuration is valid", () => {
     const result = load("gateways: {web: {port: 8443, tls: {cert: later.pem, key: key.pem}}}");
     assert.ok(!result.ok);
     assert.equal(result.inputs.files.get(join(folder, "later.pem")), "absent");
@@ -93,7 +93,7 @@ binds:
     );
   });
 
-  test("beside the configuration win over those in the working directory, which serve else", () => {
+  test("beside the configuration win over those in the working directory", () => {
     const elsewhere = mkdtempSync(join(tmpdir(), "tracegate-cwd-"));
     const before = process.cwd();
     process.chdir(elsewhere);
@@ -110,7 +110,7 @@ binds:
     }
   });
 
-  test("may be a CA that makes certificates; the environment says how long they are kept", () => {
+  test("may be a CA that issues certificates; the environment says how long they are cached", () => {
     const files = `cert: ${ca.certFile}, key: ${ca.keyFile}`;
     const text = `gateways: {web: {port: 8443, tls: {mode: dynamicCa, ${files}}}}`;
     assert.deepEqual(tlsOf(load(text)), { cert: ca.cert, key: ca.key, dynamicCa: { ttl: 300_000, capacity: 256 } });
@@ -133,7 +133,7 @@ binds:
     }
   });
 
-  test("stand in the order of the chain: the server's certificate first", () => {
+  test("must be in the order of the chain: the server's certificate first", () => {
     writeFileSync(join(folder, "reversed.pem"), ca.cert + identity.cert);
     const result = load("gateways: {web: {port: 8443, tls: {cert: reversed.pem, key: key.pem}}}");
     assert.ok(!result.ok);
@@ -146,7 +146,7 @@ binds:
     );
   });
 
-  test("of a CA that has expired are refused at their place", (t) => {
+  test("of a CA that has expired are rejected with their position", (t) => {
     const expired = new X509Certificate(ca.cert).validToDate;
     t.mock.timers.enable({ apis: ["Date"], now: expired });
     const result = load(`gateways: {web: {port: 1, tls: {mode: dynamicCa, cert: ${ca.certFile}, key: ${ca.keyFile}}}}`);
@@ -158,7 +158,7 @@ binds:
     );
   });
 
-  test("go with suites of a version that is offered", () => {
+  test("need cipher suites of an offered version", () => {
     const problems = (settings: string): unknown => {
       const result = load(`gateways: {web: {port: 1, tls: {cert: cert.pem, key: key.pem, ${settings}}}}`);
       return result.ok || result.diagnostics.map(({ path, message }) => `${path}: ${message}`);
@@ -175,7 +175,7 @@ binds:
     for (const each of [older, newer, `${older}, maxTLSVersion: TLS_V1_2`]) assert.equal(problems(each), true);
   });
 
-  test("of CAs that insecure ignores bring a warning", () => {
+  test("of CAs that insecure ignores cause a warning", () => {
     const backend = `{host: "10.0.0.1:443", policies: {backendTLS: {insecure: true, root: ${ca.certFile}}}}`;
     const result = load(`binds: [{port: 1, listeners: [{protocol: HTTP, routes: [{backends: [${backend}]}]}]}]`);
     assert.ok(result.ok, JSON.stringify(result));
@@ -183,7 +183,7 @@ binds:
     assert.match(warning?.message ?? "", /^has no effect: insecure accepts every certificate/);
   });
 
-  test("whose key is too short for clients are refused in words", () => {
+  test("whose key is too short for clients are rejected with the reason", () => {
     const { certFile, keyFile } = ca.issueWith("rsa:1024", "short.example");
     const result = load(`gateways: {web: {port: 1, tls: {cert: ${certFile}, key: ${keyFile}}}}`);
     assert.ok(!result.ok);
@@ -194,7 +194,7 @@ binds:
     );
   });
 
-  test("are never shown, even where they cannot be read as a key", () => {
+  test("are never shown, even if they cannot be read as a key", () => {
     writeFileSync(join(folder, "broken.pem"), identity.key.replace(/\n./, "\n!"));
     const result = load("gateways: {web: {port: 8443, tls: {cert: cert.pem, key: broken.pem}}}");
     assert.ok(!result.ok);

@@ -96,7 +96,7 @@ test("what the schema describes translates: nothing is lost, every key is unique
   );
 });
 
-test("an example with a change anywhere is valid or told what is wrong, at a place in its text", () => {
+test("an example with a change anywhere is valid, or every problem has a position in its text", () => {
   const files = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".yaml"))
     .map((file) => readFileSync(new URL(file, EXAMPLES), "utf8"));
@@ -127,7 +127,7 @@ test("an example with a change anywhere is valid or told what is wrong, at a pla
   );
 });
 
-test("any values in any fields are told, never thrown", () => {
+test("any values in any fields are diagnostics, not exceptions", () => {
   const anything = fc.jsonValue({ maxDepth: 3 });
   fc.assert(
     fc.property(
@@ -141,11 +141,11 @@ test("any values in any fields are told, never thrown", () => {
   );
 });
 
-test("text that is no configuration at all is told, never thrown", () => {
+test("text that is not a configuration is a diagnostic, not an exception", () => {
   fc.assert(fc.property(fc.string({ unit: "binary" }), assertTold), { numRuns: 300 });
 });
 
-test("nesting of any depth is told, never thrown", () => {
+test("nesting of any depth is a diagnostic, not an exception", () => {
   const braces = fc.constantFrom(["[", "]"], ["{a: ", "}"], ["[{services: ", "}]"]);
   fc.assert(
     fc.property(braces, fc.integer({ min: 1, max: 4000 }), ([open = "", close = ""], depth) => {

@@ -47,20 +47,20 @@ function fieldsOf(schema: unknown, depth = 0): string[] {
   });
 }
 
-test("each field of `config` is known to be read at the start only, or is named as another", () => {
+test("each field of `config` is listed as read only at the start, or as reloadable", () => {
   const all = fieldsOf(z.toJSONSchema(settings, { io: "input", unrepresentable: "any" }));
   const startOnly = writtenStartOnly({ config: OTHER }).map((name) => name.replace(/^config\./, ""));
   assert.deepEqual(startOnly.concat(OTHERS).toSorted(), all.toSorted());
 });
 
-test("a change of each of them is found, and nothing else", () => {
+test("a change of each of them is detected, and no other change", () => {
   assert.deepEqual(restartRequired(settingsOf({}), settingsOf({})), []);
   assert.deepEqual(restartRequired(settingsOf({}), settingsOf(OTHER)), writtenStartOnly({ config: OTHER }));
   const reloaded = { customFunctions: "f(a) { a }" };
   assert.deepEqual(restartRequired(settingsOf({}), settingsOf(reloaded)), []);
 });
 
-test("only what is written counts", () => {
+test("only fields that are written count", () => {
   assert.deepEqual(writtenStartOnly({}), []);
   assert.deepEqual(writtenStartOnly({ config: { customFunctions: "", logging: { level: "info" } } }), [
     "config.logging.level",

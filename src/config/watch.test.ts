@@ -61,7 +61,7 @@ suite("FileWatch", () => {
     await notice(() => writeFileSync(file, "two"));
   });
 
-  test("truncated, then written: the last content is noticed", async () => {
+  test("truncated, then written: the last content is detected", async () => {
     start(file);
     await notice(() => {
       writeFileSync(file, "");
@@ -85,7 +85,7 @@ suite("FileWatch", () => {
     });
   });
 
-  test("while a file stays away, changes of the others are noticed", async () => {
+  test("while a file is missing, changes of the others are detected", async () => {
     const other = join(folder, "key.pem");
     writeFileSync(other, "key");
     start(file, other);
@@ -97,7 +97,7 @@ suite("FileWatch", () => {
     await notice(() => watch.follow(new Map([[file, digest("what was read")]])));
   });
 
-  test("nothing is noticed again until the files were read again", async () => {
+  test("a change is reported once until the files are read again", async () => {
     let notices = 0;
     const first = new Map([[file, digest("what was read")]]);
     await notice(() => watch.follow(first));
@@ -132,13 +132,13 @@ suite("FileWatch", () => {
     });
   });
 
-  test("one that stays away", async () => {
+  test("one that stays missing", async () => {
     start(file);
     await notice(() => rmSync(file));
     assert.deepEqual(watch.now(), new Map([[file, ABSENT]]));
   });
 
-  test("a file that changes between two looks within one tick of the clock is read again", () => {
+  test("a file that changes between two checks within one tick of the clock is read again", () => {
     const time = new Date();
     for (const text of ["one", "two", "six"]) {
       writeFileSync(file, text);
@@ -147,7 +147,7 @@ suite("FileWatch", () => {
     }
   });
 
-  test("what is not known is a difference, but nothing to act on", () => {
+  test("a file of unknown content counts as different", () => {
     assert.equal(watch.differs(new Map([[file, UNKNOWN]])), true);
   });
 

@@ -87,7 +87,7 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     assert.deepEqual(lines, []);
   });
 
-  test("stay while what would replace them cannot be used, until something can", () => {
+  test("stay while their replacement cannot be used, until one can", () => {
     certificates.set(secretOf(one));
     for (const [bad, reason] of [
       [{ ...two, key: one.key }, /tls.key is not the private key of the certificate in tls.crt/],
@@ -109,7 +109,7 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     assert.deepEqual(served(), { cert: two.cert, message: "All references are resolved" });
   });
 
-  test("are known to a controller that starts while the Secret cannot be used, by a copy that ends with the need for it", () => {
+  test("are known from a copy to a controller that starts while the Secret cannot be used; the copy is deleted when it is not needed", () => {
     certificates.set(secretOf(one));
     assert.deepEqual(graph.query(keptCertificates, ""), { missing: [], superfluous: [] });
     certificates.set(secretOf(expired));
@@ -149,7 +149,7 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     assert.doesNotMatch(shown, /PRIVATE KEY/);
   });
 
-  test("go with their Secret", () => {
+  test("are removed with their Secret", () => {
     certificates.set(secretOf(one));
     certificates.set(secretOf(expired));
     certificates.delete("Secret", "apps/web");
@@ -161,7 +161,7 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     assert.equal(served().cert, expired.cert);
   });
 
-  test("that have expired serve if there is nothing better, and hold up no other change", (t) => {
+  test("that have expired serve if there is no other, and do not block other changes", (t) => {
     certificates.set(secretOf(expired));
     assert.equal(served().cert, expired.cert);
     assert.match(served().message ?? "", /expired at .*, clients will reject it; renew it$/);

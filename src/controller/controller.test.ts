@@ -92,7 +92,7 @@ test("objects become states, statuses and deployments", async () => {
   );
 });
 
-test("a certificate that cannot be used replaces none, also after a restart of the controller", async () => {
+test("an unusable certificate does not replace the former one, even after a restart of the controller", async () => {
   await using server = await TestApiServer.start();
   server.set({ apiVersion: "v1", kind: "Namespace", metadata: { name: "apps" } });
   const tls = { certificateRefs: [{ name: "web" }] };
@@ -164,7 +164,7 @@ test("probes, metrics and the admin server", async () => {
   assert.deepEqual(JSON.parse((await running.get("admin", "/version")).text), { version: "0.0.0" });
 });
 
-test("the admin server is for this machine, and not for the pages that a browser shows there", async () => {
+test("the admin server accepts only requests from this machine, and none from web pages", async () => {
   await using server = await TestApiServer.start();
   await using running = await run(server);
   const { admin = 0 } = running.controller.ports;
@@ -186,7 +186,7 @@ test("the admin server is for this machine, and not for the pages that a browser
   if (outside !== undefined) await assert.rejects(fetch(`http://${outside}:${admin}/`));
 });
 
-test("log levels are shown and set by component, or not at all", async () => {
+test("log levels are shown and set by component; a request with an invalid level changes none", async () => {
   await using server = await TestApiServer.start();
   await using running = await run(server);
   const post = (query: string): ReturnType<Run["get"]> => running.get("admin", `/logging${query}`, "POST");
@@ -221,7 +221,7 @@ test("one replica writes; when it stops, the other takes over at once", async ()
   await until(() => accepted(server.get("Gateway", "apps/other")) === "True", "status by the second");
 });
 
-test("the controller outlives the API server", async () => {
+test("the controller survives an outage of the API server", async () => {
   await using server = await TestApiServer.start();
   await using running = await run(server);
   await until(() => running.controller.leading, "leading");

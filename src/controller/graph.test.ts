@@ -67,7 +67,7 @@ test("a result that is equal keeps its identity, and what depends on it does not
   assert.equal(graph.query(page.query, "a").text, "a: silver");
 });
 
-test("an object that is written again without a change is no change, but its version is the newest", () => {
+test("an object that is written again without a change causes no change, but has the newest version", () => {
   const graph = new Graph();
   const { query, ran } = counted((read) => read.list("Namespace").length);
   graph.set(namespace("a", {}, "1"));
@@ -109,7 +109,7 @@ test("lists and indexes are sorted by key; an index runs its readers only for th
   );
 });
 
-test("replace makes the given objects all that there are", () => {
+test("replace removes all objects that are not given", () => {
   const graph = new Graph();
   const { query } = counted((read) => read.list("Namespace").map(({ metadata }) => metadata.name));
   graph.replace("Namespace", [namespace("a"), namespace("b")]);
@@ -120,7 +120,7 @@ test("replace makes the given objects all that there are", () => {
   assert.deepEqual(graph.query(query, ""), []);
 });
 
-test("a query whose reads depend on what it read first follows the path that it takes now", () => {
+test("a query whose later reads depend on earlier ones depends only on the current ones", () => {
   const graph = new Graph();
   const { query, ran } = counted((read, key) => {
     const next = read.get("Namespace", key)?.metadata.labels?.next;
@@ -165,7 +165,7 @@ test("a query that depends on itself is an error, not an endless loop", () => {
   assert.throws(() => graph.query(even, "a"), { message: "query even of a depends on itself" });
 });
 
-test("collect drops results about what has gone, and nothing else", () => {
+test("collect drops only results about removed objects", () => {
   const graph = new Graph();
   const one = counted((read, key) => read.get("Namespace", key)?.metadata.labels?.text ?? "none");
   const all = counted((read) => read.list("Namespace").map((each) => read.query(one.query, each.metadata.name)));
@@ -187,7 +187,7 @@ test("collect drops results about what has gone, and nothing else", () => {
   assert.deepEqual(graph.query(all.query, ""), ["z", "new"]);
 });
 
-test("the status of a route is no change for queries, but readers and writers get the newest", () => {
+test("a change of a route's status runs no query, but readers and writers get the newest", () => {
   const graph = new Graph();
   const route = (resourceVersion: string, hostname: string, parents: HttpRoute["status"]): HttpRoute => ({
     apiVersion: "gateway.networking.k8s.io/v1",
@@ -217,7 +217,7 @@ test("the status of a route is no change for queries, but readers and writers ge
   assert.equal(graph.query(query, "apps/main"), "b.example.com");
 });
 
-test("of a Gateway's status only the conditions are a change", () => {
+test("of a Gateway's status, only a change of the conditions runs queries", () => {
   const graph = new Graph();
   const gateway = (attachedRoutes: number, status: "True" | "False"): Gateway => ({
     apiVersion: "gateway.networking.k8s.io/v1",

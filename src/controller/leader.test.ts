@@ -46,7 +46,7 @@ function spec(server: TestApiServer): { holderIdentity?: string; leaseTransition
   return (server.store.get(LEASES, LEASE)?.spec ?? {}) as ReturnType<typeof spec>;
 }
 
-test("one replica leads and renews its lease; the next takes it at once when it is given up", async () => {
+test("one replica leads and renews its lease; another takes it at once when it is released", async () => {
   await using server = await TestApiServer.start();
   await using one = join(server, "one", NEVER);
   await until(() => one.election.leading);

@@ -41,7 +41,7 @@ test("a rejection is there until the proxy applies a state", (t) => {
   assert.deepEqual([shown(), seen.changes], [[], 2]);
 });
 
-test("a proxy that connects again and rejects the same once more changes nothing", (t) => {
+test("a proxy that reconnects and rejects the same state again changes nothing", (t) => {
   const { collector, seen, shown, proxy } = reports(t);
   collector.update(proxy("no such cipher"), true);
   collector.update(proxy("no such cipher"), false);
@@ -53,7 +53,7 @@ test("a proxy that connects again and rejects the same once more changes nothing
   assert.deepEqual([seen.changes, seen.rejections.length], [1, 1]);
 });
 
-test("the end of a former connection does not end what the next one has said", (t) => {
+test("the end of an old connection does not end what the new one reported", (t) => {
   const { collector, shown, proxy } = reports(t);
   collector.update(proxy("no such cipher"), true);
   collector.update(proxy("no such cipher", { peer: "10.0.0.1:2" }), true);
@@ -62,7 +62,7 @@ test("the end of a former connection does not end what the next one has said", (
   assert.equal(shown().length, 1);
 });
 
-test("the rejection of a proxy that stays away ends with it, also of one that connected again without applying anything", (t) => {
+test("the rejection of a disconnected proxy is dropped, also if it reconnected without applying anything", (t) => {
   const { collector, shown, proxy } = reports(t);
   collector.update(proxy("no such cipher"), true);
   collector.update(proxy("no such cipher"), false);

@@ -95,7 +95,7 @@ test("a burst of changes becomes one state, and a change that concerns no Gatewa
   );
 });
 
-test("a Gateway that goes, or that another controller gets, has no state any more", async (t) => {
+test("a Gateway that is deleted, or that another controller gets, loses its state", async (t) => {
   const { syncer, published } = start();
   t.after(() => syncer.stop());
   for (const name of ["web", "api"]) syncer.set(gateway(name));
@@ -111,7 +111,7 @@ test("a Gateway that goes, or that another controller gets, has no state any mor
   ]);
 });
 
-test("an error of ours in one Gateway keeps its last state and stops no other; an error of writers stops no state", async (t) => {
+test("a defect in one Gateway keeps its last state and stops no other; an error of writers stops no state", async (t) => {
   const { syncer, published, lines } = start(() => {
     throw new Error("writers are broken");
   });

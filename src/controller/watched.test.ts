@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Pod } from "../kube/objects.ts";
 import { WATCHED } from "./watched.ts";
 
-test("of a pod is kept what queries read: of proxies also why they do not start", () => {
+test("of a pod, only what queries read is kept; of proxies also why they do not start", () => {
   const pod = (labels: Record<string, string>, spec: object = {}): Pod =>
     ({
       apiVersion: "v1",

@@ -35,7 +35,7 @@ test("additions while a key waits or runs become one run each", async () => {
   assert.deepEqual(runs, ["a", "a"]);
 });
 
-test("a failed key is repeated until it succeeds, others are not held up", async () => {
+test("a failed key is retried until it succeeds, others are not delayed", async () => {
   const runs: string[] = [];
   const failures: number[] = [];
   const done = gate();
@@ -80,7 +80,7 @@ test("a retry does not wait for the rest after a failure", async () => {
   assert.equal(runs, 2);
 });
 
-test("keys that change often rest longer and longer", async (t) => {
+test("keys that change often wait longer and longer", async (t) => {
   let now = 1_000_000;
   t.mock.method(performance, "now", () => now);
   t.mock.timers.enable({ apis: ["setTimeout"] });

@@ -13,7 +13,7 @@ test("everything else is malformed", () => {
     assert.equal(parseGrpcTimeout(text), undefined, text);
 });
 
-test("what is written can be read, and is never more than it was", () => {
+test("written timeouts can be read, and are never longer than the original", () => {
   fc.assert(
     fc.property(fc.double({ min: 1, max: 1e13, noNaN: true }), (milliseconds) => {
       const read = parseGrpcTimeout(formatGrpcTimeout(milliseconds)) ?? 0;

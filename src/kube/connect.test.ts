@@ -10,7 +10,7 @@ import { findCluster, inClusterAccess } from "./credentials.ts";
 
 const namespace = (name: string) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } }) as const;
 
-test("requests: what the server refuses carries status, reason and message", async () => {
+test("requests: an error of the server has status, reason and message", async () => {
   await using server = await TestApiServer.start();
   using client = server.client();
   server.set(namespace("apps"));
@@ -66,7 +66,7 @@ test("a connection that the server has closed meanwhile is replaced", async () =
   await client.request("GET", "/version");
 });
 
-test("requests that the server asks to repeat are repeated", async () => {
+test("requests that the server asks to retry are retried", async () => {
   await using server = await TestApiServer.start();
   using client = server.client();
   server.busy = 1;

@@ -23,7 +23,7 @@ function events(server: TestApiServer): Record<string, unknown>[] {
   return server.store.list("v1/events").map(([, event]) => event);
 }
 
-test("the same event is written once, other events by themselves", async () => {
+test("the same event is written once, other events separately", async () => {
   await using server = await TestApiServer.start();
   using events1 = recorder(server);
   await events1.record(gateway, rejected);
@@ -63,7 +63,7 @@ test("an event that cannot be written is logged", async () => {
   assert.match(lines[0] ?? "", /an event could not be written reason=TracegateNackError/);
 });
 
-test("an object has so many events and no more, others still have theirs", async () => {
+test("events of an object are limited; others are not affected", async () => {
   await using server = await TestApiServer.start();
   using run = recorder(server);
   for (let i = 0; i < 40; i++) await run.record(gateway, { ...rejected, message: String(i) });
@@ -72,7 +72,7 @@ test("an object has so many events and no more, others still have theirs", async
   assert.equal(events(server).length, 26);
 });
 
-test("events do not pile up while the API server does not answer", async () => {
+test("events do not accumulate while the API server does not respond", async () => {
   await using server = await TestApiServer.start();
   const { promise, resolve } = Promise.withResolvers<void>();
   let asked = 0;

@@ -85,7 +85,7 @@ test("a credential plugin is run; what it prints on failure is the message", asy
   await assert.rejects(failing.credentials(), /credentials of user "main": log in first/);
 });
 
-test("what a kubeconfig lacks is named", async () => {
+test("the error names what a kubeconfig lacks", async () => {
   const problem = (content: object): Promise<string> =>
     findCluster({}, { kubeconfig: file("bad", content) }).then(
       () => "none",

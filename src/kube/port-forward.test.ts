@@ -78,7 +78,7 @@ test("a port that is closed in the pod, and a pod that is gone: closed without a
   assert.deepEqual([forward.failure.status, forward.failure.reason], [404, "NotFound"]);
 });
 
-test("credentials are sent; without them the API server's answer is the reason", async (t) => {
+test("credentials are sent; without them the API server's response is the reason", async (t) => {
   const { api, forward } = await forwarded(t, (socket) => socket.end("hello"));
   api.bearer = "secret";
   assert.equal((await buffer(connect(forward.port, "127.0.0.1"))).toString(), "hello");

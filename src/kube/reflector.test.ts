@@ -139,7 +139,7 @@ test("a watch that is lost is resumed where it was, without another list", async
   assert.equal(lists(), 1);
 });
 
-test("a version that the server has forgotten leads to another list", async () => {
+test("a version that the server no longer has leads to another list", async () => {
   await using server = await TestApiServer.start();
   server.set(gateway("one"));
   server.set(gateway("two"));
@@ -172,7 +172,7 @@ test("bookmarks keep the version fresh", async () => {
   assert.equal(lists(), 1);
 });
 
-test("a list whose pages expire is taken in one piece", async () => {
+test("a list whose pages expire is requested in one piece", async () => {
   await using server = await TestApiServer.start();
   for (let i = 0; i < 501; i++) server.set(gateway(`g${i}`));
   server.intercept = ({ query }) => {
@@ -202,7 +202,7 @@ test("a kind that is not installed counts as synced, is mentioned once, and foll
   assert.equal(reflector.state, "following");
 });
 
-test("while the server is gone, what is known is kept; the log says so once", async () => {
+test("during an outage of the server, known objects are kept; the log says so once", async () => {
   await using server = await TestApiServer.start();
   server.set(gateway("one"));
   await using following = await follow(server);
@@ -235,7 +235,7 @@ test("a kind that may not be read keeps the reflector from syncing, and the log 
   await sink.until(() => sink.objects.has("apps/one"));
 });
 
-test("a server that calls every version too old is not asked for everything again and again", async () => {
+test("a server that rejects every version as too old is not sent list requests in a loop", async () => {
   await using server = await TestApiServer.start();
   server.set(gateway("one"));
   let watches = 0;

@@ -32,7 +32,7 @@ async function listen(budget: SocketBudget) {
   return { acceptor, transports, read, [Symbol.dispose]: () => acceptor.close() };
 }
 
-test("held connections are accepted and not read before their release, also after the listening socket has closed", async () => {
+test("held connections are accepted but not read before their release, also after the listening socket has closed", async () => {
   using server = await listen(new SocketBudget());
   const { acceptor, transports, read } = server;
   acceptor.hold();

@@ -111,7 +111,7 @@ test("what a stage has not used goes to the next handler, with the FIN that came
   assert.deepEqual(server.notes.slice(2), ["stage closed", "passed", "next early", "next unread", "next end"]);
 });
 
-test("a FIN before the stage has passed is handed on after the bytes", async () => {
+test("a FIN before the stage has passed is forwarded after the bytes", async () => {
   using server = await serve();
   server.client.send("early");
   await server.until("held 5");

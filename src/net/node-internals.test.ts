@@ -239,7 +239,7 @@ suite("writes", () => {
     assert.ok(received === sent);
   });
 
-  test("continue after `end`, and the FIN follows", async () => {
+  test("continue after `end`, and the FIN follows them", async () => {
     await using pair = await acceptOne();
     const { transport, client } = pair;
     const large = "x".repeat(8 * 1024 * 1024);
@@ -355,7 +355,7 @@ async function earlyAnswer(): Promise<string> {
   return received;
 }
 
-test("an answer outlives the failure of the writes after it", async (t) => {
+test("a response is delivered although later writes fail", async (t) => {
   assert.equal(await earlyAnswer(), "answer");
   // Without internals the connection still ends, with or without the response.
   t.mock.method(sockets, "guardWrites", DOCUMENTED.guardWrites);

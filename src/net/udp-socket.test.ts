@@ -14,7 +14,7 @@ test("a response to port 0, which a forged datagram may name as its source, is d
   port.close();
 });
 
-test("a port that is taken is an error, and can be had once it is free", async () => {
+test("a port in use is an error, and can be bound once it is free", async () => {
   const first = await open();
   await assert.rejects(open(first.port), { code: "EADDRINUSE" });
   const { port } = first;

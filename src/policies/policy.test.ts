@@ -43,7 +43,7 @@ test("invalid settings are rejected without a data plane, with their path", () =
   assert.ok(example.create({ list: ["a"] }, DEPS).onRequest);
 });
 
-test("the inner of two levels wins unless the kind combines them", () => {
+test("of two levels the inner one wins, unless the kind combines them", () => {
   assert.deepEqual(example.merge({ list: ["outer"] }, { list: ["inner"] }), { list: ["inner"] });
   const adding = definePolicy({
     ...traits,

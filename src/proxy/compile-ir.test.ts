@@ -297,7 +297,7 @@ test("a route that others delegate to has their new policies after a reload", as
   assert.equal(await send(), "two");
 });
 
-test("nothing of a configuration that was replaced or dropped is kept", async () => {
+test("a replaced or dropped configuration is released completely", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   await using plane = new TestPlane();

@@ -40,7 +40,7 @@ test("the same labels give the same series, and the series of a route share thei
   assert.equal(Number(sums[0]?.split(" ")[1]).toFixed(1), "0.3");
 });
 
-test("many series keep their own counts while the table grows", () => {
+test("many series keep separate counts while the table grows", () => {
   const metrics = new Metrics();
   const series = Array.from({ length: 300 }, (_, i) => metrics.requestSeries({ ...labels, route: `r${i}` }));
   for (const [i, row] of series.entries()) metrics.requests.count(row, 0.01, i, 0);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { candidatesOf, shortRoute } from "./fields.ts";
 
-test("a route key is as short as it can be among the others", () => {
+test("a route key is as short as possible among the others", () => {
   const key = "default/default/bind/3000/listener0/default/api";
   assert.equal(shortRoute(key), "api");
   assert.equal(shortRoute(key, [key, "default/default/bind/3000/listener0/default/my-api"]), "api");

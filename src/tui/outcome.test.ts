@@ -66,7 +66,7 @@ test("without a route the outcome has the reason of the nearest candidate", () =
   );
 });
 
-test("the outcome says what rejected, failed, redirected or answered the request", () => {
+test("the outcome says what rejected, failed or redirected the request, or responded to it", () => {
   const denied = event("error", {
     type: "authorizationResult",
     result: "deny",
@@ -115,7 +115,7 @@ test("what decided is not guessed while the request runs, nor from a callout or 
   assert.equal(outcomeOf([]).request, "");
 });
 
-test("a stream that lasts has its status, how long it has been idle and what has moved", () => {
+test("a long stream has its status, its idle time and its traffic", () => {
   const moved = { chunks: 2, bytes: 90 };
   const nothing = { chunks: 0, bytes: 0 };
   const progress = event("info", { type: "streamProgress", received: nothing, sent: moved, idle: "1.250s" });
@@ -133,12 +133,12 @@ test("a stream that lasts has its status, how long it has been idle and what has
   assert.equal(outcomeOf(rowsOf([connection, WON, progress])).status, "open");
 });
 
-test("the engine's refusal has no route and no request; its reason stands alone", () => {
+test("a request rejected by the engine has no route and no request, only the reason", () => {
   const line = outcomeLine(outcomeOf(rowsOf([done(431, "request head too large")])));
   assert.equal(line, "→ 431 in 3 µs · request head too large");
 });
 
-test("a connection without requests is closed, and what outlives its trace is still running", () => {
+test("a connection without requests is closed, and a request that outlives its trace is still running", () => {
   const source = { address: "10.0.0.1", port: 5000 };
   const connection = [
     event("info", { type: "requestStarted", protocol: "tcp" }),

@@ -72,7 +72,7 @@ test("another row or another mode starts at the top of the details", () => {
   assert.equal(moved(reduce(scrolled, { type: "paneSwitched" }), "down").detailTop, 0);
 });
 
-test("the status tells how far the trace is", () => {
+test("the status shows the progress of the trace", () => {
   let state = initialState("t", SIZE);
   assert.equal(statusText(state), "waiting for trace data");
   state = reduce(state, { type: "progress", text: "request sent, waiting for trace to complete" });

@@ -119,7 +119,7 @@ test("Ctrl-Z suspends to the shell as it was; fg shows the view again, as often 
   await terminal.until("the shell", (now) => now.includes("42\nBEFORE") && !now.includes("╭"));
 });
 
-test("a view that was stopped from outside is drawn anew when it goes on", { skip }, async (t) => {
+test("a view that was stopped from outside is drawn again when it continues", { skip }, async (t) => {
   const terminal = await open(t, "PS1=prompt: bash --norc --noprofile -i");
   await terminal.until("the prompt", (now) => now.includes("prompt:"));
   await terminal.keys(`sh -c 'echo $$ > view.pid; exec ${SHOW}'`, "Enter");

@@ -64,13 +64,13 @@ test("an address that does not respond leaves time for the next one", async () =
   assert.equal(await connect(pool), `127.0.0.1:${silent.port}`);
 });
 
-test("an address that refuses is followed by the next one", async () => {
+test("an address that refuses the connection is followed by the next one", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolTo(upstream.port, ["127.0.0.2", "127.0.0.3", "127.0.0.1"]);
   assert.equal(await connect(pool), `127.0.0.1:${upstream.port}`);
 });
 
-test("when all addresses refuse, the last one says why", async () => {
+test("when all addresses refuse the connection, the error is that of the last one", async () => {
   const port = await closedPort();
   const pool = poolTo(port, ["127.0.0.2", "127.0.0.1"]);
   assert.equal(await connect(pool), `TG_UPSTREAM_FAILED connect ECONNREFUSED 127.0.0.1:${port}`);
@@ -89,7 +89,7 @@ test("a name without addresses fails", async () => {
   assert.equal(await connect(poolTo(1, [])), "TG_DNS_FAILED no address found for name.test");
 });
 
-test("the addresses of a name take turns at being first", async () => {
+test("the addresses of a name take turns as the first one", async () => {
   const first = await listen("127.0.0.1", 0);
   const { port } = first.address() as { port: number };
   await listen("127.0.0.2", port);

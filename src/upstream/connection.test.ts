@@ -102,7 +102,7 @@ async function ask({ connection, server, notes }: Pair, method = "GET"): Promise
   await server.take("\r\n\r\n");
 }
 
-test("a request that was not written at all leaves its connection to the next one", async () => {
+test("after a cancelled request of which nothing was written, its connection is reused", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   const cancelled = new Notes();
@@ -121,7 +121,7 @@ test("a request that was not written at all leaves its connection to the next on
   assert.deepEqual(cancelled.lines, []);
 });
 
-test("a request that was partly written takes its connection with it", async () => {
+test("after a cancelled request that was partly written, its connection is closed", async () => {
   await using pair = await open();
   const { connection, notes } = pair;
   connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
@@ -131,7 +131,7 @@ test("a request that was partly written takes its connection with it", async () 
   assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);
 });
 
-test("a request with a large piece of its body, which cannot be taken back, takes its connection with it", async () => {
+test("after a cancelled request with a large piece of its body, which cannot be withdrawn, its connection is closed", async () => {
   await using pair = await open();
   const { connection, notes } = pair;
   connection.send(REQUEST.replace("GET", "POST"), "POST", 20_000, false, notes);
@@ -141,7 +141,7 @@ test("a request with a large piece of its body, which cannot be taken back, take
   assert.deepEqual([notes.lines, connection.usable], [["closed"], false]);
 });
 
-test("a request with a response before any of it was written takes its connection with it", async () => {
+test("after a response to a request of which nothing was written, its connection is closed", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   connection.send(REQUEST.replace("GET", "POST"), "POST", 5, false, notes);
@@ -182,7 +182,7 @@ test("a request was never sent if its connection ends before any of it is writte
   }
 });
 
-test("a tunnel through which nothing was sent has been used all the same", async () => {
+test("a tunnel through which nothing was sent counts as used", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   connection.openTunnel(notes);
@@ -192,7 +192,7 @@ test("a tunnel through which nothing was sent has been used all the same", async
   assert.equal(connection.refused, false);
 });
 
-test("the end of a request that comes just before its response is over arrives, though the connection closes", async () => {
+test("the end of a request that comes just before the end of its response arrives, although the connection closes", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   connection.send(REQUEST.replace("GET", "POST"), "POST", 4, false, notes);
@@ -208,7 +208,7 @@ test("the end of a request that comes just before its response is over arrives, 
   assert.deepEqual(pair.events(), ["response 200 0", "end", "closed"]);
 });
 
-test("a request whose body has filled a write takes its connection with it", async () => {
+test("after a cancelled request whose body has filled a write, its connection is closed", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   const body = Buffer.alloc(READ_SIZE, "x");
@@ -420,7 +420,7 @@ test("bytes on an idle connection, or its end, close it: no request gets them", 
   }
 });
 
-test("after a 101, each direction ends by itself", async () => {
+test("after a 101, each direction ends separately", async () => {
   await using pair = await open();
   const { connection, server, notes } = pair;
   await ask(pair);

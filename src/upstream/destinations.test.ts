@@ -45,7 +45,7 @@ test("a service: each address of its workloads, at the port of the workload or e
   assert.deepEqual(made.names({ ...AT_80, key: "ns/unknown" }), []);
 });
 
-test("references that connect in the same way share a balancer; others share its endpoints as far as they can", () => {
+test("references that connect in the same way share a balancer; others share endpoints where possible", () => {
   using made = destinations([SERVICE], [workload("1")]);
   const find = (policies: Parameters<Destinations["find"]>[1]) => made.all.find(AT_80, policies).balancer;
   assert.equal(find({}), find({}));

@@ -15,7 +15,7 @@ function succeed(endpoint: Endpoint, seconds = 0.1): void {
   endpoint.end(true, seconds);
 }
 
-test("an endpoint comes back from an eviction with the health that is configured", () => {
+test("an endpoint has the configured health after an eviction", () => {
   const endpoint = testEndpoint("a");
   assert.equal(fail(endpoint, 1000, { restoreHealth: 0.9 }), true);
   assert.equal(endpoint.isEvicted(1999), true);
@@ -57,7 +57,7 @@ test("thresholds: failures in a row including this one, or the health before it"
   assert.equal(ailing.isEvicted(1), true);
 });
 
-test("what another thread evicts is evicted here too; a shorter eviction does not shorten a longer one", () => {
+test("an eviction by another thread applies here too; a shorter eviction does not shorten a longer one", () => {
   const endpoint = testEndpoint("10.0.0.1:80");
   endpoint.evict({ key: "", ms: 1000, timesEjected: 2, restoreHealth: 0.5 }, 0);
   endpoint.evict({ key: "", ms: 10, timesEjected: 1, restoreHealth: 1 }, 0);
@@ -68,7 +68,7 @@ test("what another thread evicts is evicted here too; a shorter eviction does no
   assert.equal(endpoint.evictedUntil, 5000, "the third in a row");
 });
 
-test("a worker that starts later learns what is still evicted, and for how long", () => {
+test("a worker that starts later gets current evictions with their remaining time", () => {
   const evictions = new Evictions();
   evictions.add(notice("a", 1000), 0);
   evictions.add(notice("b", 3000), 500);

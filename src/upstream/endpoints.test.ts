@@ -40,7 +40,7 @@ test("endpoints that differ in capacity or owner share a pool; those that connec
   assert.notEqual(endpoints.acquire({ ...TARGET, version: "HTTP/2.0" }, 1, "one").pool, one.pool);
 });
 
-test("evictions by another thread hold for endpoints that exist and for those that come later", () => {
+test("evictions by another thread apply to existing endpoints and to those added later", () => {
   const passedOn: string[] = [];
   using made = newEndpoints(({ key }) => passedOn.push(key));
   const { endpoints } = made;
@@ -73,7 +73,7 @@ function stats(more: Partial<EndpointStats>): EndpointStats {
   return { key: "k", target: "10.0.0.1:80", health: 1, latency: 0, ...counts, pool, ...more };
 }
 
-test("what several threads know: counts add up, health and latency are weighted by calls, an eviction counts", () => {
+test("statistics of several threads: counts add up, health and latency are weighted by calls, an eviction by any counts", () => {
   const a = stats({ total: 3, health: 1, latency: 0.1 });
   const b = stats({ total: 1, health: 0.2, latency: 0.5, evictedMs: 500, consecutiveFailures: 4 });
   const both = combineStats(a, b);

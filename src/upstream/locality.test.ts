@@ -70,7 +70,7 @@ test("node, network and cluster count too", () => {
   assert.deepEqual(names({ routingPreferences }, workloads), [["near"], ["network"], ["other"]]);
 });
 
-test("what is not known of this gateway matches nothing", () => {
+test("an unknown locality of this gateway matches nothing", () => {
   assert.deepEqual(names({}, WORKLOADS, ownLocality({})), [["far", "region", "zone", "nowhere"]]);
   assert.deepEqual(names({ mode: "Strict" }, WORKLOADS, ownLocality({})), [[]]);
 });

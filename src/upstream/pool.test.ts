@@ -84,7 +84,7 @@ async function openTwo(pool: Pool, upstream: RawUpstream) {
   return { first, second, ends: [await upstream.connection(0), await upstream.connection(1)] as const };
 }
 
-test("the connection that was used last is taken first; one that is closed is not taken", async () => {
+test("the most recently used connection is taken first, a closed one never", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port);
   const { first, second, ends } = await openTwo(pool, upstream);
@@ -148,7 +148,7 @@ test("idleTimeout counts from the first sweep after the last use", async () => {
   await until(() => pool.use.active === 0, "the close");
 });
 
-test("connections that are being opened count towards maxConnections; waiting requests get the first that becomes free", async () => {
+test("connections that are being opened count toward maxConnections; waiting requests get the first that becomes free", async () => {
   await using upstream = await RawUpstream.listen();
   const pool = poolOf(upstream.port, {}, { maxConnections: 1, maxPendingRequests: 1 });
   const [first, second] = [new Waiter(pool), new Waiter(pool)];
@@ -244,7 +244,7 @@ test("a closed pool closes what is unused at once, and what is in use when its e
   assert.equal(pool.use.idle, 0);
 });
 
-test("connections of all pools together stay within the budget; what closes, is cancelled or fails makes room", async () => {
+test("connections of all pools together stay within the budget; those that close, fail or are cancelled make room", async () => {
   await using server = await RawUpstream.listen();
   let refused = 0;
   const budget = new SocketBudget(1, () => refused++);

@@ -56,7 +56,7 @@ test("addresses are not looked up", () => {
   assert.equal(fake.asked.length, 0);
 });
 
-test("the families that are asked for, and their order", () => {
+test("the requested address families, and their order", () => {
   for (const [family, number, order] of [
     ["All", 0, "verbatim"],
     ["Auto", 0, "ipv4first"],

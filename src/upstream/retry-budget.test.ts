@@ -35,7 +35,7 @@ test("requests and retries are forgotten after the interval", () => {
   assert.equal(taken(budget, 500_000, 100), 1);
 });
 
-test("a rate is allowed whatever the share, and counts towards it", () => {
+test("a minimum rate is allowed whatever the share, and counts toward it", () => {
   const budget = new RetryBudget("a", settings(0, 3));
   assert.equal(taken(budget, 100_000, 100), 3);
   assert.equal(taken(budget, 100_500, 100), 0);

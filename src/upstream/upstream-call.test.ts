@@ -182,13 +182,13 @@ test("rules decide what a failure is, and the caller learns of an eviction befor
   assert.deepEqual(known(first.endpoint), { ...FAILED, evicted: true });
 });
 
-test("an endpoint that cannot be reached has failed, and nothing was sent", async () => {
+test("a connection that cannot be opened is a failure of the endpoint, and nothing was sent", async () => {
   using first = endpointAt(await closedPort());
   assert.deepEqual(await new Caller([first.endpoint]).outcome(), ["to first", "send failed", "TG_UPSTREAM_FAILED"]);
   assert.deepEqual(known(first.endpoint), FAILED);
 });
 
-test("a full pool is not the endpoint's fault", async () => {
+test("a full pool is not a failure of the endpoint", async () => {
   await using upstream = await RawUpstream.listen();
   using first = endpointAt(upstream.port, { limits: { maxConnections: 1, maxPendingRequests: 0 } });
   const busy = new Caller([first.endpoint]);
@@ -199,7 +199,7 @@ test("a full pool is not the endpoint's fault", async () => {
   assert.deepEqual(known(first.endpoint), { ...HEALTHY, total: 2 });
 });
 
-test("a stale connection: an idempotent request is sent again, to a newly chosen endpoint", async () => {
+test("a stale connection: an idempotent request is replayed, to a newly chosen endpoint", async () => {
   await using stale = await staleAfterOne();
   await using other = await RawUpstream.answering(() => reply("ok"));
   using first = endpointAt(stale.port);
@@ -216,7 +216,7 @@ for (const [why, method, replayable] of [
   ["a method that is not idempotent", "POST", true],
   ["a request that is not at hand any more", "GET", false],
 ] as const)
-  test(`a stale connection: ${why} is not sent again`, async () => {
+  test(`a stale connection: ${why} is not replayed`, async () => {
     await using stale = await staleAfterOne();
     using first = endpointAt(stale.port);
     await new Caller([first.endpoint]).outcome();
@@ -312,7 +312,7 @@ test("a discarded response counts by its head", async () => {
   await (await upstream.connection()).closed();
 });
 
-test("a tunnel is open in either direction until the caller settles it", async () => {
+test("a tunnel is open in both directions until the caller settles it", async () => {
   await using upstream = await RawUpstream.listen(async (peer) => {
     peer.socket.end("bye");
   });

@@ -236,7 +236,7 @@ test("evictions survive the deaths of all workers", async () => {
   assert.equal(failures, before);
 });
 
-test("one worker probes for all; when it dies, another takes over with what is known", async () => {
+test("one worker probes for all; when it dies, another takes over with the known states", async () => {
   const probes = new Set<RawPeer>();
   let well = false;
   await using bad = await RawUpstream.listen(async (peer) => {
@@ -273,7 +273,7 @@ test("one worker probes for all; when it dies, another takes over with what is k
   assert.equal(probes.size, 2);
 });
 
-test("a TLS session is resumed whichever worker gets the connection", { skip: noOpenssl }, async () => {
+test("a TLS session is resumed by whichever worker gets the connection", { skip: noOpenssl }, async () => {
   using ca = new TestCa();
   const { certFile, keyFile } = ca.issue("a.example");
   await using workers = new TestSupervisor(2);

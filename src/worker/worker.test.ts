@@ -100,7 +100,7 @@ test("logs of the last requests arrive before the reply to destroy, which counts
   await closed;
 });
 
-test("a watch traces one request, in events of JSON and an end; an unwatched one is not traced", async () => {
+test("a watcher traces one request, as JSON events and an end; other requests are not traced", async () => {
   await using worker = new TestWorker();
   const { handle, gate } = worker;
   const port = await worker.prepare(1, "served");

@@ -99,7 +99,7 @@ function route(key: string, order: string): Part {
 }
 
 suite("the stream client", () => {
-  test("says who it is, subscribes to everything and puts routes in their order", async () => {
+  test("authenticates, subscribes to everything and orders routes", async () => {
     await using controller = await Controller.start();
     await until(() => controller.requests.length === 2, "both subscriptions");
     const [first, second] = controller.requests;
@@ -115,7 +115,7 @@ suite("the stream client", () => {
     assert.deepEqual(controller.routes, ["a", "b"]);
   });
 
-  test("takes nothing of a batch that was cut off, and resumes with what it has", async () => {
+  test("applies nothing of a truncated batch, and resumes with what it has", async () => {
     await using controller = await Controller.start();
     await until(() => controller.requests.length === 2, "the connection");
     controller.send("1", "v1", [BIND, LISTENER, route("a", "1")]);
@@ -133,7 +133,7 @@ suite("the stream client", () => {
     assert.deepEqual(controller.changes, [true, false]);
   });
 
-  test("answers each response, with the reason if the state was rejected", async () => {
+  test("acknowledges or rejects each response, with the reason", async () => {
     await using controller = await Controller.start();
     await until(() => controller.requests.length === 2, "the connection");
     controller.send("1", "", [BIND]);
@@ -155,7 +155,7 @@ suite("the stream client", () => {
     );
   });
 
-  test("rejects a part that is not what it should be, by its name", async () => {
+  test("rejects an invalid part by its name", async () => {
     await using controller = await Controller.start();
     await until(() => controller.requests.length === 2, "the connection");
     controller.send("1", "v1", [{ ...BIND, json: "{" }]);
@@ -163,7 +163,7 @@ suite("the stream client", () => {
     assert.throws(() => controller.routes, /resource bind\/b is not JSON/);
   });
 
-  test("says so and connects again when a message cannot be read", async () => {
+  test("reports an unreadable message and reconnects", async () => {
     await using controller = await Controller.start();
     await until(() => controller.requests.length === 2, "the connection");
     controller.calls.at(-1)?.write(Buffer.of(0x0a, 0x7f));

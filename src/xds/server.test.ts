@@ -52,7 +52,7 @@ suite("the stream server", () => {
     assert.match((second[0]?.removed ?? []).join(), /^route\/[^,]*\/b$/);
   });
 
-  test("addresses come before the resources that need them, and go after them", async () => {
+  test("addresses are sent before the resources that need them, and removed after them", async () => {
     await using test = await TestXdsServer.start();
     using peer = new XdsPeer({ address: test.address });
     const plain = shaped({});
@@ -95,7 +95,7 @@ suite("the stream server", () => {
     assert.equal(peer.known[RESOURCE_TYPE].size, 42);
   });
 
-  test("a proxy that takes its time gets the newest state, not every one in between", async () => {
+  test("a slow proxy gets the newest state, not every one in between", async () => {
     await using test = await TestXdsServer.start();
     using peer = new XdsPeer({ address: test.address });
     let state = shaped({ routes: ["r0"] });
@@ -167,7 +167,7 @@ suite("the stream server", () => {
     assert.equal(seen.at(-1), "left");
   });
 
-  test("what a proxy has rejected is not sent again: it has received it", async () => {
+  test("a rejected state is not sent again: the proxy has received it", async () => {
     await using test = await TestXdsServer.start();
     using peer = new XdsPeer({ address: test.address });
     const one = shaped({ routes: ["a", "b"] });
@@ -184,7 +184,7 @@ suite("the stream server", () => {
     );
   });
 
-  test("endless rejections change the status a few times only, and their reasons have a bound", async () => {
+  test("endless rejections change the status only a few times, and their reasons are bounded", async () => {
     const reasons = new Set<string>();
     await using test = await TestXdsServer.start({
       onProxy: ({ rejection }) => rejection !== null && reasons.add(rejection.message),
@@ -214,7 +214,7 @@ suite("the stream server", () => {
     assert.equal(test.server.proxies.length, 1);
   });
 
-  test("a shutdown ends streams in good order", async () => {
+  test("a shutdown ends streams gracefully", async () => {
     const test = await TestXdsServer.start();
     using peer = new XdsPeer({ address: test.address });
     test.server.publish(GATEWAY, shaped({}));
@@ -224,7 +224,7 @@ suite("the stream server", () => {
     assert.deepEqual(test.server.proxies, []);
   });
 
-  test("a proxy that does not say whose it is is refused", async () => {
+  test("a proxy that does not identify itself is rejected", async () => {
     await using test = await TestXdsServer.start();
     using peer = new XdsPeer({ address: test.address }, { ...NODE, metadata: {} });
     assert.match(await peer.end(), /^gRPC status 3: the node's metadata must name NAMESPACE and GATEWAY/);

@@ -52,7 +52,7 @@ function condition(kind: string, name: string, type: string, status: string): Pr
   });
 }
 
-test("a policy takes effect on its route, says that it is attached, and ends with its object", async () => {
+test("a policy takes effect on its route, is Attached, and ends with its object", async () => {
   await apply(`
 apiVersion: v1
 kind: Secret
@@ -92,7 +92,7 @@ spec:
   await kubectl("-n", NS, "delete", "tracegatepolicy", "headers");
 });
 
-test("of two policies for one target the older applies, and the younger says so", async () => {
+test("of two policies for one target, the older applies, and the younger is Overridden", async () => {
   const policy = (name: string) => `
 apiVersion: tracegate.dev/v1alpha1
 kind: TracegatePolicy
@@ -152,7 +152,7 @@ spec:
   await eventually("no more sessions", async () => (await podOf()).cookie === "");
 });
 
-test("a route can send to a host outside of the cluster by a TracegateBackend", async () => {
+test("a route can send requests to a host outside of the cluster by a TracegateBackend", async () => {
   await apply(
     `
 apiVersion: tracegate.dev/v1alpha1
@@ -174,7 +174,7 @@ spec:
   await eventually("200", async () => (await get({ address, host: HOST, path: "/outside" })).status === 200);
 });
 
-test("what makes no sense says so on its object, and the rest of the Gateway is served", async () => {
+test("invalid objects have conditions that say so, and the rest of the Gateway is served", async () => {
   await apply(
     `
 apiVersion: gateway.networking.k8s.io/v1
@@ -258,7 +258,7 @@ stringData: {tls.crt: this is no certificate, tls.key: nor is this a key}
   });
 });
 
-test("the API server rejects policies that cannot be, and says why", async () => {
+test("the API server rejects invalid policies, and says why", async () => {
   const { code, stderr } = await run("kubectl", ["apply", "-f", "-"], {
     input: `
 apiVersion: tracegate.dev/v1alpha1

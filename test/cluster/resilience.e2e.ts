@@ -140,7 +140,7 @@ test("without a controller a proxy keeps its configuration, and catches up later
   });
 });
 
-test("a certificate that cannot be used replaces none, also when the controller is replaced", {
+test("an unusable certificate does not replace the former one, even if the controller is replaced", {
   timeout: 300_000,
 }, async () => {
   const file = (name: string): string => readFileSync(`${appRoot}examples/recipes/certs/${name}`, "base64");

@@ -154,7 +154,7 @@ test("controller log shows and sets the levels of components", async () => {
   assert.doesNotMatch(await output("controller", "log"), /: debug$/m);
 });
 
-test("a changed route takes effect, and a deleted one answers 404", async () => {
+test("a changed route takes effect, and a deleted one gets 404", async () => {
   await apply(routeYaml(NS, "main", "web", HOST, "/blue", "green"));
   await eventually("the other backend", async () => /^green-/.test((await echoed("/blue")).pod));
   await kubectl("-n", NS, "delete", "httproute", "main");
@@ -165,7 +165,7 @@ test("tgctl status says that every proxy runs what the controller sent", async (
   await eventually("in sync", async () => (await tgctl("status", "gateway/web", "-n", NS)).code === 0, 30);
 });
 
-test("tgctl explains what it cannot find", async () => {
+test("tgctl explains objects that it cannot find", async () => {
   const missing = await tgctl("proxy", "config", "all", "gateway/nowhere", "-n", NS);
   assert.notEqual(missing.code, 0);
   assert.match(missing.stderr, new RegExp(`failed retrieving gateway/nowhere in namespace "${NS}"`));

@@ -143,7 +143,7 @@ suite("fields of configurations of this family", { skip: noOpenssl }, () => {
   });
 
   for (const { field, config, message, warned } of UNSUPPORTED)
-    test(`${field} is ${warned === true ? "accepted with a warning" : "refused"} that says why`, () => {
+    test(`${field} is ${warned === true ? "accepted with a warning" : "rejected with an error"} that says why`, () => {
       const loaded = load("unsupported.yaml", config);
       assert.equal(loaded.ok, warned === true, loaded.ok ? "accepted" : formatDiagnostics(loaded.diagnostics));
       assert.match(formatDiagnostics(loaded.ok ? loaded.warnings : loaded.diagnostics), message);

@@ -12,6 +12,6 @@ test("the seed of property tests is fixed, given, or a new one", () => {
   assert.throws(() => seedFrom("seven", Math.random), /PROPERTY_SEED=seven: use random or a whole number/);
 });
 
-test("two samples of one run are the same, as those of two runs are", () => {
+test("two samples of one run are the same, and so are those of two runs", () => {
   assert.deepEqual(fc.sample(fc.integer(), 20), fc.sample(fc.integer(), 20));
 });

@@ -59,7 +59,7 @@ test("without the protection, the system ends a gateway whose clients do not rea
   assert.equal(group.kills, 1);
 });
 
-test("with it, the gateway turns clients away before the limit, serves what it has taken, and recovers", async (t) => {
+test("with it, the gateway turns clients away before the limit, serves accepted requests, and recovers", async (t) => {
   using group = ControlGroup.create("protected", LIMIT);
   await using gateway = await start(group, {});
   const says = (text: string): boolean => gateway.lines.some(({ message }) => String(message).startsWith(text));

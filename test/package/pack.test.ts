@@ -39,7 +39,7 @@ before(async () => {
 
 after(() => rm(folder, { recursive: true, force: true }));
 
-test("the package carries what it runs on, with licenses, and nothing of the checkout", async () => {
+test("the package contains everything that it needs, with licenses, and nothing else of the checkout", async () => {
   const names = (await readdir(installed)).sort();
   for (const name of ["LICENSE", "README.md", "bin", "dist", "examples", "package.json", "schema"])
     assert.ok(names.includes(name), `${name} is missing from ${names.join(", ")}`);
@@ -63,7 +63,7 @@ test("V8 accepts the code that came with the bundles, so a start compiles nothin
   }
 });
 
-test("a worker's bundle has nothing that only configuration and the client need", async () => {
+test("a worker's bundle contains no code that only configuration and tgctl need", async () => {
   const worker = await readFile(join(installed, "dist/code/worker-worker.cjs"), "latin1");
   const packages = new Set(
     Array.from(worker.matchAll(/^\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm), ([, name]) => name),
@@ -87,7 +87,7 @@ test("a link to the launcher finds the package", async () => {
   assert.match(await run(link, ["-V"], tmpdir()), /\d+\.\d+\.\d+/);
 });
 
-test("an older Node.js gets told what to do", async () => {
+test("an older Node.js prints what to do", async () => {
   const old = join(folder, "old");
   await mkdir(old);
   await writeFile(join(old, "node"), "#!/bin/sh\necho v20.1.0\n", { mode: 0o755 });
@@ -106,7 +106,7 @@ test("an older Node.js gets told what to do", async () => {
 const TOKEN =
   "eyJhbGciOiJFZERTQSIsImtpZCI6ImRlbW8ifQ.eyJzdWIiOiJhbGljZSIsImlzcyI6Imh0dHBzOi8vaXNzdWVyLmV4YW1wbGUiLCJhdWQiOiJzaG9wIiwiZXhwIjo0MTAyNDQ0ODAwfQ.k72WSokRmbr0CCy89Y0e72F_eFC6h37OYN-TPlBhfhocLNSO7blCWdcSVR-Yf71F1Wnjrt-mmKOGIAMdA9huDw";
 
-test("the installed gateway carries requests through policies that load what they need, and traces them", async (t) => {
+test("the installed gateway runs policies that load modules on demand, and traces requests", async (t) => {
   const upstream = createServer((request, response) => response.end(`from upstream: ${request.url}`));
   await new Promise<void>((listening) => upstream.listen(0, "127.0.0.1", listening));
   t.after(() => upstream.close());

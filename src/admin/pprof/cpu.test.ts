@@ -43,7 +43,7 @@ test("a CPU profile shows the busy functions of each thread under its name", asy
   );
 });
 
-test("the time of a node is shared out to its lines, and callers keep their order", async () => {
+test("the time of a node is distributed over its lines, and callers keep their order", async () => {
   const frame = (functionName: string, lineNumber: number) => ({
     functionName,
     scriptId: "1",

@@ -7,7 +7,7 @@ import { mergeHeapProfiles } from "./heap.ts";
 const thread = new ProfiledThread();
 after(() => thread.stop());
 
-test("a heap profile shows who allocated what is still alive", async () => {
+test("a heap profile shows where live objects were allocated", async () => {
   await thread.ask("heap");
   await thread.ask("keep", 16 * 1024 * 1024);
   const threads = [

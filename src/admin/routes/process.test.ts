@@ -4,7 +4,7 @@ import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/ra
 import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
 import { startAdminServer } from "../admin-server.ts";
 
-test("the shutdown begins after its answer", async () => {
+test("the shutdown begins after the response", async () => {
   const plane = new TestPlane();
   const server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log);
   try {

@@ -31,7 +31,7 @@ test("profiles take bounded parameters", async () => {
   assert.equal((await admin.ask("GET", "/debug/pprof/heap")).body, "heap");
 });
 
-test("a profile stops when its client goes away", async () => {
+test("a profile stops when its client disconnects", async () => {
   plane.holdProfiles = true;
   const before = plane.profiles.length;
   const socket = dial(admin.address);

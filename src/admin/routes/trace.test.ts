@@ -52,7 +52,7 @@ test("the options reach the hub", async () => {
   }
 });
 
-test("wrong options are refused before the stream begins", async () => {
+test("invalid options are rejected before the stream begins", async () => {
   const wrong = {
     "expression=bad(": /^invalid expression: unexpected end at 1:5\n$/,
     "bodies=3MiB": /^invalid bodies "3MiB": expected bytes or a size such as 4KiB, at most 2MiB\n$/,
@@ -71,7 +71,7 @@ test("wrong options are refused before the stream begins", async () => {
   }
 });
 
-test("a client that goes away closes its trace", async () => {
+test("a client that disconnects closes its trace", async () => {
   const arriving = plane.nextTrace();
   const socket = dial(admin.address);
   socket.write(head("POST", "/debug/trace"));

@@ -61,12 +61,12 @@ suite("silent connections", () => {
 
   for (const [index, path] of paths.entries())
     for (const bytes of ["", "GET / HTTP/1.1\r\n", "PROXY TCP4 192.0.2.1 "])
-      test(`${path} answers among ${CROWD} connections that have sent ${JSON.stringify(bytes)}`, async () => {
+      test(`${path} responds beside ${CROWD} connections that have sent ${JSON.stringify(bytes)}`, async () => {
         await crowd(portOf(index), "127.0.0.1", bytes);
         await answers(index);
       });
 
-  test("the oldest silent connections of a crowded address give way, not those of other addresses", async () => {
+  test("new connections replace the oldest silent ones of the same address, not those of other addresses", async () => {
     const port = portOf(1);
     const first = await silent(port, "127.0.0.2");
     const other = await silent(port, "127.0.0.3");
@@ -82,7 +82,7 @@ suite("silent connections", () => {
     assert.equal(parseResponse(text).status, 200);
   });
 
-  test("a trace goes on in a crowd, and a connection whose answer is done is silent again", async () => {
+  test("a trace continues beside many connections, and a connection is silent again after its response", async () => {
     const port = portOf(2);
     const trace = new AdminClient(`http://127.0.0.1:${port}`).trace();
     await trace.opened;

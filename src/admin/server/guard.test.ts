@@ -28,7 +28,7 @@ test("only names and addresses of this machine are served, against DNS rebinding
   assert.equal((await admin.ask("GET", "/", ["host: localhost", "host: evil.example"])).status, 400);
 });
 
-test("a server that is bound to the network is called by any IP address, not by any name", async () => {
+test("a server that listens on the network accepts any IP address as Host, but not any name", async () => {
   const open = await startAdminServer(plane, { type: "socket", host: "0.0.0.0", port: 0 }, plane.log);
   try {
     const target = (open.addresses[0] ?? "").replace("0.0.0.0", "127.0.0.1");
@@ -43,7 +43,7 @@ test("a server that is bound to the network is called by any IP address, not by 
   }
 });
 
-test("pages of other sites may not call, those of this machine may", async () => {
+test("pages of other sites are rejected, those of this machine are not", async () => {
   for (const origin of [
     "http://evil.example",
     "null",
@@ -65,7 +65,7 @@ test("pages of other sites may not call, those of this machine may", async () =>
   assert.equal((await admin.ask("GET", "/", [...embedded, "sec-fetch-mode: navigate"])).status, 200);
 });
 
-test("the known user interfaces get CORS headers, also for a preflight and for errors", async () => {
+test("the known web UIs get CORS headers, also for preflights and errors", async () => {
   for (const origin of ["http://localhost:3000", "http://localhost:19000"]) {
     const fields = ["host: localhost", `origin: ${origin}`];
     const preflight = await admin.ask("OPTIONS", "/logging", [...fields, "access-control-request-method: POST"]);

@@ -21,7 +21,7 @@ test("a failure shows its message, never a stack or a cause", async () => {
   }
 });
 
-test("oversized heads and bodies and malformed requests are refused with a message", async () => {
+test("oversized heads and bodies and malformed requests are rejected with a message", async () => {
   const large = await admin.ask("GET", "/", ["host: localhost", `x: ${"y".repeat(9000)}`]);
   assert.equal(large.status, 431);
   assert.match(large.body, /exceed 8192 bytes/);
@@ -33,12 +33,12 @@ test("oversized heads and bodies and malformed requests are refused with a messa
   assert.deepEqual([answer.status, answer.body], [413, "no endpoint takes a body\n"]);
 });
 
-test("a head that does not arrive is given up", async () => {
+test("a head that does not arrive in time is 408", async () => {
   const answer = parseResponse(await exchangeRaw(admin.address, "GET / HTTP/1.1\r\nhost: local"));
   assert.equal(answer.status, 408);
 });
 
-test("a client that does not wait for answers gets none of them made", async () => {
+test("a connection whose client pipelines requests is closed", async () => {
   let made = 0;
   const metricsText = (): Promise<string> => {
     made++;

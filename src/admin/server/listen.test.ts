@@ -47,7 +47,7 @@ test("a port in use is an error that names the server, the port and the setting"
   }
 });
 
-test("a unix socket is private, is served to the client, and goes with the server", async (t) => {
+test("a Unix socket is private, serves the client, and is removed with the server", async (t) => {
   const plane = new TestPlane();
   const folder = await mkdtemp(join(tmpdir(), "tracegate-admin-"));
   t.after(() => rm(folder, { recursive: true }));

@@ -82,7 +82,7 @@ test("the number of arguments chooses: as many parameters win over a list, a lon
   );
 });
 
-test("functions call each other in any order, and know nothing of their callers' variables", () => {
+test("functions call each other in any order, and cannot read their callers' variables", () => {
   const definitions = `
     outer(x) { [1, 2].map(y, inner(x + y)) }
     inner(y) { cel.bind(x, y * 10, x + y) }

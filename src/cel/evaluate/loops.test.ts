@@ -13,7 +13,7 @@ test("conditions over the elements of lists and the keys of maps", () => {
   ]);
 });
 
-test("two variables stand for index and element, or key and value", () => {
+test("two loop variables are index and element, or key and value", () => {
   assertTrue([
     "[5, 6].all(i, v, v == i + 5) && ['a'].exists(i, v, i == 0 && v == 'a')",
     '{"a": 1}.exists(k, v, k == "a" && v == 1) && {"a": 1, "b": 1}.existsOne(k, v, v == 1 && k == "a")',
@@ -76,7 +76,7 @@ test("what one element lacks is absent for exists, and a failure for every other
     assert.equal(absent(`jwt.teams.${loop}`), false, loop);
 });
 
-test("bodies that give no result the loop can use", () => {
+test("bodies whose result the loop cannot use", () => {
   const notBool = /the condition of the loop is neither true nor false/;
   assertFailures({
     "[1].all(x, dyn(x))": notBool,
@@ -91,7 +91,7 @@ test("bodies that give no result the loop can use", () => {
   });
 });
 
-test("what cannot be iterated over: known types are refused early, others fail, null is absent", () => {
+test("values that cannot be iterated over: known types are rejected at compile time, others fail, null is absent", () => {
   assert.throws(() => cel.compileExpression("[1].mapValues(v, v)"), /mapValues needs a map, not list<int>/);
   assert.throws(() => cel.compileExpression("'a'.all(c, true)"), /all needs a list or map, not string/);
   assertFailures({

@@ -27,7 +27,7 @@ test("base64 encodes text and bytes, and decodes both alphabets with or without 
   ]);
 });
 
-test("what is not base64 fails instead of being cut", () => {
+test("invalid base64 fails instead of being truncated", () => {
   const not = /^the text is not base64$/;
   assertFailures({
     'base64.decode("a b=")': not,

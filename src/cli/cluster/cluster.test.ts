@@ -171,7 +171,7 @@ for (const [words, message] of refused) {
   });
 }
 
-test("what the API server forbids is named, with the rule that is missing", async (t) => {
+test("an error of the API server about permissions names the missing rule", async (t) => {
   const { tgctl, server } = await shop(t);
   const forbidden = (what: string, group = "") =>
     new Refused(
@@ -247,7 +247,7 @@ test("an admin port where nothing listens", async (t) => {
   assert.match((await at("15998")).stderr, /port 15998 of pod web-1.shop: connection refused/);
 });
 
-test("log asks all pods, and reports those that fail after the others", async (t) => {
+test("log calls all pods, and reports those that fail after the others", async (t) => {
   const { tgctl, pod, connect, admin } = await shop(t);
   for (const name of ["web-0", "web-2"]) pod(name, { labels: ofGateway("web") });
   pod("web-old", { labels: ofGateway("web"), phase: "Failed" });

@@ -56,7 +56,7 @@ test("controller log prints the levels as the controller writes them, and sets t
     assert.equal((await tgctl("controller", "log", ...words.split(" "))).stderr.split("\n")[0], `Error: ${message}`);
 });
 
-test("controller log reaches all replicas, of which there must be one", async (t) => {
+test("controller log reaches all replicas; without a replica it fails", async (t) => {
   const { tgctl, pod, connect, admin } = await controller(t);
   pod("tracegate-b", { labels: LABELS, namespace: SYSTEM });
   connect("tracegate-b", 9095, admin.port, SYSTEM);
@@ -225,7 +225,7 @@ test("replicas of the controller that have sent different states are out of sync
   assert.match(stderr, /^Error: the proxies of gateway\/web run 2 different states\n/);
 });
 
-test("status without access to the controller goes by what the proxies say", async (t) => {
+test("status without access to the controller shows what the proxies report", async (t) => {
   const { status, says, server } = await twoPods(t);
   server.delete("Pod", `${SYSTEM}/tracegate-a`);
   const { code, stdout, stderr } = await status();

@@ -92,7 +92,7 @@ suite("two pods of a Gateway", () => {
     );
   });
 
-  test("a port without a listener: which ones there are", async (t) => {
+  test("a port without a listener: the error lists the ports of listeners", async (t) => {
     const { trace } = await cluster(t);
     const { code, stderr } = await trace("--raw", "--port", "81", "--", "http://shop.example/");
     assert.equal(code, 3);

@@ -33,7 +33,7 @@ test("config all prints the whole dump as JSON or YAML", async () => {
   assert.equal((await invoke(all, yaml)).stdout, stored("config-all.txt"));
 });
 
-test("config routes, listeners and policies are the tables of config all, and its objects for programs", async () => {
+test("config routes, listeners and policies print the tables of config all, or its objects as JSON", async () => {
   const tables = stored("config-all.txt")
     .split("\n\n")
     .map((part) => part.trimEnd().split("\n"));
@@ -72,7 +72,7 @@ test("config backends lists the endpoints that got requests, --all every one", a
   });
 });
 
-test("backends that stand in routes: routes show where they send to, the list of backends which route they belong to", async () => {
+test("inline backends of routes: routes show their address, the list of backends their route", async () => {
   const key = "default/default/bind/3000/listener0/default/shop";
   const info = { health: 1, totalRequests: 3, requestLatency: 0.002 };
   const host = { name: `${key}/backend0`, namespace: "", target: "127.0.0.1:9000" };
@@ -111,7 +111,7 @@ test("config backends says when it hides everything", async () => {
   assert.match(stdout, /^TYPE +NAME.*\n\(1 without requests hidden; --all shows them\)\n$/);
 });
 
-test("a dump of another shape shows what is understood of it", () => {
+test("of a dump with another shape, the known parts are shown", () => {
   for (const dump of [{}, null, [], { binds: 7, services: [null], backends: [{}], policies: [1], routes: "x" }]) {
     assert.equal(typeof summarize(dump), "string");
     assert.deepEqual(endpointRows(dump), []);
@@ -136,7 +136,7 @@ test("a file that is not a dump is rejected with the reason", async () => {
   );
 });
 
-test("config all --local asks the admin server", async (t) => {
+test("config all --local reads from the admin server", async (t) => {
   const admin = await serve(t, (_request, response) => response.end(TEXT));
   const { stdout } = await invoke(["proxy", "config", "all", "--local", "--proxy-admin-port", String(admin.port)]);
   assert.equal(stdout, stored("config-all.txt"));

@@ -78,7 +78,7 @@ test("inject mode sends the request, with curl's arguments, to the port and with
   assert.equal(seen, "shop.example.com 1 data");
 });
 
-test("a request that fails on the way still shows its trace, and the failure", async (t) => {
+test("a request that fails in the proxy still shows its trace, and the failure", async (t) => {
   const admin = await tracingAdmin(t);
   const listener = await serve(t, (_request, response) => {
     response.writeHead(500).end();

@@ -4,7 +4,7 @@ import { stringify } from "yaml";
 import { reportOf } from "../check.ts";
 import { loadConfig } from "../load.ts";
 
-test("check warns about deny rules that let pass who leaves out what they negate", () => {
+test("check warns about deny rules that a request passes by omitting the value that they negate", () => {
   const authorization = {
     rules: [
       { deny: 'request.headers["x-role"] != "admin"' },

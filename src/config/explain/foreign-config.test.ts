@@ -22,7 +22,7 @@ for (const [what, text] of TEXTS)
     assert.ok(message.startsWith(`holds ${what}, which tracegate does not read; `), message);
   });
 
-test("a broken configuration of our own is told its mistake, whatever it answers with", () => {
+test("an invalid tracegate configuration gets its own error, whatever texts it contains", () => {
   const result = loadConfig({ kind: "text", text: 'binds:\n- port: "1\n  body: |\n    server {\n' }, {});
   assert.ok(!result.ok);
   assert.match(result.diagnostics[0]?.message ?? "", /^not valid YAML/);

@@ -19,7 +19,7 @@ function problems(text: string): string[] {
     : result.diagnostics.map((each) => `${each.line}:${each.column}: ${each.path}: ${each.message}`);
 }
 
-test("what has moved is moved with its comments; variables and everything else stay", () => {
+test("moved fields keep their comments; variables and everything else stay", () => {
   const text = migrated(`# yaml-language-server: $schema=./schema/config.json
 
 # The gateway of the shop.
@@ -95,7 +95,7 @@ binds:
   );
 });
 
-test("what is there already is added to; an emptied config goes", () => {
+test("existing objects are extended; an emptied config is removed", () => {
   const text = migrated(`binds: []
 # of the process
 config:
@@ -145,7 +145,7 @@ test("maps on one line, and maps without anything in them", () => {
   );
 });
 
-test("where traces go, in all the ways to write it", () => {
+test("the collector of traces, in every form", () => {
   const tracing = (text: string): unknown => parse(migrated(`config: {tracing: ${text}}`)).frontendPolicies.tracing;
   assert.deepEqual(tracing("{otlpEndpoint: 'c:4317'}"), { host: "c:4317" });
   assert.deepEqual(tracing("{otlpEndpoint: 'http://c/'}"), { host: "c:80" });
@@ -164,14 +164,14 @@ test("where traces go, in all the ways to write it", () => {
     );
 });
 
-test("a file without what has moved is left as it is, to the byte", () => {
+test("a file without moved fields is unchanged, to the byte", () => {
   for (const text of ["config:   {logging: {level: info}}\n\n\n# end", "binds: [ ]", "{}"]) {
     assert.deepEqual(migrateConfig("a", text), { ok: true, text, changed: false });
     assert.deepEqual(migrateConfig("a", migrated(text)), { ok: true, text, changed: false });
   }
 });
 
-test("what cannot be moved is told with its place", () => {
+test("a field that cannot be moved is reported with its position", () => {
   assert.deepEqual(problems("config: [\n"), [
     "2:1: : not valid YAML: flow sequence in block collection must be sufficiently indented and end with a ]; is the indentation right?",
   ]);

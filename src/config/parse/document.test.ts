@@ -13,7 +13,7 @@ function place(text: string, path: Path, env: Record<string, string> = {}, key?:
   return `${diagnostic?.line}:${diagnostic?.column}`;
 }
 
-test("the place of values and keys, in block and flow style", () => {
+test("the position of values and keys, in block and flow style", () => {
   const text = 'a:\n  - b: 1\n    "c d":   two\n  - {e: [x,  y], f: {}}\n';
   assert.equal(place(text, ["a", 0, "b"]), "2:8");
   assert.equal(place(text, ["a", 0, "c d"]), "3:14");
@@ -23,7 +23,7 @@ test("the place of values and keys, in block and flow style", () => {
   assert.equal(place(text, []), "1:1");
 });
 
-test("what does not exist has the place of what should hold it", () => {
+test("a missing value has the position of the object that should contain it", () => {
   const text = "a:\n  b: {c: 1}\n  d:\n";
   assert.equal(place(text, ["a", "b", "nope"]), "2:6");
   assert.equal(place(text, ["a", "nope", "deeper", 3]), "2:3");
@@ -38,7 +38,7 @@ test("an alias is followed to the text that it stands for", () => {
   assert.equal(place(text, ["d", "b"]), "5:3", "what a merge brings stands at the merge");
 });
 
-test("variables: places are those of the text as written", () => {
+test("variables: positions are those of the text as written", () => {
   const text = "a: $LONG\nb: ${NONE:-x}\nc: {d: $LONG, e: $EMPTY, f: 1}\n";
   const env = { LONG: "a value of some length", EMPTY: "" };
   assert.equal(place(text, ["a"], env), "1:4");
@@ -90,7 +90,7 @@ test("the same value many times through an alias is fine; a bomb is not", () => 
   assert.match(diagnostics[0]?.message ?? "", /aliases expand to too many values/);
 });
 
-test("places inside a literal block are those of its lines; other text has none", () => {
+test("positions inside a literal block are those of its lines; other multi-line text has none", () => {
   const inside = (text: string, mark: string, env: Record<string, string> = {}): string => {
     const document = new ConfigDocument("f", text, env);
     const value = String((document.value as { a: string }).a);

@@ -14,14 +14,14 @@ test("variables, defaults and dollar signs", () => {
   assert.equal(expand("${NONE:-$HOST}", env), "$HOST");
 });
 
-test("what stands in a comment line is left alone", () => {
+test("comment lines are left alone", () => {
   const text = "a: 1 # $A\n  # $B\n#${C}\n";
   const { text: expanded, problems } = expandEnv(text, { A: "x" });
   assert.equal(expanded, "a: 1 # x\n  # $B\n#${C}\n");
   assert.deepEqual(problems, []);
 });
 
-test("a variable that is not set, and a reference that does not end, are told with their place", () => {
+test("a variable that is not set, and an unterminated reference, are reported with their position", () => {
   const { problems } = expandEnv("a: $ONE\nb: ${TWO}\nc: ${x y}", {});
   assert.deepEqual(
     problems.map(({ offset }) => offset),
@@ -30,11 +30,11 @@ test("a variable that is not set, and a reference that does not end, are told wi
   assert.match(problems[0]?.message ?? "", /^environment variable ONE is not set; set it, write \$\{ONE:-default\}/);
 });
 
-test("inherited properties are no variables", () => {
+test("inherited properties are not variables", () => {
   assert.equal(expandEnv("$CONFIG", Object.create({ CONFIG: "x" }) as Record<string, string>).problems.length, 1);
 });
 
-test("every offset finds its way back", () => {
+test("every offset maps back to the original text", () => {
   const part = fc.oneof(
     fc.string().map((text) => text.replace(/[$#]/g, "_")),
     fc.constantFrom("$A", "${LONG}", "${NONE:-a default}", "$$", "\n"),

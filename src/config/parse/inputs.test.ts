@@ -30,7 +30,7 @@ suite("inputs", () => {
     assert.equal(new DiskDigests().of(path("b")), reader.inputs.files.get(path("b")));
   });
 
-  test("what cannot be read is remembered with the reason, and is the same on disk", () => {
+  test("an unreadable file is recorded with the reason, and compares equal while it stays unreadable", () => {
     const reader = new InputReader();
     const disk = new DiskDigests();
     writeFileSync(path("large"), "");
@@ -44,7 +44,7 @@ suite("inputs", () => {
     for (const [file, digest] of reader.inputs.files) assert.equal(disk.of(file), digest, file);
   });
 
-  test("a file that looks the same is read again while its last change is young, then once a minute", () => {
+  test("an unchanged file is read again while its last change is recent, then once a minute", () => {
     const stats = statSync(path("b"));
     const changedAt = Math.max(stats.mtimeMs, stats.ctimeMs);
     let now = changedAt + 2000;
@@ -69,7 +69,7 @@ suite("inputs", () => {
     looksLike("4th");
   });
 
-  test("time stamps far ahead of the clock, as an archive may bring them, do not cost a read at each look", () => {
+  test("time stamps in the future, as an archive may have them, do not cost a read at each check", () => {
     const stats = statSync(path("a"));
     let now = Math.min(stats.mtimeMs, stats.ctimeMs) - 1000;
     const disk = new DiskDigests(

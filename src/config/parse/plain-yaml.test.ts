@@ -50,12 +50,12 @@ function readsAlike(text: string): boolean {
   return true;
 }
 
-test("most examples need no other parser, and are read alike", () => {
+test("most examples need only this parser, with the same result", () => {
   const read = EXAMPLES.filter(readsAlike);
   assert.ok(read.length > EXAMPLES.length * 0.8, `${read.length} of ${EXAMPLES.length}`);
 });
 
-test("what configurations are written in", () => {
+test("the YAML that configurations use", () => {
   for (const text of [
     "a: 1\nb: two words # a comment\nc:\nd: ~\n",
     "# first\n\na:\n  # inside\n  b: {c: [1, x:y, http://z], 'd e': \"f\\n\"}\n\n  g: []\n",
@@ -67,7 +67,7 @@ test("what configurations are written in", () => {
     assert.ok(readsAlike(text), text);
 });
 
-test("what means something else to the complete parser is left to it", () => {
+test("text that the complete parser reads differently is left to it", () => {
   for (const text of [
     "",
     "- a\n",
@@ -189,7 +189,7 @@ const damaged = fc
     return text;
   });
 
-test("whatever is read is read as the complete parser does", () => {
+test("everything that this parser reads, it reads like the complete one", () => {
   let read = 0;
   fc.assert(
     fc.property(damaged, (text) => {

@@ -30,7 +30,7 @@ async function problemOf(listener: RequestListener): Promise<string> {
   return resource !== undefined && "problem" in resource ? resource.problem : "none";
 }
 
-test("documents are fetched once, also when they are named twice", async () => {
+test("documents are fetched once, even if they are named twice", async () => {
   let asked = 0;
   await using server = await serve((_request, response) => {
     asked++;
@@ -63,7 +63,7 @@ test("the password of a URL is not in the error about it", async () => {
   assert.deepEqual(store.resources.get(url), { problem: "its URL has a user or a password, which are not sent" });
 });
 
-test("documents in use are refreshed; only another content is told", async () => {
+test("documents in use are refreshed; only changed content is reported", async () => {
   const answers = ["[]", "[]", "[]", "[1]"];
   await using server = await serve((_request, response) => response.end(`{"keys":${answers.shift() ?? "[1]"}}`));
   const store = new ResourceStore({ refresh: 1, retry: 1 });
@@ -76,7 +76,7 @@ test("documents in use are refreshed; only another content is told", async () =>
   assert.equal(answers.length, 0);
 });
 
-test("a refresh that fails is told, and tried again until it succeeds", async () => {
+test("a refresh that fails is reported, and retried until it succeeds", async () => {
   const statuses = [200, 503, 503, 200];
   await using server = await serve((_request, response) => {
     const status = statuses.shift() ?? 200;
@@ -129,7 +129,7 @@ async function offersOf(
   return offers;
 }
 
-test("a document that the configuration cannot be used with does not replace the one before, and is asked for again", async () => {
+test("a document that makes the configuration invalid does not replace the previous one, and is fetched again", async () => {
   const answers = ['{"old":1}', '{"wrong":1}', '{"wrong":1}', '{"new":1}'];
   // The wrong one is offered twice: in between the old one is back in place.
   assert.deepEqual(await offersOf(answers, (text) => text === '{"new":1}'), [
@@ -139,12 +139,12 @@ test("a document that the configuration cannot be used with does not replace the
   ]);
 });
 
-test("after a document that cannot be used, the one in use is offered when it comes back", async () => {
+test("after an unusable document, the one in use is accepted when it returns", async () => {
   const answers = ['{"old":1}', '{"wrong":1}', '{"old":1}'];
   assert.deepEqual(await offersOf(answers, (_text, offers) => offers.length === 2), ['{"wrong":1}', '{"old":1}']);
 });
 
-test("what was fetched for a refused configuration is fetched again for the next", async () => {
+test("documents fetched for a rejected configuration are fetched again for the next", async () => {
   let asked = 0;
   await using server = await serve((_request, response) => {
     asked++;
@@ -157,7 +157,7 @@ test("what was fetched for a refused configuration is fetched again for the next
   assert.equal(asked, 2);
 });
 
-test("what no configuration names any more is forgotten", async () => {
+test("documents that no configuration names are dropped", async () => {
   await using server = await serve((_request, response) => response.end("{}"));
   const store = new ResourceStore();
   await store.fetch([server.url]);

@@ -12,7 +12,7 @@ function group(name: string, ...backends: readonly RouteBackend[]): RouteGroup {
   return { name, routes: [route] };
 }
 
-test("groups that delegate back are told with the names along the circle", () => {
+test("groups that delegate back are reported with the names along the cycle", () => {
   const groups = [
     group("entry", backend("a")),
     group("a", backend("b"), backend("end")),
@@ -26,7 +26,7 @@ test("groups that delegate back are told with the names along the circle", () =>
   ]);
 });
 
-test("two ways to one group are no circle, nor is a delegation that no request takes, nor one to nothing", () => {
+test("two ways to one group are not a cycle, nor is a delegation with weight 0, nor one to a missing group", () => {
   const groups = [
     group("a", backend("b"), backend("c")),
     group("b", backend("d")),
@@ -45,7 +45,7 @@ test("a chain longer than the call stack", () => {
   );
 });
 
-test("many circles are told once for each group that closes one", () => {
+test("many cycles are reported once for each group that closes one", () => {
   const names = Array.from({ length: 40 }, (_, i) => `g${i}`);
   const every = names.map((name) => backend(name));
   assert.equal(findCycles(names.map((name) => group(name, ...every))).length, names.length);

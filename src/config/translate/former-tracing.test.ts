@@ -39,7 +39,7 @@ test("endpoints: URLs, and host:port", () => {
     assert.deepEqual(placeOf({ OTLP_ENDPOINT: endpoint }), ["grpc", host, path, secure, undefined], endpoint);
 });
 
-test("the more a variable says, the sooner it counts; all win over the configuration", () => {
+test("the most specific variable wins; all win over the configuration", () => {
   const all = {
     OTEL_EXPORTER_OTLP_ENDPOINT: "http://all:1/base",
     OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
@@ -60,7 +60,7 @@ test("the more a variable says, the sooner it counts; all win over the configura
   assert.deepEqual(placeOf(all, configured), ["grpc", "all:1", "/p", false, { key: "all" }]);
 });
 
-test("what cannot be used is told by the name of its variable, without its value", () => {
+test("an invalid value is reported with the name of its variable, without the value", () => {
   const endpoint = { OTLP_ENDPOINT: "collector:1" };
   const told = (env: Env): unknown => read(env).problems.map(({ message, expected }) => [message, expected]);
   assert.deepEqual(told({ OTLP_ENDPOINT: "ftp://secret" }), [

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { backendSpec } from "./backend.ts";
 
-test("the host of a fixed backend is a name or an address, nothing around it", () => {
+test("the host of a static backend is a bare name or address", () => {
   const problem = (host: string) =>
     backendSpec.safeParse({ static: { host, port: 443 } }).error?.issues.map(({ path, message }) => [path, message]);
   for (const host of ["legacy.example.com", "192.0.2.1", "2001:db8::1", "::1"]) assert.equal(problem(host), undefined);

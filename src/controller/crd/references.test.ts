@@ -17,13 +17,13 @@ function rewrite(value: unknown, ...path: Path): { readonly value: unknown; read
   return { value: toFileSyntax(value, path, NAMES, report), problems };
 }
 
-test("a reference becomes a file name that stands for its place", () => {
+test("a reference becomes a file name that encodes it", () => {
   const { value } = rewrite({ secretKeyRef: { name: "users", key: "a/b" } }, "basicAuth", "htpasswd");
   const { file } = value as { file: string };
   assert.deepEqual(textOfName(file), { kind: "Secret", namespace: "apps", name: "users", key: "a/b" });
 });
 
-test("users cannot write such a name, so they cannot read texts of other namespaces", () => {
+test("users cannot write such a name, so they cannot read Secrets of other namespaces", () => {
   const forged = "\0Secret/other/users/a";
   assert.notEqual(textOfName(forged), undefined);
   assert.deepEqual(rewrite({ file: forged }, "basicAuth", "htpasswd"), {
@@ -40,7 +40,7 @@ test("files of backendTLS are texts", () => {
   assert.deepEqual(textOfName(cert), { kind: "ConfigMap", namespace: "apps", name: "a", key: "b" });
 });
 
-test("secrets without a file syntax are read at once, without the line break at their end", () => {
+test("secrets without a file syntax are inlined, without their final line break", () => {
   const keys = [
     { key: { secretKeyRef: { name: "keys", key: "a" } }, metadata: { secretKeyRef: { name: "b", key: "c" } } },
   ];
@@ -49,14 +49,14 @@ test("secrets without a file syntax are read at once, without the line break at 
   });
 });
 
-test("a service of the file syntax could belong to another namespace, and is refused", () => {
+test("the service syntax of files is rejected: it could name another namespace", () => {
   assert.deepEqual(rewrite({ service: { name: "other/authz", port: 80 }, timeout: "1s" }, "extAuthz"), {
     value: { timeout: "1s", backend: "/" },
     problems: ["extAuthz.service: names an entry of a configuration file"],
   });
 });
 
-test("a backend that does not exist becomes one that cannot be called", () => {
+test("a missing backend becomes one that cannot be called", () => {
   assert.deepEqual(rewrite({ backendRef: { name: "authz", port: 80 } }, "extAuthz").value, {
     service: { name: "apps/authz", port: 80 },
   });

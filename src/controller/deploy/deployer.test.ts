@@ -95,7 +95,7 @@ test("everything that a Gateway needs is applied once, with the Gateway as its o
   assert.equal(await quiet(server), 6);
 });
 
-test("what changes is applied, and nothing else", async (t) => {
+test("only changed objects are applied", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
   await until(() => server.get("Deployment", KEY), "a Deployment");
@@ -105,7 +105,7 @@ test("what changes is applied, and nothing else", async (t) => {
   assert.equal(await quiet(server), before + 1);
 });
 
-test("what somebody changes or deletes is made again", async (t) => {
+test("objects that others change or delete are restored", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
   await until(() => server.get("Deployment", KEY), "a Deployment");
@@ -124,7 +124,7 @@ test("what somebody changes or deletes is made again", async (t) => {
   await until(() => server.get("ServiceAccount", KEY)?.metadata.labels?.[label] === "web", "the label is back");
 });
 
-test("a change of the status is not answered", async (t) => {
+test("a change of the status causes no write", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment()]);
   const live = await until(() => server.get("Deployment", KEY), "a Deployment");
@@ -145,7 +145,7 @@ test("the key of login cookies is made once and survives changes", async (t) => 
   assert.deepEqual(server.get("Secret", `${KEY}-session`), secret);
 });
 
-test("what is not wanted any more is deleted", async (t) => {
+test("objects that are no longer needed are deleted", async (t) => {
   const { server, deployer } = await start(t);
   deployer.update([deployment([{ podDisruptionBudget: { spec: { minAvailable: 1 } } }])]);
   await until(() => server.get("PodDisruptionBudget", KEY), "a PodDisruptionBudget");
@@ -180,7 +180,7 @@ test("a Gateway that another controller takes over loses its objects; one that i
   await until(() => serviceOf(server) === undefined, "the Service is gone");
 });
 
-test("objects of somebody else with the same name are left alone, and the Gateway says so", async (t) => {
+test("foreign objects with the same name are left alone, and a condition of the Gateway says so", async (t) => {
   const { server, deployer, reports } = await start(t);
   const theirs = server.set({
     apiVersion: "v1",
@@ -213,7 +213,7 @@ test("objects of another tracegate are left alone, unless their Gateway moves he
   await until(() => portOf(server) === 80, "the Service is taken over");
 });
 
-test("what the API server rejects is reported at once, what may pass is not, and both are repeated", async (t) => {
+test("rejections by the API server are reported at once, temporary failures are not; both are retried", async (t) => {
   const { server, deployer, reports } = await start(t);
   let [status, refusals] = [500, 1];
   server.intercept = ({ method, path }) => {
@@ -253,7 +253,7 @@ test("after a restart objects are applied once more, without changing them", asy
   );
 });
 
-test("a Gateway does not take what another one has made under a name that both want", async (t) => {
+test("a Gateway does not take over an object of another Gateway with the same name", async (t) => {
   const { server, deployer, reports } = await start(t);
   const other: Gateway = { ...GATEWAY, metadata: { name: "web-xds-ca", namespace: "apps", uid: "uid-of-other" } };
   deployer.update([deployment()]);

@@ -45,7 +45,7 @@ test("lists are merged by the key of their elements", () => {
   );
 });
 
-test("one port may take TCP and UDP", () => {
+test("one port may have TCP and UDP", () => {
   const tcp = { port: 53, protocol: "TCP", name: "listener-53" };
   const udp = { port: 53, protocol: "UDP", name: "udp-53" };
   assert.deepEqual(strategicMerge({ ports: [tcp, udp] }, { ports: [{ port: 53, protocol: "UDP", nodePort: 30053 }] }), {

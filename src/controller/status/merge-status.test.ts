@@ -63,7 +63,7 @@ test("the time changes with the status, not with generation, reason or message",
   assert.deepEqual(change({ conditions: [refused] }, before)?.status, { conditions: [dated(refused, NOW)] });
 });
 
-test("parents of other controllers stay, wherever they stand", () => {
+test("parents of other controllers stay, in any position", () => {
   const theirs = { parentRef: WEB, controllerName: THEIRS, conditions: [dated(refused, BEFORE)] };
   const ours = { parentRef: WEB, controllerName: OURS, conditions: [dated(accepted, BEFORE)] };
   const wanted: StatusBody = { parents: [{ parentRef: { name: "web" }, conditions: [accepted] }] };
@@ -76,7 +76,7 @@ test("parents of other controllers stay, wherever they stand", () => {
   ]);
 });
 
-test("two parents of one route are told apart by section", () => {
+test("two parents of one route are distinguished by section", () => {
   const at = (sectionName: string) => ({ ...WEB, sectionName });
   const before = {
     parents: [
@@ -106,7 +106,7 @@ test("lists keep to the sizes that the API server accepts", () => {
   assert.deepEqual(listOf(ancestors, "ancestors")[0], theirs);
 });
 
-test("a Gateway: only fields that differ are written, and addresses that are gone are removed", () => {
+test("a Gateway: only fields that differ are written, and former addresses are removed", () => {
   const listener = {
     name: "http",
     supportedKinds: [{ kind: "HTTPRoute" }],
@@ -131,7 +131,7 @@ test("a Gateway: only fields that differ are written, and addresses that are gon
   assert.deepEqual(change(without, before)?.status, { addresses: null });
 });
 
-test("messages are cut to what the API server accepts", () => {
+test("messages are truncated to what the API server accepts", () => {
   const long = { ...refused, message: "x".repeat(40_000) };
   const [condition] = listOf(change({ conditions: [long] }, undefined), "conditions");
   assert.deepEqual(condition, dated({ ...refused, message: "x".repeat(32_768) }, NOW));

@@ -114,7 +114,7 @@ test("what another controller writes at the same time is kept", async (t) => {
   assert.equal(writer.counters.conflicts, 1);
 });
 
-test("what fails is written later", async (t) => {
+test("a failed write is retried later", async (t) => {
   const { server, writer } = await start(t);
   addRoute(server);
   let failures = 2;
@@ -126,7 +126,7 @@ test("what fails is written later", async (t) => {
   assert.equal(writer.counters.failures, 2);
 });
 
-test("an object that is gone is no failure", async (t) => {
+test("a deleted object is not a failure", async (t) => {
   const { server, writer } = await start(t);
   addRoute(server);
   let asked = false;

@@ -80,7 +80,7 @@ function changes(before: GatewayState, after: GatewayState): string[] {
   return [...names].sort();
 }
 
-test("a change of one object changes only the resources that are made of it", () => {
+test("a change of one object changes only the resources derived from it", () => {
   const graph = shop();
   const first = stateOf(graph);
   assert.equal(first.resources.size, 2 + 2 + 50);
@@ -101,7 +101,7 @@ test("a change of one object changes only the resources that are made of it", ()
   assert.deepEqual(changes(third, stateOf(graph)), ["-route/apps/web.http/apps/route-4.00.http"]);
 });
 
-test("what does not matter to a Gateway leaves its state the same object", () => {
+test("an unrelated change leaves the state of a Gateway the same object", () => {
   const graph = shop();
   const before = stateOf(graph);
   graph.set(route("route-1", "api", "/of-another-gateway"));
@@ -127,7 +127,7 @@ test("a status is the same object until it changes", () => {
   assert.equal(after[2], before[2]);
 });
 
-test("a listener that changes takes the routes along that depend on it", () => {
+test("a change of a listener changes the routes that depend on it", () => {
   const graph = shop();
   const before = stateOf(graph);
   graph.set(gateway("web", "shop.example.com"));
@@ -136,7 +136,7 @@ test("a listener that changes takes the routes along that depend on it", () => {
   assert.ok(!after.includes("listener/apps/web.other") && !after.includes("bind/bind/80"));
 });
 
-test("a Gateway that goes, or changes its class, has no state", () => {
+test("a Gateway that is deleted, or changes its class, has no state", () => {
   const graph = shop();
   stateOf(graph);
   graph.delete("Gateway", "apps/api");

@@ -75,7 +75,7 @@ test("texts come from Secrets and ConfigMaps, services from backendRefs", () => 
   });
 });
 
-test("keys with names of properties that every object has are missing like others", () => {
+test("a missing key with the name of an object property is reported like any other", () => {
   const graph = graphOf(`
 - ${ROUTE}
 - {kind: Secret, metadata: {name: users}, data: {htpasswd: ""}}
@@ -127,7 +127,7 @@ test("a ReferenceGrant permits calls to another namespace, with the policies tha
   assert.equal(targetOf(granted).policies?.backendTLS?.hostname, "authz.example");
 });
 
-test("a policy that restricts access and is invalid denies, also where a valid one follows", () => {
+test("an invalid policy that restricts access denies, even if a valid one follows", () => {
   const graph = graphOf(`
 - ${ROUTE}
 - kind: TracegatePolicy

@@ -50,7 +50,7 @@ function slice(version: string, ...addresses: string[]): Anything {
 }
 
 describe("incremental", () => {
-  test("an endpoint that comes changes its service, no route and no other workload", () => {
+  test("a new endpoint changes its service, but no route and no other workload", () => {
     const graph = cluster(GATEWAY, SERVICE, httpRoute("shop", "1"), slice("1", "10.0.0.1"));
     const before = graph.query(gatewayState, "apps/web");
     const route = graph.query(routeModel, "HTTPRoute/apps/shop");
@@ -65,7 +65,7 @@ describe("incremental", () => {
     for (const [name, resource] of before.resources) assert.equal(after.resources.get(name), resource, name);
   });
 
-  test("a route that changes leaves the others as they are", () => {
+  test("a change of a route leaves the others unchanged", () => {
     const graph = cluster(GATEWAY, SERVICE, httpRoute("a", "1", "/a"), httpRoute("b", "1", "/b"));
     const before = graph.query(gatewayState, "apps/web");
     graph.set(httpRoute("a", "2", "/other"));

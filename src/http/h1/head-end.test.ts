@@ -66,7 +66,7 @@ describe("prefixError", () => {
   });
 });
 
-test("skipLeadingCrlf skips one empty line and needs all of it", () => {
+test("skipLeadingCrlf skips one empty line, if it is complete", () => {
   assert.equal(skipLeadingCrlf(bytes("\r\nGET"), 0, 5), 2);
   assert.equal(skipLeadingCrlf(bytes("\r\n\r\nGET"), 0, 7), 2);
   assert.equal(skipLeadingCrlf(bytes("\r\n"), 0, 1), 0);

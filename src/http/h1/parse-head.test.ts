@@ -51,7 +51,7 @@ describe("request heads that are accepted", () => {
     assert.equal(head.keepAlive, true);
   });
 
-  test("rawNames has the received name of each field that is passed on", () => {
+  test("rawNames has the received name of each forwarded field", () => {
     const head = request(withFields("X-First: 1", "Connection: x-gone", "X-Gone: 2", "AcCePt: 3"), true);
     assert.deepEqual(head.headers, ["x-first", "1", "accept", "3"]);
     assert.deepEqual(head.rawNames, ["X-First", "AcCePt"]);
@@ -238,7 +238,7 @@ describe("request heads that are rejected", () => {
   });
 });
 
-test("every byte that a value must not have is rejected at every place, among any neighbours", () => {
+test("every invalid byte of a value is rejected in every position, beside any others", () => {
   for (const neighbours of ["abcdefghi", "\x80\xff\x80\xff\x80\xff\x80\xff\x80", "  ~ ~ ~  "]) {
     for (let code = 0; code < 256; code++) {
       const allowed = code === 9 || (code >= 32 && code !== 127);

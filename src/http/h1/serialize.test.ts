@@ -70,14 +70,14 @@ describe("heads", () => {
   });
 });
 
-test("isToken and isFieldValue say what may be sent", () => {
+test("isToken and isFieldValue accept only what may be sent", () => {
   for (const text of ["a", "X-A_b", "!#$%&'*+-.^_`|~"]) assert.ok(isToken(text));
   for (const text of ["", "a b", "a:", "\xe4", "a\n", "\u0141"]) assert.ok(!isToken(text));
   for (const text of ["", "a b\t\xff"]) assert.ok(isFieldValue(text));
   for (const text of ["a\r", "a\nb", "\0", "\x7f", "\u010d", "\u{1f600}"]) assert.ok(!isFieldValue(text));
 });
 
-test("prepared lines are used where their fields are, and only there", () => {
+test("prepared lines are used only in place of the same fields", () => {
   const made = makeFields(["x-for", "1.2.3.4", "x-proto", "http"]);
   const head = (headers: string[], rawNames: string[] | null = null): string =>
     requestHeadText("GET", "/", "h", headers, rawNames, "", made);

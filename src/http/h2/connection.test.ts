@@ -113,7 +113,7 @@ function resumeSending(stream: NotingStream): void {
   }
 }
 
-test("a paused reader gets nothing, holds its peer back by the stream's window, and other streams continue", async () => {
+test("a paused reader gets nothing and slows down its peer by the stream's window; other streams continue", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {
       stream.act = (event) => {
@@ -245,7 +245,7 @@ test("nothing is kept of streams that are reset while their data waits for the c
   assert.ok(kept.length <= 1, `${kept.length} streams are kept`);
 });
 
-test("data of a stream that was reset meanwhile is given back too", async () => {
+test("credit for data of a stream that was reset meanwhile is returned too", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {
       stream.act = (event) => event === "headers" && stream.reset(NO_ERROR);
@@ -263,7 +263,7 @@ test("data of a stream that was reset meanwhile is given back too", async () => 
   assert.equal(pair.server.error, undefined);
 });
 
-test("a reader may end its own stream in the middle of what it is given", async () => {
+test("a reader may end its own stream while it is given data", async () => {
   using pair = await connectPair((side) => {
     side.accept = (stream) => {
       stream.act = (event) => {

@@ -8,7 +8,7 @@ function passed(guard: FloodGuard, tries: number, used: (i: number) => number): 
   return tries;
 }
 
-test("a burst passes, more does not, and the rest of it is counted by its name", () => {
+test("a burst passes, more does not, and each kind is counted separately", () => {
   const guard = new FloodGuard(0);
   assert.equal(
     passed(guard, 5000, () => 0),

@@ -151,7 +151,7 @@ test("every frame is read, however its bytes are cut", () => {
   for (const size of [1, 2, 3, 7, 10, 64]) assert.deepEqual(readPieces(ALL, size), whole, `${size} bytes at a time`);
 });
 
-test("reading stops before HEADERS that may not be read now, and continues there", () => {
+test("reading stops before HEADERS when no stream may begin, and continues there", () => {
   const { notes, reader } = reading();
   const bytes = Buffer.concat([SETTINGS, frame(1, 0x4, 1, "a"), frame(1, 0x4, 3, "b"), frame(6, 0, 0, "12345678")]);
   notes.refused = 3;

@@ -43,7 +43,7 @@ test("a request is the same message as one of HTTP/1.1", () => {
   });
 });
 
-test("what a pseudo-header field may not be is malformed", () => {
+test("invalid pseudo-header fields are malformed", () => {
   const cases: [readonly string[], RegExp][] = [
     [withPseudo(":method", undefined), /:method/],
     [withPseudo(":method", "G T"), /:method/],
@@ -202,7 +202,7 @@ test("an extended CONNECT for websocket is a GET; other protocols are 501", () =
   assert.equal(errorOf([...connect, ":protocol", "connect-udp"]).code, "TG_UNKNOWN_PROTOCOL");
 });
 
-test("nothing is left over from one request for the next", () => {
+test("a request keeps nothing of the one before", () => {
   const reader = new RequestReader();
   const fields = ["te", "trailers", "expect", "100-continue", "content-length", "1", "x_a", "1", "forwarded", "for=a"];
   const more = ["x-tracegate-trace-token", "t", "priority", "u=1", "host", "a.example:81"];

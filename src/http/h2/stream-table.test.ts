@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StreamTable } from "./stream-table.ts";
 
-test("ids say what can still come for a stream, for a server", () => {
+test("ids say which frames can still arrive for a stream, for a server", () => {
   const table = new StreamTable("server");
   table.lastOfPeer = 5;
   const idle = [1, 2, 5, 7].map((id) => table.isIdle(id));
@@ -12,7 +12,7 @@ test("ids say what can still come for a stream, for a server", () => {
   assert.deepEqual([table.ignores(3), table.ignores(7)], [false, true]);
 });
 
-test("ids say what can still come for a stream, for a client", () => {
+test("ids say which frames can still arrive for a stream, for a client", () => {
   const table = new StreamTable("client");
   assert.deepEqual([table.nextId(), table.nextId()], [1, 3]);
   const idle = [1, 3, 5, 2].map((id) => table.isIdle(id));

@@ -153,7 +153,7 @@ test("after its last byte a request waits without a deadline, until the gateway 
   assert.match(await received, /^HTTP\/1.1 504 /);
 });
 
-test("a client that pipelines leaves the others their turns, even if responses follow in microtasks", async () => {
+test("a client that pipelines does not delay others, even if responses follow in microtasks", async () => {
   const answered: Downstream[] = [];
   await using server = await serve((downstream) => {
     void Promise.resolve().then(() => {
@@ -177,7 +177,7 @@ test("a client that pipelines leaves the others their turns, even if responses f
   assert.ok(lone >= 0 && lone < 200, `the lone request was answered after ${lone} of the others`);
 });
 
-test("a client that closes its sending side gets the responses to what it has pipelined up to the request that is under way", async () => {
+test("a client that closes its sending side gets the responses to its pipelined requests up to the one in progress", async () => {
   const count = 1000;
   let begun = 0;
   await using server = await serve((downstream) => {
@@ -316,7 +316,7 @@ test("headerReadTimeout counts from the first byte of a head, however it trickle
   assert.deepEqual(server.failures, ["TG_CLIENT_TIMEOUT the request head did not arrive in time"]);
 });
 
-test("idleTimeout counts from the accept and from each response, and not while a request is under way", async (t) => {
+test("idleTimeout counts from the accept and from each response, and not while a request is in progress", async (t) => {
   const time = clock(t);
   const opened: Downstream[] = [];
   await using server = await serve((downstream) => opened.push(downstream));
@@ -420,7 +420,7 @@ test("an idle connection that a drain has missed is closed by the next sweep", a
   assert.equal(peer.connection.activity.state, "closed");
 });
 
-test("a body that its stream does not take is given up after streamIdleTimeout, and the client is not to blame", async (t) => {
+test("a body that its stream does not read is aborted after streamIdleTimeout, without blame on the client", async (t) => {
   const time = clock(t);
   await using server = await serve((downstream) => {
     downstream.readBody();
@@ -471,7 +471,7 @@ test("HEAD, 204 and 304 have no body, whatever the stream sends (RFC 9112 6.3)",
   assert.doesNotMatch(text, /hello/);
 });
 
-test("a connection older than maxConnectionDuration closes: at once when idle, else after the response under way", async (t) => {
+test("a connection older than maxConnectionDuration closes: at once when idle, else after the response in progress", async (t) => {
   const time = clock(t);
   for (const busy of [false, true]) {
     const opened: Downstream[] = [];

@@ -81,7 +81,7 @@ test("a preflight of another origin gets 200 without permissions", () => {
   assert.deepEqual(replyOf(create(NONE), context), { status: 200, headers: ["vary", "Origin"], body: "" });
 });
 
-test("other requests pass; the response says who may read it, and always varies by origin", () => {
+test("other requests pass; the response has the CORS headers, and always varies by origin", () => {
   const config = { allowCredentials: true, exposeHeaders: ["x-a", "x-b"] };
   assert.deepEqual(actual(config, ["origin", "https://shop.example"]), {
     ...ORIGIN,
@@ -122,7 +122,7 @@ test("origins: scheme, host and port count; case and default ports do not; * may
     assert.equal(compileOrigins(["x"], [allowed])(origin), expected, `${allowed} ${origin}`);
 });
 
-test("a pattern means what the regular expression with .* means", () => {
+test("a pattern matches like the regular expression with .* in place of *", () => {
   const host = fc.stringMatching(/^[ab.]{1,8}$/);
   const pattern = fc.stringMatching(/^[ab.*]{1,6}$/);
   fc.assert(

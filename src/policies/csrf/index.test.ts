@@ -21,7 +21,7 @@ function passes(headers: string[], method = "POST"): boolean {
   }
 }
 
-test("what browsers say about the site decides", () => {
+test("Sec-Fetch-Site decides", () => {
   for (const [site, expected] of [
     ["same-origin", true],
     ["none", true],
@@ -61,7 +61,7 @@ test("without Sec-Fetch-Site the origin decides; a request without either passes
   assert.equal(passes([]), true);
 });
 
-test("methods that change nothing pass", () => {
+test("safe methods pass", () => {
   for (const method of ["GET", "HEAD", "OPTIONS"]) assert.equal(passes(["sec-fetch-site", "cross-site"], method), true);
   for (const method of ["PUT", "DELETE", "PATCH", "get"])
     assert.equal(passes(["sec-fetch-site", "cross-site"], method), false);

@@ -87,7 +87,7 @@ test("a bucket admits what tokens and time allow, in any pattern", () => {
   );
 });
 
-test("threads together admit what the bucket holds, not one more or less", { timeout: 60_000 }, async () => {
+test("threads together admit exactly what the bucket holds", { timeout: 60_000 }, async () => {
   const memory = createBuckets();
   const code = `
     const { workerData, parentPort } = require("node:worker_threads");

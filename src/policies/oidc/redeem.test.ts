@@ -198,7 +198,7 @@ test("a callback that names another provider is rejected before anything is sent
   assert.match(await new Login("&code=second").rejection(), /^400 oidc failure: invalid callback \|/);
 });
 
-test("a provider that names itself in callbacks has to do so in those with an error too", async () => {
+test("a provider that sends iss in callbacks must also send it with an error", async () => {
   answer = () => assert.fail("the token endpoint was asked");
   const names = { callbackNamesIssuer: true };
   const invalid = /^400 oidc failure: invalid callback \|/;

@@ -158,7 +158,7 @@ suite("the chain of stages", { skip: noOpenssl }, () => {
     assert.deepEqual(rejections(plane), ["authorization failed", "authorization failed"]);
   });
 
-  test("TCP and passed-through TLS take the same stages; early bytes are not lost", async () => {
+  test("TCP and TLS passthrough use the same stages; early bytes are not lost", async () => {
     await using upstream = await RawUpstream.listen();
     await using tcp = await startBind("TCP", upstream.port, rules('source.address == "192.0.2.7"'));
     const client = await RawPeer.connect(tcp.port);
@@ -430,7 +430,7 @@ suite("drain", () => {
 });
 
 suite("a configuration that is dropped", () => {
-  test("after it was prepared: its ports close, and its endpoints are released", async () => {
+  test("after prepare: its ports close, and its endpoints are released", async () => {
     await using plane = new TestPlane();
     const [port, backend] = [await closedPort(), await closedPort()];
     await plane.plane.prepare(1, configurationOf("HTTP", backend, {}), { "bind/0": port }, false);
@@ -442,7 +442,7 @@ suite("a configuration that is dropped", () => {
     assert.equal(plane.endpoints.stats().length, 0);
   });
 
-  test("while it is compiled: the command rejects, and nothing is left of it", async (t) => {
+  test("while it is compiled: the command rejects, and everything is released", async (t) => {
     await using plane = new TestPlane();
     let now = 0;
     // Every check of the clock is past the end of a slice.

@@ -96,7 +96,7 @@ test("candidates: the selected one, others that fit, nearest misses, other hosts
   );
 });
 
-test("a request that no route fits has a reason for each", () => {
+test("a request that matches no route has a reason for each", () => {
   const { selected, candidates } = routerOf(winner).explain(requestTo("/other"), "example.com");
   assert.equal(selected, undefined);
   assert.deepEqual(candidates, [{ route: "win", matched: false, reason: "path: /other is not exactly /foo" }]);

@@ -89,7 +89,7 @@ test("round robin: the others share the turns of an evicted endpoint", () => {
   assert.equal(turns.filter((key) => key === "c").length, 30);
 });
 
-test("rendezvous: a key stays with its endpoint; when another goes, only the keys of that one move", () => {
+test("rendezvous: a key stays with its endpoint; if an endpoint is removed, only its keys move", () => {
   const endpoints = ["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"].map((key) => testEndpoint(key));
   const keys = Array.from({ length: 3000 }, (_, i) => Buffer.from(`user-${i}`));
   const balancer = (among: readonly Endpoint[]) => new BucketBalancer([among], rendezvous(roundRobin(() => 0)));
@@ -100,7 +100,7 @@ test("rendezvous: a key stays with its endpoint; when another goes, only the key
     if (before[i] !== gone) assert.equal(after.choose(key), before[i], "keys of others stay");
 });
 
-test("rendezvous: keys are shared out by capacity, and a new capacity moves few of them", () => {
+test("rendezvous: keys are distributed by capacity, and a changed capacity moves few of them", () => {
   const small = testEndpoint("10.0.0.1:80", 1);
   const share = (capacity: number): number => {
     const endpoints = [small, testEndpoint("10.0.0.2:80", capacity)];
@@ -127,7 +127,7 @@ test("an affinity key is text or bytes; what fails or is empty gives none", () =
   assert.equal(read("1"), undefined);
 });
 
-test("a single endpoint is used even when it is evicted, but no session keeps to it", () => {
+test("a single endpoint is used even if it is evicted, but no session stays with it", () => {
   const endpoint = testEndpoint("a");
   const balancer = new SingleEndpoint(endpoint);
   const { name } = endpoint.pool;

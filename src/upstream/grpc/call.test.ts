@@ -242,7 +242,7 @@ test("responses that are not gRPC, or are incomplete, have a status too", async 
   assert.equal(service.endpoint.pending, 0);
 });
 
-test("a reset is a status; REFUSED_STREAM is sent again, whatever the method, three times in all", async () => {
+test("a reset is a status; after REFUSED_STREAM a call is replayed, whatever the method, three attempts in all", async () => {
   const codes: readonly [code: number, name: string, status: number][] = [
     [constants.NGHTTP2_NO_ERROR, "NO_ERROR", 13],
     [constants.NGHTTP2_PROTOCOL_ERROR, "PROTOCOL_ERROR", 13],
@@ -266,7 +266,7 @@ test("a reset is a status; REFUSED_STREAM is sent again, whatever the method, th
   assert.equal(service.observed.filter((line) => line.startsWith("started")).length, codes.length);
 });
 
-test("a call that a server refused once gets its response the second time, with all its messages", async () => {
+test("a replayed call gets its response with all its messages", async () => {
   let refuse = true;
   using server = await H2Server.start((stream) => {
     if (refuse) stream.close(constants.NGHTTP2_REFUSED_STREAM);
@@ -287,7 +287,7 @@ test("a call that a server refused once gets its response the second time, with 
   assert.deepEqual([service.endpoint.pending, service.endpoint.health], [0, 1]);
 });
 
-test("a stream with too much data to keep is not sent again", async () => {
+test("a stream with too much data to keep is not replayed", async () => {
   let sends = 0;
   using server = await H2Server.start((stream) => {
     sends++;
@@ -391,7 +391,7 @@ test("both sides of a stream end separately", async () => {
   assert.equal(service.endpoint.pending, 0);
 });
 
-test("a server that does not read holds the writer back", async () => {
+test("a server that does not read slows down the writer", async () => {
   const opened = Promise.withResolvers<ServerHttp2Stream>();
   using server = await H2Server.start((stream) => opened.resolve(stream));
   using service = serviceAt(server.port);
@@ -409,7 +409,7 @@ test("a server that does not read holds the writer back", async () => {
   chat.stream?.cancel();
 });
 
-test("a caller that pauses holds the server back, and gets all messages and the end after it resumes", async () => {
+test("a caller that pauses slows down the server, and gets all messages and the end after it resumes", async () => {
   const total = 60;
   let blocked = 0;
   using server = await H2Server.start((stream) => {
@@ -492,7 +492,7 @@ test("more calls than the server takes at once wait or get another connection, w
   assert.equal(limited.endpoint.pending, 0);
 });
 
-test("gRPC goes out as HTTP/2 whatever version other requests have, and takes the place of their connections", async () => {
+test("gRPC is sent as HTTP/2 whatever version other requests have, and its connections replace theirs at the limit", async () => {
   using h2 = await answering((stream) => reply(stream, frame(Buffer.from("x")), { "grpc-status": "0" }));
   const responses: ServerResponse[] = [];
   const arrived = Promise.withResolvers<void>();
@@ -527,7 +527,7 @@ test("gRPC goes out as HTTP/2 whatever version other requests have, and takes th
   for (const socket of sockets) socket.destroy();
 });
 
-test("a server that agrees to HTTP/1.1 only cannot carry gRPC, and the error says so", {
+test("a server that negotiates HTTP/1.1 cannot carry gRPC, and the error says so", {
   skip: noOpenssl,
 }, async () => {
   using ca = new TestCa();

@@ -118,7 +118,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-test("one connection serves as many calls as the server takes; the next one opens another", async () => {
+test("one connection serves as many calls as the server allows; the next one opens another", async () => {
   using server = await Server.start({ maxConcurrentStreams: 3 });
   const pool = poolTo(server.port);
   const callers = Array.from({ length: 3 }, () => call(pool));
@@ -133,7 +133,7 @@ test("one connection serves as many calls as the server takes; the next one open
   await until(() => openOf(pool) === 0);
 });
 
-test("the first connection with room is taken, so that the others can idle out", async () => {
+test("the first connection with room is used, so that the others can time out", async () => {
   using server = await Server.start({ maxConcurrentStreams: 1 });
   const pool = poolTo(server.port);
   const callers = [call(pool), call(pool)];
@@ -196,7 +196,7 @@ test("a closed pool serves late requests, and keeps nothing", async () => {
   await until(() => openOf(pool) === 0);
 });
 
-test("calls to a server that connects and says nothing fail together when it has had its time", async () => {
+test("calls to a server that accepts and sends nothing fail together after the timeout", async () => {
   const silent = createTcpServer();
   silent.listen(0, "127.0.0.1");
   await once(silent, "listening");

@@ -137,7 +137,7 @@ test("when a connection ends, requests that have not left are recognized, and th
   assert.equal(streams, 0);
 });
 
-test("a paused caller gets nothing, and the server is held back", async () => {
+test("a paused caller gets nothing, and the server is slowed down", async () => {
   await using x = await exchange(0);
   const { caller, served } = x;
   caller.onPiece = () => caller.stream?.pause();
@@ -165,7 +165,7 @@ test("a response before the end of the request ends the stream", async () => {
   x.caller.stream?.sendEnd([]);
 });
 
-test("a caller that throws loses its exchange; others on the connection go on", async () => {
+test("a caller that throws loses its exchange; others on the connection continue", async () => {
   await using x = await exchange(0);
   const { caller, session, served } = x;
   caller.onPiece = () => {

@@ -36,7 +36,7 @@ suite("tokens of proxies", () => {
     ["elsewhere", /^gRPC status 7: ServiceAccount else\/gw may not read the configuration of Gateway ns\/gw/],
   ];
 
-  test("the token of the Gateway's own ServiceAccount is accepted, others are refused and counted", async () => {
+  test("the token of the Gateway's own ServiceAccount is accepted, others are rejected and counted", async () => {
     await using api = await TestApiServer.start();
     for (const [token, user] of Object.entries(users)) api.tokens.set(token, user);
     const authenticate = tokenReviewer(api.client(), "tracegate");
@@ -63,7 +63,7 @@ suite("tokens of proxies", () => {
     assert.ok(!server.lines.some((line) => Object.keys(users).some((token) => line.includes(` ${token} `))));
   });
 
-  test("a token that cannot be checked is refused for now", async () => {
+  test("a token that cannot be checked is rejected as unavailable", async () => {
     const api = await TestApiServer.start();
     const authenticate = tokenReviewer(api.client(), "tracegate");
     await api.stop();
@@ -86,7 +86,7 @@ suite("tokens of proxies", () => {
     assert.equal(server.server.proxies.length, 1);
   });
 
-  test("a stream ends when its token is not valid any more", async () => {
+  test("a stream ends when its token becomes invalid", async () => {
     await using api = await TestApiServer.start();
     api.tokens.set("right", users.right);
     await using server = await TestXdsServer.start({ authenticate: unremembered(api), recheck: 5 });
@@ -97,7 +97,7 @@ suite("tokens of proxies", () => {
     assert.deepEqual(server.server.proxies, []);
   });
 
-  test("a proxy does not speak for another pod, and has a few streams at most", async () => {
+  test("a proxy cannot act for another pod, and has at most a few streams", async () => {
     await using api = await TestApiServer.start();
     api.tokens.set("right", { ...users.right, extra: { "authentication.kubernetes.io/pod-name": ["gw-7"] } });
     await using server = await TestXdsServer.start({ authenticate: tokenReviewer(api.client(), "tracegate") });
@@ -140,7 +140,7 @@ suite("reviews of tokens", () => {
     }
   });
 
-  test("results are remembered by token: a minute if it is valid, 10 s if not", async () => {
+  test("results are cached by token: a minute if it is valid, 10 s if not", async () => {
     for (const [authenticated, lasts] of [
       [true, 60_000],
       [false, 10_000],

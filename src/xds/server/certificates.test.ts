@@ -33,7 +33,7 @@ function file(name: string, text: string): string {
 }
 
 suite("TLS of the stream", () => {
-  test("proxies that trust the CA are served, others do not connect", async () => {
+  test("proxies that trust the CA connect, others do not", async () => {
     await using api = await TestApiServer.start();
     const certificates = certificatesOf(api);
     await certificates.start();

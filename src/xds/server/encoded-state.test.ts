@@ -10,7 +10,7 @@ function state(routes: readonly string[], before?: GatewayState, body = ""): Gat
   return stateOf({ binds: [{ port: 0, listeners }] }, before);
 }
 
-test("a version depends on the resources alone, not on how they came about", () => {
+test("a version depends on the resources alone, not on their history", () => {
   const direct = encodeState(state(["a", "b"]));
   const first = state(["a", "c"]);
   const second = state(["a"], first);
@@ -26,7 +26,7 @@ test("a version depends on the resources alone, not on how they came about", () 
   assert.notEqual(encodeState(state(["a"])).version, direct.version);
 });
 
-test("what has not changed keeps its bytes, and a type without changes is compared at no cost", () => {
+test("unchanged resources keep their bytes, and a type without changes is compared at no cost", () => {
   const one = state(["a", "b"]);
   const before = encodeState(one);
   const after = encodeState(state(["a", "c"], one), before);
@@ -40,7 +40,7 @@ test("what has not changed keeps its bytes, and a type without changes is compar
   assert.equal(again.types[RESOURCE_TYPE].get(route)?.bytes, before.types[RESOURCE_TYPE].get(route)?.bytes);
 });
 
-test("the difference has what is new, what has another version, and what has gone", () => {
+test("the difference has new, changed and removed resources", () => {
   const known = encodeState(state(["a", "b"])).types;
   const now = encodeState(state(["b", "c"]));
   const { changed, removed } = differenceTo(now, known);

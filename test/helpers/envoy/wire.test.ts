@@ -50,6 +50,6 @@ test("fields that a table does not know are skipped", () => {
   assert.deepEqual(CheckResponse.decode(bytes), { status: { code: 7 } });
 });
 
-test("bytes that are no message are an error", () => {
+test("bytes that are not a message are an error", () => {
   assert.throws(() => CheckResponse.decode(Uint8Array.of(0x0a, 0x7f, 0x01)));
 });

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { serve } from "../../fixtures/admin.ts";
 import { invoke } from "../../fixtures/invoke.ts";
 
-test("log shows the filter, sets the level of everything or of modules", async (t) => {
+test("log shows the filter, and sets the level of all or some modules", async (t) => {
   const admin = await serve(t, (request, response) => {
     const level = new URL(request.url ?? "", "http://x").searchParams.get("level") ?? "info";
     response.end(`current log level is ${level}\n`);
@@ -90,7 +90,7 @@ test("status fails when the newest configuration is not in effect, with the reas
   assert.deepEqual(JSON.parse(json.stdout), refused);
 });
 
-test("TGCTL_ADMIN is the admin address, a port on the command line goes before it", async (t) => {
+test("TGCTL_ADMIN is the admin address; a port on the command line takes precedence", async (t) => {
   const admin = await serve(t, (_request, response) => response.end(JSON.stringify(STATUS)));
   const folder = mkdtempSync(join(tmpdir(), "tgctl-"));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -141,7 +141,7 @@ test("a port of another server is reported as such", async (t) => {
   }
 });
 
-test("profiles are written to the file; cpu is what profile means alone", async (t) => {
+test("profiles are written to the file; profile alone means profile cpu", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "tgctl-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const admin = await serve(t, (_request, response) => response.end(Buffer.from([31, 139, 0, 255])));

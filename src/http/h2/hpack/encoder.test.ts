@@ -36,7 +36,7 @@ class Pair {
   }
 }
 
-test("what repeats takes one byte a field", () => {
+test("repeated fields take one byte each", () => {
   const pair = new Pair();
   const request = [
     ":method",
@@ -55,7 +55,7 @@ test("what repeats takes one byte a field", () => {
   assert.equal(pair.send(...request, "accept-charset", "").length, 6, "an entry of the static table without a value");
 });
 
-test("what the sender of a message never indexes is not indexed, whatever the tables have", () => {
+test("fields that the sender never indexes are not indexed, whatever the tables contain", () => {
   const pair = new Pair();
   pair.send(":path", "/", "x-token", "secret");
   const fields: HeaderList = ["x-token", "secret", "x-other", "1", "x-other", "1"];
@@ -71,7 +71,7 @@ test("what the sender of a message never indexes is not indexed, whatever the ta
   assert.equal(pair.receive(Buffer.of(0x1f, 0x08, 1, 0x61)).fields.neverIndexed, undefined, "known to be secret");
 });
 
-test("a value that changes all the time stays out of the table, one that changed once gets in", () => {
+test("a value that keeps changing stays out of the table; one that changed once is added", () => {
   const pair = new Pair();
   pair.send("etag", "0");
   for (let i = 1; i < 50; i++) {

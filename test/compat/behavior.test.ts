@@ -3,7 +3,7 @@ import { after, before, suite, test } from "node:test";
 import { TestGateway } from "../helpers/gateway.ts";
 
 /** Fields whose acceptance alone says nothing about what they do. */
-suite("what accepted fields mean", () => {
+suite("the meaning of accepted fields", () => {
   let gateway: TestGateway;
   before(async () => {
     const text = (body: string) => ({ directResponse: { status: 200, body } });
@@ -28,16 +28,16 @@ suite("what accepted fields mean", () => {
     return `${response.status} ${await response.text()}`;
   };
 
-  test("a match that is invalid meets no request, one with an empty path every request", async () => {
+  test("an invalid match matches no request, one with an empty path every request", async () => {
     assert.equal(await ask("/anything"), "200 rest");
   });
 
-  test("an invalid backend is an error of the gateway; null policies are none", async () => {
+  test("an invalid backend is an error of the gateway; null policies count as absent", async () => {
     assert.equal(await ask("/broken"), "500 backend does not exist");
     assert.equal(await ask("/null"), "500 no valid backends");
   });
 
-  test("filter and fields of the log in their former place hold for the access log, with a warning", async () => {
+  test("filter and fields of the log in their former place apply to the access log, with a warning", async () => {
     await ask("/quiet");
     await ask("/loud");
     const line = () => gateway.lines.find((each) => each["http.path"] === "/loud");
