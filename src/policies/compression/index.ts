@@ -15,7 +15,10 @@ import type { Compression, ContentCoding } from "./schema.ts";
 
 const KIND = "compression";
 /** Fields with a digest of the content or of its encoded form (RFC 9530, RFC 3230, RFC 1864): it would be wrong afterwards. */
-const DIGESTS: ReadonlySet<string> = new Set(["content-digest", "repr-digest", "digest", "content-md5"]);
+const DIGEST = /(?:^|[\s,])(?:content-digest|repr-digest|digest|content-md5)(?:$|[\s,])/i;
+/** RFC 9111 5.2.1.6 and 5.2.2.6. */
+const NO_TRANSFORM = /(?:^|[\s,])no-transform(?:$|[\s,])/i;
+const VARIES = /(?:^|[\s,])(?:\*|accept-encoding)(?:$|[\s,])/i;
 
 export const compression = definePolicy({
   kind: KIND,
@@ -70,7 +73,7 @@ function reasonToPass(
   if (contentType === undefined || !isListed(contentType)) return `content type ${contentType ?? "missing"}`;
   if (getHeader(headers, "content-encoding") !== undefined) return "encoded already";
   if (forbidsTransform(headers) || forbidsTransform(request.headers)) return "no-transform";
-  if (headers.some((name, i) => i % 2 === 0 && DIGESTS.has(name))) return "has a digest";
+  if (hasDigest(headers)) return "has a digest";
   const length = getHeader(headers, "content-length");
   if (length !== undefined && Number(length) < minSize) return `${length} bytes`;
   // The response to HEAD describes the content that GET would get (RFC 9110 9.3.2).
@@ -135,6 +138,9 @@ function describeCached(request: HeaderList, headers: HeaderList): void {
   if (getHeader(request, "if-none-match")?.includes(`W/${tag}`) !== true) return;
   weakenTag(headers);
   addVary(headers);
+  // They are about the content that is not compressed (RFC 9110 8.6).
+  removeHeader(headers, "content-length");
+  removeHeader(headers, "accept-ranges");
 }
 
 /** A strong tag promises the same bytes; compressed content is only equivalent (RFC 9110 8.8.1). */
@@ -149,15 +155,19 @@ function isWeak(tag: string): boolean {
 
 /** Caches must keep a response for each kind of client apart, also where it was not compressed. */
 function addVary(headers: HeaderList): void {
-  for (let i = 0; i < headers.length; i += 2)
-    if (headers[i] === "vary" && /(?:^|[\s,])(?:\*|accept-encoding)(?:$|[\s,])/i.test(headers[i + 1] as string)) return;
-  headers.push("vary", latin1("accept-encoding"));
+  if (!lists(headers, "vary", VARIES)) headers.push("vary", latin1("accept-encoding"));
 }
 
-/** `Cache-Control: no-transform` (RFC 9111 5.2.1.6 and 5.2.2.6). */
+/** In the head, or announced for the trailers (RFC 9110 6.6.2). */
+function hasDigest(headers: HeaderList): boolean {
+  return headers.some((name, i) => i % 2 === 0 && DIGEST.test(name)) || lists(headers, "trailer", DIGEST);
+}
+
 function forbidsTransform(headers: HeaderList): boolean {
-  for (let i = 0; i < headers.length; i += 2)
-    if (headers[i] === "cache-control" && /(?:^|[\s,])no-transform(?:$|[\s,])/i.test(headers[i + 1] as string))
-      return true;
-  return false;
+  return lists(headers, "cache-control", NO_TRANSFORM);
+}
+
+/** Whether a field of this name has a member that `pattern` matches. */
+function lists(headers: HeaderList, field: string, pattern: RegExp): boolean {
+  return headers.some((name, i) => i % 2 === 0 && name === field && pattern.test(headers[i + 1] as string));
 }
