@@ -45,14 +45,15 @@ function readOptions(): Options {
 
 function positive(flag: string, text: string | undefined, fallback: number): number {
   const value = Number(text ?? fallback);
-  if (!Number.isInteger(value) || value < 1) throw new Error(`${flag} takes a whole number from 1 on, not ${text}`);
+  if (!Number.isInteger(value) || value < 1)
+    throw new Error(`${flag} must be a whole number of at least 1; it is ${text}`);
   return value;
 }
 
 async function runRows(options: Options): Promise<void> {
   for (const tool of ["taskset", "wrk", "h2load", "nginx"]) {
     if (findProgram(tool) === undefined)
-      throw new Error(`${tool} is missing: apt-get install util-linux wrk nghttp2-client nginx`);
+      throw new Error(`${tool} is missing: apt-get install util-linux wrk nghttp2 nginx`);
   }
   const measures: Measure[] = [];
   const samples: Record<string, unknown> = {};

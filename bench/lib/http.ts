@@ -26,7 +26,7 @@ export function ask({ port, path, method = "GET", host, agent }: Ask): Promise<A
       response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
       response.on("error", reject);
     });
-    call.on("timeout", () => call.destroy(new Error(`no answer from 127.0.0.1:${port}${path} in 10 s`)));
+    call.on("timeout", () => call.destroy(new Error(`no response from 127.0.0.1:${port}${path} in 10 s`)));
     call.on("error", reject);
     call.end();
   });

@@ -46,7 +46,7 @@ const head = new RequestHead();
 function ours(): number {
   const end = findHeadEnd(buffer, 0, HEAD.length);
   const text = latin1Slice(buffer, 0, end);
-  if (parseRequestHead(text, LIMITS, head, false) !== undefined) throw new Error("the head was refused");
+  if (parseRequestHead(text, LIMITS, head, false) !== undefined) throw new Error("the head was rejected");
   return head.headers.length;
 }
 

@@ -19,7 +19,7 @@ export async function startAll(bench: Bench, peers: readonly Peer[], options: Pr
   const started: RunningProxy[] = [];
   for (const peer of peers) {
     const program = peer.find();
-    if (program === undefined) bench.note(`${peer.name} is not here and is left out (${peer.hint})`);
+    if (program === undefined) bench.note(`${peer.name} is not installed, so it is left out (${peer.hint})`);
     else started.push(await peer.start(bench, program, options));
   }
   return started;

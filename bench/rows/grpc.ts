@@ -53,7 +53,7 @@ export const grpc: Row = {
 async function startOrigin(bench: Bench): Promise<RunningProxy | undefined> {
   const program = findProgram("nghttpd");
   if (program === undefined) {
-    bench.note("nghttpd is not here and the row is left out (apt-get install nghttp2-server)");
+    bench.note("nghttpd is not installed, so the row is left out (apt-get install nghttp2-server)");
     return undefined;
   }
   const port = await freePort();

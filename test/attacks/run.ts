@@ -129,6 +129,6 @@ for (const attack of chosen) {
 }
 for (const { worker } of backends) await worker.terminate();
 if (wrong > 0) {
-  console.log(`${wrong} of ${chosen.length} attacks went wrong`);
+  console.log(`${wrong} of ${chosen.length} attacks had another outcome than expected`);
   process.exitCode = 1;
 }

@@ -98,7 +98,7 @@ async function disturb(): Promise<void> {
       killedAt = elapsed();
       await killWorker();
     } else {
-      if ((await gateway.reconfigure(configuration(ports))) !== "applied") throw new Error("a reload was refused");
+      if ((await gateway.reconfigure(configuration(ports))) !== "applied") throw new Error("a reload was rejected");
       events.reloads++;
       tally.event(`reload ${events.reloads} has been applied`);
     }
@@ -140,7 +140,7 @@ async function replace(): Promise<void> {
   const next = await choosePorts();
   gateway = await TestGateway.start(configuration(next), launch);
   ports = next;
-  tally.event("clients turn to another process, and the first gets SIGTERM");
+  tally.event("clients switch to another process, and the first gets SIGTERM");
   const code = await stop(old);
   if (code !== 0) throw new Error(`the gateway ended with ${code}: ${old.stderr}`);
   events.replacements++;
@@ -171,7 +171,7 @@ async function sample(): Promise<void> {
   let minute = 0;
   while (elapsed() < totalMs) {
     await delay(SAMPLE_MS);
-    // Older log lines explain no failure any more.
+    // Older log lines cannot explain later failures.
     gateway.keepLines(LINES_KEPT);
     if (elapsed() < totalMs * REPLACING_FROM)
       memory.push({ minute: elapsed() / 60_000, mib: residentMiB(gateway.process.pid ?? 0) });
@@ -250,7 +250,7 @@ function report(): void {
   const [first, last] = [memory[0]?.mib ?? 0, memory.at(-1)?.mib ?? 0];
   lines.push(
     `${events.reloads} reloads, ${events.kills} workers killed, ${events.replacements} replacements of the process`,
-    `memory: ${first.toFixed(0)} MiB at first, ${last.toFixed(0)} MiB at last, slope ${slope().toFixed(2)} MiB per minute in the second half`,
+    `memory: ${first.toFixed(0)} MiB at the start, ${last.toFixed(0)} MiB at the end, slope ${slope().toFixed(2)} MiB per minute in the second half`,
     `soak: ${done} done, ${failed} failed, ${cut} cut by killed workers`,
   );
   process.stdout.write(`${lines.join("\n")}\n`);
