@@ -1,18 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
+import { untilTurn } from "../../test/helpers/until.ts";
 import { Acceptor } from "./acceptor.ts";
 import { SocketBudget } from "./socket-budget.ts";
 import type { Transport } from "./transport.ts";
-
-/** Waits for a bounded number of turns of the event loop. */
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 200_000; turn++) {
-    if (condition()) return;
-    await new Promise(setImmediate);
-  }
-  throw new Error(`waited in vain for ${what}`);
-}
 
 /** An acceptor whose transports record what they read. */
 async function listen(budget: SocketBudget) {
@@ -38,11 +30,11 @@ test("held connections are accepted but not read before their release, also afte
   acceptor.hold();
   const client = await RawPeer.connect(acceptor.port);
   client.send("early");
-  await until(() => acceptor.accepted === 1, "the connection");
+  await untilTurn(() => acceptor.accepted === 1, "the connection");
   acceptor.close();
   assert.deepEqual([transports.length, read.length], [0, 0]);
   acceptor.release();
-  await until(() => read.length === 1, "what the client has sent");
+  await untilTurn(() => read.length === 1, "what the client has sent");
   assert.deepEqual(read, ["early"]);
   client.end();
   await client.closed();
@@ -52,7 +44,7 @@ test("connections beyond the budget are closed and counted; one that closes make
   let refused = 0;
   using server = await listen(new SocketBudget(1, () => refused++));
   const first = await RawPeer.connect(server.acceptor.port);
-  await until(() => server.transports.length === 1, "the first connection");
+  await untilTurn(() => server.transports.length === 1, "the first connection");
   const second = await RawPeer.connect(server.acceptor.port);
   await second.closed();
   assert.deepEqual([server.transports.length, refused], [1, 1]);
@@ -60,7 +52,7 @@ test("connections beyond the budget are closed and counted; one that closes make
   await first.closed();
   const third = await RawPeer.connect(server.acceptor.port);
   third.send("room");
-  await until(() => server.read.length === 1, "the third connection");
+  await untilTurn(() => server.read.length === 1, "the third connection");
   assert.equal(refused, 1);
   third.end();
   await third.closed();

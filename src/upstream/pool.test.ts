@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { closedPort, type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
+import { untilTurn } from "../../test/helpers/until.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
 import type { UpstreamConnection } from "./connection.ts";
@@ -68,15 +69,6 @@ async function exchange(connection: UpstreamConnection, server: RawPeer, fields:
   await promise;
 }
 
-/** Waits for a bounded number of turns of the event loop. */
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 200_000; turn++) {
-    if (condition()) return;
-    await new Promise(setImmediate);
-  }
-  throw new Error(`waited in vain for ${what}`);
-}
-
 /** Connections to a server, and their other ends, in the order in which they were opened. */
 async function openTwo(pool: Pool, upstream: RawUpstream) {
   const first = await new Waiter(pool).connection();
@@ -99,7 +91,7 @@ test("the most recently used connection is taken first, a closed one never", asy
   assert.equal(pool.takeIdle(), second);
   assert.equal(pool.takeIdle(), undefined);
   second.destroy();
-  await until(() => pool.use.active === 0, "the close of both");
+  await untilTurn(() => pool.use.active === 0, "the close of both");
 });
 
 test("an idle connection that the server closes leaves the pool", async () => {
@@ -109,7 +101,7 @@ test("an idle connection that the server closes leaves the pool", async () => {
   await exchange(first, ends[0]);
   await exchange(second, ends[1]);
   ends[1].end();
-  await until(() => pool.use.idle === 1, "the close");
+  await untilTurn(() => pool.use.idle === 1, "the close");
   assert.equal(pool.use.active, 0);
   assert.equal(pool.takeIdle(), first);
   first.destroy();
@@ -122,7 +114,7 @@ test("unused connections beyond maxIdle are closed when they are released", asyn
   await exchange(first, ends[0]);
   await exchange(second, ends[1]);
   assert.equal(await ends[1].closed(), "end");
-  await until(() => pool.use.active === 0, "the close");
+  await untilTurn(() => pool.use.active === 0, "the close");
   assert.equal(pool.takeIdle(), first);
   first.destroy();
 });
@@ -145,7 +137,7 @@ test("idleTimeout counts from the first sweep after the last use", async () => {
   assert.equal(pool.use.idle, 1);
   pool.sweep(7002);
   assert.equal(await ends[1].closed(), "end");
-  await until(() => pool.use.active === 0, "the close");
+  await untilTurn(() => pool.use.active === 0, "the close");
 });
 
 test("connections that are being opened count toward maxConnections; waiting requests get the first that becomes free", async () => {
@@ -224,7 +216,7 @@ test("a wait for a free connection, and for one that is being opened, ends after
   t.mock.timers.tick(1);
   assert.equal(await waiting.outcome, "TG_UPSTREAM_TIMEOUT no connection was free in time");
   busy.destroy();
-  await until(() => pool.hasRoom, "the close");
+  await untilTurn(() => pool.hasRoom, "the close");
   const connecting = new Waiter(pool);
   t.mock.timers.tick(1000);
   assert.equal(await connecting.outcome, "TG_UPSTREAM_TIMEOUT connect timeout");
@@ -240,7 +232,7 @@ test("a closed pool closes what is unused at once, and what is in use when its e
   assert.equal(await ends[0].closed(), "end");
   await exchange(second, ends[1]);
   assert.equal(await ends[1].closed(), "end");
-  await until(() => pool.use.active === 0, "the close of both");
+  await untilTurn(() => pool.use.active === 0, "the close of both");
   assert.equal(pool.use.idle, 0);
 });
 
@@ -255,11 +247,11 @@ test("connections of all pools together stay within the budget; those that close
   assert.match(String(await new Waiter(second).outcome), /^TG_POOL_FULL the limit of open files/);
   assert.equal(refused, 1);
   connection.destroy();
-  await until(() => first.use.active === 0, "the connection to close");
+  await untilTurn(() => first.use.active === 0, "the connection to close");
   assert.match(String(await new Waiter(broken).outcome), /^TG_UPSTREAM_FAILED /);
   new Waiter(second).cancel();
   (await new Waiter(second).connection()).destroy();
-  await until(() => second.use.active === 0, "the connection to close");
+  await untilTurn(() => second.use.active === 0, "the connection to close");
   assert.deepEqual([budget.used.upstream, refused], [0, 1]);
 });
 
@@ -279,7 +271,7 @@ test("requests whose backend's name is being looked up take no place in the budg
   const pool = new Pool({ host: "127.0.0.1", port: server.port }, SETTINGS, new Resolver("All"), observer, budget);
   (await new Waiter(pool).connection()).destroy();
   waiting.cancel();
-  await until(() => pool.use.active === 0, "the connection to close");
+  await untilTurn(() => pool.use.active === 0, "the connection to close");
   assert.deepEqual(budget.used, { client: 0, upstream: 0 });
 });
 
@@ -296,7 +288,7 @@ test("idle connections of one pool give their place in the budget to those of ot
   const connection = await new Waiter(second).connection();
   assert.deepEqual([used.map(({ usable }) => usable), first.use.idle], [[false, true], 1]);
   for (const each of [...used, connection]) each.destroy();
-  await until(() => budget.used.upstream === 0, "all to close");
+  await untilTurn(() => budget.used.upstream === 0, "all to close");
 });
 
 test("a session whose server has not sent its SETTINGS yet is not idle: requests wait for them", async () => {
@@ -320,7 +312,7 @@ test("a session whose server has not sent its SETTINGS yet is not idle: requests
   peer.send(Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0));
   assert.equal(await promise, "session");
   pool.close();
-  await until(() => budget.used.upstream === 0, "the connection to close");
+  await untilTurn(() => budget.used.upstream === 0, "the connection to close");
 });
 
 test("maxIdle 0: sessions whose SETTINGS are awaited stay for the requests that wait, and no longer", async () => {
@@ -342,6 +334,6 @@ test("maxIdle 0: sessions whose SETTINGS are awaited stay for the requests that 
   await peer.take("PRI * HTTP/2.0");
   cancel?.();
   peer.send(Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0));
-  await until(() => pool.use.active + pool.use.idle === 0, "the connection to close");
+  await untilTurn(() => pool.use.active + pool.use.idle === 0, "the connection to close");
   assert.deepEqual(outcomes, ["session"]);
 });

@@ -16,3 +16,12 @@ export async function until<T>(
     await delay(5);
   }
 }
+
+/** As `until`, but waits for turns of the event loop instead of a timer, for tests whose timers are mocked. */
+export async function untilTurn(condition: () => boolean, what: string): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`waited too long for ${what}`);
+    await new Promise(setImmediate);
+  }
+}

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { TestApiServer } from "../../../test/helpers/kube/api-server.ts";
 import { Refused } from "../../../test/helpers/kube/store.ts";
+import { until } from "../../../test/helpers/until.ts";
 import { LogOutput } from "../../base/log.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import type { HttpRoute } from "../../kube/objects.ts";
@@ -61,14 +62,6 @@ function writes(server: TestApiServer, kind: "httproutes" | "gateways" = "httpro
   return server.received.filter(({ method, path }) => method === "PATCH" && path.includes(`/${kind}/`)).length;
 }
 
-async function eventually(holds: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + 10_000;
-  while (!holds()) {
-    if (performance.now() > end) throw new Error(`never: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
-
 const route = (server: TestApiServer): HttpRoute | undefined => server.get("HTTPRoute", "apps/route");
 const statusOf = (server: TestApiServer): string | undefined =>
   route(server)?.status?.parents?.find(({ controllerName }) => controllerName === OURS)?.conditions[0]?.status;
@@ -77,7 +70,7 @@ test("a status is written once, with the generation that it is about", async (t)
   const { server, writer } = await start(t);
   addRoute(server);
   writer.update([routeStatus()]);
-  await eventually(() => statusOf(server) === "True", "the status");
+  await until(() => statusOf(server) === "True", "the status");
   assert.equal(route(server)?.status?.parents?.[0]?.conditions[0]?.observedGeneration, 1);
   // The same status in new objects, as after a restart of the controller.
   writer.update([routeStatus()]);
@@ -89,11 +82,11 @@ test("a new leader writes only what differs", async (t) => {
   const { server, writer } = await start(t);
   for (const name of ["route", "other"]) addRoute(server, name);
   writer.update([routeStatus(), routeStatus(accepted, "other")]);
-  await eventually(() => writes(server) === 2, "two writes");
+  await until(() => writes(server) === 2, "two writes");
   const second = await start(t);
   for (const name of ["route", "other"]) second.server.set(server.get("HTTPRoute", `apps/${name}`) as never);
   second.writer.update([routeStatus(), routeStatus(refused, "other")]);
-  await eventually(() => writes(second.server) === 1, "one write");
+  await until(() => writes(second.server) === 1, "one write");
   await second.writer.close();
   assert.equal(writes(second.server), 1);
 });
@@ -109,7 +102,7 @@ test("what another controller writes at the same time is kept", async (t) => {
     server.set({ ...(route(server) as HttpRoute), status: { parents: [theirs] } } as HttpRoute);
   };
   writer.update([routeStatus()]);
-  await eventually(() => statusOf(server) === "True", "the status");
+  await until(() => statusOf(server) === "True", "the status");
   assert.deepEqual(route(server)?.status?.parents?.[0], theirs);
   assert.equal(writer.counters.conflicts, 1);
 });
@@ -122,7 +115,7 @@ test("a failed write is retried later", async (t) => {
     if (method === "PATCH" && failures-- > 0) throw new Refused(500, "InternalError", "no");
   };
   writer.update([routeStatus()]);
-  await eventually(() => statusOf(server) === "True", "the status");
+  await until(() => statusOf(server) === "True", "the status");
   assert.equal(writer.counters.failures, 2);
 });
 
@@ -136,7 +129,7 @@ test("a deleted object is not a failure", async (t) => {
     asked = true;
   };
   writer.update([routeStatus()]);
-  await eventually(() => asked, "a write");
+  await until(() => asked, "a write");
   await writer.close();
   assert.equal(writer.counters.failures, 0);
 });
@@ -172,7 +165,7 @@ test("1000 routes cost one write each, and their Gateway far less than one for e
     await new Promise((resolve) => setImmediate(resolve));
   }
   const attached = () => server.get("Gateway", "apps/web")?.status?.listeners?.[0]?.attachedRoutes;
-  await eventually(() => attached() === 1000 && writes(server) >= 1000, "everything is written");
+  await until(() => attached() === 1000 && writes(server) >= 1000, "everything is written");
   await writer.close();
   assert.equal(writes(server), 1000);
   assert.ok(writes(server, "gateways") <= 50, String(writes(server, "gateways")));

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { FRONTEND } from "../../../test/helpers/frontend.ts";
+import { untilTurn } from "../../../test/helpers/until.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import { SocketBudget } from "../../net/socket-budget.ts";
@@ -132,7 +133,7 @@ test("after its last byte a request waits without a deadline, until the gateway 
   const client = server.dial();
   const received = textOf(client);
   client.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody");
-  await until(() => ended, "the body");
+  await untilTurn(() => ended, "the body");
   const [connection] = server.connections;
   const pass = (ms: number): void => {
     time += ms;
@@ -251,15 +252,6 @@ test("a defect that throws ends its connection and no other, in a later turn too
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/** Waits for a bounded number of turns of the event loop: the clock of these tests stands still. */
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 200_000; turn++) {
-    if (condition()) return;
-    await new Promise(setImmediate);
-  }
-  throw new Error(`waited in vain for ${what}`);
-}
-
 /** A client of `server`, whose connection is swept when `pass` moves the mocked clock. */
 async function timed(server: Server, time: { now: number }) {
   const client = server.dial(true);
@@ -267,7 +259,7 @@ async function timed(server: Server, time: { now: number }) {
   client.on("data", (bytes) => {
     received += bytes.toString();
   });
-  await until(() => server.connections.length === 1, "the connection");
+  await untilTurn(() => server.connections.length === 1, "the connection");
   const [connection] = server.connections;
   assert.ok(connection !== undefined);
   return {
@@ -280,7 +272,7 @@ async function timed(server: Server, time: { now: number }) {
     async send(text: string) {
       const arrived = connection.bytesReceived + text.length;
       client.write(text);
-      await until(() => connection.bytesReceived === arrived, "what was sent");
+      await untilTurn(() => connection.bytesReceived === arrived, "what was sent");
     },
     pass(ms: number) {
       time.now += ms;
@@ -311,7 +303,7 @@ test("headerReadTimeout counts from the first byte of a head, however it trickle
   peer.pass(999);
   assert.equal(peer.connection.activity.state, "head");
   peer.pass(1);
-  await until(() => peer.received !== "", "the response");
+  await untilTurn(() => peer.received !== "", "the response");
   assert.match(peer.received, /^HTTP\/1.1 408 /);
   assert.deepEqual(server.failures, ["TG_CLIENT_TIMEOUT the request head did not arrive in time"]);
 });
@@ -367,7 +359,7 @@ test("after a rejected request the connection lingers for 2 s, then it is closed
   await using server = await serve(answer);
   const peer = await timed(server, time);
   await peer.send("GET / HTTP/1.1\nHost: a\n\n");
-  await until(() => peer.received !== "", "the response");
+  await untilTurn(() => peer.received !== "", "the response");
   assert.match(peer.received, /^HTTP\/1.1 400 /);
   peer.pass(0);
   peer.pass(1999);
@@ -393,7 +385,7 @@ test("a body that follows 100 Continue is read after a response that did not nee
   const client = server.dial();
   const all = textOf(client);
   client.write("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
-  await until(() => requests === 1, "the first request");
+  await untilTurn(() => requests === 1, "the first request");
   client.write(`body${GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")}`);
   assert.equal((await all).split("HTTP/1.1 204").length - 1, 2);
 });
@@ -404,7 +396,7 @@ test("termination reports the end to the stream, once", async () => {
   const closed = once(client, "close");
   client.resume();
   client.write(GET);
-  await until(() => server.connections[0]?.activity.state === "wait", "the request");
+  await untilTurn(() => server.connections[0]?.activity.state === "wait", "the request");
   server.connections[0]?.terminate("the gateway shut down");
   await closed;
   assert.deepEqual(server.failures, ["TG_CLIENT_GONE the gateway shut down before the request was complete"]);
@@ -432,7 +424,7 @@ test("a body that its stream does not read is aborted after streamIdleTimeout, w
   peer.pass(299_999);
   assert.equal(peer.connection.activity.state, "body");
   peer.pass(1);
-  await until(() => peer.received !== "", "the response");
+  await untilTurn(() => peer.received !== "", "the response");
   assert.match(peer.received, /^HTTP\/1.1 504 /);
   assert.match(server.failures.join(), /^TG_UPSTREAM_TIMEOUT .*the upstream took no more of the request body$/);
 });
@@ -485,7 +477,7 @@ test("a connection older than maxConnectionDuration closes: at once when idle, e
     if (busy) {
       assert.equal(peer.connection.activity.state, "wait");
       for (const downstream of opened) answer(downstream);
-      await until(() => peer.received !== "", "the response");
+      await untilTurn(() => peer.received !== "", "the response");
       assert.match(peer.received, /\r\nconnection: close\r\n/);
       assert.equal(peer.connection.activity.state, "linger");
     } else assert.equal(peer.connection.activity.state, "closed");

@@ -16,6 +16,7 @@ import {
   statusOf,
   valuesOf,
 } from "../../../test/helpers/raw-peer.ts";
+import { untilTurn } from "../../../test/helpers/until.ts";
 import { ms } from "../../base/durations.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { type PackedIr, packIr } from "../../ir/packed-ir.ts";
@@ -95,15 +96,6 @@ function open(plane: TestPlane): readonly Task[] {
   return (plane.plane.tasks() as { connections: Task[] }[])[0]?.connections ?? [];
 }
 
-/** Waits, for a bounded number of turns of the event loop, which need no clock: tests may have mocked it. */
-async function until(condition: () => boolean, what: string): Promise<void> {
-  for (let turn = 0; turn < 200_000; turn++) {
-    if (condition()) return;
-    await new Promise(setImmediate);
-  }
-  throw new Error(`waited in vain for ${what}`);
-}
-
 /** Makes a TLS handshake on a connection on which something may have been sent before. */
 async function secure(socket: Socket, { cert, key }: Identity): Promise<RawPeer> {
   const tls: TLSSocket = connect({ socket, servername: "host.example", ca: ca.cert, cert, key });
@@ -153,7 +145,7 @@ suite("the chain of stages", { skip: noOpenssl }, () => {
       }
       client.socket.destroy();
       raw.socket.destroy();
-      await until(() => open(plane).length === 0, "the close of the connection");
+      await untilTurn(() => open(plane).length === 0, "the close of the connection");
     }
     assert.deepEqual(rejections(plane), ["authorization failed", "authorization failed"]);
   });
@@ -257,18 +249,18 @@ for (const { name, kind, state, frontend, enter, left } of STAGES) {
       for (const leave of ["end", "reset"] as const) {
         const client = await RawPeer.connect(plane.port);
         await enter(client);
-        await until(isOpen(plane, state), `a connection in ${state}`);
+        await untilTurn(isOpen(plane, state), `a connection in ${state}`);
         client[leave]();
-        await until(() => open(plane).length === 0, "the close of the connection");
+        await untilTurn(() => open(plane).length === 0, "the close of the connection");
       }
       assert.equal(rejections(plane).length, 2);
       assert.equal(rejections(plane)[0], left);
       const last = await RawPeer.connect(plane.port);
       await enter(last);
-      await until(isOpen(plane, state), `a connection in ${state}`);
+      await untilTurn(isOpen(plane, state), `a connection in ${state}`);
       plane.plane.destroy();
       await last.closed();
-      await until(() => open(plane).length === 0, "the end of all connections");
+      await untilTurn(() => open(plane).length === 0, "the end of all connections");
       assert.deepEqual(rejections(plane).slice(2), ["the gateway shut down before the connection was done"]);
     });
   });
@@ -285,11 +277,11 @@ suite("deadlines of stages", { skip: noOpenssl }, () => {
       t.mock.timers.enable({ apis: ["setTimeout"] });
       const client = await RawPeer.connect(plane.port);
       client.send(bytes());
-      await until(isOpen(plane, "handshake"), "the handshake");
+      await untilTurn(isOpen(plane, "handshake"), "the handshake");
       t.mock.timers.tick(14_999);
       assert.equal(open(plane).length, 1);
       t.mock.timers.tick(1);
-      await until(() => open(plane).length === 0, "the end of the handshake");
+      await untilTurn(() => open(plane).length === 0, "the end of the handshake");
       t.mock.timers.reset();
       assert.deepEqual(rejections(plane), ["the TLS handshake took too long"]);
       await client.closed();
@@ -335,7 +327,7 @@ suite("limits of stages", () => {
     first.set([1, 0xff, 0xff, 0xff], 5);
     client.send(Buffer.concat([first, ...Array.from({ length: 16 }, () => record)]));
     await client.closed();
-    await until(() => open(plane).length === 0, "the close of the connection");
+    await untilTurn(() => open(plane).length === 0, "the close of the connection");
     assert.equal(rejections(plane).length, 1);
   });
 });
@@ -349,13 +341,13 @@ suite("drain", () => {
       const decision = await service.connection();
       await decision.take("\r\n\r\n");
       decision.send(reply(""));
-      await until(isOpen(plane, "idle"), "the connection that is let in");
+      await untilTurn(isOpen(plane, "idle"), "the connection that is let in");
       const client = await RawPeer.connect(plane.port);
       await decision.take("\r\n\r\n");
       const drained = plane.drain(0);
       // The last step closes it, and then waits.
       await idle.closed();
-      await until(() => open(plane).length === 1, "the connection in its stage");
+      await untilTurn(() => open(plane).length === 1, "the connection in its stage");
       if (end === "client") client.reset();
       else decision.send(reply("", [], "403 Forbidden"));
       await drained;
@@ -401,7 +393,7 @@ suite("drain", () => {
     arriving.send("PROXY ");
     const server = await upstream.connection();
     await server.take("\r\n\r\n");
-    await until(() => open(plane).length === 3 && isOpen(plane, "idle")(), "three connections");
+    await untilTurn(() => open(plane).length === 3 && isOpen(plane, "idle")(), "three connections");
     assert.deepEqual(
       open(plane)
         .filter((task) => task.exchange !== undefined)
@@ -463,7 +455,7 @@ test("TCP: a half-closed connection on which nothing moves ends after streamIdle
   await upstream.connection(1);
   ending.end();
   await ending.closed();
-  await until(() => open(plane).length === 1, "the end of one connection");
+  await untilTurn(() => open(plane).length === 1, "the end of one connection");
   assert.equal(silent.ended, undefined);
   const line = await plane.logged("no progress");
   assert.equal(line.error, "no progress for too long");

@@ -5,10 +5,11 @@ import { constants, type ServerHttp2Stream } from "node:http2";
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
-import { eventually, H2Server } from "../../../test/e2e/upstream-h2/support.ts";
+import { H2Server } from "../../../test/e2e/upstream-h2/support.ts";
 import { noOpenssl, TestCa } from "../../../test/helpers/certificates.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { closedPort } from "../../../test/helpers/raw-peer.ts";
+import { until } from "../../../test/helpers/until.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import type { HeaderList } from "../../http/message.ts";
@@ -436,7 +437,7 @@ test("a caller that pauses slows down the server, and gets all messages and the 
   const heard = chat.messages.length;
   // The server can only send until the windows are full.
   let before = -1;
-  await eventually(() => {
+  await until(() => {
     const steady = blocked > 0 && before === blocked;
     before = blocked;
     return steady;
@@ -558,8 +559,5 @@ test("a request that began before a reload still calls the service whose pool ha
   assert.equal(await service.unary("before"), "before");
   service[Symbol.dispose]();
   assert.equal(await service.unary("after"), "after");
-  await eventually(
-    () => service.endpoint.pool.use.active + service.endpoint.pool.use.idle === 0,
-    "the last connection",
-  );
+  await until(() => service.endpoint.pool.use.active + service.endpoint.pool.use.idle === 0, "the last connection");
 });

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
+import { until } from "../../../test/helpers/until.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectWaiter } from "../connect-attempt.ts";
 import type { UpstreamConnection } from "../connection.ts";
@@ -108,14 +109,6 @@ function call(pool: Pool): Caller {
   const caller = new Caller();
   pool.acquire(true, false, caller);
   return caller;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error("waited in vain");
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
 }
 
 test("one connection serves as many calls as the server allows; the next one opens another", async () => {

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
+import { until } from "../../../test/helpers/until.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { connect } from "../../net/transport.ts";
 import type { UpstreamEvents } from "../upstream.ts";
@@ -96,14 +97,6 @@ async function exchange(length: number): Promise<Exchange> {
     await new Promise((resolve) => server.close(resolve));
   };
   return { caller, session, served, again: (length = 0, start) => open(length, start), [Symbol.asyncDispose]: dispose };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error("waited in vain");
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
 }
 
 test("a complete response outlives its connection, however late its caller takes it", async () => {

@@ -6,8 +6,9 @@ import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { queueOf, RawPeer, RawUpstream, reply, settled, statusOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 import { END_STREAM, HEADERS, RawFrames } from "../upstream-h2/frames.ts";
-import { eventually, gatewayTo } from "../upstream-h2/support.ts";
+import { gatewayTo } from "../upstream-h2/support.ts";
 
 const SIZE = 100_000_000;
 const POST = `POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: ${SIZE}\r\n\r\n`;
@@ -139,7 +140,7 @@ test("after an early response, the small rest of a body that waited for the upst
   await backend.greet();
   const first = await backend.next(HEADERS);
   // The window of the backend and what the gateway keeps for it are full then.
-  await eventually(() => bytesReceived(plane) >= 128 * KIB, "the body to wait");
+  await until(() => bytesReceived(plane) >= 128 * KIB, "the body to wait");
   backend.respond(first.stream, {}, END_STREAM);
   assert.equal(statusOf(await client.message()), 200);
   client.send(Buffer.alloc(40 * KIB));

@@ -15,6 +15,7 @@ import {
   valuesOf,
 } from "../../helpers/raw-peer.ts";
 import { unreachable } from "../../helpers/unreachable.ts";
+import { until } from "../../helpers/until.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -206,7 +207,7 @@ test("a client that leaves while the connection is being established ends the at
   await using plane = await TestPlane.start(blocked.port);
   const client = await RawPeer.connect(plane.port);
   client.send(GET);
-  await waitFor(() => plane.endpoints.stats()[0]?.pending === 1);
+  await until(() => plane.endpoints.stats()[0]?.pending === 1);
   client.socket.destroy();
   assert.equal((await plane.logged("/it")).error, "client closed the connection");
   assert.equal(plane.endpoints.stats()[0]?.pending, 0);
@@ -264,7 +265,7 @@ test("a slow client slows down the upstream instead of filling memory", async ()
     got += bytes.length;
   });
   client.socket.resume();
-  await waitFor(() => got >= size);
+  await until(() => got >= size);
 });
 
 test("a slow upstream slows down the client instead of filling memory", async () => {
@@ -284,13 +285,5 @@ test("a slow upstream slows down the client instead of filling memory", async ()
     got += bytes.length;
   });
   peer.socket.resume();
-  await waitFor(() => got >= size);
+  await until(() => got >= size);
 });
-
-async function waitFor(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error("waited too long");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

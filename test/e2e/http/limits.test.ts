@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, settled, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
-import { eventually } from "../upstream-h2/support.ts";
+import { until } from "../../helpers/until.ts";
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const OWN = [
@@ -140,7 +140,7 @@ for (const complete of [true, false])
     await using plane = await TestPlane.start([{ target, policies }], { frontend: { streamIdleTimeout: 500 } });
     const client = await RawPeer.connect(plane.port);
     client.send(complete ? GET : "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n");
-    await eventually(() => JSON.stringify(plane.plane.tasks()).includes('"response-policies"'), "the response");
+    await until(() => JSON.stringify(plane.plane.tasks()).includes('"response-policies"'), "the response");
     if (!complete) client.send("body");
     assert.equal(statusOf(await client.message()), 504);
     await upstream.connections[0]?.closed();

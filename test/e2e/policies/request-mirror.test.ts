@@ -4,6 +4,7 @@ import { GrpcClient } from "../../helpers/grpc-client.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 
 /** An upstream that keeps what it was asked. */
 async function listener(): Promise<{ upstream: RawUpstream; asked: RawMessage[] }> {
@@ -13,14 +14,6 @@ async function listener(): Promise<{ upstream: RawUpstream; asked: RawMessage[] 
     return reply("from here");
   });
   return { upstream, asked };
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!condition()) {
-    assert.ok(Date.now() < deadline, "waited too long");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 test("several mirrors get the request as it is sent to the backend, with its body; only the backend's response is used", async () => {

@@ -4,6 +4,7 @@ import { TestGateway } from "../../helpers/gateway.ts";
 import { TestCollector } from "../../helpers/otlp/collector.ts";
 import { attributesOf } from "../../helpers/otlp/decode.ts";
 import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
@@ -27,14 +28,6 @@ async function counts(gateway: TestGateway): Promise<Record<string, number>> {
     Number(value),
   ]);
   return Object.fromEntries(samples.filter(([, value]) => value !== 0));
-}
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!(await condition())) {
-    assert.ok(Date.now() < deadline, "waited too long");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 test("a collector that is down delays no request; lost entries are counted, and logged once", async () => {

@@ -6,8 +6,9 @@ import { Client, credentials, type Metadata, type ServiceError } from "@grpc/grp
 import { ms } from "../../../src/base/durations.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { until } from "../../helpers/until.ts";
 import { answerOf, NodeClient } from "../http2/support.ts";
-import { answer, eventually, gatewayTo, H2Server } from "./support.ts";
+import { answer, gatewayTo, H2Server } from "./support.ts";
 
 const CANCEL = 8;
 
@@ -96,7 +97,7 @@ test("an early response reaches the client, cancels the upload, and the connecti
   upload.on("error", () => {});
   const { status, body } = await answerOf(upload);
   assert.deepEqual([status, body], [413, "too much"]);
-  await eventually(() => uploads[0]?.rstCode === CANCEL, "the CANCEL");
+  await until(() => uploads[0]?.rstCode === CANCEL, "the CANCEL");
   assert.equal((await client.fetch()).body, "next");
   assert.equal(server.sessions.length, 1);
 });
@@ -114,9 +115,9 @@ test("a client that cancels a stream cancels it at the backend; its other stream
   const answered = answerOf(kept);
   given.on("error", () => {});
   await once(given, "data");
-  await eventually(() => waiting.length === 2, "both streams");
+  await until(() => waiting.length === 2, "both streams");
   given.close(CANCEL);
-  await eventually(() => waiting.some(({ rstCode }) => rstCode === CANCEL), "the CANCEL");
+  await until(() => waiting.some(({ rstCode }) => rstCode === CANCEL), "the CANCEL");
   waiting.find(({ closed }) => !closed)?.end("end");
   assert.equal((await answered).body, "begin end");
 });
@@ -142,7 +143,7 @@ test("a stream that its client does not read slows down the backend's stream, an
   const large = client.open({ ":path": "/large" }, true);
   large.pause();
   let before = -1;
-  await eventually(() => {
+  await until(() => {
     const stalled = given > 0 && given === before;
     before = given;
     return stalled;
@@ -194,7 +195,7 @@ test("gRPC with a real client and a real server: unary, bidirectional, failures,
   chat.on("data", (message: Buffer) => replies.push(String(message)));
   for (const text of ["a", "b"]) {
     chat.write(Buffer.from(text));
-    await eventually(() => replies.includes(`${text}?`), `the reply to ${text}`);
+    await until(() => replies.includes(`${text}?`), `the reply to ${text}`);
   }
   chat.end();
   const [status] = (await once(chat, "status")) as [{ code: number; metadata: Metadata }];

@@ -5,8 +5,9 @@ import { test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import { H2Client } from "../../helpers/h2-client.ts";
 import { RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 import { DATA, END_STREAM, HEADERS, RST_STREAM, rawServer } from "./frames.ts";
-import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
+import { answer, gatewayTo, H2Server, head, send } from "./support.ts";
 
 const [NO_ERROR, PROTOCOL_ERROR, STREAM_CLOSED, REFUSED_STREAM, CANCEL, ENHANCE_YOUR_CALM] = [0, 1, 5, 7, 8, 11];
 
@@ -99,7 +100,7 @@ test("GOAWAY: streams up to its last one continue, later ones are replayed on an
   });
   await using plane = await gatewayTo(server.port);
   const one = await send(plane, head("GET /one HTTP/1.1"));
-  await eventually(() => server.connections.length === 1, "the first connection");
+  await until(() => server.connections.length === 1, "the first connection");
   const two = await send(plane, head("POST /two HTTP/1.1", "Content-Length: 0"));
   assert.deepEqual([(await one.message()).body, (await two.message()).body], ["old", "new"]);
   assert.equal(server.connections.length, 2);
@@ -120,7 +121,7 @@ test("GOAWAY with an error ends the connection: unprocessed requests are replaye
   });
   await using plane = await gatewayTo(server.port);
   const one = await send(plane, head("POST /one HTTP/1.1", "Content-Length: 0"));
-  await eventually(() => server.connections.length === 1, "the first connection");
+  await until(() => server.connections.length === 1, "the first connection");
   const two = await send(plane, head("POST /two HTTP/1.1", "Content-Length: 0"));
   const [failed, repeated] = [await one.message(), await two.message()];
   assert.deepEqual([statusOf(failed), repeated.body], [503, "calm"]);
@@ -208,7 +209,7 @@ test("a complete response is delivered, however the server ends the stream or th
   const client = await send(plane, head("POST / HTTP/1.1", "Content-Length: 9"));
   // A client that is slow to take it, with the connection gone meanwhile.
   client.socket.pause();
-  await eventually(() => server.connections[0]?.ended !== undefined, "the end of the connection");
+  await until(() => server.connections[0]?.ended !== undefined, "the end of the connection");
   client.socket.resume();
   assert.equal((await client.message()).body.length, 64_000);
   client.socket.destroy();
@@ -292,7 +293,7 @@ test("the server sees CANCEL when the client disconnects; a connection that is s
   const gone = await send(plane, head("GET / HTTP/1.1"));
   await kept.take("alive");
   gone.reset();
-  await eventually(() => plane.endpoints.stats()[0]?.pending === 1, "the end of the call");
+  await until(() => plane.endpoints.stats()[0]?.pending === 1, "the end of the call");
   const client = await send(plane, head("GET / HTTP/1.1"));
   assert.equal(statusOf(await client.message()), 200);
   assert.equal(server.connections.length, 1);
@@ -343,7 +344,7 @@ test("a connection that was silent during a cancelled call is not reused", async
   assert.equal(statusOf(await client.message()), 504);
   client.send(head("GET / HTTP/1.1"));
   assert.equal(statusOf(await client.message()), 200);
-  await eventually(() => server.connections[0]?.ended !== undefined, "the end of the first connection");
+  await until(() => server.connections[0]?.ended !== undefined, "the end of the first connection");
   client.socket.destroy();
 });
 
@@ -376,7 +377,7 @@ test("a timeout of the attempt cancels the stream", async () => {
   await using plane = await gatewayTo(server.port, { backendPolicies });
   const client = await send(plane, head("GET / HTTP/1.1"));
   assert.equal(statusOf(await client.message()), 504);
-  await eventually(() => cancelled, "the reset");
+  await until(() => cancelled, "the reset");
   client.socket.destroy();
 });
 
@@ -421,7 +422,7 @@ test("a head that is larger than the server accepts is 431, and disturbs no othe
   );
   await using plane = await gatewayTo(server.port);
   const neighbour = await send(plane, head("GET /held HTTP/1.1"));
-  await eventually(() => held.length === 1, "the other request");
+  await until(() => held.length === 1, "the other request");
   const fields = (bytes: number): string => `X-Large: ${"x".repeat(bytes)}`;
   const client = await send(plane, head("GET / HTTP/1.1", fields(2000)));
   const refused = await client.message();

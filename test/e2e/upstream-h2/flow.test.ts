@@ -3,7 +3,8 @@ import type { ServerHttp2Stream } from "node:http2";
 import { test } from "node:test";
 import { setMemoryShort } from "../../../src/net/frugality.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
-import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
+import { until } from "../../helpers/until.ts";
+import { answer, gatewayTo, H2Server, head, send } from "./support.ts";
 
 const MIB = 1024 * 1024;
 
@@ -36,7 +37,7 @@ test("a client that does not read slows down the server, and no other client; la
   const slow = await send(plane, head("GET /large HTTP/1.1"));
   slow.socket.pause();
   let before = -1;
-  await eventually(() => {
+  await until(() => {
     const stalled = given() > 0 && given() === before;
     before = given();
     return stalled;
@@ -55,7 +56,7 @@ test("a client that does not read slows down the server, and no other client; la
     received += bytes.length;
   });
   slow.socket.resume();
-  await eventually(() => received > 32 * MIB, "all of the body");
+  await until(() => received > 32 * MIB, "all of the body");
   slow.socket.destroy();
 });
 
@@ -90,7 +91,7 @@ test("a server that does not read slows down the client; later it gets everythin
   };
   pump();
   let before = -1;
-  await eventually(() => {
+  await until(() => {
     const stalled = upload !== undefined && given === before;
     before = given;
     return stalled;
@@ -134,13 +135,13 @@ test("a server that allows one stream at a time gets one on each of as many conn
   });
   await using plane = await gatewayTo(server.port);
   const clients = await Promise.all(Array.from({ length: 8 }, () => send(plane, head("GET / HTTP/1.1"))));
-  await eventually(() => waiting.length === 8, "all requests");
+  await until(() => waiting.length === 8, "all requests");
   assert.deepEqual([server.busiest, server.sessions.length], [1, 8]);
   for (const go of waiting.splice(0)) go();
   for (const client of clients) assert.equal(statusOf(await client.message()), 200);
-  await eventually(() => plane.endpoints.stats()[0]?.pending === 0, "the end");
+  await until(() => plane.endpoints.stats()[0]?.pending === 0, "the end");
   const next = await send(plane, head("GET / HTTP/1.1"));
-  await eventually(() => waiting.length === 1, "another request");
+  await until(() => waiting.length === 1, "another request");
   waiting.pop()?.();
   assert.equal(statusOf(await next.message()), 200);
   assert.equal(server.sessions.length, 8);
@@ -154,11 +155,11 @@ test("idle connections are closed after a time, and at once if there are too man
   });
   await using plane = await gatewayTo(server.port, { pool: { idleTimeout: 300, maxIdle: 2 } });
   const clients = await Promise.all(Array.from({ length: 4 }, () => send(plane, head("GET / HTTP/1.1"))));
-  await eventually(() => waiting.length === 4, "all requests");
+  await until(() => waiting.length === 4, "all requests");
   for (const go of waiting) go();
   for (const client of clients) assert.equal(statusOf(await client.message()), 200);
-  await eventually(() => server.open <= 2, "only two connections");
-  await eventually(() => server.open === 0, "no connection");
+  await until(() => server.open <= 2, "only two connections");
+  await until(() => server.open === 0, "no connection");
   for (const { socket } of clients) socket.destroy();
 });
 
@@ -170,11 +171,11 @@ test("a reload that removes the backend closes its connection after the last res
   await using plane = await gatewayTo(server.port);
   const client = await RawPeer.connect(plane.port);
   client.send(head("GET / HTTP/1.1"));
-  await eventually(() => go !== undefined, "the call");
+  await until(() => go !== undefined, "the call");
   await plane.configure([]);
   go?.();
   assert.equal((await client.message()).body, "late");
-  await eventually(() => server.open === 0, "the end of the connection");
+  await until(() => server.open === 0, "the end of the connection");
   client.socket.destroy();
 });
 
@@ -182,9 +183,9 @@ test("requests wait, on one connection, for a server that allows no streams at p
   using server = await H2Server.start((stream) => answer(stream, "now"), { settings: { maxConcurrentStreams: 0 } });
   await using plane = await gatewayTo(server.port);
   const clients = await Promise.all(Array.from({ length: 3 }, () => send(plane, head("POST / HTTP/1.1"))));
-  await eventually(() => server.sessions.length === 1 && plane.endpoints.stats()[0]?.pending === 3, "the calls");
+  await until(() => server.sessions.length === 1 && plane.endpoints.stats()[0]?.pending === 3, "the calls");
   const [session] = server.sessions;
-  await eventually(() => session?.pendingSettingsAck === false, "the client to know the limit");
+  await until(() => session?.pendingSettingsAck === false, "the client to know the limit");
   session?.settings({ maxConcurrentStreams: 10 });
   for (const client of clients) assert.equal((await client.message()).body, "now");
   assert.equal(server.sessions.length, 1);

@@ -7,7 +7,8 @@ import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
-import { eventually, gatewayTo, H2Server } from "./support.ts";
+import { until } from "../../helpers/until.ts";
+import { gatewayTo, H2Server } from "./support.ts";
 
 interface GrpcAnswer {
   readonly status: number;
@@ -108,7 +109,7 @@ test("calls that fail make an endpoint unhealthy, unless an expression says othe
   const evicted = async (health: PolicySet["health"]): Promise<boolean> => {
     await using plane = await gatewayTo(server.port, { ...(health && { backendPolicies: { health } }) });
     for (let i = 0; i < 2; i++) await call(plane.port, "/test.Echo/Fail", ["x"]);
-    await eventually(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the calls");
+    await until(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the calls");
     return plane.endpoints.stats()[0]?.evictedMs !== null;
   };
   assert.equal(await evicted({ eviction }), true);

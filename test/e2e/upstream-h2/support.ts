@@ -117,12 +117,3 @@ export async function send(plane: { readonly port: number }, request: string): P
 export function head(start: string, ...fields: string[]): string {
   return `${[start, "Host: shop.example", ...fields].join("\r\n")}\r\n\r\n`;
 }
-
-/** Asks again and again until `condition` holds, for a bounded time. */
-export async function eventually(condition: () => boolean, what: string): Promise<void> {
-  const deadline = Date.now() + 10_000;
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}

@@ -6,8 +6,9 @@ import type { Duplex } from "node:stream";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 import type { TestPlane } from "../../helpers/data-plane.ts";
+import { until } from "../../helpers/until.ts";
 import { NodeClient } from "../http2/support.ts";
-import { eventually, gatewayTo, H2Server } from "./support.ts";
+import { gatewayTo, H2Server } from "./support.ts";
 
 const PATIENCE_MS = 10_000;
 const ABNORMAL = 1006;
@@ -161,7 +162,7 @@ test("a closing handshake that either side begins ends both streams, and nothing
   assert.deepEqual([...reply.subarray(0, 2)], [0x88, 0x88]);
   two.serverStream.resume().end();
   assert.deepEqual((await atClient).map(String), ["4001", "enough"]);
-  await eventually(() => setup.plane.endpoints.stats()[0]?.pending === 1, "the end of two calls");
+  await until(() => setup.plane.endpoints.stats()[0]?.pending === 1, "the end of two calls");
   for (const { clientStream, serverStream } of [one, two])
     assert.deepEqual([clientStream.rstCode, serverStream.rstCode], [0, 0]);
   await exchange(other.client, other.server, "still here");
@@ -203,9 +204,9 @@ test("a server that ends a tunnel and accepts no more bytes has closed it withou
   await once(clientStream, "end", { signal: AbortSignal.timeout(PATIENCE_MS) });
   assert.ok(Buffer.concat(pieces).equals(large));
   // The client, which could go on sending, learns it.
-  await eventually(() => clientStream.closed, "the end of the stream");
+  await until(() => clientStream.closed, "the end of the stream");
   assert.equal(clientStream.rstCode, NO_ERROR);
-  await eventually(() => setup.plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
+  await until(() => setup.plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
   const { error } = await setup.plane.logged("/chat/1");
   assert.deepEqual([error, setup.plane.endpoints.stats()[0]?.consecutiveFailures], [undefined, 0]);
 });
@@ -221,5 +222,5 @@ test("a lost connection breaks its WebSockets on the other side; new ones can op
   const gone = next(again.server, "close");
   setup.client.session.destroy();
   assert.equal((await gone)[0], ABNORMAL);
-  await eventually(() => setup.plane.endpoints.stats()[0]?.pending === 0, "the end of all calls");
+  await until(() => setup.plane.endpoints.stats()[0]?.pending === 0, "the end of all calls");
 });

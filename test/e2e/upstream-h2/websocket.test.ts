@@ -8,8 +8,9 @@ import { PROCESS, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
 import { extProcAt } from "../../helpers/envoy/processor.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawPeer, RawUpstream, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 import { DATA, END_STREAM, type Frame, HEADERS, PING, RawFrames, SETTINGS } from "./frames.ts";
-import { answer, eventually, gatewayTo, H2Server, head, send } from "./support.ts";
+import { answer, gatewayTo, H2Server, head, send } from "./support.ts";
 
 const NO_ERROR = 0;
 const INTERNAL_ERROR = 2;
@@ -69,7 +70,7 @@ test("an HTTP/1.1 WebSocket becomes an extended CONNECT: bytes both ways, and ea
   assert.equal(await client.take("bye"), "bye");
   await client.closed();
   assert.ok(ended);
-  await eventually(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
+  await until(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
   // The connection serves on.
   const next = await send(plane, OPENING);
   await next.take("welcome ");

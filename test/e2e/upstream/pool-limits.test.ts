@@ -6,8 +6,8 @@ import type { TestRoute } from "../../helpers/data-plane.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 import { type Frame, HEADERS, type RawFrames, rawServer } from "../upstream-h2/frames.ts";
-import { eventually } from "../upstream-h2/support.ts";
 
 const FULL = "too many requests to the backend";
 
@@ -23,7 +23,7 @@ async function send(plane: TestPlane, path: string): Promise<RawPeer> {
 
 /** Waits until so many requests are under way, of which so many wait for a connection. */
 async function under(plane: TestPlane, pending: number): Promise<void> {
-  await eventually(() => plane.endpoints.stats()[0]?.pending === pending, `${pending} requests under way`);
+  await until(() => plane.endpoints.stats()[0]?.pending === pending, `${pending} requests under way`);
 }
 
 /** The path of the next request, which is left without an answer. */
@@ -180,7 +180,7 @@ suite("HTTP/1.1", () => {
       assert.equal(statusOf(await other.message()), 503);
       for (const each of [client, other]) each.socket.destroy();
       (await upstream.connection(round * 2 + 1)).end();
-      await eventually(() => plane.endpoints.stats()[0]?.pool.active === 0, "the end of the tunnel");
+      await until(() => plane.endpoints.stats()[0]?.pool.active === 0, "the end of the tunnel");
     }
   });
 });
@@ -197,7 +197,7 @@ suite("HTTP/2", () => {
     }, 1);
     await using plane = await TestPlane.start(to(server.port, http));
     const first = await send(plane, "/1");
-    await eventually(() => streams.length === 1, "the first stream");
+    await until(() => streams.length === 1, "the first stream");
     const second = await send(plane, "/2");
     await under(plane, 2);
     const third = await send(plane, "/3");
@@ -206,7 +206,7 @@ suite("HTTP/2", () => {
     assert.equal(streams.length, 1);
     frames?.respond(streams[0]?.stream ?? 0, {}, 1);
     assert.equal(statusOf(await first.message()), 200);
-    await eventually(() => streams.length === 2, "the second stream");
+    await until(() => streams.length === 2, "the second stream");
     frames?.respond(streams[1]?.stream ?? 0, {}, 1);
     assert.equal(statusOf(await second.message()), 200);
     assert.equal(server.connections.length, 1);
@@ -220,7 +220,7 @@ suite("HTTP/2", () => {
     }, 1);
     await using plane = await TestPlane.start(to(server.port, http), { pool: { connectTimeout: ms(200) } });
     const first = await send(plane, "/1");
-    await eventually(() => streams.length === 1, "the first stream");
+    await until(() => streams.length === 1, "the first stream");
     const leaving = await send(plane, "/2");
     await under(plane, 2);
     leaving.socket.destroy();

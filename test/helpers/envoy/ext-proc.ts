@@ -122,5 +122,4 @@ export const ProcessingResponse = new MessageType("envoy.service.ext_proc.v3.Pro
 
 export type Question = Message<(typeof ProcessingRequest)["fields"]>;
 export type Answer = Message<(typeof ProcessingResponse)["fields"]>;
-export type Common = Message<(typeof CommonResponse)["fields"]>;
 export type Mode = Message<(typeof ProcessingMode)["fields"]>;
