@@ -46,7 +46,8 @@ export function serverContext(tls: TlsServer, { cert, key }: ServerIdentity): Se
     key,
     minVersion: tls.minVersion ?? "TLSv1.2",
     maxVersion: tls.maxVersion ?? "TLSv1.3",
-    ...(tls.clientCa !== undefined && { ca: tls.clientCa }),
+    // Without a list, Node.js would read all CAs that clients trust by default.
+    ca: tls.clientCa ?? [],
     ...(tls.keyExchangeGroups !== undefined && {
       ecdhCurve: opensslGroups(tls.keyExchangeGroups),
     }),

@@ -153,7 +153,7 @@ export const settings = z
       .string()
       .optional()
       .describe(
-        "File with the certificate of the controller's CA, read for each connection. Default: the CAs that Node.js trusts.",
+        "File with the certificate of the controller's CA, read for each connection. Default: the CAs of the system and those of Node.js.",
       ),
     xdsAuthToken: z
       .string()

@@ -15,7 +15,9 @@ export const backendTLS = z
     key: fileName.optional().describe("PEM file of the certificate's private key."),
     root: fileName
       .optional()
-      .describe("PEM file of the CAs that verify the backend's certificate. Default: the system's CAs."),
+      .describe(
+        "PEM file of the CAs that verify the backend's certificate. Default: the CAs of the system and those of Node.js.",
+      ),
     hostname: z
       .string()
       .min(1)

@@ -25,7 +25,7 @@ const LATE = `no connection within ${CONNECT_TIMEOUT / 1000} s`;
 export interface ConnectionOptions {
   /** `http(s)://host:port` */
   readonly address: string;
-  /** Path of the CA's certificate in PEM, read for each connection; absent: the CAs that Node.js trusts. */
+  /** Path of the CA's certificate in PEM, read for each connection; absent: those of the system and of Node.js. */
   readonly rootCa?: string | undefined;
   /** Path of the token, read for each connection because it is replaced before it expires. */
   readonly token?: string | undefined;

@@ -84,6 +84,15 @@ test("a certificate for another name, or of an untrusted CA, is 503 with the rea
     await gateway.until(() => gateway.lines.some((line) => why.test(String(line.error))), `${why} in the log`);
 });
 
+test("without root, the CAs of the system are trusted", { skip: noOpenssl }, async () => {
+  const identity = ca.issue("localhost");
+  const port = await backend({ cert: identity.cert, key: identity.key });
+  await using gateway = await TestGateway.start(routesTo(`localhost:${port}`, {}), {
+    env: { SSL_CERT_FILE: ca.certFile, NODE_EXTRA_CA_CERTS: "" },
+  });
+  assert.equal((await ask(gateway)).status, 200);
+});
+
 test("hostname, subjectAltNames, insecureHost and insecure determine what is verified", {
   skip: noOpenssl,
 }, async () => {
