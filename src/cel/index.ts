@@ -25,4 +25,5 @@ export {
   CelUint,
   type CelValue,
 } from "./values/types.ts";
+export { headerText } from "./variables/headers.ts";
 export type { Scope } from "./variables/variables.ts";

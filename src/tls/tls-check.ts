@@ -203,7 +203,7 @@ function leafProblem({ maxVersion, cipherSuites }: TlsServer): TlsProblem | unde
 const PROBE = "host.invalid";
 
 /** The first certificate of `pem`; undefined if `pem` has no valid certificate. */
-function readCertificate(pem: string): X509Certificate | undefined {
+export function readCertificate(pem: string): X509Certificate | undefined {
   try {
     return new X509Certificate(pem);
   } catch {

@@ -1,16 +1,10 @@
 import { BOOL, BYTES, DOUBLE, DYN, INT, list, type Type, UINT } from "../check/types.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import { adopt } from "../values/access.ts";
-import { compare } from "../values/equality.ts";
+import { compare, isNumeric, type Numeric } from "../values/equality.ts";
 import { CelUint, type CelValue } from "../values/types.ts";
 import { int } from "./operators.ts";
 import { fn, type Overload } from "./overload.ts";
-
-type Numeric = bigint | number | CelUint;
-
-function isNumeric(value: CelValue): value is Numeric {
-  return typeof value === "bigint" || typeof value === "number" || value instanceof CelUint;
-}
 
 function extreme(name: string, better: (order: number) => boolean): Overload[] {
   const run = (...values: readonly CelValue[]): CelValue | Failure => {

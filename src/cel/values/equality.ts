@@ -55,9 +55,9 @@ function equalObjects(a: CelValue & object, b: CelValue & object): boolean {
   });
 }
 
-type Numeric = bigint | number | CelUint;
+export type Numeric = bigint | number | CelUint;
 
-function isNumeric(value: CelValue): value is Numeric {
+export function isNumeric(value: CelValue): value is Numeric {
   return typeof value === "bigint" || typeof value === "number" || value instanceof CelUint;
 }
 

@@ -129,7 +129,7 @@ export class HeadersView extends CelMapLike {
     const text = findLatin1(this.#source, "cookie");
     if (typeof text !== "string") return undefined;
     charge(text.length);
-    const value = findCookie(text, encodeLatin1(name));
+    const value = findCookie(text, headerText(name));
     if (value === undefined) return undefined;
     return this.#hidden?.has("cookie") ? REDACTED : decodeUtf8(value);
   }
@@ -140,8 +140,8 @@ export class HeadersView extends CelMapLike {
   }
 }
 
-/** The UTF-8 of a text, one character a byte. */
-function encodeLatin1(text: string): string {
+/** Text as header lists carry it: one latin1 character for each byte of its UTF-8. ASCII, the usual case, is not copied. */
+export function headerText(text: string): string {
   for (let i = 0; i < text.length; i++)
     if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, "utf8").toString("latin1");
   return text;

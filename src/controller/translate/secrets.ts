@@ -1,7 +1,6 @@
 /** Certificates of Secrets and ConfigMaps. Queries, so that each is parsed once and not for everything that refers to it. */
-import { X509Certificate } from "node:crypto";
 import { GATEWAY_GROUP, objectKey, type Secret } from "../../kube/objects.ts";
-import { checkTlsServer, findExpired, type TlsProblem } from "../../tls/tls-check.ts";
+import { checkTlsServer, findExpired, readCertificate, type TlsProblem } from "../../tls/tls-check.ts";
 import type { CertificateAndKey } from "../../tls/tls-settings.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { isGranted } from "./grants.ts";
@@ -122,19 +121,10 @@ const caBundle = defineQuery<Loaded<string>>("caBundle", (read, key) => {
   const pem = object.kind === "Secret" ? encoded(object.data?.["ca.crt"]) : object.data?.["ca.crt"];
   if (pem === undefined) return { ok: false, why: "invalid", message: `${shown} has no ca.crt` };
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
-  if (certificates.length === 0 || !certificates.every(isCertificate))
+  if (certificates.length === 0 || certificates.some((each) => readCertificate(each) === undefined))
     return { ok: false, why: "invalid", message: `${shown}: ca.crt is not a certificate in PEM` };
   return { ok: true, value: `${certificates.join("\n")}\n` };
 });
-
-function isCertificate(pem: string): boolean {
-  try {
-    new X509Certificate(pem);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 function decode(base64: string): string {
   return Buffer.from(base64, "base64").toString("utf8");

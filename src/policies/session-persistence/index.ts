@@ -5,12 +5,12 @@
  * needs.
  */
 import { createHash } from "node:crypto";
-import { findCookie } from "../../base/cookies.ts";
 import { withDurations } from "../../base/durations.ts";
 import { latin1 } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
+import { cookieOf } from "../shared/credentials/places.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { SessionPersistence } from "./schema.ts";
 import { Sessions } from "./session.ts";
@@ -88,7 +88,8 @@ function carrierOf({ type, sessionName, cookieConfig }: SessionPersistence, iden
   const name = sessionName ?? `tracegate_session_${createHash("sha256").update(identity).digest("hex").slice(0, 8)}`;
   const permanent = cookieConfig?.lifetimeType === "Permanent";
   return {
-    read: (headers) => readCookie(headers, name),
+    // The first of the name counts: browsers send those with longer paths first (RFC 6265 5.4).
+    read: (headers) => cookieOf(headers, name),
     write(headers, text, { matchedPath, request }, left) {
       const path = COOKIE_PATH.test(matchedPath) ? matchedPath : "/";
       const secure = request.scheme === "https" ? "; Secure" : "";
@@ -96,16 +97,6 @@ function carrierOf({ type, sessionName, cookieConfig }: SessionPersistence, iden
       headers.push("set-cookie", latin1(`${name}=${text}; Path=${path}; HttpOnly; SameSite=Strict${secure}${maxAge}`));
     },
   };
-}
-
-/** The first of the name counts: browsers send those with longer paths first (RFC 6265 5.4). */
-function readCookie(headers: HeaderList, name: string): string | undefined {
-  for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i] !== "cookie") continue;
-    const value = findCookie(headers[i + 1] as string, name);
-    if (value !== undefined) return value;
-  }
-  return undefined;
 }
 
 /** Now, in Unix seconds. */

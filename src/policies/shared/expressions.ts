@@ -8,6 +8,7 @@ import {
   type CelEnvironment,
   type CelValue,
   type Expression,
+  headerText,
   type Scope,
   toBytes,
   toJson,
@@ -67,13 +68,6 @@ export function afterWholeBody(
     if ((await bufferBody(context, "request")) === undefined) throw new GatewayError("TG_BODY_TOO_LARGE");
     return work(context);
   };
-}
-
-/** Text as header lists carry it: one latin1 character for each byte of its UTF-8. ASCII, the usual case, is not copied. */
-export function headerText(text: string): string {
-  for (let i = 0; i < text.length; i++)
-    if (text.charCodeAt(i) > 0x7f) return Buffer.from(text, "utf8").toString("latin1");
-  return text;
 }
 
 /**

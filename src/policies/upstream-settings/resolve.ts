@@ -1,5 +1,5 @@
-import { X509Certificate } from "node:crypto";
 import { messageOf } from "../../base/errors.ts";
+import { readCertificate } from "../../tls/tls-check.ts";
 import { TlsClient } from "../../tls/tls-client.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
 import { defined, type Resolver } from "../resolver.ts";
@@ -13,21 +13,12 @@ export function resolveTls(written: BackendTlsInput, resolver: Resolver): Backen
     name === undefined ? undefined : resolver.file([field], name);
   const texts = { cert: read("cert", cert), key: read("key", key), root: read("root", root) };
   const tls: BackendTls = defined({ ...texts, ...others });
-  if (texts.root !== undefined && !isCertificate(texts.root))
+  if (texts.root !== undefined && readCertificate(texts.root) === undefined)
     resolver.report(["root"], { message: "cannot be used: the file has no certificate; expected CAs in PEM" });
-  else if (texts.cert !== undefined && !isCertificate(texts.cert))
+  else if (texts.cert !== undefined && readCertificate(texts.cert) === undefined)
     resolver.report(["cert"], { message: "cannot be used: the file has no certificate; expected PEM" });
   else tryContext(tls, resolver);
   return tls;
-}
-
-function isCertificate(pem: string): boolean {
-  try {
-    new X509Certificate(pem);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Certificates have been checked, so a failure here means that the key is invalid or belongs to another certificate. */

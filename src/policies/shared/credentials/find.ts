@@ -1,8 +1,7 @@
 import { GatewayError } from "../../../base/errors.ts";
-import { type CelEnvironment, CelError, type Expression } from "../../../cel/index.ts";
+import { type CelEnvironment, CelError, type Expression, headerText } from "../../../cel/index.ts";
 import { getHeader, removeHeader } from "../../../http/message.ts";
 import type { OutgoingContext } from "../../types.ts";
-import { headerText } from "../expressions.ts";
 import type { CredentialLocation } from "./location-schema.ts";
 import type { CredentialPlaces } from "./names.ts";
 import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "./places.ts";
