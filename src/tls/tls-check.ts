@@ -7,6 +7,7 @@ import { createHash, createPrivateKey, type KeyObject, X509Certificate } from "n
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import type { ServerIdentity } from "./certificate-choice.ts";
+import { certificatesIn, certificatesProblem, readCertificate } from "./certificate-list.ts";
 import { CIPHER_SUITES, isTls13Suite, opensslCipher } from "./tls-ciphers.ts";
 import type { CertificateAndKey, TlsServer } from "./tls-settings.ts";
 import { serverContext } from "./tls-terminator.ts";
@@ -107,23 +108,20 @@ export function checkTlsServer(tls: TlsServer): TlsProblem | undefined {
     return { field: "minVersion", message: "minTLSVersion is above maxTLSVersion; no version would be left" };
   const unsuitable = suitesProblem(tls);
   if (unsuitable !== undefined) return unsuitable;
+  const mismatch = pairProblem(tls);
+  if (mismatch !== undefined) return mismatch;
   const certificate = readCertificate(tls.cert);
   const key = readKey(tls.key);
-  const mismatch = pairProblem(certificate, key, tls.cert);
-  if (mismatch !== undefined) return mismatch;
   if (certificate === undefined || key === undefined) return undefined;
   const unusable = stapleProblem(tls, certificate);
   if (unusable !== undefined) return unusable;
   for (const [other, pair] of (tls.otherCertificates ?? []).entries()) {
     const leaf = readCertificate(pair.cert);
-    const problem =
-      pairProblem(leaf, readKey(pair.key), pair.cert) ??
-      contextProblem(tls, pair) ??
-      (leaf && stapleProblem(pair, leaf));
+    const problem = pairProblem(pair) ?? contextProblem(tls, pair) ?? (leaf && stapleProblem(pair, leaf));
     if (problem !== undefined) return { ...problem, other };
   }
-  if (tls.clientCa !== undefined && readCertificate(tls.clientCa) === undefined)
-    return { field: "clientCa", message: "the file has no certificate; expected the client CA in PEM" };
+  const untrusted = tls.clientCa === undefined ? undefined : certificatesProblem(tls.clientCa);
+  if (untrusted !== undefined) return { field: "clientCa", message: `${untrusted}; expected the client CA in PEM` };
   const { dynamicCa } = tls;
   const problem = dynamicCa && (issuerProblem(certificate, key, Date.now()) ?? leafProblem(tls));
   if (problem !== undefined) return problem;
@@ -166,19 +164,16 @@ function contextProblem(tls: TlsServer, identity: ServerIdentity): TlsProblem | 
   }
 }
 
-/** `chain`: the file of `certificate`, which is its first. */
-function pairProblem(
-  certificate: X509Certificate | undefined,
-  key: KeyObject | undefined,
-  chain: string,
-): TlsProblem | undefined {
-  if (certificate === undefined)
-    return { field: "cert", message: "the file has no certificate; expected PEM, the server's certificate first" };
-  if (key === undefined)
+function pairProblem({ cert, key }: CertificateAndKey): TlsProblem | undefined {
+  const broken = certificatesProblem(cert);
+  if (broken !== undefined)
+    return { field: "cert", message: `${broken}; expected PEM, the server's certificate first` };
+  const secret = readKey(key);
+  if (secret === undefined)
     return { field: "key", message: "the file has no private key; expected PEM without a passphrase" };
-  if (certificate.checkPrivateKey(key)) return undefined;
-  const others = chain.split(/(?=-----BEGIN )/).map(readCertificate);
-  const later = others.some((other) => other?.checkPrivateKey(key));
+  const [first, ...others] = certificatesIn(cert);
+  if (first?.checkPrivateKey(secret) === true) return undefined;
+  const later = others.some((other) => other?.checkPrivateKey(secret));
   const message = later
     ? "the private key belongs to a later certificate of cert; put that certificate first, then those of its CAs"
     : "the private key does not belong to the certificate of cert";
@@ -201,15 +196,6 @@ function leafProblem({ maxVersion, cipherSuites }: TlsServer): TlsProblem | unde
 
 /** A certificate for this name is signed as a trial and never sent; `.invalid` resolves nowhere (RFC 2606 2). */
 const PROBE = "host.invalid";
-
-/** The first certificate of `pem`; undefined if `pem` has no valid certificate. */
-export function readCertificate(pem: string): X509Certificate | undefined {
-  try {
-    return new X509Certificate(pem);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Undefined when `pem` has no private key or one with a passphrase. */
 function readKey(pem: string): KeyObject | undefined {

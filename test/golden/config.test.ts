@@ -51,11 +51,12 @@ interface Outcome {
   readonly text: string;
 }
 
-/** The same with two certificates and their CA, which differ each time. */
+/** The same with two certificates and their CA, which differ each time; `cut.pem` is the CA twice, the second time in part. */
 function certified(file: string, input: string): Outcome {
   using ca = new TestCa();
   const { folder } = ca;
   for (const name of ["a.example", "b.example"]) ca.issue(name);
+  writeFileSync(`${folder}/cut.pem`, ca.cert + ca.cert.slice(0, 200));
   const { extension, text } = outcome(file, input, { CERTIFICATES: folder });
   let shown = text;
   for (const name of readdirSync(folder)) {

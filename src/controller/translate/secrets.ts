@@ -1,6 +1,7 @@
 /** Certificates of Secrets and ConfigMaps. Queries, so that each is parsed once and not for everything that refers to it. */
 import { GATEWAY_GROUP, objectKey, type Secret } from "../../kube/objects.ts";
-import { checkTlsServer, findExpired, readCertificate, type TlsProblem } from "../../tls/tls-check.ts";
+import { readCertificate } from "../../tls/certificate-list.ts";
+import { checkTlsServer, findExpired, type TlsProblem } from "../../tls/tls-check.ts";
 import type { CertificateAndKey } from "../../tls/tls-settings.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { isGranted } from "./grants.ts";

@@ -1,5 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
-import { readCertificate } from "../../tls/tls-check.ts";
+import { certificatesProblem } from "../../tls/certificate-list.ts";
 import { TlsClient } from "../../tls/tls-client.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
 import { defined, type Resolver } from "../resolver.ts";
@@ -13,10 +13,11 @@ export function resolveTls(written: BackendTlsInput, resolver: Resolver): Backen
     name === undefined ? undefined : resolver.file([field], name);
   const texts = { cert: read("cert", cert), key: read("key", key), root: read("root", root) };
   const tls: BackendTls = defined({ ...texts, ...others });
-  if (texts.root !== undefined && readCertificate(texts.root) === undefined)
-    resolver.report(["root"], { message: "cannot be used: the file has no certificate; expected CAs in PEM" });
-  else if (texts.cert !== undefined && readCertificate(texts.cert) === undefined)
-    resolver.report(["cert"], { message: "cannot be used: the file has no certificate; expected PEM" });
+  const untrusted = texts.root === undefined ? undefined : certificatesProblem(texts.root);
+  const broken = texts.cert === undefined ? undefined : certificatesProblem(texts.cert);
+  if (untrusted !== undefined)
+    resolver.report(["root"], { message: `cannot be used: ${untrusted}; expected CAs in PEM` });
+  else if (broken !== undefined) resolver.report(["cert"], { message: `cannot be used: ${broken}; expected PEM` });
   else tryContext(tls, resolver);
   return tls;
 }
