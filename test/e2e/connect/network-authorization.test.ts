@@ -4,7 +4,7 @@ import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts"
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
-import { get, logged } from "../tls/support.ts";
+import { get, logged, NO_RESPONSE } from "../tls/support.ts";
 
 const REQUEST = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const proxied = (address: string): string => `PROXY TCP4 ${address} 198.51.100.2 4000 443\r\n`;
@@ -77,9 +77,11 @@ suite("networkAuthorization by certificate", { skip: noOpenssl }, () => {
     const options = ({ cert, key }: Identity): object => ({ ca: ca.cert, cert, key });
     const answer = await get(gateway.port(), "host.example", { ...options(friend), ecdhCurve: "secp384r1" });
     assert.equal(answer.body, "hello");
-    await assert.rejects(get(gateway.port(), "host.example", options(stranger)));
+    await assert.rejects(get(gateway.port(), "host.example", options(stranger)), NO_RESPONSE);
     await logged(gateway, { error: "authorization failed" });
-    await assert.rejects(get(gateway.port(), "host.example", { ...options(friend), ecdhCurve: "X25519" }));
+    await assert.rejects(get(gateway.port(), "host.example", { ...options(friend), ecdhCurve: "X25519" }), {
+      code: "ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE",
+    });
   });
 
   test("a handshake that takes longer than handshakeTimeout is aborted", async () => {

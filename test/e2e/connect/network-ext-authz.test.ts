@@ -7,7 +7,7 @@ import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { EchoServer } from "../tcp/echo-server.ts";
-import { get, logged, metric, tlsConnect } from "../tls/support.ts";
+import { get, logged, metric, NO_RESPONSE, tlsConnect } from "../tls/support.ts";
 
 type Question = NonNullable<ReturnType<typeof CheckRequest.decode>["attributes"]>;
 
@@ -381,7 +381,7 @@ suite("networkExtAuthz and TLS", { skip: noOpenssl }, () => {
     });
     const options = ({ cert, key }: Identity): object => ({ ca: ca.cert, cert, key });
     assert.equal((await get(gateway.port(), "host.example", options(friend))).body, "GET / HTTP/1.1");
-    await assert.rejects(get(gateway.port(), "host.example", options(stranger)));
+    await assert.rejects(get(gateway.port(), "host.example", options(stranger)), NO_RESPONSE);
     await logged(gateway, { reason: "ExtAuth" });
     assert.equal(await metric(gateway, "downstream_connections_total", 'protocol="https"'), 2);
   });
@@ -430,7 +430,7 @@ suite("networkExtAuthz and TLS", { skip: noOpenssl }, () => {
     }
     const { peer } = await connect("host.example", stranger);
     await peer.closed();
-    await assert.rejects(connect("closed.example", friend));
+    await assert.rejects(connect("closed.example", friend), { code: "ECONNRESET" });
     await logged(gateway, { reason: "ExtAuth" });
   });
 });

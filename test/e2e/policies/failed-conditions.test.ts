@@ -122,13 +122,13 @@ test("bytes that are not UTF-8 in a body, a header or a path do not bypass a den
   assert.equal(await post("/text", Buffer.from([0xff])), 403);
   assert.equal(await post("/json", Buffer.from('{"user":"\xff"}', "latin1")), 403);
   assert.equal(await raw("/items", "x: evil,\xff\r\n"), 403);
-  assert.notEqual(await raw("/path/\xff"), 200);
+  assert.equal(await raw("/path/\xff"), 400);
   assert.equal(await raw("/path/%ff"), 403);
 });
 
 test("an invalid percent escape in path or query does not bypass a deny rule", async () => {
-  for (const target of ["/path/%zz", "/path/evil%", "/query?a=evil%2", "/query?%zz"])
-    assert.notEqual(await raw(target), 200, target);
+  for (const target of ["/path/%zz", "/path/evil%"]) assert.equal(await raw(target), 400, target);
+  for (const target of ["/query?a=evil%2", "/query?%zz"]) assert.equal(await raw(target), 403, target);
 });
 
 test("a body that is not JSON does not bypass a rule that reads it", async () => {

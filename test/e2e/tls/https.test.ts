@@ -10,7 +10,7 @@ import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts"
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
-import { get, logged, metric, tlsConnect } from "./support.ts";
+import { get, logged, metric, NO_RESPONSE, tlsConnect } from "./support.ts";
 
 interface ListenerOptions {
   readonly tls?: object;
@@ -88,7 +88,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
 
   test("a client whose server name matches no listener gets no response, and the log says so", async () => {
     await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
-    await assert.rejects(get(gateway.port(), "two.host.example", trusted()));
+    await assert.rejects(get(gateway.port(), "two.host.example", trusted()), { code: "ECONNRESET" });
     await logged(gateway, { message: "rejected", error: "no TLS listener match for two.host.example" });
   });
 
@@ -201,8 +201,8 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     const port = gateway.port();
     const identity = ({ cert, key }: Identity) => ({ ...trusted(), cert, key });
     assert.equal((await get(port, "one.host.example", identity(client))).body, "one");
-    await assert.rejects(get(port, "one.host.example", trusted()));
-    await assert.rejects(get(port, "one.host.example", identity(stranger)));
+    await assert.rejects(get(port, "one.host.example", trusted()), NO_RESPONSE);
+    await assert.rejects(get(port, "one.host.example", identity(stranger)), NO_RESPONSE);
     assert.equal((await get(port, "two.host.example", trusted())).body, "open");
     await gateway.until(
       () => gateway.lines.filter((line) => String(line.error).startsWith("TLS handshake failed")).length === 2,
@@ -224,7 +224,9 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
       ),
     );
     const port = gateway.port();
-    await assert.rejects(get(port, "one.host.example", { ...trusted(), maxVersion: "TLSv1.2" }));
+    await assert.rejects(get(port, "one.host.example", { ...trusted(), maxVersion: "TLSv1.2" }), {
+      code: "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION",
+    });
     const { socket } = await tlsConnect(port, { ...trusted(), servername: "two.host.example" });
     assert.equal(socket.getProtocol(), "TLSv1.2");
     assert.equal(socket.getCipher().name, "ECDHE-ECDSA-AES128-GCM-SHA256");

@@ -25,6 +25,9 @@ export async function get(port: number, host: string, options: ConnectionOptions
   }
 }
 
+/** The error of `get` if the gateway closes the connection without a response. */
+export const NO_RESPONSE = /; ended: (?:end|reset); received: $/;
+
 /** Waits for a log line with all of these fields. */
 export async function logged(
   gateway: Pick<TestGateway, "lines" | "until">,

@@ -7,7 +7,7 @@ import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts"
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 import { EchoServer } from "../tcp/echo-server.ts";
-import { get, logged, metric, tlsConnect } from "./support.ts";
+import { get, logged, metric, NO_RESPONSE, tlsConnect } from "./support.ts";
 
 suite("TLS listeners", { skip: noOpenssl }, () => {
   let ca: TestCa;
@@ -75,7 +75,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     });
     await using gateway = await LocalGateway.start(bind(listener("one.host.example")));
     const nameless = { ca: ca.cert, checkServerIdentity: () => undefined };
-    await assert.rejects(tlsConnect(gateway.port(), nameless));
+    await assert.rejects(tlsConnect(gateway.port(), nameless), { code: "ECONNRESET" });
     await logged(gateway, { scope: "request", error: "route not found", reason: "NotFound" });
     await gateway.reconfigure(bind(listener()));
     const { peer } = await tlsConnect(gateway.port(), nameless);
@@ -121,7 +121,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
     assert.equal(await peer.closed(), "end");
     await logged(gateway, { scope: "request", listener: "ends", protocol: "tls", error: undefined });
     assert.equal(await metric(gateway, "tls_handshake_duration_seconds_count", 'listener="ends"'), 1);
-    await assert.rejects(get(gateway.port(), "one.host.example", { ca: ca.cert }));
+    await assert.rejects(get(gateway.port(), "one.host.example", { ca: ca.cert }), NO_RESPONSE);
   });
 
   test("HTTPS, TLS passthrough and terminated TLS share a port by server name", async () => {
