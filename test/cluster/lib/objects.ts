@@ -35,6 +35,8 @@ spec:
       containers:
         - name: echo
           image: ${ECHO_IMAGE}
+          # Without it, a pod counts as ready before it listens, and its first requests fail.
+          readinessProbe: {tcpSocket: {port: 3000}, periodSeconds: 1}
           env:
             - {name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
             - {name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
