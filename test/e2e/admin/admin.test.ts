@@ -146,7 +146,7 @@ suite("the admin server of a gateway with two workers", () => {
     assert.equal(await client.logging(), "current log level is info\n");
     assert.equal(await (await fetch(`${gateway.url("admin")}/logging`)).text(), "current log level is info\n");
     const logged = (path: string) => gateway.lines.some((line) => line["http.path"] === path);
-    // The answer to a change comes before the workers know; another question to them comes after it.
+    // The response to a change arrives before the workers have applied it; a further request to them is behind it.
     const settle = () => client.tasks();
     assert.equal(await client.setLogging("request=off"), "current log level is info,request=off\n");
     await settle();
@@ -172,7 +172,7 @@ suite("the admin server of a gateway with two workers", () => {
   test("a CPU profile under load: all threads, functions of our own files", async () => {
     await using _load = await Load.start(port, 16);
     const missing = new Set(["main", "worker-0", "worker-1", "a file of the data plane"]);
-    // Samples are a matter of chance on a busy machine: what one profile has not met, another one will.
+    // Samples are random on a busy machine: what one profile misses, another one has.
     for (const deadline = Date.now() + 30_000; missing.size > 0; ) {
       assert.ok(Date.now() < deadline, `not in any profile: ${[...missing].join(", ")}`);
       const profile = Profile.decode(gunzipSync(await admin(gateway).cpuProfile(1, { frequency: 1000 })));

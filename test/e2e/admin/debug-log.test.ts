@@ -44,7 +44,7 @@ suite("the log at the levels debug and trace", () => {
     assert.equal(answer.status, 200);
   };
 
-  /** What is logged during one request, up to its line of the access log. */
+  /** The log lines of one request, up to that of the access log. */
   async function linesOf(id: string, path: string, key = SECRET): Promise<LogLine[]> {
     const from = gateway.lines.length;
     await call(gateway.port(), { path, headers: { "x-request-id": id, authorization: `Bearer ${key}` } });

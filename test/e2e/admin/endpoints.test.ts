@@ -46,7 +46,7 @@ test("metrics show the connections, the queue and the health of each endpoint", 
   assert.deepEqual(await of(), { active: 0, idle: 0, pending: 0, overflow: 0 });
   const clients = await Promise.all(Array.from({ length: 3 }, () => RawPeer.connect(gateway.port())));
   for (const client of clients) client.send(GET("/0"));
-  // One of the three is refused: the first connection and the queue have room for one each.
+  // One of the three is rejected: the first connection and the queue have room for one each.
   const refused = await Promise.race(clients.map((client) => client.take("503").then(() => client)));
   const peer = await upstream.connection();
   await peer.message();
@@ -66,7 +66,7 @@ test("metrics show the connections, the queue and the health of each endpoint", 
   assert.equal(await metric(gateway, `tracegate_endpoint_health{${endpoint}}`), 1);
   assert.equal(await metric(gateway, `tracegate_endpoint_evicted{${endpoint}}`), 0);
 
-  // Clients choose the targets of dynamic backends: these add no series of their own.
+  // Clients choose the targets of dynamic backends, so these add no series.
   last.send(`GET /2 HTTP/1.1\r\nHost: localhost:${dead}\r\n\r\n`);
   await last.take("503");
   assert.ok(((await metric(gateway, 'tracegate_endpoint_health{endpoint="dynamic"}')) ?? 1) < 1);

@@ -25,7 +25,7 @@ suite("names of listeners of gateways", () => {
       policies: Object.entries(targets).map(([name, target]) => ({
         name: { name },
         target: { gateway: target },
-        // Rules of authorization add up, so each target is seen by itself.
+        // Authorization rules add up, so each target is tested separately.
         policy: { authorization: { rules: [{ deny: `request.headers["x-deny"] == "${name}"` }] } },
       })),
     });

@@ -2,9 +2,9 @@ import { connect, type Socket } from "node:net";
 
 const REQUEST = "GET /load HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
-/** Keep-alive clients that send one request after the other as fast as they are answered, until disposed. */
+/** Keep-alive clients that send each request as soon as they have the response to the one before, until disposed. */
 export class Load {
-  /** Statuses that were answered. */
+  /** Statuses of the responses. */
   readonly statuses = new Set<number>();
   /** Clients whose connection was closed or broken by the gateway. */
   broken = 0;
@@ -13,7 +13,7 @@ export class Load {
   readonly #sockets = new Set<Socket>();
   readonly #waiting = new Set<() => void>();
 
-  /** Resolves when every client has had an answer. All answers must be short and have a body `hello`. */
+  /** Resolves when every client has had a response. All responses must be short and have the body `hello`. */
   static async start(port: number, clients: number): Promise<Load> {
     const load = new Load();
     await Promise.all(Array.from({ length: clients }, () => load.#client(port)));
@@ -24,7 +24,7 @@ export class Load {
     return this.#answers;
   }
 
-  /** Resolves after so many more answers. */
+  /** Resolves after `count` more responses. */
   async answered(count: number): Promise<void> {
     const until = this.#answers + count;
     const deadline = Date.now() + 30_000;

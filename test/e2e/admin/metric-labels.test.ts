@@ -41,7 +41,7 @@ test("metrics carry the labels that the configuration adds, summed over workers"
   await call(port, tenant("x".repeat(200)));
   await call(port, {});
   await call(port, { path: "/down", ...tenant("a") });
-  // What is no request has the labels too, or the series of a metric would not be alike.
+  // Connections without requests have the labels too, because all series of a metric must have the same ones.
   const bad = await rawClient(port, "nonsense\r\n\r\n");
   await new Promise((resolve) => bad.once("data", resolve));
   bad.destroy();

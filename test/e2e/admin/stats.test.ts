@@ -86,7 +86,7 @@ suite("metrics of a gateway with two workers", () => {
       ],
     });
     const port = gateway.port();
-    // Connections of their own, so that both workers get some.
+    // Separate connections, so that both workers get some.
     for (let i = 0; i < 40; i++) await call(port, { path: "/r" });
     await call(port, { method: "POST", path: "/r", body: "x" });
     await call(port, { path: "/down" });

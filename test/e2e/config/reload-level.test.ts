@@ -49,7 +49,7 @@ async function synchronizedMetric(gateway: TestGateway): Promise<string | undefi
   return /^tracegate_config_synchronized (\d)$/m.exec(text)?.[1];
 }
 
-/** Asks until the answer is the wanted one. */
+/** Repeats a request until it has the wanted result. */
 async function eventually<T>(what: string, ask: () => Promise<T>, wanted: (value: T) => boolean): Promise<T> {
   const deadline = Date.now() + PATIENCE_MS;
   for (;;) {
@@ -85,7 +85,7 @@ interface Extra {
   readonly binds?: readonly object[];
 }
 
-/** A configuration that answers every request with `body`. */
+/** A configuration that responds to every request with `body`. */
 function answering(body: string, { config = {}, routes = [], binds = [] }: Extra = {}): string {
   const last = { policies: { directResponse: { status: 200, body } } };
   const serving = { port: 0, listeners: [{ routes: [...routes, last] }] };

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { stringify } from "yaml";
 import { TestGateway } from "../../helpers/gateway.ts";
 
-/** A configuration that answers every request with `body`; more binds answer with their port's name. */
+/** A configuration that responds to every request with `body`; further binds respond with the name of their port. */
 function answering(body: string, others: object = {}): string {
   return stringify({
     config: { adminAddr: "127.0.0.1:0", statsAddr: "127.0.0.1:0", readinessAddr: "off", workerThreads: 1 },

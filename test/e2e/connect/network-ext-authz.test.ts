@@ -14,7 +14,7 @@ type Question = NonNullable<ReturnType<typeof CheckRequest.decode>["attributes"]
 const REQUEST = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const FORBIDDEN = reply("", [], "403 Forbidden");
 
-/** A service that keeps what it is asked. */
+/** A service that records the requests that it gets. */
 async function authorizer(answer: (question: RawMessage) => string | Promise<string>) {
   const questions: RawMessage[] = [];
   const server = await RawUpstream.listen(async (peer) => {
@@ -27,7 +27,7 @@ async function authorizer(answer: (question: RawMessage) => string | Promise<str
   return Object.assign(server, { questions });
 }
 
-/** Says what of the request has reached the backend. */
+/** A backend that returns what it got of the request. */
 const backend = () =>
   RawUpstream.answering((request) => reply([request.start, ...valuesOf(request, "x-team")].join(" ")));
 
@@ -35,7 +35,7 @@ function asking(port: number, more: object = {}, http: object = {}): { networkEx
   return { networkExtAuthz: { host: `127.0.0.1:${port}`, protocol: { http }, ...more } };
 }
 
-/** Connects, sends, and takes the first answer; undefined when the connection was closed instead. */
+/** Connects, sends, and returns the first response; undefined if the connection was closed instead. */
 async function attempt(port: number, text = REQUEST): Promise<RawMessage | undefined> {
   const client = await RawPeer.connect(port);
   client.send(text);
@@ -205,14 +205,14 @@ suite("networkExtAuthz", () => {
     for (let i = 0; i < 5; i++) assert.equal(await statusAt(denying), 200);
     const served = () => denying.lines.filter((line) => line["http.status"] === 200).length;
     await denying.until(() => served() === 5, "the access log");
-    // Somebody should know, but not once for each client.
+    // The log says so, but not once for each client.
     const warnings = denying.lines.filter(({ level }) => level === "warn");
     assert.deepEqual(
       warnings.map(({ message }) => message),
       ["networkExtAuthz has failed; connections are allowed"],
     );
     assert.match(String(warnings[0]?.error), /ECONNREFUSED/);
-    // What cannot be asked is not the service's failure: clients could bring it about.
+    // An expression that fails is not a failure of the service: clients could cause it.
     await denying.reconfigure(config({ failureMode: "allow" }, { path: '"no path"' }));
     assert.equal(await statusAt(denying), undefined);
   });

@@ -134,7 +134,7 @@ test("a target that leads back to the client's own port is rejected", async () =
 
   const tcpRoutes = [{ hostnames: ["localhost"], backends: [{ dynamic: {} }] }];
   await gateway.reconfigure(config({ name: "tls", protocol: "TLS", tcpRoutes }));
-  // The name that TLS asks for, on the port that the client came to.
+  // The server name of the handshake, with the port that the client connected to.
   const client = connect({ port: gateway.port(), host: "127.0.0.1", servername: "localhost" });
   await once(client, "error");
   await logged(gateway, { scope: "request", listener: "tls", error: ROUND });

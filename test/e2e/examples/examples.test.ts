@@ -19,7 +19,7 @@ import { GrpcServer } from "../../helpers/grpc-server.ts";
 const FOLDER = `${appRoot}/examples`;
 /** `RateLimitResponse.Code.OK` of the protocol. */
 const OK = 1;
-/** What is made when there is no configuration, has two ports, speaks no HTTP, or needs servers that tests of their own start. */
+/** Not run here: the default configuration, examples with two ports or without HTTP, and those whose servers other tests start. */
 const KNOWN_SILENT = [
   "default.yaml",
   "gateways.yaml",
@@ -34,7 +34,7 @@ const KNOWN_SILENT = [
   "udp.yaml",
 ];
 const run = promisify(execFile);
-/** `#   curl … → 200 with TEXT`: what a reader tries, the status that it gives, and what is in its head or body. */
+/** `#   curl … → 200 with TEXT`: a command, the status that it prints, and a text in the head or body. */
 const TRY = /^#\s+curl (.*?)\s+→ (\d{3})(?: with (.+))?$/gm;
 /** `# env: NAME=value`: what the example needs in its environment. */
 const ENV = /^# env: (\w+)=(.*)$/gm;
@@ -97,7 +97,7 @@ function withOwnPorts(text: string): string {
   return `config: ${JSON.stringify(servers)}\n${text.replace(/^( *-? *)port: 300\d$/m, "$1port: 0")}`;
 }
 
-/** What examples/ratelimiting-global.yaml asks for: two requests of each user. */
+/** The limits that examples/ratelimiting-global.yaml describes: two requests of each user. */
 function rateLimitService(): Promise<GrpcServer> {
   const counts = new Map<string, number>();
   const over = (entries: Descriptor["entries"], hits: number): boolean => {

@@ -1,6 +1,6 @@
 /**
- * Recipes that curl cannot try: those of other protocols, of certificates and of the log. The others are run by examples.test.ts,
- * which tries what their first lines say.
+ * Recipes that curl cannot test: other protocols, certificates, and the log. examples.test.ts runs the others,
+ * with the commands in their first lines.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

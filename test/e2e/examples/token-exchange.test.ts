@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
-/** A token endpoint that gives a token for the audience that it is asked for, valid for `seconds`. */
+/** A token endpoint that issues tokens for the requested audience, valid for `seconds`. */
 async function tokenEndpoint(seconds: number) {
   const forms: URLSearchParams[] = [];
   const server = await RawUpstream.answering((request) => {

@@ -1,4 +1,4 @@
-/** What the conformance suite of the Gateway API asks of HTTP listeners and routes, without Kubernetes. */
+/** What the conformance suite of the Gateway API requires of HTTP listeners and routes, without Kubernetes. */
 import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { freePorts } from "../../helpers/free-ports.ts";

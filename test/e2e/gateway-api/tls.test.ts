@@ -1,4 +1,4 @@
-/** What the conformance suite of the Gateway API asks of listeners with TLS, without Kubernetes. */
+/** What the conformance suite of the Gateway API requires of TLS listeners, without Kubernetes. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { after, before, suite, test } from "node:test";
@@ -93,7 +93,7 @@ suite("TLS listeners as the Gateway API defines them", { skip: noOpenssl }, () =
     );
     assert.equal((await get(port, "second-example.org", trusted())).body, "false");
 
-    // What a resumed session says of the client is what its first handshake found.
+    // A resumed session has the client certificate of its first handshake.
     for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
       const options = { ...as(stranger), servername: "second-example.org", maxVersion };
       const session = await sessionOf(port, options);
@@ -148,7 +148,7 @@ suite("TLS listeners as the Gateway API defines them", { skip: noOpenssl }, () =
     peer.send("hello");
     await peer.take("plain");
     socket.destroy();
-    // A host of another listener is not reached through this one, whatever that one does with TLS.
+    // A host of another listener is not served through this one, whatever TLS that one has.
     const other = await get(port, "abc.example.com", { ...trusted(), servername: "example.org" });
     assert.equal(statusOf(other), 421);
   });
@@ -199,11 +199,11 @@ suite("TLS listeners as the Gateway API defines them", { skip: noOpenssl }, () =
   });
 });
 
-/** A session that the server lets be resumed. */
+/** A session that the server allows to resume. */
 async function sessionOf(port: number, options: ConnectionOptions): Promise<Buffer> {
   const { peer, socket } = await tlsConnect(port, options);
   const session = new Promise<Buffer>((resolve) => socket.once("session", resolve));
-  // With TLS 1.2 it has come with the handshake already.
+  // With TLS 1.2 it has arrived with the handshake.
   const known = (socket as TLSSocket).getProtocol() === "TLSv1.2" ? socket.getSession() : undefined;
   peer.send(`GET / HTTP/1.1\r\nHost: ${options.servername}\r\n\r\n`);
   await peer.message();

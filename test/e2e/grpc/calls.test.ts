@@ -28,7 +28,7 @@ const METHODS = {
       call.on("end", () => call.end());
     },
   },
-  /** Answers one message with three. */
+  /** Responds to one message with three. */
   "/test.Echo/Repeat": {
     stream(call: Call) {
       call.on("data", (message: Buffer) => {
@@ -37,7 +37,7 @@ const METHODS = {
       call.on("end", () => call.end());
     },
   },
-  /** Answers all messages with one. */
+  /** Responds to all messages with one. */
   "/test.Echo/Collect": {
     stream(call: Call) {
       const messages: string[] = [];
@@ -50,7 +50,7 @@ const METHODS = {
   },
 };
 
-/** A gateway in front of `port`, which finds out by itself that gRPC goes out as HTTP/2. */
+/** A gateway in front of `port`, without settings: it sends gRPC as HTTP/2 by default. */
 function gatewayTo(port: number, policies: object = {}, listener: object = {}): Promise<LocalGateway> {
   const routes = [{ policies, backends: [{ host: `127.0.0.1:${port}` }] }];
   return LocalGateway.start({ binds: [{ port: 0, listeners: [{ ...listener, routes }] }] });
@@ -140,7 +140,7 @@ test("calls are counted by backend, route and status", async () => {
     });
   await gateway.until(() => counts().length === 5, "the end of the cancelled call");
   assert.deepEqual(counts().sort(), ["0: 2", "5: 1", "7: 1", "other: 1", "unknown: 1"]);
-  // What is no call of gRPC is not counted.
+  // Requests other than gRPC are not counted.
   await fetch(`http://127.0.0.1:${gateway.port()}/`);
   assert.equal(counts().length, 5);
 });
@@ -190,7 +190,7 @@ test("the gateway enforces a deadline that the client itself does not enforce", 
   });
   const set = { "grpc-timeout": "'50m'" };
   await using inner = await gatewayTo(server.port);
-  // grpc-js keeps the deadlines that it sets itself, so another gateway sets this one.
+  // grpc-js enforces the deadlines that it sets itself, so another gateway sets this one.
   await using outer = await gatewayTo(inner.port(), { transformations: { request: { set } } });
   using client = new GrpcClient(outer.port());
   const { status } = await client.unary("/test.Echo/Never", "x");
@@ -270,7 +270,7 @@ test("in a bidirectional stream, a side that does not read slows down only its o
   using client = new GrpcClient(gateway.port());
   const call = client.bidi("/test.Echo/Flood");
   const fromClient = pour(call, total);
-  // Nobody reads. Other calls on the same connection pass; both senders stand still once nothing moves during one of them.
+  // Neither side reads. Other calls on the same connection pass; both senders have stopped once nothing moves during one of them.
   for (let before = -1; before !== fromServer.count + fromClient.count || before === 0; ) {
     before = fromServer.count + fromClient.count;
     assert.equal((await client.unary("/test.Echo/Say", "other")).message, "other");

@@ -30,7 +30,7 @@ async function call(port: number, method: string, timeout: string, type = "appli
   return { headers: response.headers, trailers: response.trailers };
 }
 
-/** Calls with ever longer deadlines until the backend gets far enough in time, as it may not on a slow machine. */
+/** Repeats a call with longer deadlines until it reaches the backend in time, which may take longer on a slow machine. */
 async function callInTime(inTime: (answer: Answer) => boolean, port: number, method: string): Promise<Answer> {
   for (let ms = 50; ; ms *= 2) {
     const answer = await call(port, method, `${ms}m`);

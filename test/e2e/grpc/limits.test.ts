@@ -12,7 +12,7 @@ const DEADLINE_EXCEEDED = "4";
 const INTERNAL = "13";
 const RESOURCE_EXHAUSTED = "8";
 
-/** A gateway that limits what it takes, in front of an echo of grpc-js. */
+/** A gateway with limits, in front of an echo server of grpc-js. */
 async function limited(more: object = {}) {
   let cancelled = 0;
   const open = (call: ServerDuplexStream<Buffer, Uint8Array>): void => {
@@ -41,7 +41,7 @@ async function limited(more: object = {}) {
   });
   return {
     gateway,
-    /** Calls that the server has seen end before their time. */
+    /** Calls that the server has seen end early. */
     get cancelled() {
       return cancelled;
     },
@@ -99,10 +99,10 @@ test("a gRPC client whose metadata or message is too large gets a status and can
     const { status } = await client.unary("/test.Echo/Say", message, { metadata });
     return [status.code, status.details];
   };
-  // Of grpc-js the metadata comes first, and Content-Type after the limit.
+  // grpc-js sends metadata first, so Content-Type comes after the limit.
   for (const size of [250, 600]) {
     const metadata = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`x-${i}`, "x".repeat(size)]));
-    // Twice: then the tables have what may be indexed.
+    // Twice: then the tables have all fields that may be indexed.
     for (let i = 0; i < 2; i++)
       assert.deepEqual(await say("hi", metadata), size === 250 ? [0, "OK"] : [8, "request header fields too large"]);
   }

@@ -53,7 +53,7 @@ function failLate(stream: ServerHttp2Stream, status: number, more: Record<string
   stream.end();
 }
 
-/** A gateway in front of a server that serves the first calls by `serve`, one after the other, and then the last one again. */
+/** A gateway in front of a server that serves each call by the next function of `serve`, and further ones by the last. */
 async function gatewayWith(serve: readonly ((stream: ServerHttp2Stream) => void)[], retry: object = RETRY) {
   const attempts: (string | undefined)[] = [];
   const server = await H2Server.start((stream, headers) => {
@@ -146,7 +146,7 @@ test("a call that breaks off between the head and the first message is retried",
 
 type Stream = ServerDuplexStream<Buffer, Uint8Array>;
 
-/** A service of grpc-js whose every call fails twice after its head, and a gateway that asks it again. */
+/** A service of grpc-js whose calls fail twice after their head, and a gateway that retries them. */
 async function failingTwice() {
   const fails = (answer: (stream: Stream) => void) => {
     let calls = 0;
@@ -174,7 +174,7 @@ async function failingTwice() {
     "/test.Late/Client": fails(one),
     "/test.Late/Server": fails(two),
     "/test.Late/Bidi": fails(two),
-    // Says nothing until it is asked again, as its client waits for the head before that.
+    // Sends nothing until the retry, because its client waits for the head first.
     "/test.Late/Greet": {
       stream(each: Stream) {
         each.sendMetadata(new Metadata());

@@ -25,7 +25,7 @@ test("a drain closes idle connections, lets busy ones finish and accepts no new 
   other.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf");
   await streaming.take("half");
   const idle = await RawPeer.connect(plane.port);
-  // A connection is accepted for sure once it has been answered; this one is before the drain because it was made before it.
+  // This connection may not have been accepted yet; it was opened before the drain, so the drain closes it too.
   let drained = false;
   const drain = plane.drain(DEADLINE_MS).then(() => {
     drained = true;
@@ -112,7 +112,7 @@ test("a drain ends idle connections last: requests that arrive before are served
     assert.deepEqual(valuesOf(await client.message(), "connection"), []);
   }
   const [late, last] = clients;
-  // The time that the drain waits is in the hands of the test.
+  // The test controls how long the drain waits.
   const realDelay = delay;
   t.mock.timers.enable({ apis: ["setTimeout"] });
   syncBuiltinESMExports();
@@ -136,7 +136,7 @@ test("a drain ends idle connections last: requests that arrive before are served
     const answer = await late.message();
     assert.deepEqual([answer.body, valuesOf(answer, "connection")], ["answer", ["close"]]);
     late.end();
-    // In the phase of the event loop where timers fire: this request is with the system, and nobody has read it.
+    // In the timers phase of the event loop: this request is in the system's buffer, still unread.
     await realDelay(0);
     last.send(GET);
     t.mock.timers.tick(1);

@@ -21,7 +21,7 @@ const ANSWERS = {
   chunks: `HTTP/1.1 ${STATUS}\r\nTransfer-Encoding: chunked\r\n\r\n${LONG.length.toString(16)}\r\n${LONG}\r\n0\r\n\r\n`,
 } as const;
 
-/** The client's next bytes are with the gateway before the end of the upstream's connection, which they then run into. */
+/** The gateway has the client's next bytes before the end of the upstream's connection, and fails to write them. */
 function answerAndLeave(client: RawPeer, peer: RawPeer, answer: string, leave: () => void): void {
   client.send(PIECE);
   peer.send(answer);
@@ -53,7 +53,7 @@ test("an early response delimited by the close is complete only if the upstream 
     client.send(POST);
     const peer = await upstream.connection();
     await peer.take("\r\n\r\n");
-    // What is not read when the connection closes makes the system reset it.
+    // If bytes are unread when the connection closes, the system resets it.
     peer.socket.pause();
     answerAndLeave(client, peer, `HTTP/1.1 ${STATUS}\r\n\r\nenough`, () => {
       if (whole) peer.socket.end(() => peer.socket.destroy());
@@ -117,7 +117,7 @@ test("a client that sends far more than the gateway discards before it reads get
   client.socket.pause();
   for (let sent = 0; sent < SIZE / 2; sent += PIECE.length) client.send(PIECE);
   await (await upstream.connection()).closed();
-  // Nobody takes the rest: what waits at the client stops changing.
+  // The rest is not read: what waits at the client stops changing.
   await settled(() => queueOf(client));
   // The system's buffers on the way may have grown to tens of megabytes.
   assert.ok(queueOf(client) > SIZE / 50);
@@ -151,7 +151,7 @@ test("after an early response, the small rest of a body that waited for the upst
   client.reset();
 });
 
-/** Of the one request that is under way. */
+/** Of the only request in progress. */
 function bytesReceived({ plane }: TestPlane): number {
   const [{ connections } = { connections: [] }] = plane.tasks() as { connections: { exchange?: object }[] }[];
   const { bytesReceived = 0 } = (connections[0]?.exchange ?? {}) as { bytesReceived?: number };

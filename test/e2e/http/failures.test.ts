@@ -42,7 +42,7 @@ test("names are resolved, and all their addresses are tried", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "host").join()));
   const target = { type: "static", host: "localhost", port: upstream.port } as const;
   await using plane = await TestPlane.start([{ target }]);
-  // `localhost` may have an IPv6 address too, which nobody listens on; whoever comes first is tried first.
+  // `localhost` may also have an IPv6 address, where nothing listens; the first address is tried first.
   for (let i = 0; i < 4; i++) {
     const response = await answerOf(plane, GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
     assert.equal(response.body, `localhost:${upstream.port}`);
@@ -182,7 +182,7 @@ test("a client that leaves while its body waits for the upstream is detected", a
   t.after(() => rm(folder, { recursive: true }));
   for (const [how, size, leave] of [
     ["reset", 50_000_000, (client: RawPeer) => client.reset()],
-    // A Unix socket takes little before it stops: all that the client has sent is with the gateway.
+    // A Unix socket buffers little: the gateway has all that the client has sent.
     ["close", 288 * 1024, (client: RawPeer) => client.socket.destroy()],
   ] as const)
     await t.test(how, async () => {
@@ -256,7 +256,7 @@ test("a slow client slows down the upstream instead of filling memory", async ()
   client.socket.removeAllListeners("data");
   client.send(GET);
   const peer = await upstream.connection();
-  // Nobody reads: the bytes that the upstream could not get rid of stop changing.
+  // The client does not read: the number of bytes that wait at the upstream stops changing.
   client.socket.pause();
   await settled(() => peer.socket.writableLength + peer.socket.bytesWritten + queueOf(peer));
   assert.ok(queueOf(peer) > size / 2, `${queueOf(peer)} bytes wait at the upstream`);

@@ -8,7 +8,7 @@ import { traceOf } from "../trace/support.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NAMES = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"] as const;
-/** What a client may claim. */
+/** Fields that a client may forge. */
 const CLAIMS = [
   "X-Forwarded-For: 192.0.2.1",
   "x-forwarded-for: 192.0.2.2",
@@ -20,7 +20,7 @@ const CLAIMS = [
   "X-Forwarded-Client-Cert: Subject=admin",
 ];
 
-/** What a backend gets of a request with `fields`. */
+/** The request that a backend gets for one with `fields`. */
 async function received(options: PlaneOptions, fields: readonly string[], before = ""): Promise<RawMessage> {
   const messages: RawMessage[] = [];
   await using upstream = await RawUpstream.answering((message) => {

@@ -182,7 +182,7 @@ test("a client that pipelines requests without reading responses is not read", a
   client.send(GET.repeat(count));
   await plane.logged("200");
   await settled(() => plane.lines.length);
-  // What the sockets of both sides take, and little more: 20,000 answers are 200 MB.
+  // What the sockets of both sides buffer, and little more: 20,000 responses are 200 MB.
   assert.ok(plane.lines.length < count / 4, `${plane.lines.length} answers were made`);
   client.socket.removeAllListeners("data");
   client.socket.resume();

@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
-// What clients and upstreams have done to other gateways, by what it was called.
+// Known attacks of clients and upstreams on other gateways, by name.
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 const SECOND = "GET /second HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -83,7 +83,7 @@ suite("clients", () => {
 });
 
 suite("upstreams", () => {
-  /** One exchange with an upstream whose first connection answers with `bytes`; others answer `second`. */
+  /** One exchange with an upstream that responds with `bytes` on its first connection, and with `second` on others. */
   async function exchange(bytes = "", method = "GET") {
     let connections = 0;
     const upstream = await RawUpstream.listen(async (peer) => {

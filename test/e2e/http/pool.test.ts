@@ -8,7 +8,7 @@ import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts
 
 const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/** Requests that are under way at the same time, each on a connection of its own to the upstream. Returns those. */
+/** Concurrent requests, each on its own connection to the upstream. Returns those. */
 async function together(plane: TestPlane, upstream: RawUpstream, count: number): Promise<RawPeer[]> {
   const clients = await Promise.all(Array.from({ length: count }, () => RawPeer.connect(plane.port)));
   for (const client of clients) client.send(GET);
@@ -21,12 +21,12 @@ async function together(plane: TestPlane, upstream: RawUpstream, count: number):
   return peers;
 }
 
-/** From now on answers every request with the number of the connection at its client. */
+/** Responds to every further request with the client's port of the connection. */
 function serve(peer: RawPeer): void {
   peer.socket.on("data", () => peer.send(reply(String(peer.socket.remotePort))));
 }
 
-/** Resolves when the gateway has closed so many of the connections. */
+/** Resolves when the gateway has closed `count` of the connections. */
 function closed(peers: readonly RawPeer[], count: number): Promise<void> {
   return new Promise((resolve) => {
     const look = (): void => {
@@ -78,14 +78,14 @@ test("poolIdleTimeout: idle connections are closed, used ones are kept however o
   void closed(peers, 1).then(() => {
     gone = true;
   });
-  // The one that was used last is taken again each time, so that the other can idle out.
+  // The most recently used one is taken each time, so that the other can time out.
   const served = new Set<string>();
   while (!gone) served.add(await ask(plane));
   const [kept] = open(peers);
   assert.ok(kept !== undefined);
   assert.deepEqual([...served], [portOf(kept)]);
   assert.equal(await ask(plane), portOf(kept));
-  // Nobody asks any more.
+  // There are no further requests.
   await kept.closed();
   assert.equal(upstream.connections.length, 2);
 });
@@ -165,7 +165,7 @@ test("a request that is cancelled before any of it was sent leaves the connectio
     client.request(id, "POST");
     client.reset(id, 8);
     client.peer.socket.uncork();
-    // One at a time: what many at once leave to the gateway's next turn, it sends.
+    // One at a time: of several at once, the gateway would send some in its next turn.
     await client.settled();
   }
   client.request(101);

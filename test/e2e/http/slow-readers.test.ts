@@ -10,7 +10,7 @@ import { RawPeer } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
 const STREAMS = 80;
-/** Less than the streams hold; more than the 1 MiB of buffers that the gateway keeps for reuse. */
+/** Less than what the streams hold; more than the 1 MiB of buffers that the gateway keeps for reuse. */
 const KEPT_BYTES = STREAMS * 32 * 1024;
 const PIECE = Buffer.alloc(64 * 1024, "x");
 const ENDLESS = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";

@@ -13,7 +13,7 @@ test("at the end of a request, expressions read its rule, its end time and the d
     upstream: 'proxy.upstreamDuration > duration("0s")',
     text: "string(proxy.upstreamDuration)",
   };
-  // What is too early for a response to know is absent.
+  // Values that are not known yet when the response is made are absent.
   const early = "[has(request.endTime), has(proxy.responseProcessingDuration), has(proxy.upstreamDuration)]";
   const policies = { transformations: { response: { set: { "x-early": `${early}.map(x, string(x)).join()` } } } };
   const route = { name: "shop", ruleName: "cart", policies, backends: [{ host: upstream.address }] };

@@ -6,7 +6,7 @@ import { call } from "../trace/support.ts";
 
 const REQUESTS = 400;
 
-/** How many of the requests each backend has answered, by the name that it answers with. */
+/** Number of responses of each backend, by the name in their body. */
 async function spread(gateway: TestGateway): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (let sent = 0; sent < REQUESTS; sent++) {
@@ -33,7 +33,7 @@ test("requests are spread over backends by weight: 1 by default, 0 for none", as
   const { one = 0, three = 0, ...others } = await spread(gateway);
   assert.deepEqual(others, {});
   assert.equal(one + three, REQUESTS);
-  // 100 are due, with a standard deviation of 8.7: further away than seven of them is no chance.
+  // 100 are expected, with a standard deviation of 8.7: more than seven of these away is not by chance.
   assert.ok(Math.abs(one - REQUESTS / 4) < 61, String(one));
 
   assert.equal(await gateway.reconfigure(weighted(0, 0, 1)), "applied");

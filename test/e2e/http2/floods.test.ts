@@ -24,12 +24,12 @@ const EIGHT = Buffer.alloc(8);
 const ONE = Buffer.of(0, 0, 0, 1);
 const ZERO = Buffer.alloc(4);
 
-/** `count` times what `make` gives, with the ids of new streams. */
+/** The results of `make` for the ids of `count` new streams. */
 function times(count: number, make: (id: number) => Buffer[]): Buffer {
   return Buffer.concat(Array.from({ length: count }, (_, i) => make(2 * i + 3)).flat());
 }
 
-/** Attacks with the name that they are known by, as bytes after a first request on stream 1 that stays open. */
+/** Attacks by their usual name, as bytes after a first request on stream 1 that stays open. */
 const ATTACKS: readonly (readonly [name: string, bytes: Buffer])[] = [
   [
     "rapid reset (CVE-2023-44487)",
@@ -81,7 +81,7 @@ for (const [name, bytes] of ATTACKS)
     assert.equal((await neighbour.response(3)).body, "ok");
     assert.deepEqual(neighbour.goAways, []);
     neighbour.peer.socket.destroy();
-    // Nothing of its requests is left behind.
+    // Nothing of its requests is left.
     while (JSON.stringify(plane.plane.tasks()).includes("exchanges")) await new Promise(setImmediate);
   });
 

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 
-/** A backend that speaks HTTP/1.1 only and answers with what it was asked. Others parse the preface of HTTP/2 and answer 400, as it does. */
+/** A backend that speaks only HTTP/1.1 and echoes requests. Like other servers, it parses the preface of HTTP/2 and responds 400. */
 async function http1Backend(): Promise<{ port: number; connections: number } & AsyncDisposable> {
   const server: Server = createServer((request, response) => {
     let body = "";

@@ -19,16 +19,16 @@ const MAX_PAUSE_MS = 100;
 /** Clients that open a connection for every request. */
 const FRESH_CLIENTS = 4;
 
-/** An idle timeout, and how late clients that are far away learn what the gateway says. */
+/** An idle timeout, and the delay with which distant clients get what the gateway sends. */
 const IDLE_MS = 60;
 const LATE_MS = 30;
 
-/** What became of the requests of all clients. */
+/** The outcomes of the requests of all clients. */
 interface Tally {
   answered: number;
   /** Clients that have ended because the port is closed. */
   refused: number;
-  /** Requests that were sent before their client was asked to leave, and answered after that. */
+  /** Requests that were sent before their client got the GOAWAY, and whose response came after it. */
   crossed: number;
   readonly lost: string[];
   stopped: boolean;
@@ -152,7 +152,7 @@ class Client {
   #refused = false;
   #nextId = 1;
 
-  /** `waits`: until the gateway has acknowledged its settings. A connection on which nothing has arrived closes without a word. */
+  /** `waits`: until the gateway has acknowledged its settings. A connection on which nothing has arrived closes without a GOAWAY. */
   constructor(target: Target, tally: Tally, waits = false) {
     this.#target = target;
     this.#tally = tally;

@@ -23,7 +23,7 @@ test("one port serves both versions, and the log says which", async () => {
   old.end();
   await logged(gateway, { scope: "request", "http.version": "HTTP/2", "http.status": 200 });
   await logged(gateway, { scope: "request", "http.version": "HTTP/1.1", "http.status": 200 });
-  // Whatever it has begun as, a connection counts once.
+  // Whichever version it begins with, a connection counts once.
   assert.equal(await metric(gateway, "downstream_connections_total"), 2);
 });
 

@@ -15,7 +15,7 @@ function config(port: number, policies: object = {}): object {
   return { binds: [{ port: 0, listeners: [{ routes: [{ policies, backends: [{ host: `127.0.0.1:${port}` }] }] }] }] };
 }
 
-/** Waits for the gateway's settings: only a server that announces it takes extended CONNECT. */
+/** Waits for the gateway's settings, which announce support for extended CONNECT. */
 async function open(client: NodeClient, headers: OutgoingHttpHeaders = {}): Promise<[ClientHttp2Stream, number]> {
   if (client.session.remoteSettings.enableConnectProtocol !== true) await once(client.session, "remoteSettings");
   assert.equal(client.session.remoteSettings.enableConnectProtocol, true);
@@ -29,7 +29,7 @@ function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.of(0x81, 0x80 | text.length, 0, 0, 0, 0), Buffer.from(text)]);
 }
 
-/** Takes `length` bytes from what the stream brings. */
+/** Reads `length` bytes from the stream. */
 async function take(stream: ClientHttp2Stream, length: number): Promise<Buffer> {
   for (;;) {
     const bytes = stream.read(length) as Buffer | null;
@@ -56,7 +56,7 @@ test("a WebSocket over HTTP/2 reaches an HTTP/1.1 server and shares its connecti
   assert.equal(stream.sentHeaders[":protocol"], "websocket");
   stream.write(textFrame("hello"));
   assert.deepEqual(await take(stream, 7), Buffer.concat([Buffer.of(0x81, 5), Buffer.from("hello")]));
-  // What is not an upgrade is refused by the server, and the connection serves on.
+  // The server rejects a request that is not an upgrade, and the connection stays in use.
   assert.equal((await client.fetch()).status, 426);
   stream.write(textFrame("again"));
   assert.equal(String((await take(stream, 7)).subarray(2)), "again");

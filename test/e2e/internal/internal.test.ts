@@ -36,7 +36,7 @@ suite("internal backends", { concurrency: 1 }, () => {
     ];
     const listeners = [{ routes }];
     const backends = [{ name: "own", internal: "/config/status" }];
-    // The admin server itself is not needed: the trace below is what needs it.
+    // Only the trace below needs the admin server.
     gateway = await TestGateway.start(
       { config: { workerThreads: 2 }, binds: [{ port: 0, listeners }], backends },
       { env: { TMPDIR: temp } },

@@ -34,7 +34,7 @@ spec:
 `;
 }
 
-/** An authorization service that lets those through who send `x-user`, and names them to backends. */
+/** An authorization service that allows requests with `x-user`, and sends the name to backends. */
 async function authorizer(): Promise<GrpcServer> {
   return await GrpcServer.start({
     [CHECK]: {
@@ -48,7 +48,7 @@ async function authorizer(): Promise<GrpcServer> {
   });
 }
 
-/** As `authorizer`, by HTTP: answers with the path that it was asked for. */
+/** Like `authorizer`, by HTTP: responds with the requested path. */
 async function httpAuthorizer(): Promise<number> {
   return await backends.listen(
     createServer((incoming, response) => {

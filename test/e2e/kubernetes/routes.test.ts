@@ -281,7 +281,7 @@ spec:
   const call = async (method: string, headers: Record<string, string> = {}) => {
     const sent = { "content-type": "application/grpc", te: "trailers", ...headers };
     const answer = await proxy.send("POST", method, sent, frame("milk"));
-    // A failed call is answered with a head alone (gRPC over HTTP/2, Trailers-Only).
+    // The response to a failed call has only a head (gRPC over HTTP/2, Trailers-Only).
     return { ...answer, code: answer.trailers["grpc-status"] ?? answer.headers["grpc-status"] };
   };
   const added = await call("/shop.Cart/Add");

@@ -15,7 +15,7 @@ const PATIENCE_MS = 30_000;
 const LONG_PATH = `/${"x".repeat(8000)}`;
 const DROPPED = "log lines were dropped";
 
-/** A gateway with a standard output of the test's choice, which the test therefore need not read to know what it does. */
+/** A gateway with a standard output that the test chooses, and does not need to read. */
 class Gateway {
   readonly child: ChildProcess;
   readonly #folder: string;
@@ -92,7 +92,7 @@ class Gateway {
     await rm(this.#folder, { recursive: true });
   }
 
-  /** Undefined when nobody answers. */
+  /** Undefined without a response. */
   #ask(socket: string, path: string): Promise<string | undefined> {
     return get({ socketPath: join(this.#folder, socket), path }).catch(() => undefined);
   }

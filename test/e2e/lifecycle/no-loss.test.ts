@@ -15,7 +15,7 @@ const MAX_PAUSE_MS = 100;
 const FRESH_CLIENTS = 4;
 const CLIENTS = BUSY_CLIENTS + PAUSING_CLIENTS + FRESH_CLIENTS;
 
-/** What became of the requests of all clients. */
+/** The outcomes of the requests of all clients. */
 interface Tally {
   answered: number;
   /** Clients that have ended because the port is closed. */
@@ -71,7 +71,7 @@ async function client(port: number, agent: Agent, maxPause: number, tally: Tally
   agent.destroy();
 }
 
-/** Resolves with the body of the answer, with `refused`, or with what went wrong. */
+/** Resolves with the body of the response, with `refused`, or with the error. */
 function exchange(port: number, agent: Agent): Promise<string> {
   return new Promise((resolve) => {
     const sent = request({ port, host: "127.0.0.1", agent, method: "POST" }, (answer) => {

@@ -18,7 +18,7 @@ binds: [{ port: 0, listeners: [{ routes: [{ policies: { directResponse: { status
 `;
 /** Node.js as the program, with the gateway's log as its argument. */
 const program = (script: string, log: string): string[] => [process.execPath, "--eval", script, log];
-/** Asks the gateway whose log is there. */
+/** Sends a request to the gateway with this log. */
 const ASK = `
 const lines = require("node:fs").readFileSync(process.argv[1], "utf8").trim().split("\\n").map(JSON.parse);
 const { port } = lines.find(({ message }) => message === "serving");
@@ -41,7 +41,7 @@ async function outcome(child: Child): Promise<{ code: number | null; out: string
   return { code: child.exitCode, out, err };
 }
 
-/** What the gateway said about a server or bind when it began to listen. */
+/** The gateway's log line about a server or bind that began to listen. */
 async function portIn(log: string, what: Readonly<Record<string, string>>): Promise<number> {
   const lines = (await readFile(log, "utf8")).trim().split("\n");
   const said = lines
@@ -124,7 +124,7 @@ suite("tracegate oneshot", { concurrency: 2 }, () => {
     child.kill("SIGKILL");
     await once(child, "exit");
     await closed(port);
-    // The program itself is nobody's child now, and ends with its input.
+    // The program is an orphan now, and ends with its input.
     child.stdin.end();
     await text(child.stdout);
   });

@@ -98,7 +98,7 @@ test("while the event loop is late, a share of the requests is turned away; othe
 
   gateway.process.kill("SIGUSR2");
   const statuses = new Set<number>();
-  // A fifth of the requests at first; all that are not turned away are answered.
+  // At first a fifth of the requests; all others are served.
   while (!statuses.has(503)) {
     const answers = await Promise.all(
       Array.from({ length: 10 }, async () => {

@@ -13,7 +13,7 @@ import { Upstream } from "../trace/support.ts";
 
 const GET = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a.test\r\n\r\n`;
 
-/** A trace's reader that takes everything. */
+/** A reader of a trace that accepts every event. */
 class Collector {
   readonly events: TraceEvent[] = [];
   readonly ended: Promise<void>;
@@ -140,7 +140,7 @@ suite("a worker dies", () => {
       await once(client, "data");
       answered++;
     }
-    // The last answer is on its way before it is counted.
+    // The last response is sent before it is counted.
     while (requests(supervisor.metrics()) < before + answered) await new Promise((resolve) => setImmediate(resolve));
     const ending = workers.end("worker-1");
     while (alive) {
@@ -233,7 +233,7 @@ suite("a worker dies", () => {
     }));
     const died = workers.death();
     const victim = workers.thread("worker-0");
-    // Its first answer is to the first of some fifty steps.
+    // Its first reply is that to the first of about fifty steps.
     victim.once("message", () => void victim.terminate());
     await Promise.all([supervisor.apply(3, irOf({ binds: [{ port: 0, listeners: [{ routes }] }] })), died]);
     for (const worker of ["worker-0", "worker-1"]) {
@@ -259,7 +259,7 @@ const FIRST = 1;
 const BEGUN = 3;
 const LATER = 5;
 
-/** A connection of HTTP/2 that has had one response, with a request whose body is under way. */
+/** An HTTP/2 connection that has had one response, with a request whose body is being sent. */
 async function streamingClient(port: number): Promise<H2Client> {
   const client = await H2Client.connect(port);
   client.request(FIRST, "GET", [], "/first");
@@ -275,7 +275,7 @@ class LoadedClient {
   answered = 0;
   /** On the latest connection. */
   answeredSince = 0;
-  /** Requests that were sent and not answered. */
+  /** Requests that were sent and have no response. */
   lost = 0;
   reconnects = 0;
   stopped = false;
@@ -305,7 +305,7 @@ class LoadedClient {
       for (;;) {
         this.#peer = await RawPeer.connect(this.#target);
         this.answeredSince = 0;
-        // A connection that waited in the queue of the dead worker breaks before any worker has it: nothing was taken.
+        // A connection in the queue of the dead worker breaks before any worker has accepted it.
         if (await this.#ask()) break;
       }
       this.reconnects++;

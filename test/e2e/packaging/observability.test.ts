@@ -1,4 +1,4 @@
-/** The dashboard and the alert rules ask for metrics and labels that the gateway and the controller have. */
+/** The dashboard and the alert rules use only metrics and labels that the gateway and the controller have. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -13,7 +13,7 @@ import { closedPort } from "../../helpers/raw-peer.ts";
 
 const FOLDER = `${appRoot}install/observability/`;
 const CERTS = `${appRoot}examples/recipes/certs/`;
-/** Labels that Prometheus adds to what it scrapes. */
+/** Labels that Prometheus adds to scraped metrics. */
 const SCRAPED = ["job", "instance", "namespace"];
 
 interface Panel {
@@ -60,7 +60,7 @@ function call(port: number): Promise<void> {
   });
 }
 
-/** A gateway that has something for every metric. */
+/** A gateway with a sample of every metric. */
 before(async () => {
   const backend = createServer((_request, response) => response.end());
   await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
@@ -91,14 +91,14 @@ before(async () => {
   }
 });
 
-/** Metrics of the controller, by their page: it takes a cluster to run one. */
+/** Metrics of the controller, from their page, because a controller needs a cluster. */
 const ofController = new Map(
   [...readFileSync(`${appRoot}docs/metrics.md`, "utf8").matchAll(/^\| `(tracegate_(?:controller|xds)_\w+)`/gm)].map(
     ([, name = ""]) => [name, new Set<string>()] as const,
   ),
 );
 
-/** What an expression asks for that no metric has. */
+/** Metrics and labels of an expression that do not exist. */
 function problems(expression: string, shown: string): string[] {
   const found: string[] = [];
   const used = new Set<string>(SCRAPED);

@@ -68,7 +68,7 @@ function becomes(plane: TestPlane, upstream: Served, healthy: boolean): Promise<
   return until(is, `healthy=${healthy}`);
 }
 
-/** An endpoint with a switch: its health, which its other answers do not show. */
+/** An endpoint with a switch for its health, which affects only probes. */
 async function switched(text: string, well = true) {
   const state = { well, probes: [] as RawMessage[] };
   const upstream = await RawUpstream.answering((request) => {
@@ -133,7 +133,7 @@ test("a healthy endpoint becomes unhealthy after as many failures in a row as co
   let more = Promise.withResolvers<void>();
   await using good = await switched("good");
   await using flaky = await RawUpstream.answering(async () => {
-    // A probe beyond the list waits: otherwise it would be counted before the test looks.
+    // A probe beyond the list waits: otherwise it would be counted before the test reads the count.
     if (results.length === 0) await more.promise;
     return reply("", [], results.shift() ? "200 OK" : "500 Internal Server Error");
   });
@@ -201,7 +201,7 @@ test("a reload keeps the health of endpoints that stay, and stops the probes of 
   await until(() => bad.connections.every(({ ended }) => ended !== undefined), "the connections of probes to close");
   const probes = bad.probes.length;
   await plane.configure(routes(HTTP));
-  // It starts anew: as an endpoint that has not been probed.
+  // It starts again as an endpoint that has not been probed.
   assert.equal(stats(plane, bad).check?.healthy, undefined);
   await becomes(plane, bad, false);
   assert.ok(bad.probes.length > probes);

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { call, traceOf } from "../trace/support.ts";
 
-/** Tells the target and the headers that it has got. */
+/** Responds with the target and the headers of the request. */
 const upstream = createServer((request, response) =>
   response.end(JSON.stringify({ url: request.url, headers: request.headers })),
 );
@@ -19,7 +19,7 @@ after(() => {
 
 const SECRETS = ["client-key", "client-password", "backend-key", "backend-token"];
 
-/** Everybody needs a key, those who come to /members a password too; the backend wants credentials of the gateway. */
+/** All requests need a key, those to /members a password too; the backend requires credentials of the gateway. */
 const CONFIG = {
   binds: [
     {

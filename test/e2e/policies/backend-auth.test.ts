@@ -13,7 +13,7 @@ import { TestGateway } from "../../helpers/gateway.ts";
 import { ProxyServer } from "../../helpers/proxy-server.ts";
 import { RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 
-/** Says which credentials have reached the backend. */
+/** Responds with the credentials that have reached the backend. */
 const backend = () => RawUpstream.answering((request) => reply(valuesOf(request, "authorization").join() || "none"));
 const at = (path: string, policies: object, ...backends: object[]): object => ({
   matches: [{ path: { pathPrefix: path } }],

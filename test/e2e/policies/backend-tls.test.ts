@@ -20,7 +20,7 @@ after(() => {
   ca?.[Symbol.dispose]();
 });
 
-/** An HTTPS server that says who called and for which name; returns its port. */
+/** An HTTPS server that responds with the client's certificate name and the server name; returns its port. */
 async function backend(options: ServerOptions, closes = false): Promise<number> {
   const server = createServer(options, (request, response) => {
     const socket = request.socket as TLSSocket;

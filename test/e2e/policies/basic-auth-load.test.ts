@@ -4,13 +4,13 @@ import { hashSync } from "bcryptjs";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { RawPeer, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
-/** So slow that nothing else is over later. */
+/** So slow that everything else ends earlier. */
 const COST = 12;
 /** More than may wait to be checked. */
 const GUESSES = 80;
 
 test("wrong passwords do not delay requests without passwords; too many at once are 503", async () => {
-  // A dollar sign stands for the environment.
+  // A dollar sign begins a variable.
   const htpasswd = `user:${hashSync("right", COST)}`.replaceAll("$", "$$$$");
   const answer = (body: string): object => ({ directResponse: { status: 200, body } });
   await using gateway = await TestGateway.start({

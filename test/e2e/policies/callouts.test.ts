@@ -26,7 +26,7 @@ after(() => ca?.[Symbol.dispose]());
 
 const SECRET = "very-secret-key";
 
-/** One service for all three protocols, which allows everything and notes the metadata of calls. */
+/** One service for all three protocols, which allows everything and records the metadata of calls. */
 async function services(tls?: Parameters<typeof GrpcServer.start>[2]) {
   const seen: Record<string, unknown>[] = [];
   const server = await GrpcServer.start(
@@ -63,7 +63,7 @@ async function services(tls?: Parameters<typeof GrpcServer.start>[2]) {
 const DESCRIPTORS = [{ entries: [{ key: "path", value: "request.path" }] }];
 const HEADERS_ONLY = { requestBodyMode: "none", responseBodyMode: "none", responseHeaderMode: "skip" };
 
-/** The three policies that ask by gRPC, each at a path of its own, all asking `where`. */
+/** The three policies with gRPC callouts, each on its own path, all to `where`. */
 function asking(where: object, upstream: number, others: object = {}): object {
   const policies = [
     { extAuthz: where },
@@ -175,7 +175,7 @@ test("gRPC and HTTP go through a proxy, with TLS inside the tunnel", { skip: noO
   assert.deepEqual(await statuses(gateway), [200, 200, 200]);
   assert.deepEqual(new Set(proxy.asked), new Set([`auth.example:443 auth.example:443 Basic ${SECRET}`]));
 
-  // Plaintext: the proxy gets the question to forward.
+  // Plaintext: the proxy gets the request for forwarding.
   await using forwarder = await RawUpstream.answering((request) => reply(request.start, [], "403 No"));
   const forwarding = {
     host: "auth.example:80",

@@ -70,7 +70,7 @@ test("tokens and keys are redacted until an expression asks for them; claims wit
   assert.equal(line?.["fields.user-agent"], "test/1");
   assert.deepEqual([line?.["fields.x-two.0"], line?.["fields.x-two.1"]], ["a", "b"]);
   assert.equal(line?.token, "<redacted>");
-  // Only where an expression asked for it does the token stand in the clear: in the header that it sets.
+  // The token is readable only in the header that an expression sets to it.
   const all = line?.all as Record<string, unknown> | undefined;
   const jwt = JSON.stringify(all?.jwt);
   assert.ok(!jwt.includes(token) && !jwt.includes("rawToken"), jwt);

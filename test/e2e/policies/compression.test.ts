@@ -65,7 +65,7 @@ async function open(encoding: string, paused = false): Promise<{ client: RawPeer
   return { client, backend: await backend };
 }
 
-/** A response as it came over the wire. */
+/** A response as it arrived on the wire. */
 async function get(
   path: string,
   encoding: string,

@@ -42,7 +42,7 @@ test("a body that is too long for the conditions does not bypass policies that c
   });
   const routes = [
     route("limit", { localRateLimit: { conditional: [{ condition, maxTokens: 0, ...HOUR }] } }),
-    // Nobody answers there.
+    // Nothing listens there.
     route("service", { extAuthz: { conditional: [{ condition, host: "127.0.0.1:1" }] } }),
     route("change", { transformations: { conditional: [{ condition, response: { set: { ":status": "201" } } }] } }),
   ];

@@ -21,7 +21,7 @@ const token = await new SignJWT({ iss: "i" })
   .setExpirationTime("5m")
   .sign(privateKey);
 
-/** One route for each place, and one in a group. */
+/** One route for each location, and one in a group. */
 function config(): object {
   const backends = [{ host: `127.0.0.1:${(upstream.address() as AddressInfo).port}` }];
   const route = (path: string, location: object): object => ({

@@ -48,7 +48,7 @@ suite("extAuthz in a gateway", () => {
     await upstream[Symbol.asyncDispose]();
   });
 
-  /** Phases that the service was asked in since the last time. */
+  /** Phases in which the service was called since the last check. */
   const phases = (): string[] =>
     questions.splice(0).map(({ fields }) => fields.find((line) => line.startsWith("x-phase"))?.slice(9) ?? "");
 

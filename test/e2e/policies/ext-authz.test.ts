@@ -30,7 +30,7 @@ function http(port: number, more: Partial<ExtAuthz> = {}, protocol: object = {})
   return policy(port, { protocol: { http: { ...defaults, ...protocol } }, ...more });
 }
 
-/** A service that keeps what it is asked. */
+/** A service that records the requests that it gets. */
 async function authorizer(answer: (question: Question) => CheckAnswer) {
   const questions: Question[] = [];
   const server = await GrpcServer.start({
@@ -45,7 +45,7 @@ async function authorizer(answer: (question: Question) => CheckAnswer) {
   return Object.assign(server, { questions });
 }
 
-/** Says what of the request has reached the backend. */
+/** A backend that returns what it got of the request. */
 const backend = () =>
   RawUpstream.answering((request) =>
     reply(JSON.stringify({ start: request.start, fields: request.fields, body: request.body })),
@@ -227,7 +227,7 @@ test("HTTP: fields that the service provides are never taken from the client, ev
   const users = async (): Promise<string[]> =>
     (JSON.parse((await ask(plane, forged)).body) as { fields: string[] }).fields.filter((line) => /^x.user/.test(line));
   assert.deepEqual(await users(), []);
-  // Nobody answers there: the request goes on, but not as somebody.
+  // Nothing listens there: the request continues, but without an identity.
   await plane.configure(route(upstream.port, http(1, { failureMode: "allow" }, protocol)));
   assert.deepEqual(await users(), []);
 });
@@ -271,7 +271,7 @@ test("HTTP: pseudo headers set method, target and Host of the callout; added hea
   const own = "Authorization: Bearer theirs\r\n";
   assert.equal(statusOf(await ask(plane, get(`${own}X-Host: tokens.example\r\n`))), 200);
   assert.deepEqual(questions, ["POST /check?of=/a HTTP/1.1 tokens.example Basic mine a=1"]);
-  // A client could bring each of these about.
+  // A client could cause each of these.
   for (const host of ["", "X-Host:\r\n", "X-Host: a b\r\n", "X-Host: a/b\r\n"])
     assert.equal(statusOf(await ask(plane, get(own + host))), 403, host);
   assert.equal(questions.length, 1);

@@ -10,7 +10,7 @@ import { traceOf } from "../trace/support.ts";
 const echo = () => RawUpstream.answering(({ start, body }) => reply(`${start.split(" ")[1]}|${body}`));
 const HEADERS = { requestBodyMode: "none", responseBodyMode: "none", responseHeaderMode: "skip" };
 
-/** Routes `/a` and `/b` answer with what they were asked and their name. */
+/** Routes `/a` and `/b` respond with their name and the request. */
 function config(port: number, upstream: number, place: "gateway" | "route", extProc: object): object {
   const policy = { extProc: { host: `127.0.0.1:${port}`, ...extProc } };
   const routes = ["a", "b"].map((name) => ({
@@ -99,6 +99,6 @@ test("a service can extend the timeout", async () => {
     message.type === "policy" && message.result.type === "apply" ? [message.result.data] : [],
   );
   assert.deepEqual(data[0], { part: "request_headers", timeout: 2000 });
-  // It has not answered within that time either.
+  // It has not responded within that time either.
   assert.match(JSON.stringify(data[1]), /no response in time/);
 });

@@ -14,7 +14,7 @@ function policy(port: number, options: Partial<ExtProcOptions>, more: Partial<Ex
   return { extProc: extProcAt(port, options, { requestAttributes: { path: "request.path" }, ...more }) };
 }
 
-/** Puts `<…>` around each body or each piece of one, and what `trailers` gives in the place of trailers. */
+/** Puts `<…>` around each body or piece of one, and replaces trailers by the result of `trailers`. */
 async function processor(trailers: (side: "request" | "response") => Answer, buffered = false) {
   const reply = (question: Question): Answer => {
     const { request_body, response_body, request_trailers } = question;
@@ -45,7 +45,7 @@ const CHUNKED_REQUEST =
 const CHUNKED_RESPONSE =
   "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nxyz\r\n0\r\nx-sum: 3\r\nx-secret: 4\r\n\r\n";
 
-/** An upstream whose answers have trailers; it keeps what it is asked. */
+/** An upstream whose responses have trailers; it records its requests. */
 async function answering() {
   const asked: RawMessage[] = [];
   const upstream = await RawUpstream.listen(async (peer) => {
@@ -57,7 +57,7 @@ async function answering() {
   return Object.assign(upstream, { asked });
 }
 
-/** What the upstream has got and the client, both as text. */
+/** The request that the upstream got and the response that the client got, both as text. */
 async function exchange(
   plane: TestPlane,
   { asked }: { readonly asked: RawMessage[] },
@@ -95,7 +95,7 @@ for (const mode of MODES)
     await plane.configure([{ target, policies: policy(service.port, bodies) }]);
     const { sent, received } = await exchange(plane, upstream);
     const untouched = (text: string, first: number) => `${around(text)} x-sum: ${first} x-secret: ${first + 1}`;
-    // Bodies that are replaced as a whole have their length said, and so no trailers.
+    // Bodies that are replaced as a whole have a Content-Length, and so no trailers.
     const replaced = mode.startsWith("buffered");
     assert.deepEqual([sent, received], replaced ? ["<abc> ", "<xyz> "] : [untouched("abc", 1), untouched("xyz", 3)]);
     assert.ok(

@@ -23,7 +23,7 @@ const upper = (bytes: Uint8Array | undefined) =>
       .toUpperCase(),
   );
 
-/** Answers every message; pieces of bodies come back in capitals. */
+/** Responds to every message; pieces of bodies come back in capitals. */
 function shouting(question: Question): Answer[] {
   const { request_headers, response_headers, request_body, response_body, request_trailers, response_trailers } =
     question;
@@ -244,7 +244,7 @@ test("a service that fails: 500, or the request continues without it if it has n
     await plane.configure(route(upstream.port, policy(port, options, open)));
     assert.equal((await ask(plane, post("abc"))).body, "|abc");
     await plane.configure(route(upstream.port, policy(port, { requestBodyMode: "fullDuplexStreamed" }, open)));
-    // It has got some of the body, which nobody can send on any more.
+    // It has taken a part of the body, which is lost for the backend.
     assert.equal(statusOf(await ask(plane, post("abc"))), 500);
   }
 });
@@ -307,7 +307,7 @@ test("failOpen applies until the service has a part of the body; later failures 
   await plane.configure(route(upstream.port, policy(later.port, modes, open)));
   assert.equal(statusOf(await ask(plane, post("abc"))), 500);
 
-  // The head of the response is out already: it ends broken instead of complete and without what the service has.
+  // The head of the response has been sent: the response breaks off, instead of ending as if complete without the service's part.
   await using second = await taking();
   await plane.configure(route(upstream.port, policy(second.port, { responseBodyMode: "fullDuplexStreamed" }, open)));
   const client = await RawPeer.connect(plane.port);

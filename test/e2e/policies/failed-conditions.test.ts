@@ -27,7 +27,7 @@ const RULES: Readonly<Record<string, readonly unknown[]>> = {
 const HOUR = { tokensPerFill: 0, fillInterval: "1h" };
 const ODD = 'json(request.headers["x"]).odd == true';
 
-/** Policies that a condition decides about. */
+/** Policies with a condition. */
 const CHOICES: Readonly<Record<string, object>> = {
   limit: { localRateLimit: { conditional: [{ condition: ODD, maxTokens: 0, ...HOUR }] } },
   service: { extAuthz: { conditional: [{ condition: ODD, host: "127.0.0.1:1" }] } },
@@ -87,7 +87,7 @@ async function post(path: string, body: string | Buffer, headers: Record<string,
   return (await call(gateway.port(), { method: "POST", path, body, headers })).status;
 }
 
-/** As `post`, for what no client library sends: `target` and `fields` are latin1. */
+/** Like `post`, for requests that no client library sends: `target` and `fields` are latin1. */
 async function raw(target: string, fields = ""): Promise<number> {
   const peer = await RawPeer.connect(gateway.port());
   peer.send(`GET ${target} HTTP/1.1\r\nhost: a.example\r\n${fields}connection: close\r\n\r\n`);

@@ -70,7 +70,7 @@ async function call(port: number, method: string, type: string, body: Buffer | s
   return { status, headers, frames: unframed(type === TEXT ? decoded(bytes.toString("latin1")) : bytes) };
 }
 
-/** A gateway in front of `port`, without any setting that asks for HTTP/2. */
+/** A gateway in front of `port`, without a setting for HTTP/2. */
 function gatewayTo(port: number, more: object = {}): Promise<LocalGateway> {
   const routes = [{ policies: { grpcWeb: {}, ...more }, backends: [{ host: `127.0.0.1:${port}` }] }];
   return LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
@@ -292,7 +292,7 @@ test("a client that reads slowly slows down the backend, and gets everything in 
   const slow = await open(gateway.port(), "Pour", TEXT, "");
   slow.pause();
   let before = -1;
-  // Other calls pass meanwhile; the server is held back once it sends nothing during one of them.
+  // Other calls pass meanwhile; the server is paused once it sends nothing during one of them.
   while (sent !== before) {
     before = sent;
     assert.deepEqual((await call(gateway.port(), "Say", BINARY, framed("other"))).frames[0], "other");

@@ -20,7 +20,7 @@ interface ActiveHealth {
   readonly failedProbes: number;
 }
 
-/** Asks on a connection of its own: any worker may get it. */
+/** A request on its own connection, which any worker may get. */
 async function ask(port: number): Promise<string> {
   const client = await RawPeer.connect(port);
   client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -54,7 +54,7 @@ test("an endpoint that one worker evicts gets no calls of any worker; the dump a
   const dump = async (): Promise<unknown> => (await fetch(`${gateway.url("admin")}/config_dump`)).json();
   for (let i = 0; i < 200 && failures === 0; i++) await ask(gateway.port());
   assert.equal(failures, 1);
-  // The first answer of all workers comes after the notice of the one, that to the second after all have heard of it.
+  // All workers have replied to the first scrape after the notice was sent, and to the second after all have received it.
   await dump();
   const shown = await dump();
   for (let i = 0; i < 30; i++) assert.equal(await ask(gateway.port()), "good");

@@ -49,7 +49,7 @@ function stats(plane: TestPlane, { port }: Served) {
   return found;
 }
 
-/** Asks until the first upstream has been asked; for those that answer as they like. */
+/** Sends requests until the first upstream has got one, whatever the responses are. */
 async function untilAsked(plane: TestPlane, upstream: Served): Promise<void> {
   for (let i = 0; i < 200 && stats(plane, upstream).total === 0; i++) await ask(plane);
   assert.equal(stats(plane, upstream).total, 1);

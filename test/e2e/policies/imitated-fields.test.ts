@@ -7,7 +7,7 @@ import { CHECK, CheckResponse } from "../../helpers/envoy/auth.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { type RawMessage, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
 
-/** Sends fields and trailers to a backend behind policies; its request, or the refusal. */
+/** Sends fields and trailers to a backend behind policies; returns the backend's request, or the rejection. */
 async function sent(
   where: "policies" | "backendPolicies",
   policies: PolicySet,

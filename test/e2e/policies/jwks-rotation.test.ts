@@ -13,7 +13,7 @@ import { LogSink } from "../../../src/main/log-sink.ts";
 const ISSUER = "https://issuer.example";
 const PATIENCE_MS = 30_000;
 
-/** An issuer whose key set may change, or be away (undefined). */
+/** An issuer whose key set may change, or be unavailable (undefined). */
 class Issuer implements AsyncDisposable {
   published: string | undefined;
   readonly #server = createServer((_request, response) =>
@@ -35,7 +35,7 @@ class Issuer implements AsyncDisposable {
   }
 }
 
-/** A gateway in this process, which asks again for what is behind URLs after milliseconds. */
+/** A gateway in this process, which fetches documents again after milliseconds. */
 class QuickGateway implements AsyncDisposable {
   #log = "";
   #seen = 0;
@@ -63,7 +63,7 @@ class QuickGateway implements AsyncDisposable {
     return response.status;
   }
 
-  /** Waits for a line of the log that says so, after those that were waited for. */
+  /** Waits for a matching line of the log, after those of earlier waits. */
   async logged(message: RegExp): Promise<void> {
     const signal = AbortSignal.timeout(PATIENCE_MS);
     for (;;) {
@@ -79,7 +79,7 @@ class QuickGateway implements AsyncDisposable {
     }
   }
 
-  /** What has been logged so far has been seen. */
+  /** Later waits skip what has been logged so far. */
   skip(): void {
     this.#seen = this.#log.length;
   }
@@ -121,7 +121,7 @@ test("keys that an issuer adds are accepted, removed ones are rejected, and fail
   await gateway.logged(/cannot fetch [^ ]+ again: it responds with status 503; the previous document stays in use/);
   assert.deepEqual(await statuses(), [200, 200]);
 
-  // An answer that cannot be used is refused, and tried again.
+  // An unusable document is rejected, and fetched again.
   issuer.published = '{"error":"maintenance"}';
   for (const _ of [1, 2]) await gateway.logged(/Failed to reload config: [^\n]*jwtAuth\.jwks: is not a key set/);
   assert.deepEqual(await statuses(), [200, 200]);

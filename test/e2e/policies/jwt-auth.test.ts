@@ -15,9 +15,9 @@ import { TRACEGATE } from "../../helpers/programs.ts";
 
 const ISSUER = "https://issuer.example";
 
-/** Tells the headers that it has got. */
+/** Responds with the headers of the request. */
 const upstream = createServer((request, response) => response.end(JSON.stringify(request.headers)));
-/** What the issuer publishes; undefined = it is away. */
+/** What the issuer publishes; undefined: it is unavailable. */
 let published: string | undefined;
 const issuer = createServer((_request, response) =>
   response.writeHead(published === undefined ? 503 : 200).end(published),

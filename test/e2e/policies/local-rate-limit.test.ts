@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 
-/** An hour: nothing is filled while a test runs. */
+/** An hour: no bucket is refilled while a test runs. */
 const LIMIT = { maxTokens: 30, tokensPerFill: 1, fillInterval: "1h" };
 
 function config(status: number, limit: object = LIMIT): object {

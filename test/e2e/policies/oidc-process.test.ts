@@ -30,7 +30,7 @@ test("a gateway with two threads discovers its provider, and shows no secrets", 
 
   const browser = new Browser();
   assert.match((await logIn(browser, `${url}/a`)).body, /^jo@example\.com with (?!.*tracegate_oidc_)/);
-  // Every connection may come to another thread.
+  // Each connection may reach another thread.
   const pages = await Promise.all(
     Array.from({ length: 8 }, () => browser.request(url, { headers: { connection: "close" } })),
   );
@@ -65,13 +65,13 @@ test("a gateway with two threads discovers its provider, and shows no secrets", 
     assert.ok(!told.includes(secret), secret);
 });
 
-/** What a provider tells the gateway by way of the browser. */
+/** What a provider sends to the gateway through the browser. */
 function secretsOf(callback: string): string[] {
   const { searchParams } = new URL(callback);
   return ["code", "state"].map((name) => searchParams.get(name) ?? assert.fail(`no ${name} in ${callback}`));
 }
 
-/** The trace of what `prepare` has made ready: everything that it does itself comes before the watch. */
+/** A trace of the request that `prepare` leaves to send; its own requests come before the watch. */
 async function traceOf(gateway: TestGateway, prepare: () => Promise<() => Promise<unknown>>): Promise<string> {
   const act = await prepare();
   const response = await fetch(`${gateway.url("admin")}/debug/trace`, { method: "POST" });

@@ -52,7 +52,7 @@ class Site {
     return new Site(plane, provider, upstream, url, oidc);
   }
 
-  /** A session of somebody whose id token has expired. */
+  /** A session whose id token has expired. */
   expiredSession(): [string, string] {
     const cookie = new LoginFlow(this.#oidc, KEY).sessions.issue({ sub: "jo", exp: Math.floor(Date.now() / 1000) - 1 });
     const [, name = "", value = ""] = /^([^=]+)=([^;]+)/.exec(cookie) ?? [];
@@ -120,7 +120,7 @@ test("a callback works once", async () => {
   const again = await browser.open(callback);
   assert.equal(again.status, 400);
   assert.equal(again.body, "oidc failure");
-  // Even somebody who has kept the cookie: the provider knows that the code has been used.
+  // Even with the kept cookie: the provider knows that the code has been used.
   browser.setCookie(site.url, ...transaction);
   const replayed = await browser.request(callback);
   assert.equal(replayed.status, 400);

@@ -26,17 +26,17 @@ const OIDC = {
 let upstream: Upstream;
 let service: GrpcServer;
 let gateway: TestGateway;
-/** Outside services in the order in which they were asked. */
+/** External services in the order in which they were called. */
 const asked: string[] = [];
 
-/** The Cookie value of somebody who is logged in. */
+/** The Cookie value of a client that is logged in. */
 function session(): string {
   const config: Oidc = { ...OIDC, tokenEndpointAuth: "clientSecretBasic", callbackNamesIssuer: false, scopes: [] };
   const claims = { sub: "ann", exp: Math.floor(Date.now() / 1000) + 600 };
   return new LoginFlow(config, KEY).sessions.issue(claims).split(";", 1)[0] ?? "";
 }
 
-/** Policies of each phase in the reverse of the order that they must run in: what the file says must not matter. */
+/** Policies of each phase in the reverse of the order in which they must run: the order of the file must not matter. */
 function reversed(policies: object): object {
   return Object.fromEntries(Object.entries(policies).reverse());
 }
@@ -80,7 +80,7 @@ before(async () => {
   const extAuthz = { host: upstream.address, protocol: { http: { path: "'/authorize'" } } };
   const always = { rules: ["true"] };
   const set = { set: { "x-set": "1" } };
-  /** A transformation that says when it has run, on both sides. */
+  /** A transformation that records when it has run, on both sides. */
   const transformations = (by: string): object => ({
     request: { set: { "x-by": `'${by}'` } },
     response: { set: { "x-path": `response.headers["x-path"] + ", ${by}"` } },

@@ -37,13 +37,13 @@ function ask(path: string, method: string, headers: Record<string, string>): Pro
 test("preflights come before authorization, denials before limits, limits before direct responses", async () => {
   // A preflight carries no credentials.
   assert.equal((await ask("/all", "OPTIONS", { origin: ORIGIN })).status, 200);
-  // Who is refused takes no token, and the page may read why.
+  // A denied request takes no token, and the page may read why.
   for (let i = 0; i < 3; i++) {
     const refused = await ask("/all", "GET", { origin: ORIGIN });
     assert.equal(refused.status, 403);
     assert.equal(refused.headers.get("access-control-allow-origin"), ORIGIN);
   }
-  // csrf goes by the headers that transformations have made.
+  // csrf reads the headers that transformations have set.
   const own = await ask("/all", "POST", { "x-user": "zoe", origin: "https://evil.example" });
   assert.equal(own.status, 204);
   assert.equal(own.headers.get("x-ratelimit-remaining"), "0");

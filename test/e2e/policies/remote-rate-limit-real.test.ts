@@ -70,7 +70,7 @@ async function startService(): Promise<number> {
   };
   const deadline = Date.now() + 20_000;
   for (;;) {
-    // It ends when its database is not there yet.
+    // It exits if its database is not running yet.
     const service = spawn(join(folder, "service_cmd"), { env, stdio: "ignore" });
     children.push(service);
     while (service.exitCode === null) {

@@ -18,7 +18,7 @@ function requiring(expression: string): PolicySet {
   return { ...SEEN, authorization: { rules: [{ mode: "require", expression }] } };
 }
 
-/** Whether each of `readers` takes the request for one with the value. */
+/** Whether each of `readers` finds the value in the request. */
 async function taken(
   readers: readonly TestRoute[],
   target: string,
@@ -35,7 +35,7 @@ async function taken(
   return results;
 }
 
-/** All who read the query parameter `k` and may take it for `value`. */
+/** All readers of the query parameter `k`, with `value` as the expected value. */
 const ofParameter = (value: string): TestRoute[] => [
   { target: TARGET, policies: SEEN, query: [{ name: "k", type: "exact", value }] },
   { target: TARGET, policies: SEEN, query: [{ name: "k", type: "regex", value: value.replaceAll("+", "\\+") }] },

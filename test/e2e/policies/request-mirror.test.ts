@@ -6,7 +6,7 @@ import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 import { until } from "../../helpers/until.ts";
 
-/** An upstream that keeps what it was asked. */
+/** An upstream that records its requests. */
 async function listener(): Promise<{ upstream: RawUpstream; asked: RawMessage[] }> {
   const asked: RawMessage[] = [];
   const upstream = await RawUpstream.answering((request) => {

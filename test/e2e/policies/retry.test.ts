@@ -76,7 +76,7 @@ test("backend policies start from the request as it was, at each attempt", async
 });
 
 test("attempts count whatever ends them, and the response of the last one is final", async () => {
-  // A status, a connection that breaks off, an answer too late, and one attempt more than the policy has.
+  // A status, a connection that breaks off, a late response, and one attempt more than the policy has.
   let asked = 0;
   await using upstream = await RawUpstream.listen(async (peer) => {
     for (;;) {

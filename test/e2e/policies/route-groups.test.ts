@@ -4,7 +4,7 @@ import type { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 
-/** Tells which policies have changed the request: the fields that the routes set, and its path. */
+/** Responds with the traces of policies: the fields that routes set, and the path. */
 function echo(): Promise<RawUpstream> {
   return RawUpstream.answering((request) => {
     const from = valuesOf(request, "x-from").join();
@@ -84,10 +84,10 @@ test("where routes that delegate to each other have the same policy, that of the
   });
   const own = await ask(gateway, "/own");
   assert.deepEqual([own.body, valuesOf(own, "x-from")], ["/middle leaf", ["leaf"]]);
-  // What the leaf does not have comes from the nearest that has it.
+  // A kind that the leaf does not have comes from the nearest route that has it.
   const none = await ask(gateway, "/none");
   assert.deepEqual([none.body, valuesOf(none, "x-from")], ["/middle middle", ["top"]]);
   assert.equal(statusOf(await ask(gateway, "/refusal")), 418);
-  // No leaf undoes the rules of those above it.
+  // A leaf cannot undo the rules of routes above it.
   assert.equal(statusOf(await ask(gateway, "/own/secret")), 403);
 });

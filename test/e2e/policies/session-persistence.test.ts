@@ -8,7 +8,7 @@ const NAMES = ["a", "b", "c", "d"] as const;
 type Name = (typeof NAMES)[number];
 
 const backends = new Map<Name, RawUpstream>();
-/** Answers with 503. */
+/** Responds with 503. */
 const failing = new Set<Name>();
 
 before(async () => {
@@ -59,7 +59,7 @@ async function ask(gateway: LocalGateway, path: string, cookie = ""): Promise<An
   return { body: await response.text(), cookie: set?.split(";", 1)[0] };
 }
 
-/** The backends of so many requests. */
+/** The backends of several requests, fewer with a session. */
 async function backendsOf(gateway: LocalGateway, path: string, cookie = ""): Promise<Set<string>> {
   const seen = new Set<string>();
   for (let i = 0; i < (cookie === "" ? 40 : 10); i++) seen.add((await ask(gateway, path, cookie)).body);
@@ -184,7 +184,7 @@ test("an evicted endpoint gets no requests of its sessions", async () => {
   const first = await ask(gateway, "/");
   failing.add(first.body as Name);
   try {
-    // The response of the failure itself is passed on.
+    // The response of the failure itself is forwarded.
     await ask(gateway, "/", first.cookie);
     const moved = await ask(gateway, "/", first.cookie);
     assert.notEqual(moved.body, first.body);

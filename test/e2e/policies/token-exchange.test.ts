@@ -82,7 +82,7 @@ function config(policies: object, others: object = {}): object {
   };
 }
 
-/** Puts the policies of the route into force. */
+/** Puts the policies of the route into effect. */
 async function use(policies: object, others: object = {}): Promise<void> {
   asked.length = 0;
   answer = issue;
@@ -308,7 +308,7 @@ test("the endpoint as a named backend with its own policies; those beside the en
   await use({ backendAuth: { oauthTokenExchange: { backend: "/idp" } } }, { backends });
   await seen(bearer("one"));
   assert.equal(asked[0]?.authorization, "Basic named");
-  // A header may be called as sources of secrets are.
+  // A header may have the same name as a source of secrets.
   const policies = { backendAuth: { key: "own" }, requestHeaderModifier: { set: { file: "no file" } } };
   await use({ backendAuth: { oauthTokenExchange: { backend: "/idp", policies } } }, { backends });
   await seen(bearer("one"));

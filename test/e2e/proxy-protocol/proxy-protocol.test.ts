@@ -26,7 +26,7 @@ suite("PROXY headers on HTTP ports", () => {
       for (let cut = 1; cut <= header.length + 1; cut++) {
         const client = await RawPeer.connect(plane.port);
         client.send(bytes.subarray(0, cut));
-        // The second part goes out on its own once the first has been taken from the socket's buffer.
+        // The second part is sent separately once the first has left the socket's buffer.
         await new Promise((resolve) => setImmediate(resolve));
         client.send(bytes.subarray(cut));
         assert.equal((await client.message()).body, "hello");

@@ -94,7 +94,7 @@ suite("the access log of TCP connections", () => {
           },
         ],
       },
-      // Records go out although no line is written.
+      // Records are exported although no line is written.
       { env: { RUST_LOG: "info,request=off" } },
     );
     for (const servername of ["two.example", "one.example"]) {

@@ -223,7 +223,7 @@ suite("TCP listeners", () => {
   });
 });
 
-/** Waits until a client's bytes do not get any further. */
+/** Waits until a client's bytes make no further progress. */
 async function stalled({ socket }: RawPeer): Promise<void> {
   for (let left = -1; left !== socket.writableLength; ) {
     left = socket.writableLength;

@@ -89,7 +89,7 @@ test("a drain waits for the last spans", async () => {
   for (let i = 0; i < 5; i++) await get(gateway, "/");
   await gateway.until(() => gateway.lines.some((line) => line.message === "cannot export"), "the warning");
   ready = true;
-  // What the worker still gathers goes too.
+  // Entries that the worker still collects are exported too.
   await get(gateway, "/");
   gateway.process.kill("SIGTERM");
   await gateway.exited();

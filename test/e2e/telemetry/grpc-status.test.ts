@@ -11,7 +11,7 @@ import { gatewayTo } from "../upstream-h2/support.ts";
 const GRPC = "content-type: application/grpc";
 const CHUNKED = `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n${GRPC}\r\n\r\n1\r\nx\r\n0\r\n`;
 
-/** A backend that says how the call went as the path asks. */
+/** A backend that sends the status in the way that the path names. */
 function backend(): Promise<RawUpstream> {
   return RawUpstream.answering(({ start }) => {
     if (start.includes("/trailers")) return `${CHUNKED}grpc-status: 5\r\ngrpc-message: no such thing\r\n\r\n`;

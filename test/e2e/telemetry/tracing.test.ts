@@ -12,7 +12,7 @@ const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN = "00f067aa0ba902b7";
 const PARENT = `00-${TRACE}-${SPAN}-01`;
 
-/** An upstream that keeps the heads that it gets. */
+/** An upstream that records the heads of its requests. */
 async function upstreamOf(answer: (request: RawMessage) => string = () => reply("hello")) {
   const asked: RawMessage[] = [];
   const upstream = await RawUpstream.answering((request) => {
@@ -121,7 +121,7 @@ for (const protocol of ["grpc", "http"] as const)
     assert.equal(scope.name, "tracegate");
     assert.deepEqual([resource["service.name"], resource["deployment.environment"]], ["shop", "test only"]);
 
-    // The same ids stand in the log, and the dump shows no secret.
+    // The log has the same ids, and the dump shows no secret.
     await gateway.until(() => gateway.lines.some((line) => line["trace.id"] === TRACE), "the log line");
     const line = gateway.lines.find((each) => each["trace.id"] === TRACE);
     assert.equal(line?.["span.id"], server.span_id);

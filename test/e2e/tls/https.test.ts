@@ -145,7 +145,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\nConnection: close\r\n\r\n");
     const states = () => gateway.tasks()[0]?.connections.map((each) => (each as { state: string }).state);
     await gateway.until(() => states()?.[0] === "linger", "the end of the response");
-    // As after a reset by which TLS has lost the response.
+    // As after a reset with which TLS has lost the response.
     t.mock.method(sockets, "wasReset", () => true);
     await gateway.until(() => states()?.length === 0, "the end of the connection");
     peer.socket.destroy();
@@ -208,7 +208,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
       () => gateway.lines.filter((line) => String(line.error).startsWith("TLS handshake failed")).length === 2,
       "both refusals in the log",
     );
-    // What a connection without a certificate may not reach by its handshake it does not reach by its Host either.
+    // A connection without a certificate cannot reach the listener by its Host either.
     const { peer } = await tlsConnect(port, { ...trusted(), servername: "two.host.example" });
     peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
     assert.equal(statusOf(await peer.message()), 421);
@@ -248,7 +248,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     peer.socket.destroy();
     const next = await tlsConnect(port, options);
     assert.notEqual(next.socket.getPeerCertificate().serialNumber, serial);
-    // A connection made without a certificate does not outlive the moment from which one is asked for.
+    // A connection without a client certificate does not survive a reload that requires one.
     const strict = listener("one", "one.host.example", renewed, { tls: { root: ca.certFile } });
     await gateway.reconfigure(bind(strict));
     next.peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
@@ -302,7 +302,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
   test("changed certificate files are used for new connections; open ones continue", async () => {
     const [cert, key] = [`${ca.folder}/served.pem`, `${ca.folder}/served.key`];
     const put = async (identity: Identity): Promise<void> => {
-      // Between the two writes they do not match, which a reload in that moment refuses.
+      // Between the two writes they do not match, so a reload at that moment is rejected.
       await Promise.all([writeFile(cert, identity.cert), writeFile(key, identity.key)]);
     };
     await put(one);

@@ -14,7 +14,7 @@ export async function tlsConnect(
   return { peer: new RawPeer(socket), socket };
 }
 
-/** One GET over a TLS connection of its own. */
+/** One GET over its own TLS connection. */
 export async function get(port: number, host: string, options: ConnectionOptions): Promise<RawMessage> {
   const { peer } = await tlsConnect(port, { servername: host, ...options });
   try {

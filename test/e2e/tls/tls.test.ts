@@ -27,7 +27,7 @@ suite("TLS listeners", { skip: noOpenssl }, () => {
   });
   const bind = (...listeners: object[]): object => ({ binds: [{ port: 0, listeners }] });
 
-  /** A server that ends TLS itself and then greets and echoes. */
+  /** A server that terminates TLS, then greets and echoes. */
   async function secureEcho(): Promise<AsyncDisposable & { readonly address: string }> {
     const server = createServer({ cert: identity.cert, key: identity.key }, (socket) => {
       socket.on("error", () => {});

@@ -75,7 +75,7 @@ suite("inject mode: a trace shows the request that tgctl sends", () => {
     const { events } = await inject("http://a.test/seen");
     assert.equal(messageOf(events, "requestFinished").status, 200);
     assert.doesNotMatch(JSON.stringify(events), /trace-token/i);
-    // While nobody watches the field is taken out as well.
+    // Without a watcher, the field is removed as well.
     await call(port, { path: "/seen", headers: { [TOKEN_HEADER]: "t".repeat(32) } });
     assert.deepEqual(
       [...received].filter((name) => name.includes("trace-token")),
@@ -92,7 +92,7 @@ suite("inject mode: a trace shows the request that tgctl sends", () => {
     const headers = { [TOKEN_HEADER]: token };
     const owned = await traceOf(gateway, () => call(port, { path: "/owned", headers }), { token });
     assert.equal(stateAt(owned, "initial request").request?.path, "/owned");
-    // The token is spent.
+    // The token has been used.
     await call(port, { path: "/next", headers });
     const events: TraceEvent[] = [];
     for await (const { raw } of anyone) events.push(JSON.parse(raw) as TraceEvent);

@@ -7,14 +7,14 @@ import { H2Client } from "../../helpers/h2-client.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { closedPort, RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
 
-/** What the trace says while the stream lasts, and where. */
+/** The trace's events during the stream, with their positions. */
 function progressOf(messages: readonly TraceMessage[]): unknown[] {
   return messages.flatMap((message) =>
     message.type === "streamProgress" ? [{ received: message.received, sent: message.sent }] : [],
   );
 }
 
-/** A second passes for the trace, and for nothing else. */
+/** Advances only the clock of the trace, by a second. */
 function pass(t: TestContext): void {
   t.mock.timers.tick(1000);
 }
@@ -75,7 +75,7 @@ test("a WebSocket: both directions count, and the task dump shows the bytes", as
 
 test("server-sent events over HTTP/2: the trace counts chunks while the stream lasts, beside other streams", async (t) => {
   await using upstream = await RawUpstream.listen();
-  // Else clients of HTTP/2 without TLS make the gateway begin HTTP/2 with the upstream too.
+  // Otherwise requests that arrive over HTTP/2 without TLS would be forwarded over HTTP/2.
   const backends = [{ host: `127.0.0.1:${upstream.port}`, policies: { http: { version: "HTTP/1.1" } } }];
   await using gateway = await LocalGateway.start({ binds: [{ port: 0, listeners: [{ routes: [{ backends }] }] }] });
   const client = await H2Client.connect(gateway.port());

@@ -8,7 +8,7 @@ import { admin, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream
 const TOKEN = "x-tracegate-trace-token";
 const HOST = "Host: a.test\r\n";
 
-/** Requests that the engine refuses before there is a request: what, status, part of the reason, bytes. */
+/** Bytes that the engine rejects before there is a request: what, status, part of the reason, bytes. */
 const REFUSED: readonly (readonly [string, number, RegExp, string])[] = [
   ["two Hosts", 400, /more than one Host/, `GET / HTTP/1.1\r\n${HOST}${HOST}\r\n`],
   ["no HTTP at all", 400, /method/, "\x16\x03\x01\x02\x00\x01\r\n\r\n"],
@@ -95,7 +95,7 @@ suite("traces of requests that the engine rejects", () => {
   });
 
   test("tgctl reports the status that curl got if no event arrives", async () => {
-    // The request line is refused before the header with the token has arrived.
+    // The request line is rejected before the header with the token has arrived.
     const { code, stdout, stderr } = await inject(`http://a.test/${"x".repeat(70_000)}`);
     assert.equal(code, 1);
     assert.equal(stdout, "");

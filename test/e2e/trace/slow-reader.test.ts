@@ -6,13 +6,13 @@ import { TestGateway } from "../../helpers/gateway.ts";
 import { SEQUENCE_GET } from "./expected.ts";
 import { call, rawClient, sequence, Upstream } from "./support.ts";
 
-/** The reasons of so many routes, and both bodies, are more than the sockets between gateway and reader hold. */
+/** The reasons of this many routes, and both bodies, are more than the sockets between gateway and reader buffer. */
 const ROUTES = 8000;
 const BODY = Buffer.alloc(2 * 1024 * 1024, "x");
 
 test("the stream of a reader that does not read counts the dropped events, and ends", async () => {
   const upstream = await Upstream.start();
-  // A backend that answers after it has everything: the sequence is that of the interface.
+  // A backend that responds after the whole request: the sequence is that of the interface.
   upstream.on("/echo", async (request, response) => response.end(await buffer(request)));
   const name = "r".repeat(60);
   const routes = Array.from({ length: ROUTES }, (_, index) => ({
@@ -42,7 +42,7 @@ test("the stream of a reader that does not read counts the dropped events, and e
   const missed = events.flatMap(({ message }) => (message.type === "dropped" ? [message.count] : []));
   assert.ok(missed.length > 0, sequence(events).join(", "));
   const arrived = events.length - missed.length;
-  // The body of the request comes on top of the sequence of a GET.
+  // The body of the request is one more event than in the sequence of a GET.
   assert.equal(arrived + missed.reduce((sum, count) => sum + count, 0), SEQUENCE_GET.length + 1);
   let last = 0;
   for (const { eventEnd, severity, message } of events) {
@@ -50,7 +50,7 @@ test("the stream of a reader that does not read counts the dropped events, and e
     last = eventEnd;
     if (message.type === "dropped") assert.equal(severity, "warn");
   }
-  // What arrived is what happened before and between the gaps, in order.
+  // The received events are in order, with gaps.
   const expected = SEQUENCE_GET.toSpliced(
     SEQUENCE_GET.indexOf("backendCallStart") + 1,
     0,

@@ -8,7 +8,7 @@ import type { TestGateway } from "../../helpers/gateway.ts";
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** An upstream whose answers a test chooses by path; other paths get 200 and the body `hello`. */
+/** An upstream whose responses a test chooses by path; other paths get 200 and the body `hello`. */
 export class Upstream {
   readonly port: number;
   readonly #server: ReturnType<typeof createServer>;
@@ -27,7 +27,7 @@ export class Upstream {
   }
 
   static async start(): Promise<Upstream> {
-    // A keep-alive timeout of its own would close pooled connections in the middle of a test.
+    // Its own keep-alive timeout would close pooled connections during a test.
     const server = createServer({ keepAliveTimeout: 0, requestTimeout: 0 });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
@@ -42,7 +42,7 @@ export class Upstream {
     this.#handlers.set(path, handler);
   }
 
-  /** Never answers the next request for `path`; resolves with it once it is there. */
+  /** Never responds to the next request for `path`; resolves with it once it has arrived. */
   hang(path: string): Promise<{ request: IncomingMessage; response: ServerResponse }> {
     return new Promise((resolve) => {
       this.on(path, (request, response) => {
@@ -79,7 +79,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** One request on a connection of its own. Host is `a.test` unless given. */
+/** One request on its own connection. Host is `a.test` unless given. */
 export async function call(port: number, { method = "GET", path = "/", headers = {}, body }: Call): Promise<Answer> {
   const request = httpRequest({ host: "127.0.0.1", port, method, path, agent: false });
   request.setHeader("host", "a.test");
@@ -90,7 +90,7 @@ export async function call(port: number, { method = "GET", path = "/", headers =
   return { status: response.statusCode ?? 0, headers: response.headers, body: await buffer(response) };
 }
 
-/** A client that is written by hand: it can leave whenever it likes. */
+/** A client on a bare socket, which can leave at any time. */
 export async function rawClient(port: number, text: string): Promise<Socket> {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => {});

@@ -70,7 +70,7 @@ suite("which request is traced, with two workers", () => {
     await assert.rejects(admin(gateway).trace().opened, /32 traces are open already/);
     assert.equal((await fetch(`${gateway.url("admin")}/debug/trace`)).status, 503);
     leaving?.close();
-    // Its place becomes free once the gateway has noticed.
+    // Its slot becomes free once the gateway has detected that.
     const next = await retry(() => open(1));
     const trace = collect(next[0] as TraceStream);
     await call(port, { path: "/first" });

@@ -42,7 +42,7 @@ async function canListen(port: number): Promise<boolean> {
   }
 }
 
-/** Waits until that many datagrams have been dropped for the reason. */
+/** Waits until `count` datagrams have been dropped for the reason. */
 async function untilDropped(gateway: LocalGateway, reason: string, count: number): Promise<void> {
   const text = `tracegate_udp_dropped_datagrams_total{bind="${BIND}",reason="${reason}"} ${count}\n`;
   await gateway.until(() => gateway.metricsText().includes(text), `${count} dropped for ${reason}`);

@@ -12,7 +12,7 @@ import { answer, gatewayTo, H2Server } from "./support.ts";
 
 const CANCEL = 8;
 
-/** Names of the fields that have come as never indexed. */
+/** Names of the fields that arrived as never indexed. */
 function secretsOf(headers: IncomingHttpHeaders): string[] {
   return (headers as { readonly [sensitiveHeaders]?: string[] })[sensitiveHeaders]?.toSorted() ?? [];
 }
@@ -65,7 +65,7 @@ test("fields that one side never indexes are not indexed on the other side, in h
     policies: { retry: { attempts: 1, backoff: ms(0), codes: [503] } },
   });
   await using client = await NodeClient.connect(plane.port);
-  // The second time, the tables have what may be indexed.
+  // The second time, the tables have all fields that may be indexed.
   for (let i = 0; i < 2; i++) {
     const marked = { "x-key": "k", "x-plain": "p", cookie: "a=1", authorization: "Basic eDp5" };
     const stream = client.session.request(
@@ -85,7 +85,7 @@ test("an early response reaches the client, cancels the upload, and the connecti
   using server = await H2Server.start((stream, { ":path": path }) => {
     if (path !== "/upload") return answer(stream, "next");
     uploads.push(stream);
-    // Else Node would end the stream itself.
+    // Otherwise Node would end the stream itself.
     stream.resume();
     stream.respond({ ":status": 413 });
     stream.end("too much");
@@ -123,7 +123,7 @@ test("a client that cancels a stream cancels it at the backend; its other stream
 });
 
 test("a stream that its client does not read slows down the backend's stream, and no other", async () => {
-  // No multiple of a window: Node's server would reset a stream that ends with a full one, in the place of its end.
+  // Not a multiple of a window: if a stream ends with a full one, Node's server resets it instead of ending it.
   const size = 8_000_000;
   let given = 0;
   using server = await H2Server.start((stream, { ":path": path }) => {

@@ -301,7 +301,7 @@ test("the server sees CANCEL when the client disconnects; a connection that is s
 });
 
 test("an incomplete request body never ends with END_STREAM", async () => {
-  /** Sends a part of a body, and what `giveUp` brings about; returns the frames after that. */
+  /** Sends a part of a body and runs `giveUp`; returns the frames after that. */
   const framesAfter = async (framing: string, retry: boolean): Promise<string[]> => {
     const begun = Promise.withResolvers<void>();
     const seen: string[] = [];
@@ -448,7 +448,7 @@ test("a server that responds early and resets each stream without an error keeps
     for (;;) {
       const { type, stream } = await frames.next(HEADERS, DATA);
       if (type === HEADERS) frames.respond(stream, {}, END_STREAM);
-      // As servers of Go do: once without an error, and for each frame that was on its way.
+      // Like servers in Go: once without an error, and again for each frame in flight.
       frames.reset(stream, type === HEADERS ? NO_ERROR : STREAM_CLOSED);
     }
   });

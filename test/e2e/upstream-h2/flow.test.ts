@@ -8,7 +8,7 @@ import { answer, gatewayTo, H2Server, head, send } from "./support.ts";
 
 const MIB = 1024 * 1024;
 
-/** Writes `size` bytes as fast as they are taken; returns how many have been given so far. */
+/** Writes `size` bytes as fast as they are accepted; returns how many have been written so far. */
 function pour(stream: ServerHttp2Stream, size: number): () => number {
   const piece = Buffer.alloc(64 * 1024, "x");
   let given = 0;
@@ -42,7 +42,7 @@ test("a client that does not read slows down the server, and no other client; la
     before = given();
     return stalled;
   }, "the server to be held back");
-  // What the system's buffers and the windows take; without limits it would be all.
+  // What the system's buffers and the windows hold; without limits it would be everything.
   assert.ok(given() < 24 * MIB, `${given()} bytes`);
   for (let i = 0; i < 5; i++) {
     const other = await send(plane, head("GET /small HTTP/1.1"));

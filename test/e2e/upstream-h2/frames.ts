@@ -28,14 +28,14 @@ export class RawFrames {
     this.peer = peer;
   }
 
-  /** Takes the client's preface and says how many streams there may be at once; undefined: no limits. */
+  /** Reads the client's preface and announces the number of concurrent streams; undefined: no limit. */
   async greet(maxStreams?: number): Promise<void> {
     await this.begin();
     const settings = maxStreams === undefined ? [] : [Buffer.of(0, MAX_CONCURRENT_STREAMS), uint32(maxStreams)];
     this.send(SETTINGS, 0, 0, Buffer.concat(settings));
   }
 
-  /** Takes the client's preface; SETTINGS have to be the first that is sent. */
+  /** Reads the client's preface; SETTINGS must be sent first. */
   async begin(): Promise<void> {
     await this.peer.take(PREFACE);
   }
@@ -49,7 +49,7 @@ export class RawFrames {
     this.peer.send(Buffer.concat([head, payload]));
   }
 
-  /** The next frame of one of these types; what else comes is acknowledged, where that is due, and dropped. */
+  /** The next frame of one of these types; others are acknowledged if necessary, and dropped. */
   async next(...types: readonly number[]): Promise<Frame> {
     for (;;) {
       const frame = await this.#frame();
@@ -59,7 +59,7 @@ export class RawFrames {
     }
   }
 
-  /** Answers 200 with these fields besides; `flags` besides END_HEADERS. */
+  /** Responds 200 with further fields; `flags` in addition to END_HEADERS. */
   respond(stream: number, fields: Readonly<Record<string, string>> = {}, flags = 0): void {
     const lines = Object.entries(fields).map(([name, value]) => literal(name, value));
     this.send(HEADERS, END_HEADERS | flags, stream, Buffer.concat([Buffer.of(STATUS_200), ...lines]));
@@ -86,7 +86,7 @@ export class RawFrames {
   }
 }
 
-/** A server whose connections are in the hands of `serve`, after the greeting. */
+/** A server whose connections `serve` handles after the prefaces. */
 export function rawServer(
   serve: (frames: RawFrames, connection: number) => Promise<void>,
   maxStreams?: number,

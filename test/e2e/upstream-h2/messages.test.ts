@@ -128,7 +128,7 @@ test("1xx responses and Expect: 100-continue pass through", async () => {
       stream.end("done");
     });
   });
-  // The server of Node answers expectations itself unless somebody listens.
+  // Node's server responds to expectations itself unless there is a listener.
   server.server.on("checkContinue", () => {});
   await using plane = await gatewayTo(server.port);
   const client = await send(plane, head("POST / HTTP/1.1", "Expect: 100-continue", "Content-Length: 2"));

@@ -51,7 +51,7 @@ export class H2Server {
     return new H2Server(createServer(options), serve).#listen();
   }
 
-  /** `serveHttp1`: for clients that have agreed on that. */
+  /** `serveHttp1`: for clients that have negotiated HTTP/1.1. */
   static async startTls(
     serve: Serve,
     options: SecureServerOptions,
@@ -86,7 +86,7 @@ export class H2Server {
   }
 }
 
-/** Answers with `text` when the request has come to its end. */
+/** Responds with `text` when the request has ended. */
 export function answer(stream: ServerHttp2Stream, text: string, headers: Record<string, string> = {}): void {
   stream.resume();
   stream.once("end", () => {
@@ -95,7 +95,7 @@ export function answer(stream: ServerHttp2Stream, text: string, headers: Record<
   });
 }
 
-/** A gateway whose one route leads to a port where HTTP/2 is spoken. */
+/** A gateway with one route, to a port that speaks HTTP/2. */
 export function gatewayTo(
   port: number,
   options: PlaneOptions & { readonly policies?: PolicySet; readonly backendPolicies?: PolicySet } = {},
@@ -106,7 +106,7 @@ export function gatewayTo(
   return TestPlane.start([{ target, policies, backendPolicies: all }], options);
 }
 
-/** A client with one request on its way. */
+/** A client that has sent one request. */
 export async function send(plane: { readonly port: number }, request: string): Promise<RawPeer> {
   const client = await RawPeer.connect(plane.port);
   client.send(request);

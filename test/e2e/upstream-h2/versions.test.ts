@@ -20,7 +20,7 @@ function answerHttp1(request: HttpRequest, response: HttpResponse): void {
 
 const GRPC = head("POST / HTTP/1.1", "Content-Type: application/grpc", "Content-Length: 0");
 
-/** What a gateway with these policies of its backend answers. */
+/** The response of a gateway with these policies of its backend. */
 async function ask(port: number, backendPolicies: PolicySet, request = head("GET / HTTP/1.1"), host = "127.0.0.1") {
   await using plane = await TestPlane.start([{ target: { type: "static", host, port }, backendPolicies }]);
   const client = await send(plane, request);
@@ -41,7 +41,7 @@ suite("the HTTP version of calls to backends inside TLS", { skip: noOpenssl }, (
 
   type Taken = "h2" | "http/1.1" | "both";
 
-  /** Answers with the version of HTTP and with what was agreed on in TLS. */
+  /** Responds with the HTTP version and the negotiated ALPN protocol. */
   async function start(taken: Taken): Promise<Disposable & { readonly port: number; readonly connections: number }> {
     const { cert, key } = identity;
     let connections = 0;

@@ -113,7 +113,7 @@ async function exchange(from: WebSocket, to: WebSocket, data: string | Buffer): 
 test("messages and pings pass both ways, many WebSockets share a connection on each side", async () => {
   await using setup = await setUp();
   const all = await Promise.all([setup.open(), setup.open(), setup.open()]);
-  // Beyond all windows; text in a frame with a length of 7, 16 and 64 bits.
+  // Larger than all windows; text in frames with a length of 7, 16 and 64 bits.
   const large = randomBytes(1_000_000);
   await Promise.all(
     all.map(async ({ client, server }) => {
@@ -194,7 +194,7 @@ test("a stream that either side resets breaks its WebSocket on the other side, a
 test("a server that ends a tunnel and accepts no more bytes has closed it without an error", async () => {
   await using setup = await setUp();
   const { clientStream, serverStream } = await setup.tunnel();
-  // More than the client's windows take while it does not read.
+  // More than the client's windows hold while it does not read.
   const large = randomBytes(200_000);
   serverStream.end(large);
   serverStream.close(NO_ERROR);
@@ -203,7 +203,7 @@ test("a server that ends a tunnel and accepts no more bytes has closed it withou
   clientStream.on("data", (bytes: Buffer) => pieces.push(bytes));
   await once(clientStream, "end", { signal: AbortSignal.timeout(PATIENCE_MS) });
   assert.ok(Buffer.concat(pieces).equals(large));
-  // The client, which could go on sending, learns it.
+  // The client, which could continue to send, is notified.
   await until(() => clientStream.closed, "the end of the stream");
   assert.equal(clientStream.rstCode, NO_ERROR);
   await until(() => setup.plane.endpoints.stats()[0]?.pending === 0, "the end of the call");

@@ -26,7 +26,7 @@ const OPENING = head(
   "Sec-WebSocket-Protocol: chat",
 );
 
-/** A server that takes extended CONNECT and hands each tunnel to `serve`. */
+/** A server that accepts extended CONNECT and passes each tunnel to `serve`. */
 function tunnelServer(serve: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void): Promise<H2Server> {
   return H2Server.start(serve, { settings: { enableConnectProtocol: true } });
 }
@@ -71,7 +71,7 @@ test("an HTTP/1.1 WebSocket becomes an extended CONNECT: bytes both ways, and ea
   await client.closed();
   assert.ok(ended);
   await until(() => plane.endpoints.stats()[0]?.pending === 0, "the end of the call");
-  // The connection serves on.
+  // The connection stays in use.
   const next = await send(plane, OPENING);
   await next.take("welcome ");
   assert.equal(server.sessions.length, 1);
@@ -119,7 +119,7 @@ test("the response of a server that rejects the tunnel is forwarded as for any r
   client.socket.destroy();
 });
 
-/** The server of a connection: takes the request for a tunnel, its first stream. */
+/** The server of a connection: accepts the request for a tunnel, its first stream. */
 async function openTunnel(peer: RawPeer): Promise<{ readonly frames: RawFrames; readonly stream: number }> {
   const frames = new RawFrames(peer);
   await frames.begin();
@@ -178,7 +178,7 @@ test("a tunnel that ends before a policy forwards its head still arrives", async
     await asked.promise;
     frames.send(DATA, END_STREAM, stream, Buffer.from("bye"));
     frames.reset(stream, NO_ERROR);
-    // The answer says that everything before it has been read.
+    // The acknowledgement shows that everything before it has been read.
     frames.send(PING, 0, 0, Buffer.alloc(8));
     await frames.next(PING);
     reset.resolve();

@@ -6,7 +6,7 @@ import { DATA, END_HEADERS, END_STREAM, HEADERS, rawServer } from "../upstream-h
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/** The answer to GET and what the trace says about the call; interim responses are skipped. */
+/** The response to a GET and the call in its trace; interim responses are skipped. */
 async function ask(plane: TestPlane) {
   const client = await RawPeer.connect(plane.port);
   let response: RawMessage | undefined;

@@ -21,12 +21,12 @@ async function send(plane: TestPlane, path: string): Promise<RawPeer> {
   return client;
 }
 
-/** Waits until so many requests are under way, of which so many wait for a connection. */
+/** Waits until the endpoint has `pending` requests, those that wait for a connection included. */
 async function under(plane: TestPlane, pending: number): Promise<void> {
   await until(() => plane.endpoints.stats()[0]?.pending === pending, `${pending} requests under way`);
 }
 
-/** The path of the next request, which is left without an answer. */
+/** The path of the next request, which gets no response. */
 async function pathOf(peer: RawPeer): Promise<string> {
   return (await peer.message()).start.split(" ")[1] ?? "";
 }

@@ -124,7 +124,7 @@ test("retryBudget: failures beyond it are not retried but forwarded as they are,
     return reply("failed", ["retry-after: 7"], "500 Internal Server Error");
   });
   const retry = { attempts: 3, backoff: ms(0), codes: [500] };
-  // In the time of the test, nothing is forgotten.
+  // Nothing expires during the test.
   const retryBudget = { percent: 50, interval: ms(600_000), minRetryRate: { count: 1, interval: ms(600_000) } };
   await using plane = await start([upstream.port], { retryBudget }, { retry });
   const client = await RawPeer.connect(plane.port);
@@ -135,7 +135,7 @@ test("retryBudget: failures beyond it are not retried but forwarded as they are,
     assert.ok(answer.fields.includes("retry-after: 7"));
     return asked;
   };
-  // One by the share, and no more by the rate.
+  // One by the share, and none by the minimum rate.
   assert.equal(await ask(), 2);
   assert.equal(await ask(), 4);
   const events = await plane.trace(ask);

@@ -11,7 +11,7 @@ import { TestPlane } from "../../helpers/data-plane.ts";
 import { closedPort, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 import { unreachable } from "../../helpers/unreachable.ts";
 
-/** Answers the first request of each connection, and breaks the connection off at the second: a stale one. */
+/** Responds to the first request of each connection, and closes the connection at the second: a stale one. */
 function staleAfterOne(): Promise<RawUpstream> {
   return RawUpstream.listen(async (peer) => {
     const { start } = await peer.message();
@@ -130,7 +130,7 @@ suite("an attempt that timed out while the backend may still be working on it, w
       });
       const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
       const retry = precondition === undefined ? RETRY : { ...RETRY, precondition };
-      // Time enough for the request to reach the upstream, on any machine.
+      // Enough time for the request to reach the upstream, on any machine.
       await using plane = await TestPlane.start([
         { target, policies: { retry, timeout: { backendRequestTimeout: ms(200) } } },
       ]);

@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => upstream.close());
 
-/** A route that says which one it is. */
+/** A route that responds with its name. */
 function route(name: string): object {
   const policies = { requestHeaderModifier: { set: { "x-route": name } } };
   return { name, matches: [{ path: { pathPrefix: "/" } }], policies, backends: [{ host }] };
