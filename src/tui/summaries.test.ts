@@ -14,7 +14,7 @@ test("every event of a trace has its label and summary", () => {
     "Snapshot: gateway policies",
     'Route: selected "cart" (3 evaluated)',
     "Policies: route effective policies: authorization, requestHeaderModifier, urlRewrite",
-    "Authz: allowed by allow signed-in",
+    "Authz: allowed by allow rule signed-in",
     "Policy: url_rewrite: /api/cart?debug=1 to /cart?debug=1",
     "Snapshot: route policies",
     "Policies: backend effective policies: none",
@@ -63,19 +63,25 @@ test("an authorization names the rule that decided", () => {
   const result = (outcome: string, ...rules: object[]) =>
     summary({ type: "authorizationResult", result: outcome, rules });
   const [deny, require, allow] = ["deny", "require", "allow"].map((mode) => ({ mode, name: `a.${mode}` }));
-  assert.equal(result("deny", { ...deny, matched: true }, { ...require, matched: false }), "denied by deny a.deny");
+  assert.equal(
+    result("deny", { ...deny, matched: true }, { ...require, matched: false }),
+    "denied by deny rule a.deny",
+  );
   assert.equal(
     result("deny", { ...deny, matched: false }, { ...require, matched: false }),
-    "denied by require a.require",
+    "denied by require rule a.require",
   );
   const failed = { matched: false, error: "no such key" };
   assert.equal(
     result("deny", { ...deny, ...failed }, { ...allow, matched: true }),
-    "denied by deny a.deny, which failed: no such key",
+    "denied by deny rule a.deny, which failed: no such key",
   );
-  assert.equal(result("deny", { ...require, ...failed }), "denied by require a.require, which failed: no such key");
+  assert.equal(
+    result("deny", { ...require, ...failed }),
+    "denied by require rule a.require, which failed: no such key",
+  );
   assert.equal(result("deny", { ...allow, matched: false }), "denied (no allow rule is true)");
-  assert.equal(result("allow", { ...allow, matched: true }), "allowed by allow a.allow");
+  assert.equal(result("allow", { ...allow, matched: true }), "allowed by allow rule a.allow");
   assert.equal(result("allow", { ...deny, matched: false }), "allowed (no rule denies, 1 evaluated)");
 });
 

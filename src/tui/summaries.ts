@@ -104,16 +104,18 @@ export function authorizationText(message: Fields): string {
     const allow = find("allow", true);
     return allow === undefined
       ? `allowed (no rule denies, ${rules.length} evaluated)`
-      : `allowed by allow ${rule(allow)}`;
+      : `allowed by allow rule ${rule(allow)}`;
   }
   const because = (found: Fields): string =>
     `${rule(found)}${found.error === undefined ? "" : `, which failed: ${textOf(found.error)}`}`;
   const deny = find("deny", true) ?? rules.find(({ mode, error }) => mode === "deny" && error !== undefined);
-  if (deny !== undefined) return `denied by deny ${because(deny)}`;
+  if (deny !== undefined) return `denied by deny rule ${because(deny)}`;
   const require = find("require", false);
-  if (require !== undefined) return `denied by require ${because(require)}`;
+  if (require !== undefined) return `denied by require rule ${because(require)}`;
   const allow = rules.find(({ mode, error }) => mode === "allow" && error !== undefined);
-  return allow === undefined ? "denied (no allow rule is true)" : `denied; allow ${because(allow)}`;
+  return allow === undefined
+    ? "denied (no allow rule is true)"
+    : `denied; allow rule ${rule(allow)} failed: ${textOf(allow.error)}`;
 }
 
 /** `status=200`, `error=…` or both; of gRPC calls also `grpc=14`. */

@@ -18,7 +18,7 @@ export const traceRoutes: readonly AdminRoute[] = [
     methods: ["GET", "POST"],
     parameters: ["expression", "reveal", "bodies", "token", "duration"],
     summary:
-      "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<bytes, 4KiB, 0 = none>, duration=<30s: the trace ends then, even if the request continues>",
+      "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<number of bytes, or 4KiB; 0 for none>, duration=<30s, ends the trace even if the request continues>",
     handle: (call) => {
       const options = traceOptions(call.query);
       return {
