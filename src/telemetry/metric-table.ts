@@ -87,7 +87,7 @@ export const METRICS = {
   },
   udp_dropped_datagrams_total: {
     type: "counter",
-    help: "Datagrams that were not passed on, in either direction.",
+    help: "Datagrams that were not forwarded, in either direction.",
     labels: ["bind", "reason"],
   },
   tls_handshake_duration_seconds: {

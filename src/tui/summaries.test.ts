@@ -81,6 +81,7 @@ test("an authorization names the rule that decided", () => {
     "denied by require rule a.require, which failed: no such key",
   );
   assert.equal(result("deny", { ...allow, matched: false }), "denied (no allow rule is true)");
+  assert.equal(result("deny", { ...allow, ...failed }), "denied; allow rule a.allow failed: no such key");
   assert.equal(result("allow", { ...allow, matched: true }), "allowed by allow rule a.allow");
   assert.equal(result("allow", { ...deny, matched: false }), "allowed (no rule denies, 1 evaluated)");
 });

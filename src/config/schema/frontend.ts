@@ -76,7 +76,7 @@ export const frontendHttp = z.strictObject({
     .min(1)
     .max(10_000)
     .default(100)
-    .describe("Most header fields of a request. Requests with more get 431."),
+    .describe("Maximum number of header fields of a request. Requests with more get 431."),
   http1IdleTimeout: duration
     .prefault("10m")
     .describe("Idle time after which a connection without a request is closed, also one of HTTP/2."),
@@ -94,8 +94,8 @@ export const frontendHttp = z.strictObject({
   http2WindowSize: window
     .optional()
     .describe(
-      "Flow-control window of an HTTP/2 stream: bytes that a client may send before they are passed on, which are held in memory " +
-        "meanwhile. Default: 262144 (256 KiB), which grows up to 4 MiB while bytes are passed on fast, by at most 32 MiB in each " +
+      "Flow-control window of an HTTP/2 stream: bytes that a client may send before they are forwarded, which are held in memory " +
+        "meanwhile. Default: 262144 (256 KiB), which grows up to 4 MiB while bytes are forwarded fast, by at most 32 MiB in each " +
         "worker; 64 KiB for connections that are opened while the worker is short of memory or holds many unread bytes.",
     ),
   http2ConnectionWindowSize: window
@@ -126,7 +126,9 @@ export const frontendHttp = z.strictObject({
     .min(1)
     .max(10_000)
     .optional()
-    .describe("Most requests that an HTTP/2 connection carries at a time. Further ones are refused. Default: 100."),
+    .describe(
+      "Maximum number of concurrent requests on an HTTP/2 connection. Further ones are rejected. Default: 100.",
+    ),
   http2KeepaliveInterval: duration
     .optional()
     .describe("Time without a frame from an HTTP/2 client after which it is sent a PING. Default: off."),
@@ -148,8 +150,9 @@ export const frontendHttp = z.strictObject({
     .min(1)
     .default(50_000)
     .describe(
-      "Most connections per worker and bind; further ones are closed at once. Connections of clients and to backends together also use " +
-        "at most the limit of open files (`ulimit -n`) less 512, and each kind three quarters of that, so that the admin server stays reachable.",
+      "Maximum number of connections per worker and bind; further ones are closed at once. Besides, of the limit of open files " +
+        "(`ulimit -n`), 512 are reserved, so that the admin server stays reachable; client connections may use up to three quarters " +
+        "of the rest, and so may backend connections.",
     ),
   maxConnectionDuration: duration.prefault("0s").describe("Age at which a connection is closed gracefully. 0: off."),
   underscores: z
@@ -177,7 +180,7 @@ const frontendUdp = z.strictObject({
     .min(1)
     .default(10_000)
     .describe(
-      "Most sessions per worker and bind. Beyond that, a new client replaces one that has been silent for at least 5 s; if there " +
+      "Maximum number of sessions per worker and bind. Beyond that, a new client replaces one that has been silent for at least 5 s; if there " +
         "is no such client, its datagrams are dropped.",
     ),
   maxDatagramSize: z
