@@ -122,7 +122,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { balancer, affinity, target, connection } = this.#backend;
     const exchange = this.#exchange;
     if (balancer !== undefined) {
-      const endpoint = this.#preferred(balancer) ?? balancer.choose(affinity?.read(exchange.variables));
+      // A retry would probably fail again where the session or its affinity leads.
+      const isRetry = exchange.retries !== undefined && exchange.retries.count > 0;
+      const endpoint = isRetry
+        ? balancer.choose()
+        : (this.#preferred(balancer) ?? balancer.choose(affinity?.read(exchange.variables)));
       exchange.trace?.endpointChosen(endpoint, balancer.endpoints);
       return endpoint;
     }
@@ -136,11 +140,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return services.dynamic(selected.dynamicTarget || request.authority, secure ? 443 : 80, connection);
   }
 
-  /** The endpoint of the session; undefined for a retry, which would probably fail there again. */
+  /** The endpoint of the session. */
   #preferred(balancer: Balancer): Endpoint | undefined {
-    const { selected, retries } = this.#exchange;
-    if (selected.preferredEndpoint === undefined || (retries !== undefined && retries.count > 0)) return undefined;
-    return balancer.find(selected.preferredEndpoint);
+    const { preferredEndpoint } = this.#exchange.selected;
+    return preferredEndpoint === undefined ? undefined : balancer.find(preferredEndpoint);
   }
 
   prepare({ pool }: Endpoint): CallProtocol {

@@ -220,3 +220,23 @@ test("sessionAffinity: a value always goes to the same endpoint, and to another 
     "without a value: any that is not evicted",
   );
 });
+
+test("sessionAffinity: if the endpoint of a value fails, a retry goes to another one, and the next request to the same again", async () => {
+  let failing = "";
+  const one = (name: string) =>
+    RawUpstream.answering(() => reply(name, [], failing === name ? "503 Service Unavailable" : "200 OK"));
+  await using a = await one("a");
+  await using b = await one("b");
+  await using c = await one("c");
+  await using plane = await start(
+    [a, b, c],
+    { sessionAffinity: { source: 'request.headers["x-user"]' } },
+    { retry: { attempts: 8, backoff: ms(0), codes: [503] } },
+  );
+  const asAnn = () => ask(plane, "GET / HTTP/1.1\r\nHost: a\r\nx-user: ann\r\n\r\n");
+  const { body } = await asAnn();
+  failing = body;
+  assert.equal(statusOf(await asAnn()), 200);
+  failing = "";
+  assert.equal((await asAnn()).body, body);
+});
