@@ -35,7 +35,7 @@ import { ClusterWriters } from "./writers.ts";
 const NAME = "tracegate";
 /** Milliseconds between two lines of the log that say that the API server cannot be reached. */
 const OUTAGE_LINE_MS = 10_000;
-/** Milliseconds for what is under way at a shutdown: the last writes, and the release of the lease. */
+/** Milliseconds for work in progress at a shutdown: the last writes, and the release of the lease. */
 const CLOSE_MS = 5000;
 
 export interface ControllerOptions {

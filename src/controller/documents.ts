@@ -55,7 +55,7 @@ export class Documents {
     this.#retry = options.retry ?? RETRY_MS;
   }
 
-  /** Fetches newly named documents and drops those that no policy names any more. To be called after changes of the graph. */
+  /** Fetches newly named documents and drops those that no policy names. To be called after changes of the graph. */
   update(): void {
     const wanted = this.#options.graph.query(wantedUrls, "");
     if (wanted === this.#wanted || this.#closed) return;

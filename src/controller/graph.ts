@@ -338,7 +338,7 @@ class Memo<Result> extends Source {
     this.markReaders();
   }
 
-  /** No query reads it any more. */
+  /** No query reads it. */
   release(): void {
     for (const source of this.#reads) source.removeReader(this as Memo<unknown>);
   }

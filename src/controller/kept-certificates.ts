@@ -124,7 +124,7 @@ export class CertificateKeeper {
     for (const key of [...wanted.missing.map(keyOfObject), ...wanted.superfluous]) this.#queue.add(key);
   }
 
-  /** Resolves when no request is under way. */
+  /** Resolves when no request is in progress. */
   close(): Promise<void> {
     return this.#queue.close();
   }

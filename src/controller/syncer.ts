@@ -25,7 +25,7 @@ const COLLECT_AFTER = 500;
 
 export interface SyncerOptions {
   readonly graph: Graph;
-  /** undefined: there is no such Gateway of ours any more. */
+  /** undefined: the Gateway is gone, or belongs to another controller. */
   readonly publish: (gateway: string, state: GatewayState | undefined) => void;
   /** Called soon after runs: compares what is in the cluster with what should be there. */
   readonly write: () => void;

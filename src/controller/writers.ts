@@ -100,7 +100,7 @@ export class ClusterWriters {
     ];
   }
 
-  /** Resolves when no write is under way. */
+  /** Resolves when no write is in progress. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([this.#statuses.close(), this.#classes.close(), this.#certificates.close(), this.#deploying]);

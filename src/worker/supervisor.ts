@@ -57,7 +57,7 @@ export interface SupervisorEvents {
   onLog(lines: Uint8Array, dropped: number): void;
   /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
-  /** A worker ended although nothing had stopped it. Its replacement is already under way. */
+  /** A worker ended although nothing had stopped it. Its replacement is already starting. */
   onWorkerDeath(name: string, error: Error): void;
 }
 

@@ -76,7 +76,7 @@ export class TraceHub {
     return { close: () => this.#remove(id) };
   }
 
-  /** Passes on an event of watcher `id`; undefined ends the trace. Events of closed sessions are still under way and ignored. */
+  /** Passes on an event of watcher `id`; undefined ends the trace. Late events of closed sessions are ignored. */
   deliver(id: number, event: string | undefined): void {
     const watcher = this.#watchers.get(id);
     if (watcher === undefined) return;

@@ -33,7 +33,7 @@ const IDLE_MS = 60_000;
  * last for hours; a proxy whose token has expired connects again with the next.
  */
 const RECHECK_MS = 10 * 60_000;
-/** Milliseconds between two lines of the log about refused proxies: strangers must not fill it. */
+/** Milliseconds between two lines of the log about rejected proxies: strangers must not fill it. */
 const REFUSED_LINE_MS = 1000;
 /** Milliseconds. A proxy whose node has vanished is noticed after their sum. */
 const PING_EVERY = 20_000;
@@ -60,7 +60,7 @@ const MAX_POD_NAME = 253;
 
 type Call = ServerDuplexStream<DeltaDiscoveryRequest, Buffer>;
 
-/** A refusal, with a status of gRPC. */
+/** The end of a rejected stream, with a gRPC status. */
 class Refusal extends Error {
   readonly code: status;
   constructor(code: status, message: string) {

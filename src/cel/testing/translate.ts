@@ -31,7 +31,7 @@ const PRIMITIVES: Readonly<Record<string, Type>> = {
 };
 const WELL_KNOWN: Readonly<Record<string, Type>> = { TIMESTAMP, DURATION, ANY: DYN };
 
-/** The type that the data means. Messages and wrappers, which this language has not, become types of their own. */
+/** The type that the data means. Messages and wrappers, which this implementation does not have, become types of their own. */
 export function typeFrom(type: ExpectedType | undefined): Type {
   if (type === undefined) return DYN;
   if (type.primitive !== undefined) return PRIMITIVES[type.primitive] ?? DYN;

@@ -97,7 +97,7 @@ function judge(
   return { state: "pending", problem: "it has not applied the newest state yet" };
 }
 
-/** By `<namespace>/<pod>`; undefined, with a warning, if the controller cannot be asked: not everybody may read its namespace. */
+/** By `<namespace>/<pod>`; undefined, with a warning, if the controller cannot be asked: not every user may read its namespace. */
 async function sentStates(
   { kubeconfig, context: name, ...options }: Parameters<typeof proxySyncs>[1],
   context: Context,

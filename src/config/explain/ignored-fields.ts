@@ -10,7 +10,7 @@ const MODELS = "belongs to the language model gateway";
 const DATABASE = "belongs to the request database";
 
 /**
- * Fields of `config` that only other modes read. One file often serves several deployments, so they are no error; none
+ * Fields of `config` that only other modes read. One file often serves several deployments, so they are not errors; none
  * of them would protect traffic here. Fields that name a source of configuration or of identities are rejected
  * instead (unsupported fields), because a gateway that ignored them would not do what its file says.
  */

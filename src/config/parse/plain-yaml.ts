@@ -61,7 +61,7 @@ const CLOSE_MAP = 0x7d;
 
 /** A plain key up to its colon: a name, that of a pseudo header, or a whole number such as a port. */
 const KEY = /(?::?[A-Za-z_][\w./-]*|0|[1-9][0-9]{0,14})(?=:(?:[ \n]|$))/y;
-/** Keys that are no text in YAML. */
+/** Keys that YAML does not read as text. */
 const KEYWORD = /^(?:null|true|false)$/i;
 const WHOLE = /^(?:0|[1-9][0-9]{0,14})$/;
 const DECIMAL = /^(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}$/;

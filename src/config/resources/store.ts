@@ -88,7 +88,7 @@ export class ResourceStore {
   }
 
   #schedule(url: string, delay: number): void {
-    // There is one already when the URL was forgotten and named again while a refresh was under way.
+    // There is one already if the URL was dropped and named again during a refresh.
     clearTimeout(this.#timers.get(url));
     const timer = setTimeout(() => void this.#refresh(url), delay);
     timer.unref();
@@ -98,7 +98,7 @@ export class ResourceStore {
   async #refresh(url: string): Promise<void> {
     const before = this.#known.get(url);
     const fetched = await fetchResource(url);
-    // Nobody needs it any more.
+    // No configuration needs it.
     if (!this.#timers.has(url)) return;
     if ("problem" in fetched) {
       this.#schedule(url, this.#timing.retry);

@@ -46,7 +46,7 @@ export class ClassKeeper {
     if (existing === undefined) this.#queue.add(this.#name);
   }
 
-  /** Resolves when no request is under way. */
+  /** Resolves when no request is in progress. */
   close(): Promise<void> {
     return this.#queue.close();
   }

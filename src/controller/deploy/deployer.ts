@@ -78,7 +78,7 @@ export class Deployer {
     for (const [key, deployment] of this.#deployments) if (before.get(key) !== deployment) this.#queue.retry(key);
   }
 
-  /** Watches our objects until `signal` aborts. Resolves when no request is under way. */
+  /** Watches our objects until `signal` aborts. Resolves when no request is in progress. */
   async run(signal: AbortSignal): Promise<void> {
     const { client, log } = this.#options;
     const selectors = { labelSelector: `${MANAGED_BY}=${MANAGER}` };

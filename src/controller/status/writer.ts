@@ -85,7 +85,7 @@ export class StatusWriter {
     }
   }
 
-  /** Stops writing. Resolves when no request is under way. */
+  /** Stops writing. Resolves when no request is in progress. */
   close(): Promise<void> {
     return this.#queue.close();
   }

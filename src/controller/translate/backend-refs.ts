@@ -31,7 +31,7 @@ export interface Referrer {
 
 /** A backend that can be called, or its placeholder. */
 export interface ResolvedBackend {
-  /** `invalid` answers 500 and closes connections without HTTP: the share of such a backend goes to no other one. */
+  /** `invalid` responds with 500 and closes connections without HTTP: the share of such a backend goes to no other one. */
   readonly target: Target;
   /** Its own. */
   readonly policies: PolicySet;

@@ -41,7 +41,7 @@ const REJECTED = "requests that these rules match get 500 until they are correct
 
 /**
  * The conditions of a route at one parent (Gateway API, RouteParentStatus). `accepted` is what the parent says of it. A route with
- * invalid rules is partially invalid, or not accepted if all of them are; those with valid matches answer 500 in both cases.
+ * invalid rules is partially invalid, or not accepted if all of them are; those with valid matches respond with 500 in both cases.
  */
 export function routeConditions(
   accepted: ConditionDraft,

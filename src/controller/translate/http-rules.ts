@@ -60,7 +60,7 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
 }
 
 /**
- * Requests that a missing or invalid filter should have changed or rejected are answered with 500 (HTTPRouteFilter.extensionRef): by
+ * Requests that a missing or invalid filter should have changed or rejected get 500 (HTTPRouteFilter.extensionRef): by
  * another rule they could reach a backend without the protection that the filter is.
  */
 export const MISSING_FILTER: RuleBackend = { ...invalid("filter"), weight: 1, filters: NO_POLICY_SET };

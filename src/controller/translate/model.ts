@@ -63,7 +63,7 @@ export interface ParentModel {
   /** `<namespace>/<name>` of the Gateway that the parent belongs to; absent if it belongs to none. */
   readonly gateway?: string;
   readonly conditions: readonly ConditionDraft[];
-  /** The listeners that it attaches to; of a route without a valid rule those that answer its requests with 500. */
+  /** The listeners that it attaches to; of a route without a valid rule those that respond to its requests with 500. */
   readonly attachments: readonly Attachment[];
 }
 

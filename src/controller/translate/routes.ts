@@ -46,7 +46,7 @@ export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
   return { parents, services: serviceKeysOf(parents) };
 });
 
-/** An invalid rule answers the requests that its valid matches select with 500. undefined: it has no valid match. */
+/** An invalid rule responds with 500 to the requests that its valid matches select. undefined: it has no valid match. */
 function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
   if (!invalid.some(({ index }) => index === rule.index)) return rule;
   if (rule.matches.length === 0) return undefined;

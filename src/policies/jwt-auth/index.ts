@@ -81,7 +81,7 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
   };
 }
 
-/** Key ids instead of keys: public keys are no secrets, but long, and the id is what a token names. */
+/** Key ids instead of keys: public keys are not secret, but long, and the id is what a token names. */
 function redact(config: JwtAuth): unknown {
   const providers = providersOf(config).map(({ path: _path, jwks, ...provider }) => ({
     ...provider,

@@ -117,7 +117,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return this.#transport.bytesWritten;
   }
 
-  /** For the task dump. `closing`: accounted for, and the last bytes are still on their way out. */
+  /** For the task dump. `closing`: accounted for, and the last bytes are still being sent. */
   get activity(): LiveConnection["activity"] & {
     readonly endpoint?: string;
     readonly bytesReceived: number;

@@ -12,7 +12,7 @@ export interface DeltaRequest {
   /** In the first request of a type. */
   readonly subscribe?: readonly string[];
   readonly initialVersions?: Iterable<readonly [name: string, version: string]>;
-  /** Of the response that this one answers. */
+  /** Of the response that this one acknowledges or rejects. */
   readonly nonce?: string;
   /** Why that response was rejected; absent: it was not. */
   readonly error?: string;
@@ -92,7 +92,7 @@ function string(writer: BinaryWriter, field: number, text: string): void {
   writer.tag(field, WireType.LengthDelimited).string(text);
 }
 
-/** Throws an Error if the bytes are no such message. */
+/** Throws an Error if the bytes are not such a message. */
 export function readResponse(bytes: Uint8Array): DeltaResponse {
   const response: DeltaResponse = { version: "", typeUrl: "", nonce: "", resources: [], removed: [] };
   read(new BinaryReader(bytes), bytes.length, (field, reader) => {
@@ -125,7 +125,7 @@ function readResource(reader: BinaryReader): NamedResource {
   return resource;
 }
 
-/** Throws an Error if the bytes are no such message. */
+/** Throws an Error if the bytes are not such a message. */
 export function readPart({ payload }: NamedResource, isAddress: boolean): Part {
   const part: Part = { kind: "", owner: "", order: "", json: new Uint8Array() };
   const json = isAddress ? 2 : 4;

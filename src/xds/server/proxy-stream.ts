@@ -11,7 +11,7 @@ export interface ResponseWriter {
   write(response: Buffer): boolean;
 }
 
-/** A batch that has not been answered. */
+/** A batch that has been neither acknowledged nor rejected. */
 interface Batch {
   readonly state: EncodedState;
   /** `performance.now()` when the state was published or the proxy asked for it. */
@@ -30,7 +30,7 @@ type Known = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: st
 const NONE: ReadonlyMap<string, { readonly version: string }> = new Map();
 
 /**
- * What one proxy has and is being sent. At most one batch is under way: while the proxy receives and applies it, changes only
+ * What one proxy has and is being sent. At most one batch is in flight: while the proxy receives and applies it, changes only
  * replace the state that will be sent next. So a slow proxy costs no memory, and gets the newest state instead of every one.
  */
 export class ProxyStream {
@@ -114,7 +114,7 @@ export class ProxyStream {
     const addresses = this.#initial.get(ADDRESS_TYPE);
     if (resources === undefined || addresses === undefined) return;
     this.#known = { [RESOURCE_TYPE]: resources, [ADDRESS_TYPE]: addresses };
-    // They are not needed any more; an empty map means that they were given.
+    // They are no longer needed; an empty map means that they were given.
     for (const each of TYPES) this.#initial.set(each, NONE);
     this.#since = performance.now();
     this.#begin();

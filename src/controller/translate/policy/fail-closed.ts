@@ -55,7 +55,7 @@ export function failClosed(set: PolicySet, invalid: readonly PolicyKind[], owner
 }
 
 /**
- * The same for connections of clients. Each field is replaced by one that refuses, not by another field: a narrower policy could
+ * The same for connections of clients. Each field is replaced by one that rejects, not by another field: a narrower policy could
  * replace that one.
  */
 export function failClosedFrontend(input: FrontendInput, invalid: readonly FrontendField[]): FrontendInput {
