@@ -111,12 +111,14 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   const { retry, retries, services, trace } = exchange;
   if (retries === undefined) return;
   retries.count++;
+  // The response to the last attempt has stopped it.
+  exchange.startDeadline();
   const backoff = retry?.backoff ?? 0;
   const delay = retries.wait ?? (backoff === 0 ? 0 : backoff / 2 + services.random() * backoff);
   retries.wait = undefined;
   trace?.applied("retry", { attempt: retries.count, reason: why, delay: `${Math.round(delay)}ms` });
   const timer = setTimeout(() => {
-    // A deadline may have ended the exchange in the meantime.
+    // The deadline may have ended the exchange in the meantime.
     if (!exchange.closed && exchange.responseSide.head === undefined) again();
   }, delay);
   exchange.onClose(() => clearTimeout(timer));

@@ -118,6 +118,15 @@ test("requests to an upstream that breaks off before a response, or responds too
   assert.equal((await ask(impatient)).body, "in time");
 });
 
+test("requestTimeout ends the wait for the next attempt too", async () => {
+  await using upstream = await flaky(1);
+  const timeout = { requestTimeout: ms(50), backendRequestTimeout: ms(0) };
+  const retry = { ...RETRY, backoff: ms(3_600_000) };
+  await using plane = await TestPlane.start(to(upstream.port, { retry, timeout }));
+  const response = await ask(plane);
+  assert.deepEqual([statusOf(response), response.body], [504, "request timeout"]);
+});
+
 test("a condition over the response decides; a precondition over the request allows", async () => {
   const policy = { attempts: 1, backoff: ms(0), codes: [], condition: 'response.headers["x-again"] == "yes"' };
   for (const [precondition, expected] of [
