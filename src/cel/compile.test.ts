@@ -167,7 +167,7 @@ test("a condition that cannot be evaluated is reported to its caller as failed",
     ['request.headers.absent == "1" && json(request.body).user == "x"', /JSON/],
     ['[request.headers.accept, string(request.body)].exists(v, v == "drop")', /UTF-8/],
     ['default(json(request.body).user, "nobody") == "x"', /JSON/],
-    // Absence in one element is no reason to skip the others.
+    // An absent value in one element must not skip the others.
     ['json(\'[{"b": 1}, {"a": 1}]\').filter(i, i.a == 1).size() > 0', /no such key/],
     ['json(\'[{"b": 1}, {"a": 1}]\').map(i, i.a) == [1]', /no such key/],
   ] as const)

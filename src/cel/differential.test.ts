@@ -63,7 +63,7 @@ function own(text: string): Outcome {
   try {
     return { value: toJson(cel.compileExpression(text, "request").evaluate({ jwt: JWT })) };
   } catch (error) {
-    // Expressions that could run for long are refused here only.
+    // Only this implementation rejects expressions that could run for long.
     const isLong = error instanceof CelError && /^more than|^nested deeper/.test(error.message);
     return isLong ? "too long" : "error";
   }

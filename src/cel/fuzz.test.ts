@@ -136,7 +136,7 @@ test("a call returns what the body returns with its parameter bound to the argum
       const argument = `dyn(${given})`;
       const { functions, problems } = readFunctions(`f(x) { ${body} }`);
       const [bound, called] = [outcome(`cel.bind(x, ${argument}, ${body})`), outcome(`f(${argument})`, functions)];
-      // Text that cannot be compiled, and an argument that fails, which a body need not look at, are told apart.
+      // Text that does not compile is distinguished from an argument that fails, which a body may leave unread.
       if (problems.length > 0 || bound === "refused" || called === "refused" || outcome(argument) === "failed") return;
       assert.deepEqual(called, bound, `${body} of ${argument}`);
       compared++;

@@ -11,7 +11,7 @@ function load(text: string): LoadResult {
   return loadConfig({ kind: "text", text, name: "test.yaml" }, {});
 }
 
-/** Valid, or refused with at least one problem that points into the text. */
+/** Valid, or rejected with at least one problem that points into the text. */
 function assertTold(text: string): void {
   const result = load(text);
   if (result.ok) return;
@@ -27,7 +27,7 @@ function assertTold(text: string): void {
 }
 
 const name = fc.stringMatching(/^[a-z][a-z0-9]{0,8}$/);
-// Names such as `te` frame messages and are refused.
+// Names such as `te` frame messages and are rejected.
 const headerName = name.map((text) => `x-${text}`);
 const port = fc.integer({ min: 1, max: 65535 });
 const hostname = fc.oneof(

@@ -75,7 +75,7 @@ test("a request with a token goes to the watcher of that token, however old the 
   }
   assert.equal(claim("/", bob), true);
   assert.equal(claim("/", alice), true);
-  assert.equal(claim("/", "c".repeat(22)), true, "nobody waits for this token, so the request is like any other");
+  assert.equal(claim("/", "c".repeat(22)), true, "no watcher has this token, so the request is like any other");
   assert.deepEqual(sent, ["2 end", "1 end", "0 end"]);
 });
 

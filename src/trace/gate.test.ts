@@ -10,7 +10,7 @@ test("a watcher is claimed once, and counts as armed until then", () => {
   assert.equal(gate.armed, false);
   gate.arm(0);
   gate.arm(MAX_WATCHERS - 1);
-  assert.equal(gate.claim(1), false, "nobody waits there");
+  assert.equal(gate.claim(1), false, "no watcher waits there");
   assert.equal(gate.claim(0), true);
   assert.equal(gate.claim(0), false, "taken");
   assert.equal(gate.armed, true);

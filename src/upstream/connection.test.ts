@@ -435,7 +435,7 @@ test("after a 101, each direction ends separately", async () => {
   assert.equal(await server.closed(), "end");
   assert.equal(server.received, "late");
   await notes.until("closed");
-  assert.deepEqual(pair.events(), ["response 101 tunnel", "end", "closed"], "the close is no failure by then");
+  assert.deepEqual(pair.events(), ["response 101 tunnel", "end", "closed"], "the close is not a failure by then");
 });
 
 test("a tunnel that the upstream resets has failed", async () => {

@@ -29,7 +29,7 @@ test("each eviction in a row lasts longer by its duration; a success starts over
   fail(endpoint, 1);
   assert.equal(endpoint.evictedUntil, 1001);
   fail(endpoint, 500);
-  assert.equal(endpoint.evictedUntil, 1001, "a call that was under way does not prolong it");
+  assert.equal(endpoint.evictedUntil, 1001, "a call that was in progress does not prolong it");
   fail(endpoint, 2000);
   assert.equal(endpoint.evictedUntil, 4000);
   assert.equal(endpoint.timesEjected, 2);

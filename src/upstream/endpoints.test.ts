@@ -52,7 +52,7 @@ test("evictions by another thread apply to existing endpoints and to those added
   const later = endpoints.acquire(TARGET, 1);
   assert.notEqual(later, known);
   assert.equal(later.isEvicted(performance.now()), true);
-  assert.deepEqual(passedOn, [], "the other thread has told everyone");
+  assert.deepEqual(passedOn, [], "the other thread has notified all others");
   later.begin();
   later.isEvicted(performance.now() + 60_001);
   later.fail({}, 1000, performance.now());

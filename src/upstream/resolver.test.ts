@@ -107,7 +107,7 @@ test("when a renewal fails, the last good addresses stay in use, and the lookup 
   assert.equal(fake.asked.length, 0);
   fake.now += 100;
   fake.get();
-  // An answer without addresses is no better.
+  // A result without addresses is a failure too.
   fake.answer();
   assert.equal(fake.get(), "10.0.0.1");
   fake.now += 200;

@@ -214,7 +214,7 @@ test("a stale connection: an idempotent request is replayed, to a newly chosen e
 
 for (const [why, method, replayable] of [
   ["a method that is not idempotent", "POST", true],
-  ["a request that is not at hand any more", "GET", false],
+  ["a request that is no longer available", "GET", false],
 ] as const)
   test(`a stale connection: ${why} is not replayed`, async () => {
     await using stale = await staleAfterOne();

@@ -265,7 +265,7 @@ test("one worker probes for all; when it dies, another takes over with the known
   assert.equal(probes.size, 1, "only one worker probes");
   const died = workers.death();
   await Promise.all([workers.end("worker-0"), died]);
-  // The replacement learns it before it serves.
+  // The replacement is notified before it serves.
   await agree(false);
   await until(() => probes.size === 2);
   well = true;

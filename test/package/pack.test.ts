@@ -189,7 +189,7 @@ binds:
   assert.equal(await ended, 0, output);
 });
 
-/** Body of the first response; asks again while nobody listens, for at most 20 s. */
+/** Body of the first response; repeats the request while nothing listens, for at most 20 s. */
 async function firstAnswer(url: string): Promise<string> {
   const end = Date.now() + 20_000;
   for (;;) {

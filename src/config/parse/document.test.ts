@@ -102,7 +102,7 @@ test("positions inside a literal block are those of its lines; other multi-line 
   };
   assert.equal(inside("a: |\n  one\n  two !\n", "!"), "3:7");
   assert.equal(inside("a: |\n\n  one\n\n    two !\n", "!"), "5:9", "empty lines, and lines further in");
-  assert.equal(inside("a: |2-\n    one !", "!"), "2:9", "the indentation is told, no line follows");
+  assert.equal(inside("a: |2-\n    one !", "!"), "2:9", "the indentation is given, no line follows");
   assert.equal(inside("a: | # comment\r\n  one\r\n  two !\r\n", "!"), "3:7");
   assert.equal(inside("b: &x |\n  one !\na: *x\n", "!"), "2:7");
   assert.equal(inside("a: |\n  $LONG $LONG !\n", "!", { LONG: "a long value" }), "2:15");

@@ -88,7 +88,7 @@ suite("inputs", () => {
 
   test("a pipe is not read to see whether it has changed", () => {
     execFileSync("mkfifo", [path("pipe")]);
-    // It has no writer: to read it would take for ever.
+    // It has no writer: a read would never end.
     assert.equal(new DiskDigests().of(path("pipe")), "special");
   });
 });

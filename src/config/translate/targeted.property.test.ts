@@ -37,7 +37,7 @@ const OF_NAMED = {
   reference: undefined,
 };
 
-/** A policy that can be told apart from those of the same kind at other places by `tag`. */
+/** A policy whose `tag` distinguishes it from those of the same kind at other places. */
 const MAKE = {
   timeout: (tag: number) => ({ requestTimeout: `${tag}ms` }),
   http: (tag: number) => ({ requestTimeout: `${tag}ms` }),

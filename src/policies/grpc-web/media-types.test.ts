@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grpcTypeOf, webCallOf, webTypeOf } from "./media-types.ts";
 
-/** Content types of the request to the backend and of the response to the client; undefined where it is no call. */
+/** Content types of the request to the backend and of the response to the client; undefined for other requests. */
 function types(contentType: string, accept?: string, method = "POST"): string[] | undefined {
   const headers = ["content-type", contentType, ...(accept === undefined ? [] : ["accept", accept])];
   const call = webCallOf({ method, headers });

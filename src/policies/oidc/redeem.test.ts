@@ -84,7 +84,7 @@ class Login {
     } catch (error) {
       const { status, message, cause } = error as GatewayError;
       const told = `${status} ${message} | ${cause instanceof Error ? cause.message : ""}`;
-      assert.ok(!`${told} ${JSON.stringify(this.trace.events)}`.includes("eyJ"), "no token is told");
+      assert.ok(!`${told} ${JSON.stringify(this.trace.events)}`.includes("eyJ"), "no token is shown");
       assert.ok(!told.includes(SECRET), "nor the secret");
       return told;
     }

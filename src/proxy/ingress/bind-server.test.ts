@@ -370,7 +370,7 @@ suite("drain", () => {
       drained = true;
     });
     for (let turn = 0; turn < 1000; turn++) await new Promise(setImmediate);
-    assert.equal(drained, false, "the response is under way");
+    assert.equal(drained, false, "the response is in progress");
     server.send("te");
     await busy.take("late");
     assert.equal(await busy.closed(), "end");

@@ -67,7 +67,7 @@ test("the same entries are retried after the collector's delay, or at growing in
   await pass(t, 1);
   assert.equal(sent.length, 4);
   assert.equal(counts.exported, 1);
-  assert.deepEqual(told, ["down", 0], "told once, and when it is over");
+  assert.deepEqual(told, ["down", 0], "reported once, and when it is over");
 });
 
 test("after six attempts, or a rejection, entries are dropped and the next ones follow", async (t) => {
@@ -97,7 +97,7 @@ test("entries that a collector rejects are counted as dropped", async () => {
 test("a collector that does not respond costs a bounded number of entries and bytes", async () => {
   const many = queueOf("never");
   for (let i = 0; i < 100; i++) many.queue.add(chunk(100));
-  assert.equal(many.counts.dropped.queue_full, 100 * 100 - 100 - 8100, "one request is under way, the rest waits");
+  assert.equal(many.counts.dropped.queue_full, 100 * 100 - 100 - 8100, "one request is in progress, the rest waits");
   const large = queueOf("never");
   for (let i = 0; i < 20; i++) large.queue.add(chunk(1, 1024 * 1024));
   assert.equal(large.counts.dropped.queue_full, 20 - 1 - 8);
@@ -113,7 +113,7 @@ test("at shutdown the queue is sent, with quick retries, and dropped at the dead
   await turn();
   const closed = queue.close(5000);
   await turn();
-  assert.equal(sent.length, 2, "nobody waits for the backoff");
+  assert.equal(sent.length, 2, "no further request waits for the backoff");
   await pass(t, 100);
   await closed;
   assert.equal(counts.exported, 1);

@@ -154,7 +154,7 @@ suite("metrics of a gateway with two workers", () => {
     assert.equal(count({ ...down, method: "GET", status: "503", reason: "UpstreamFailure" }), 1);
     const refusals = samples.filter(({ labels }) => labels.status === "401").map(({ labels }) => labels);
     const [{ reason, ...refused } = {}] = refusals;
-    assert.deepEqual(refused, { ...closed, method: "GET", status: "401" }, "a refused request reaches no backend");
+    assert.deepEqual(refused, { ...closed, method: "GET", status: "401" }, "a rejected request reaches no backend");
     assert.equal(count({ ...none, method: "GET", status: "404", reason: "NotFound" }), 1);
     assert.equal(count({ ...nobody, method: "GET", status: "404", reason: "NotFound" }), 1);
     assert.equal(count({ ...nobody, method: "unknown", status: "400", reason: "InvalidRequest" }), 1);

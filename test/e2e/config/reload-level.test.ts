@@ -241,7 +241,7 @@ suite("the file on disk takes effect in the end", () => {
 suite("a configuration rejected for a reason outside of its files is retried without another write", () => {
   const refused = (gateway: TestGateway): Promise<Status> =>
     eventually(
-      "the refusal",
+      "the rejection",
       () => status(gateway),
       ({ lastError }) => lastError !== null,
     );
@@ -322,7 +322,7 @@ suite("a configuration rejected for a reason outside of its files is retried wit
     replace(gateway.file, answering("second", { binds }));
     const refused = (): boolean =>
       gateway.lines.some(({ message }) => /^Failed to reload config: .*EMFILE/s.test(String(message)));
-    await gateway.until(refused, "the refusal");
+    await gateway.until(refused, "the rejection");
     execFileSync("prlimit", ["--pid", pid, "--nofile=4096:"]);
     await serves(gateway, "second");
     await eventually(
@@ -345,7 +345,7 @@ suite("/config/status", () => {
     assert.deepEqual([gone.synchronized, gone.diskDiffers, gone.hash], [false, true, before.hash]);
     assert.equal(await synchronizedMetric(gateway), "0");
     const missing = await eventually(
-      "the refusal",
+      "the rejection",
       () => status(gateway),
       ({ lastError }) => lastError !== null,
     );
@@ -408,7 +408,7 @@ suite("SIGHUP", () => {
       gateway.lines.filter(({ message }) => String(message).startsWith("Failed to reload")).length;
     assert.equal(refusals(), 1);
     gateway.process.kill("SIGHUP");
-    await gateway.until(() => refusals() === 2, "the second refusal");
+    await gateway.until(() => refusals() === 2, "the second rejection");
     assert.equal(await get(gateway), "first");
   });
 });

@@ -235,7 +235,7 @@ test("messages far beyond the windows pass in both directions", async () => {
   assert.ok(message === large);
 });
 
-/** Writes messages until they are no longer taken; returns how many have been. */
+/** Writes messages until no more are accepted; returns how many were. */
 function pour(call: Call | ClientDuplexStream<Buffer, Buffer>, total: number): { readonly count: number } {
   const message = Buffer.alloc(64 * 1024, "x");
   const poured = { count: 0 };

@@ -63,7 +63,7 @@ async function isOpen(port: number): Promise<boolean> {
 async function closed(port: number): Promise<void> {
   const deadline = Date.now() + PATIENCE_MS;
   while (await isOpen(port)) {
-    assert.ok(Date.now() < deadline, "the gateway goes on listening");
+    assert.ok(Date.now() < deadline, "the gateway still listens");
     await pause(50);
   }
 }

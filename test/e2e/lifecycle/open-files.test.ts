@@ -36,7 +36,7 @@ test("clients that use up their connections leave readiness, metrics and backend
   served.write("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
   assert.match(String(await answer), /^HTTP\/1\.1 200 /);
   await closed;
-  // The gateway may learn a moment later than the client that the connection has closed.
+  // The gateway may detect the close a moment later than the client.
   const deadline = Date.now() + 30_000;
   let status: number | undefined;
   while (status === undefined) {

@@ -102,7 +102,7 @@ suite("a worker dies", () => {
       error: "the worker that served the request has died",
     });
     assert.ok(requests(supervisor.metrics()) >= counted, "what it had counted is kept");
-    assert.ok(inFlight(supervisor.metrics()) <= 1, "its request is not in progress any more, that of the other may be");
+    assert.ok(inFlight(supervisor.metrics()) <= 1, "its request is no longer in progress, that of the other may be");
 
     const replacement = await workers.clientOf("worker-0");
     busy = false;

@@ -283,7 +283,7 @@ test("a token exchange counts towards the callout's deadline; without a token th
   await gateway.reconfigure(config(silent.port, "50ms"));
   assert.equal(await ask({ authorization: `Bearer ${token}` }), 503);
   const said = (text: string) => gateway.lines.some((line) => String(line.error).includes(text));
-  await gateway.until(() => said("the request has no token to exchange"), "the reason of the first refusal");
+  await gateway.until(() => said("the request has no token to exchange"), "the reason of the first failure");
   await gateway.until(() => said("credentials for the call were not ready in time"), "the reason of the second");
 });
 

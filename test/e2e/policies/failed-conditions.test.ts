@@ -187,7 +187,7 @@ test("a condition of alternatives that fails rejects the request, whatever the p
 
 test("a client cannot evade the count of a rate limit service", async () => {
   assert.equal(await post("/counted", "", { x: "{" }), 500);
-  assert.equal(await raw("/counted", "y: 1\r\ny: 2\r\n"), 500, "a repeated header is no text");
+  assert.equal(await raw("/counted", "y: 1\r\ny: 2\r\n"), 500, "a repeated header is not a string");
   assert.equal(await post("/counted", "", { x: "{}" }), 200);
 });
 

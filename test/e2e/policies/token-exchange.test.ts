@@ -142,7 +142,7 @@ test("on a route: the client's token is exchanged once and the new one kept; the
   assert.equal((await seen({ ...bearer("two"), "x-tenant": "acme" })).authorization, "Bearer new-two");
   assert.equal((await seen({ ...bearer("one"), "x-tenant": "other" })).authorization, "Bearer new-one");
   assert.equal(asked.length, 3);
-  assert.equal((await call(bearer("one"))).status, 400, "a parameter that fails refuses the request");
+  assert.equal((await call(bearer("one"))).status, 400, "a parameter that fails rejects the request");
   await use(exchange({ additionalParams: { tenant: "jwt" } }));
   assert.equal((await call(bearer("one"))).status, 400, "and one that gives no text");
 });
@@ -378,7 +378,7 @@ test("crossAppAccess: an assertion of the identity provider, then an access toke
     form.get("requested_token_type") === ID_JAG
       ? { body: { ...(issue(form).body as object), issued_token_type: ACCESS } }
       : issue(form);
-  assert.equal((await call(bearer("other"))).status, 500, "what is no assertion is not passed on");
+  assert.equal((await call(bearer("other"))).status, 500, "a text that is not an assertion is not forwarded");
 });
 
 test("secrets of the policy are in no dump", async () => {

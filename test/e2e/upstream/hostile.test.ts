@@ -83,7 +83,7 @@ suite("HTTP/1.1: malformed chunked bodies end the client's connection instead of
     ["bare LF after the size", "2\nok\n0\n\n"],
     ["bare LF at the end", "2\r\nok\r\n0\n\n"],
     ["no CRLF after the data", "2\r\nokxx0\r\n\r\n"],
-    ["a size that is no number", "zz\r\nok\r\n0\r\n\r\n"],
+    ["a size that is not a number", "zz\r\nok\r\n0\r\n\r\n"],
     ["a negative size", "-2\r\nok\r\n0\r\n\r\n"],
     ["a huge size", "ffffffffffffffffff\r\nok"],
     ["trailers with bare LF", "2\r\nok\r\n0\r\nX: y\n\n"],

@@ -23,7 +23,7 @@ async function send(plane: TestPlane, path: string): Promise<RawPeer> {
 
 /** Waits until the endpoint has `pending` requests, those that wait for a connection included. */
 async function under(plane: TestPlane, pending: number): Promise<void> {
-  await until(() => plane.endpoints.stats()[0]?.pending === pending, `${pending} requests under way`);
+  await until(() => plane.endpoints.stats()[0]?.pending === pending, `${pending} requests in progress`);
 }
 
 /** The path of the next request, which gets no response. */

@@ -157,7 +157,11 @@ test("a table size may come twice, and again in the next block; size 0 empties t
   assert.deepEqual(read(`40${raw("a")}${raw("1")}`).fields, ["a", "1"]);
   assert.deepEqual(read("3fe11f be").fields, ["a", "1"], "4096 changes nothing");
   assert.throws(() => read("20 3fe11f be"), /table entry that does not exist/);
-  assert.deepEqual(read(`20 40${raw("b")}${raw("2")}`).fields, ["b", "2"], "an entry that does not fit is no error");
+  assert.deepEqual(
+    read(`20 40${raw("b")}${raw("2")}`).fields,
+    ["b", "2"],
+    "an entry that does not fit is not an error",
+  );
   assert.throws(() => read("be"), /table entry that does not exist/);
   assert.deepEqual(read(`3fe11f 40${raw("c")}${raw("3")} be`).fields, ["c", "3", "c", "3"]);
 });
