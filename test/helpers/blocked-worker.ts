@@ -1,6 +1,6 @@
 /**
  * Loaded into the gateway's process before its own code: from one SIGUSR2 to the next, every turn of its workers' event loops takes
- * TURN_MS, as it would with more work than time.
+ * TURN_MS, as under overload.
  */
 import { isMainThread, threadName } from "node:worker_threads";
 

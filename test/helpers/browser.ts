@@ -4,7 +4,7 @@ interface Cookie {
   readonly path: string;
 }
 
-/** What the browser shows after a request, or is sent on by. */
+/** The result of a request: a page, or a redirect. */
 export interface Page {
   readonly url: URL;
   readonly status: number;
@@ -14,7 +14,7 @@ export interface Page {
 
 const MAX_REDIRECTS = 20;
 
-/** As much of a browser as a login takes: cookies, which do not know ports, redirects and forms. */
+/** The parts of a browser that a login needs: cookies (for all ports of a host), redirects and forms. */
 export class Browser {
   readonly #cookies = new Map<string, Cookie>();
 
@@ -42,12 +42,12 @@ export class Browser {
     return { url: new URL(url), status: response.status, headers: response.headers, body: await response.text() };
   }
 
-  /** Goes to a place and on to wherever that leads. */
+  /** Opens a URL and follows its redirects. */
   async open(url: URL | string, init: RequestInit = {}): Promise<Page> {
     return this.follow(await this.request(url, init));
   }
 
-  /** Goes on from a redirect until a page is shown, or until `stop` says that the next place is not to be asked for. */
+  /** Follows redirects until a page is shown, or until `stop` is true for the next URL. */
   async follow(page: Page, stop: (next: URL) => boolean = () => false): Promise<Page> {
     let at = page;
     for (let i = 0; i < MAX_REDIRECTS; i++) {

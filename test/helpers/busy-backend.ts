@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A backend for tests under load. Its answers take up to 10 ms, so that requests are under way at any moment. */
+/** A backend for tests under load. Its responses take up to 10 ms, so that requests are in progress at any moment. */
 export class BusyBackend implements Disposable {
   /** `host:port` */
   readonly address: string;
@@ -13,7 +13,7 @@ export class BusyBackend implements Disposable {
     this.address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  /** Every answer is `complete`. */
+  /** Every response is `complete`. */
   static async start(): Promise<BusyBackend> {
     const server = createServer((incoming, answer) => {
       incoming.resume();

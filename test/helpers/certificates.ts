@@ -24,7 +24,7 @@ export const noOpenssl: string | false = (() => {
   }
 })();
 
-/** A certificate authority of one test, with its files in a folder of their own. */
+/** A certificate authority of one test, with its files in a separate folder. */
 export class TestCa implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), "tracegate-ca-"));
   readonly certFile = join(this.folder, "ca.pem");
@@ -37,7 +37,7 @@ export class TestCa implements Disposable {
     const extensions = [
       "basicConstraints=critical,CA:TRUE",
       "keyUsage=critical,keyCertSign,cRLSign",
-      // Any bytes will do: that most CAs take a hash of their key is no rule.
+      // Any bytes will do: no rule requires the usual hash of the key.
       `subjectKeyIdentifier=${Buffer.from(name).toString("hex")}`,
     ].flatMap((each) => ["-addext", each]);
     const files = ["-keyout", this.keyFile, "-out", this.certFile];
@@ -79,7 +79,7 @@ export class TestCa implements Disposable {
     return { cert, key, certFile, keyFile };
   }
 
-  /** The path of an OCSP response that calls a certificate good or revoked, for a day. */
+  /** The path of an OCSP response that says `good` or `revoked` about a certificate, valid for a day. */
   staple({ certFile }: Pick<Identity, "certFile">, state: "good" | "revoked" = "good"): string {
     const serial = execFileSync("openssl", ["x509", "-in", certFile, "-noout", "-serial"], { encoding: "utf8" });
     const [index, response] = [`${certFile}.${state}.index`, `${certFile}.${state}.ocsp`];

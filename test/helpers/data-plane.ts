@@ -59,7 +59,7 @@ export interface TestRoute {
 export interface PlaneOptions {
   readonly frontend?: Partial<Frontend>;
   readonly pool?: Partial<PoolSettings>;
-  /** Milliseconds between looks at the deadlines; a second in production. Default 10. */
+  /** Milliseconds between checks of the deadlines; a second in production. Default 10. */
   readonly sweepInterval?: number;
   readonly oidcCookieKey?: Uint8Array;
   readonly services?: readonly Service[];

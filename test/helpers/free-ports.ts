@@ -8,8 +8,8 @@ const LAST = 32_000;
 const ATTEMPTS = 100;
 
 /**
- * Ports where nothing listens, for TCP and UDP, in tests that cannot let the system choose. The system gives none of them to another
- * socket meanwhile: with a port that it has chosen and that is closed again, it does.
+ * Ports where nothing listens, for TCP and UDP, in tests that cannot let the system choose. The system does not assign them to another
+ * socket meanwhile, as it may do with a port that it has chosen and that has been closed again.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();

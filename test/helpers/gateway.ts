@@ -19,7 +19,7 @@ interface LaunchOptions {
   readonly controlGroup?: string;
 }
 
-/** A real gateway process on a configuration file of its own; every port is chosen by the system. */
+/** A real gateway process on its own configuration file; the system chooses every port. */
 export class TestGateway {
   readonly file: string;
   readonly folder: string;
@@ -40,7 +40,7 @@ export class TestGateway {
     let begun = "";
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       const lines = (begun + text).split("\n");
-      // A process that is killed may end in the middle of a line, which then says nothing.
+      // A process that is killed may leave an incomplete line, which is ignored.
       begun = lines.pop() ?? "";
       for (const line of lines) if (line.startsWith("{")) this.lines.push(JSON.parse(line) as LogLine);
       this.#wake();
@@ -113,7 +113,7 @@ export class TestGateway {
     return (await fetch(`${this.url("stats")}/metrics`)).text();
   }
 
-  /** Waits until `condition` holds; it is asked again after every line of output. Rejects after a bounded time. */
+  /** Waits until `condition` is true; checked after every line of output. Rejects after a bounded time. */
   async until(condition: () => boolean, what: string): Promise<void> {
     const deadline = Date.now() + PATIENCE_MS;
     while (!condition()) {
@@ -132,7 +132,7 @@ export class TestGateway {
     }
   }
 
-  /** Forgets all but the last `count` lines of output, for long runs. */
+  /** Drops all but the last `count` lines of output, for long runs. */
   keepLines(count: number): void {
     this.#forgotten += this.lines.splice(0, Math.max(0, this.lines.length - count)).length;
   }

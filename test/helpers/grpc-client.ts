@@ -19,11 +19,11 @@ export interface Answer {
 
 const asBuffer = (bytes: Buffer): Buffer => bytes;
 
-/** A client of grpc-js on a connection of its own; messages are bytes. */
+/** A client of grpc-js on its own connection; messages are bytes. */
 export class GrpcClient {
   readonly #client: Client;
 
-  /** `ca`: PEM of the CA by which the server is checked, as `name`; without it in plaintext. */
+  /** `ca`: PEM of the CA that verifies the server, as `name`; without it the connection is plaintext. */
   constructor(port: number, ca?: string, name = "localhost") {
     const channel = ca === undefined ? credentials.createInsecure() : credentials.createSsl(Buffer.from(ca));
     this.#client = new Client(`127.0.0.1:${port}`, channel, {

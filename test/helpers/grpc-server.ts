@@ -12,7 +12,7 @@ type Handler =
   | { readonly unary: (message: Buffer, metadata: Metadata, authority: string) => Uint8Array | Promise<Uint8Array> }
   | { readonly stream: (call: ServerDuplexStream<Buffer, Uint8Array>) => void };
 
-/** A certificate for the service; `ca`: clients have to show one of this CA. */
+/** A certificate for the service; `ca`: clients need a certificate of this CA. */
 interface Tls {
   readonly cert: string;
   readonly key: string;

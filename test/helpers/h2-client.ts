@@ -25,13 +25,13 @@ import { RawPeer } from "./raw-peer.ts";
 const PATIENCE_MS = 10_000;
 const NOTHING = Buffer.alloc(0);
 
-/** What has come on one stream. */
+/** What has arrived on one stream. */
 export interface StreamRecord {
   /** Heads and trailers, each flat. */
   readonly sections: string[][];
   /** Data, latin1. */
   body: string;
-  /** END_STREAM has come. */
+  /** END_STREAM has arrived. */
   ended: boolean;
   /** DATA frames, empty ones too. */
   dataFrames: number;
@@ -41,7 +41,7 @@ export interface StreamRecord {
 
 /**
  * The client's end of a connection of HTTP/2, frame by frame, for what no well-behaved client does. Acknowledges SETTINGS and
- * PINGs, and gives no credit unless it is asked to.
+ * PINGs, and gives credit only by `credit`.
  */
 export class H2Client {
   readonly peer: RawPeer;
@@ -50,7 +50,7 @@ export class H2Client {
   readonly goAways: string[] = [];
   /** Values of the gateway's SETTINGS by their ids. */
   readonly settings = new Map<number, number>();
-  /** PINGs are not answered. */
+  /** PINGs are not acknowledged. */
   silent = false;
   pings = 0;
   pongs = 0;
@@ -165,7 +165,7 @@ export class H2Client {
     await this.until(() => this.pongs > before, "the answer to a PING");
   }
 
-  /** As `until`, asked only when something arrives: for conditions that frames fulfil, without load. False: the connection ended. */
+  /** Like `until`, checked only when something arrives, which causes no load. False: the connection ended. */
   async received(condition: () => boolean): Promise<boolean> {
     for (;;) {
       const { ended } = this.peer;

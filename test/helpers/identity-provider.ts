@@ -8,7 +8,7 @@ import type { Browser, Page } from "./browser.ts";
 
 export const CLIENT = { clientId: "gateway", clientSecret: "a secret: nobody/else knows" } as const;
 
-/** A real OpenID Connect provider, where everybody may log in with any password, with one client. */
+/** A real OpenID Connect provider with one client, where every user may log in with any password. */
 export class IdentityProvider {
   readonly issuer: string;
   /** Public keys as JSON text. */
@@ -55,7 +55,7 @@ export class IdentityProvider {
         claims: () => ({ sub: id, email: `${id}@example.com` }),
       }),
       pkce: { required: () => true },
-      // Otherwise told on the console to be short.
+      // Otherwise the provider prints a warning that it is too short.
       ttl: { Interaction: 600, Session: 600, Grant: 600, IdToken: 600, AccessToken: 600 },
     });
     const handle = engine.callback();
@@ -67,7 +67,7 @@ export class IdentityProvider {
     return provider;
   }
 
-  /** What a policy is configured with. */
+  /** The fields of a policy. */
   get endpoints() {
     const { issuer, jwks } = this;
     return { issuer, jwks, authorizationEndpoint: `${issuer}/auth`, tokenEndpoint: `${issuer}/token` };
@@ -87,7 +87,7 @@ export async function enter(browser: Browser, form: Page, user = "jo"): Promise<
   return consent.status === 200 ? browser.follow(await browser.submit(consent, {}), back) : consent;
 }
 
-/** Goes to a place of the gateway by way of a login. */
+/** Opens a URL of the gateway and logs in. */
 export async function logIn(browser: Browser, url: string, user?: string): Promise<Page> {
   return browser.follow(await enter(browser, await browser.open(url), user));
 }

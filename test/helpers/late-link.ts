@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
-/** A way to a port of 127.0.0.1 on which clients learn late what the server has sent, also that it has closed. */
+/** A proxy to a port of 127.0.0.1 that delays what the server sends, including the close. */
 export class LateLink implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();

@@ -11,7 +11,7 @@ import { irOf } from "./supervisor.ts";
 const PATIENCE_MS = 30_000;
 
 /**
- * A gateway without a process of its own: a configuration as users write it, in effect in the data plane of one worker. For
+ * A gateway in the test's process: a configuration as users write it, in effect in the data plane of one worker. For
  * tests of what connections and requests do; it starts in milliseconds. `TestGateway` has files, reloads, threads, the admin
  * server and signals too.
  */
@@ -28,7 +28,7 @@ export class LocalGateway {
     return gateway;
   }
 
-  /** Throws when the configuration is refused, or has settings of the process. */
+  /** Throws when the configuration is rejected, or has settings of the process. */
   async reconfigure(config: object): Promise<void> {
     if ("config" in config) throw new Error("config.* takes a TestGateway");
     await this.#plane.apply(irOf(config));

@@ -4,12 +4,12 @@ import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import type { Identity } from "./certificates.ts";
 
-/** An HTTP proxy that opens tunnels, whatever name is asked for, to one port of 127.0.0.1, and notes what it was asked. */
+/** An HTTP proxy that opens all tunnels to one port of 127.0.0.1, and records the requested names. */
 export class ProxyServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly asked: string[] = [];
-  /** Status of its answers to CONNECT. */
+  /** Status of its responses to CONNECT. */
   status = 200;
 
   private constructor(server: Server, to: number) {

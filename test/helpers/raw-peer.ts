@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket, connect as so
 /** How long a test waits for something that must happen. */
 const PATIENCE_MS = 10_000;
 
-/** A message as it came over the wire, latin1. */
+/** A message as it arrived on the wire, latin1. */
 export interface RawMessage {
   /** Request line or status line. */
   readonly start: string;
@@ -27,7 +27,7 @@ export function valuesOf(message: RawMessage, name: string): string[] {
     .map((line) => line.slice(prefix.length).trim());
 }
 
-/** One end of a TCP connection in the hands of a test: sends any bytes, waits for any bytes. */
+/** One end of a TCP connection that a test controls: sends any bytes, waits for any bytes. */
 export class RawPeer {
   readonly socket: Socket;
   /** What has arrived and was not taken, latin1. */
@@ -83,7 +83,7 @@ export class RawPeer {
     this.socket.resetAndDestroy();
   }
 
-  /** Resolves when `condition` holds; asked again whenever something arrives. Rejects at the end or after a bounded time. */
+  /** Resolves when `condition` is true; checked whenever something arrives. Rejects at the end or after a bounded time. */
   async until(condition: () => boolean, what: string): Promise<void> {
     const deadline = Date.now() + PATIENCE_MS;
     while (!condition()) {
@@ -110,7 +110,7 @@ export class RawPeer {
     return taken;
   }
 
-  /** Takes the next message; `bodiless` for what has no body whatever its fields say, such as answers to HEAD. */
+  /** Takes the next message; `bodiless` for messages without a body whatever their fields say, such as responses to HEAD. */
   async message(bodiless = false): Promise<RawMessage> {
     const head = (await this.take("\r\n\r\n")).slice(0, -4);
     const [start = "", ...fields] = head.split("\r\n");
@@ -188,7 +188,7 @@ export class RawUpstream {
     return upstream;
   }
 
-  /** Answers every request with what `answer` gives: a whole response as text. */
+  /** Responds to every request with the result of `answer`, a whole response as text. */
   static answering(answer: (request: RawMessage) => string | Promise<string>, path?: string): Promise<RawUpstream> {
     return RawUpstream.listen(async (peer) => {
       for (;;) peer.send(await answer(await peer.message()));
@@ -199,7 +199,7 @@ export class RawUpstream {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** The connection number `index`, when it has come. */
+  /** The connection number `index`, once it has been accepted. */
   async connection(index = 0): Promise<RawPeer> {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {

@@ -33,7 +33,7 @@ export function irOf(config: object): PackedIr {
   return packIr(loaded.ir);
 }
 
-/** A configuration of one port that answers with `body`. */
+/** A configuration of one port that responds with `body`. */
 export function answering(body: string): PackedIr {
   const policies = { directResponse: { status: 200, body } };
   return irOf({ binds: [{ port: 0, listeners: [{ protocol: "HTTP", routes: [{ name: "d", policies }] }] }] });

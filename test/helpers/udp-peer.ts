@@ -4,10 +4,10 @@ import { once } from "node:events";
 /** How long a test waits for a datagram that must come. */
 const PATIENCE_MS = 10_000;
 
-/** A UDP socket of a test: a client, or a server that answers each datagram. */
+/** A UDP socket of a test: a client, or a server that responds to each datagram. */
 export class UdpPeer {
   readonly socket: Socket;
-  /** What has come, and from which port, until it is taken. */
+  /** Datagrams that have arrived, with their ports, until they are taken. */
   readonly received: { readonly text: string; readonly port: number }[] = [];
   #onReceived: () => void = () => {};
 
@@ -62,7 +62,7 @@ export class UdpPeer {
     }
   }
 
-  /** Sends and waits for the answer's text. */
+  /** Sends a datagram and waits for the text of the response. */
   async ask(text: string, port: number, host?: string): Promise<string> {
     this.send(text, port, host);
     return (await this.next()).text;

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 /** How long a test waits for something that must happen; far longer than a slow machine needs. */
 const PATIENCE_MS = 20_000;
 
-/** Waits until `value` returns something other than undefined or false, for what nothing announces. Rejects after a bounded time. */
+/** Waits until `value` returns something other than undefined or false. Rejects after a bounded time. */
 export async function until<T>(
   value: () => T | Promise<T>,
   what = "the condition",

@@ -13,7 +13,7 @@ export const NODE: ProxyNode = {
 
 type Versions = ReadonlyMap<string, string>;
 
-/** A proxy as the server sees it, which answers only when the test says so. */
+/** A proxy as the server sees it, which replies only when the test says so. */
 export class XdsPeer {
   readonly responses: DeltaResponse[] = [];
   /** Why the stream has ended. */
@@ -61,7 +61,7 @@ export class XdsPeer {
     return batch;
   }
 
-  /** Answers all responses of a batch; with `error` it is rejected. */
+  /** Acknowledges all responses of a batch, or rejects it with `error`. */
   answer(batch: readonly DeltaResponse[], error?: string): void {
     for (const { typeUrl, nonce } of batch)
       this.#connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));

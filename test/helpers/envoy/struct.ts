@@ -1,9 +1,9 @@
 import { type BinaryReader, type BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
-/** Nesting beyond this is refused: nobody writes it, and reading it would use up the stack. */
+/** Deeper nesting is rejected: it does not occur, and reading it would exhaust the stack. */
 const MAX_DEPTH = 64;
 
-/** Writes the fields of a google.protobuf.Struct; what JSON cannot say is left out. */
+/** Writes the fields of a google.protobuf.Struct; values that JSON cannot express are left out. */
 export function writeStruct(writer: BinaryWriter, value: object): void {
   for (const [key, each] of Object.entries(value)) {
     if (each === undefined) continue;

@@ -54,7 +54,7 @@ export class MessageType<F extends Fields> {
     return writer.finish();
   }
 
-  /** Throws an Error when the bytes are no such message. */
+  /** Throws an Error when the bytes are not such a message. */
   decode(bytes: Uint8Array): Message<F> {
     return this.read(new BinaryReader(bytes), bytes.length);
   }

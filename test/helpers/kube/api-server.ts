@@ -151,7 +151,7 @@ export class TestApiServer {
     this.store.delete(collectionOf(kind), key);
   }
 
-  /** Forgets history: a watch from an older version is answered with 410. */
+  /** Drops the history: a watch from an older version gets 410. */
   compact(): void {
     this.store.compact();
   }
@@ -175,7 +175,7 @@ export class TestApiServer {
     for (const watcher of this.#watchers) if (watcher.bookmarks) this.#bookmark(watcher);
   }
 
-  /** `portforward` of a pod; other upgrades are refused. */
+  /** `portforward` of a pod; other upgrades are rejected. */
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { pathname: path, searchParams: query } = new URL(request.url ?? "/", this.url);
     const received = { method: "GET", path, query, contentType: "", body: undefined };
@@ -480,7 +480,7 @@ function statusOf({ code, reason, message }: Refused): Json {
   return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
 }
 
-/** The answer to an upgrade that is refused. */
+/** The response to an upgrade that is rejected. */
 function refuseUpgrade(socket: Duplex, error: unknown): void {
   const refused = error instanceof Refused ? error : new Refused(500, "InternalError", String(error));
   const body = JSON.stringify(statusOf(refused));

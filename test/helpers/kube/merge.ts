@@ -40,7 +40,7 @@ export function applied(target: unknown, before: unknown, now: unknown): unknown
   return [...current.values()];
 }
 
-/** The field by which the items of a list are told apart; undefined: the list is one value. */
+/** The field that identifies the items of a list; undefined: the list is one value. */
 function listKey(list: unknown): string | undefined {
   if (!Array.isArray(list) || list.length === 0) return undefined;
   return ["type", "name"].find((key) => {

@@ -104,7 +104,7 @@ export class OneProxy implements AsyncDisposable {
     });
   }
 
-  /** The first answer that fits, for at most 10 s: the controller may have to fetch something first. */
+  /** The first matching response, for at most 10 s: the controller may have to fetch something first. */
   async getUntil(
     fits: (answer: Answer) => boolean,
     path: string,
@@ -168,7 +168,7 @@ export class Backends implements Disposable {
   }
 }
 
-/** A server that answers with its name, the path and one header of the request. */
+/** A server that responds with its name, the path and one header of the request. */
 export const echo =
   (name: string): RequestListener =>
   (incoming, response) =>

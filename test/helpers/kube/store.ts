@@ -16,7 +16,7 @@ export interface Change {
   readonly object: Stored;
 }
 
-/** What the API server has refused, as a Status object. */
+/** An error of the API server, as a Status object. */
 export class Refused extends Error {
   readonly code: number;
   readonly reason: string;
@@ -42,7 +42,7 @@ export class Store {
     return this.#version;
   }
 
-  /** Changes up to this version are forgotten: who watches from before must list again. */
+  /** Changes up to this version have been dropped: a watch from an earlier one must list again. */
   get compacted(): number {
     return this.#compacted;
   }

@@ -6,7 +6,7 @@ import { EXPORT_METHODS } from "../../../src/telemetry/otlp/messages.ts";
 import { GrpcServer } from "../grpc-server.ts";
 import { attributesOf, type Decoded, decode, listOf } from "./decode.ts";
 
-/** A span or a log record as a collector has got it. */
+/** A span or a log record as a collector has received it. */
 export interface Entry extends Decoded {}
 
 /** One export. */
@@ -21,12 +21,12 @@ export interface Export {
   readonly entries: readonly Entry[];
 }
 
-/** What a collector answers to an export: a status of HTTP with headers; default 200. */
+/** A collector's response to an export: an HTTP status with headers; default 200. */
 export type Answer = (export_: Export) => { readonly status: number; readonly headers?: Record<string, string> };
 
 const PATIENCE_MS = 20_000;
 
-/** A collector on 127.0.0.1 that keeps what it gets, by the published messages. */
+/** A collector on 127.0.0.1 that records exports, decoded as the published messages. */
 export class TestCollector implements AsyncDisposable {
   readonly port: number;
   readonly exports: Export[] = [];
@@ -61,7 +61,7 @@ export class TestCollector implements AsyncDisposable {
     return collector;
   }
 
-  /** `refuse`: throws to answer with an error. */
+  /** `refuse`: throws to respond with an error. */
   static async grpc(refuse: () => void = () => {}, port = 0): Promise<TestCollector> {
     let collector: TestCollector | undefined;
     const method = (signal: "traces" | "logs") => ({
@@ -83,7 +83,7 @@ export class TestCollector implements AsyncDisposable {
     return this.exports.flatMap(({ entries }) => entries);
   }
 
-  /** Waits until `condition` holds for what has come; for at most 20 s. */
+  /** Waits until `condition` is true for the exports so far; for at most 20 s. */
   async until(condition: (entries: readonly Entry[]) => boolean): Promise<readonly Entry[]> {
     const deadline = Date.now() + PATIENCE_MS;
     while (!condition(this.entries)) {
