@@ -28,7 +28,7 @@ const chosen = positionals.length === 0 ? ATTACKS : positionals.map(attackNamed)
 function attackNamed(name: string): Attack {
   const attack = ATTACKS.find((each) => each.name === name);
   if (attack === undefined)
-    throw new Error(`no attack ${name}; there are ${ATTACKS.map((each) => each.name).join(", ")}`);
+    throw new Error(`no attack ${name}; the attacks are ${ATTACKS.map((each) => each.name).join(", ")}`);
   return attack;
 }
 
