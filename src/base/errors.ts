@@ -182,7 +182,12 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-/** The message of a thrown value, for a sentence such as `cannot read the file: …`. */
+/**
+ * The message of a thrown value, for a sentence such as `cannot read the file: …`. Of OpenSSL's errors it is the reason alone, without
+ * the error number and the line of its source code.
+ */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  if (!(thrown instanceof Error)) return String(thrown);
+  const { library, reason } = thrown as { readonly library?: unknown; readonly reason?: unknown };
+  return typeof library === "string" && typeof reason === "string" ? reason : thrown.message;
 }

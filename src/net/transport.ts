@@ -173,7 +173,10 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   };
 
   static readonly #onError = function (this: Attached, error: Error): void {
-    this[TRANSPORT].#failure = error;
+    const transport = this[TRANSPORT];
+    transport.#failure = error;
+    // Node.js leaves a TLS stream open after a fatal alert or a damaged record, or ends it as if the peer had.
+    transport.destroy();
   };
 
   static readonly #onClose = function (this: Attached): void {

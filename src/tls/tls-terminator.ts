@@ -17,6 +17,8 @@ import { readOcspStaple } from "./x509/ocsp.ts";
 
 const HANDSHAKE = Symbol("handshake");
 
+const CLOSED = "the connection closed during the handshake";
+
 /** Receives the result of a handshake; exactly one of the two is called. */
 export interface HandshakeWaiter {
   /** Returns the handler of the bytes inside TLS. */
@@ -119,7 +121,10 @@ export class TlsTerminator {
     const pending = { carrier, waiter, session, from, place: -1 };
     carrier[HANDSHAKE] = pending;
     this.#pending.set(pending, undefined);
-    carrier.once("close", () => this.#fail(carrier, this.#closed));
+    carrier.once("close", () => {
+      // Node.js reports the reason of a failed handshake after the close.
+      if (carrier[HANDSHAKE] !== undefined) setImmediate(() => this.#fail(carrier, CLOSED));
+    });
     // A client that ends its direction during the handshake is gone; afterwards, it may still read.
     carrier.allowHalfOpen = false;
     if (!("remoteAddress" in carrier)) {
@@ -152,14 +157,6 @@ export class TlsTerminator {
     return this.#leaves.get(serverName);
   }
 
-  /** Node reports no reason if it rejects a client's certificate: it just closes the connection. */
-  get #closed(): string {
-    const closed = "the connection closed during the handshake";
-    return this.#settings.clientCa === undefined || this.#admitsAll
-      ? closed
-      : `${closed}, or the client's certificate was rejected`;
-  }
-
   #createServer(
     identity: ServerIdentity,
     serverName: string,
@@ -179,7 +176,7 @@ export class TlsTerminator {
     sockets.noDeadline(server);
     if (identity.ocspStaple !== undefined) staple(server, identity.ocspStaple, identity.cert);
     server.on("secureConnection", (socket) => this.#secured(socket, carrierOf(socket)));
-    server.on("tlsClientError", (error, socket) => this.#fail(carrierOf(socket), describe(error)));
+    server.on("tlsClientError", (error, socket) => this.#fail(carrierOf(socket), failureOf(error, socket)));
     return server;
   }
 
@@ -243,6 +240,13 @@ function staple(server: Server, base64: string, cert: ServerIdentity["cert"]): v
   server.on("OCSPRequest", (_certificate, _issuer, answer) => answer(null, Date.now() < expires ? response : nothing));
 }
 
+/** Why a handshake has failed. If Node.js rejects the client's certificate, it closes the connection, and only the socket has the reason. */
+function failureOf(error: NodeJS.ErrnoException, { authorizationError }: TLSSocket): string {
+  // A code such as CERT_HAS_EXPIRED; its type says Error.
+  if (authorizationError) return `the client's certificate was rejected: ${String(authorizationError)}`;
+  return error.code === "ECONNRESET" ? CLOSED : messageOf(error);
+}
+
 /** The four-tuple of a connection; streams inside the process have none. */
 function identify(stream: ByteStream): string | undefined {
   if (!("remoteAddress" in stream)) return undefined;
@@ -252,10 +256,4 @@ function identify(stream: ByteStream): string | undefined {
 
 function cipherName(name: string): string {
   return opensslCipher(name) ?? name;
-}
-
-/** OpenSSL's own words without its error number, source file and line. */
-function describe(error: Error): string {
-  const { reason } = error as { reason?: unknown };
-  return typeof reason === "string" ? reason : error.message;
 }

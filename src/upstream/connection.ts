@@ -1,3 +1,4 @@
+import { messageOf } from "../base/errors.ts";
 import { ChunkedDecoder } from "../http/h1/chunked.ts";
 import { findHeadEnd, prefixError } from "../http/h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "../http/h1/parse-head.ts";
@@ -398,5 +399,5 @@ export class UpstreamConnection implements Upstream, TransportHandler {
 
 /** The text of a socket error: its code and what was attempted, without a stack. */
 export function describe(error: Error): string {
-  return error.message === "" ? String((error as { code?: unknown }).code ?? "connection failed") : error.message;
+  return messageOf(error) || String((error as { code?: unknown }).code ?? "connection failed");
 }

@@ -24,6 +24,9 @@ export const noOpenssl: string | false = (() => {
   }
 })();
 
+/** A record of TLS that no key decrypts: 32 bytes of application data. */
+export const DAMAGED_RECORD = Buffer.from(`1703030020${"00".repeat(32)}`, "hex");
+
 /** A certificate authority of one test, with its files in a separate folder. */
 export class TestCa implements Disposable {
   readonly folder = mkdtempSync(join(tmpdir(), "tracegate-ca-"));

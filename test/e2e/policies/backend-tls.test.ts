@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { createServer, type Server, type ServerOptions } from "node:https";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createNetServer } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { createServer as createTlsServer, type TLSSocket } from "node:tls";
-import { noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { createServer as createTlsServer, TLSSocket } from "node:tls";
+import { DAMAGED_RECORD, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
@@ -139,6 +139,38 @@ test("the gateway sends its certificate to a backend that requests one", { skip:
   assert.equal((JSON.parse(text) as { client: string }).client, "gateway.example");
   const dump = await (await fetch(`${gateway.url("admin")}/config_dump`)).text();
   assert.doesNotMatch(dump, /PRIVATE KEY/);
+});
+
+test("the log says why a backend rejects the gateway's certificate", { skip: noOpenssl }, async () => {
+  const { cert, key } = ca.issue("localhost");
+  await using gateway = await gatewayTo(`localhost:${await backend({ cert, key, ca: ca.cert, requestCert: true })}`, {
+    root: ca.certFile,
+  });
+  assert.equal((await ask(gateway)).status, 503);
+  const reason = /^upstream call failed: tlsv13 alert certificate required$/;
+  await gateway.until(
+    () => gateway.lines.some((line) => reason.test(String(line.error))),
+    "the backend's alert in the log",
+  );
+});
+
+test("a response that ends with a damaged record is cut off", { skip: noOpenssl }, async (t) => {
+  const { cert, key } = ca.issue("localhost");
+  const server = createNetServer((carrier) => {
+    const socket = new TLSSocket(carrier, { isServer: true, cert, key });
+    socket.on("error", () => {});
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf", () => carrier.write(DAMAGED_RECORD));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  await using gateway = await gatewayTo(`localhost:${port}`, { root: ca.certFile });
+  const client = await RawPeer.connect(gateway.port());
+  client.send("GET /0 HTTP/1.1\r\nHost: a.example\r\n\r\n");
+  await client.closed();
+  assert.match(client.received, /\r\n\r\n4\r\nhalf\r\n$/);
 });
 
 test("later connections resume the session of the first", { skip: noOpenssl }, async () => {

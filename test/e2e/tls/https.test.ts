@@ -6,7 +6,7 @@ import { Duplex } from "node:stream";
 import { after, before, suite, test } from "node:test";
 import { connect } from "node:tls";
 import { sockets } from "../../../src/net/node-internals.ts";
-import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
+import { DAMAGED_RECORD, type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
@@ -120,6 +120,36 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
       error: "TLS handshake failed: the connection closed during the handshake",
     });
     assert.deepEqual(gateway.tasks()[0]?.connections, []);
+  });
+
+  test("the log says why a client's certificate was rejected", async () => {
+    using other = new TestCa("other CA");
+    const strict = listener("one", "one.host.example", one, { tls: { root: ca.certFile } });
+    await using gateway = await LocalGateway.start(bind(strict));
+    const rejected = [
+      [ca.issueExpired("client.example"), "CERT_HAS_EXPIRED"],
+      [other.issue("client.example"), "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
+    ] as const;
+    for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const)
+      for (const [{ cert, key }, code] of rejected) {
+        gateway.takeLines();
+        await assert.rejects(get(gateway.port(), "one.host.example", { ...trusted(), maxVersion, cert, key }));
+        const error = `TLS handshake failed: the client's certificate was rejected: ${code}`;
+        await logged(gateway, { message: "rejected", error });
+      }
+  });
+
+  test("a client that sends a damaged record is disconnected", async () => {
+    await using gateway = await LocalGateway.start(bind(listener("one", "one.host.example", one)));
+    const carrier = createConnection(gateway.port(), "127.0.0.1");
+    const socket = connect({ socket: carrier, servername: "one.host.example", ...trusted() });
+    const peer = new RawPeer(socket);
+    await once(socket, "secureConnect");
+    peer.send("GET / HTTP/1.1\r\nHost: one.host.example\r\n\r\n");
+    await peer.message();
+    carrier.write(DAMAGED_RECORD);
+    await gateway.until(() => gateway.tasks()[0]?.connections.length === 0, "the end of the connection");
+    socket.destroy();
   });
 
   test("clients that reset before the response to their last request is written are released at once", async () => {
