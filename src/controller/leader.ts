@@ -180,9 +180,9 @@ export class LeaderElection {
       const { leaseTransitions = 0 } = lease.spec;
       const times = { leaseDurationSeconds: 1, acquireTime: now, renewTime: now, leaseTransitions };
       await this.#write(lease, { holderIdentity: "", ...times }, limit, client);
-      log.info("gave up the lease");
+      log.info("released the lease");
     } catch (error) {
-      log.warn("the lease could not be given up; another replica waits until it expires", { error: messageOf(error) });
+      log.warn("the lease could not be released; another replica waits until it expires", { error: messageOf(error) });
     }
   }
 }

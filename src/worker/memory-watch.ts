@@ -106,7 +106,7 @@ export class MemoryWatch {
       if (!this.#pressure.allReported) return 0;
       this.#atRest = { used, held };
       if (used >= this.#threshold * NEAR)
-        this.#log.warn("the limit of memory leaves little for requests: the gateway needs much of it at rest", {
+        this.#log.warn("the memory limit leaves little for requests: the gateway needs most of it at rest", {
           used: mebibytes(used),
           limit: mebibytes(this.#limit),
         });

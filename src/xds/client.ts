@@ -123,7 +123,11 @@ export class XdsClient {
     const longest = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** Math.min(this.#attempts++, 10));
     const pause = Math.round(longest * (1 - random() / 2));
     if (this.#problem !== reason)
-      log.warn("no connection to the controller; what is in effect stays", { address, reason, retryIn: `${pause}ms` });
+      log.warn("no connection to the controller; the current configuration stays in effect", {
+        address,
+        reason,
+        retryIn: `${pause}ms`,
+      });
     this.#problem = reason;
     this.#timer = setTimeout(() => this.#connect(), pause);
   }

@@ -280,7 +280,11 @@ export class XdsServer {
     const code = error instanceof Refusal ? error.code : status.INTERNAL;
     const message = messageOf(error);
     this.#refused.run((others) =>
-      this.#options.log.warn("proxy refused", { peer: call.getPeer(), reason: message, ...(others > 0 && { others }) }),
+      this.#options.log.warn("rejected the stream of a proxy", {
+        peer: call.getPeer(),
+        reason: message,
+        ...(others > 0 && { others }),
+      }),
     );
     call.emit("error", { code, details: message, metadata: new Metadata() });
   }
