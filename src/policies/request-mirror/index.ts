@@ -23,6 +23,10 @@ const SCOPE = "mirror";
 const TIMEOUT_MS = 10_000;
 /** Copies in flight per target: an unresponsive target must not exhaust memory. Further copies are dropped. */
 const MAX_PENDING = 256;
+/** MiB of bodies in copies of a worker: they outlive their requests, so `maxBufferedBytes` does not limit them. */
+const MAX_PENDING_MIB = 64;
+
+let pendingBytes = 0;
 
 /** The head of a copy, taken when the policy runs: later policies change the request. */
 type Copied = Omit<CallRequest, "body" | "timeoutMs">;
@@ -93,14 +97,19 @@ async function sendAll(
   for (const place of to) send(place, { ...request, body, ...(!place.named && { authority }) }, context).catch(failed);
 }
 
-/** One copy. Rejects if the call fails or the target has too many in flight. */
+/** One copy. Rejects if the call fails, the target has too many in flight, or those of the worker are too large. */
 async function send(
   place: MirrorTarget,
   request: Copied & Pick<CallRequest, "body">,
   context: PolicyContext,
 ): Promise<void> {
   if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies are still waiting for a response`);
+  const { length } = request.body;
+  // A single copy may be as long as `maxBufferSize` allows.
+  if (pendingBytes > 0 && pendingBytes + length > MAX_PENDING_MIB * 1024 * 1024)
+    throw new Error(`copies of ${MAX_PENDING_MIB} MiB are still waiting for a response`);
   place.pending++;
+  pendingBytes += length;
   try {
     const timeoutMs = place.mirror.policies?.http?.requestTimeout ?? TIMEOUT_MS;
     // Not cancelled with the exchange: a fast response to the client must not cut copies short.
@@ -110,6 +119,7 @@ async function send(
     );
   } finally {
     place.pending--;
+    pendingBytes -= length;
   }
 }
 

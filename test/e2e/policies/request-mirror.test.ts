@@ -121,3 +121,33 @@ test("copies of gRPC calls are sent as HTTP/2, as the calls themselves are", asy
   await until(() => copies.length > 0);
   assert.deepEqual(copies, ["hello"]);
 });
+
+test("copies for a mirror that does not respond hold at most 64 MiB; further ones are dropped, and clients do not notice", async () => {
+  let copies = 0;
+  let respond = (): void => {};
+  const responding = new Promise<void>((resolve) => {
+    respond = resolve;
+  });
+  await using slow = await RawUpstream.answering(async () => {
+    copies++;
+    await responding;
+    return reply("");
+  });
+  await using main = await RawUpstream.answering(() => reply("from here"));
+  const requestMirror = { backend: { backend: "/slow" }, percentage: 1 };
+  const routes = [{ policies: { requestMirror }, backends: [{ host: `127.0.0.1:${main.port}` }] }];
+  await using gateway = await LocalGateway.start({
+    backends: [{ name: "slow", host: `127.0.0.1:${slow.port}`, policies: { http: { requestTimeout: "1h" } } }],
+    binds: [{ port: 0, listeners: [{ routes }] }],
+  });
+  const send = async (): Promise<void> => {
+    const body = "x".repeat(2 * 1024 * 1024);
+    const response = await fetch(`http://127.0.0.1:${gateway.port()}/`, { method: "POST", body });
+    assert.equal(await response.text(), "from here");
+  };
+  for (let i = 0; i < 33; i++) await send();
+  await until(() => copies === 32 && gateway.lines.some(({ error }) => /copies of 64 MiB/.test(String(error))));
+  respond();
+  for (let i = 0; copies === 32 && i < 100; i++) await send();
+  await until(() => copies > 32);
+});
