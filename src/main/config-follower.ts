@@ -149,7 +149,7 @@ export class ConfigFollower implements Follower {
     const inUse = new Set(this.#inEffect?.urls);
     // An unreadable file or a URL may become readable without a change of any watched file.
     const outside = [...inputs.files.values()].includes(UNKNOWN) || urls.some((url) => !inUse.has(url));
-    return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside };
+    return { message: formatDiagnostics(diagnostics).trimEnd(), diagnostics, inputs, outside };
   }
 
   /**
@@ -167,7 +167,7 @@ export class ConfigFollower implements Follower {
     const others = invalid.filter(({ invalidCertificate = "" }) => !inEffect.has(invalidCertificate));
     if (others.length === 0) return undefined;
     const diagnostics = others.map((each) => ({ ...each, severity: "error" as const }));
-    return { message: formatDiagnostics(diagnostics), diagnostics, inputs, outside: true };
+    return { message: formatDiagnostics(diagnostics).trimEnd(), diagnostics, inputs, outside: true };
   }
 
   #accept(loaded: Loaded): void {
