@@ -5,6 +5,9 @@ import type { CelEnvironment, Scope } from "../../cel/index.ts";
 import type { Frontend, Listener, Route } from "../../ir/ir.ts";
 import type { Authorization, AuthorizationRule } from "../../policies/authorization/schema.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
+import { readCertificate } from "../../tls/certificate-list.ts";
+import { altNames } from "../../tls/client-certificate.ts";
+import type { TlsServer } from "../../tls/tls-settings.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 
@@ -96,6 +99,21 @@ function meet(one: string, other: string): boolean {
   if (one === "" || other === "" || one === "*" || other === "*" || one === other) return true;
   if (!one.startsWith("*")) return other.startsWith("*") && one.endsWith(other.slice(1));
   return other.startsWith("*") ? one.endsWith(other.slice(1)) || other.endsWith(one.slice(1)) : meet(other, one);
+}
+
+/** About the certificates of a listener at `path`: whether one of them is for its hosts. */
+export function adviseOnCertificates(tls: TlsServer, hostname: string, path: Path, report: Report): void {
+  if (tls.dynamicCa !== undefined || hostname === "" || hostname === "*") return;
+  const others = tls.otherCertificates ?? [];
+  const certificates = [tls, ...others].flatMap(({ cert }) => readCertificate(cert) ?? []);
+  const names = certificates.flatMap(({ subjectAltName = "" }) => altNames(subjectAltName, "DNS"));
+  const valid = hostname.startsWith("*")
+    ? names.some((name) => meet(name.toLowerCase(), hostname))
+    : certificates.some((certificate) => certificate.checkHost(hostname) !== undefined);
+  if (valid) return;
+  const none = others.length === 0 ? "the certificate is not valid" : "none of the certificates is valid";
+  const instead = names.length === 0 ? "" : `, only for ${names.join(", ")}`;
+  warn(report, [...path, "cert"], `${none} for ${hostname}${instead}; clients will reject it`);
 }
 
 /** About the memory for buffered bodies. */

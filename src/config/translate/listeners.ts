@@ -2,7 +2,7 @@ import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { checkTlsServer, findInvalid, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
-import { adviseOnRoutes } from "../explain/advice.ts";
+import { adviseOnCertificates, adviseOnRoutes } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context } from "./context.ts";
@@ -96,7 +96,7 @@ export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, cont
  * The certificate files of a listener, read and tried now: a handshake must not be the first to find a mistake. What the
  * listener does not say is as in `frontendPolicies.tls`.
  */
-export function translateTls(input: TlsInput, path: Path, context: Context): TlsServer {
+export function translateTls(input: TlsInput, hostname: string, path: Path, context: Context): TlsServer {
   const {
     minTLSVersion = input.minTlsVersion ?? context.tls.minVersion,
     maxTLSVersion = input.maxTlsVersion ?? context.tls.maxVersion,
@@ -150,14 +150,17 @@ export function translateTls(input: TlsInput, path: Path, context: Context): Tls
   if (others.some((other) => other.cert === "" || other.key === "")) return tls;
   if (cert === undefined || key === undefined || (input.root !== undefined && clientCa === undefined)) return tls;
   const problem = checkTlsServer(tls);
-  if (problem !== undefined) context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
-  else
-    for (const { certificate, ...expiry } of findInvalid(tls, Date.now()))
-      context.report([...path, ...locate(expiry)], {
-        message: withFile(expiry, input),
-        warning: true,
-        ...(certificate !== undefined && { invalidCertificate: certificate }),
-      });
+  if (problem !== undefined) {
+    context.report([...path, ...locate(problem)], { message: withFile(problem, input) });
+    return tls;
+  }
+  adviseOnCertificates(tls, hostname, path, context.report);
+  for (const { certificate, ...expiry } of findInvalid(tls, Date.now()))
+    context.report([...path, ...locate(expiry)], {
+      message: withFile(expiry, input),
+      warning: true,
+      ...(certificate !== undefined && { invalidCertificate: certificate }),
+    });
   return tls;
 }
 
@@ -230,7 +233,9 @@ function translateListener(
     gatewayNamespace: input.namespace,
     hostname: input.hostname.toLowerCase(),
     protocol,
-    ...(input.tls !== undefined && { tls: translateTls(input.tls, [...path, "tls"], context) }),
+    ...(input.tls !== undefined && {
+      tls: translateTls(input.tls, input.hostname.toLowerCase(), [...path, "tls"], context),
+    }),
     policies: mergePolicies(targeted.gateway, policies),
     routes: translated,
     tcpRoutes: translatedTcp,
