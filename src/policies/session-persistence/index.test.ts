@@ -138,3 +138,8 @@ test("a shortened limit applies to existing sessions", (t) => {
 test("for a path that a cookie cannot contain, the cookie's path is the root", () => {
   assert.match(policyOf({})({ matchedPrefix: "/a;b" }).fields["set-cookie"] ?? "", /; Path=\/;/);
 });
+
+test("a cookie whose name begins with __Host- has the root as its path, as browsers require", () => {
+  const send = policyOf({ sessionName: "__Host-s" });
+  assert.match(send({ scheme: "https" }).fields["set-cookie"] ?? "", /^__Host-s=.*; Path=\/; .*; Secure$/);
+});

@@ -18,6 +18,8 @@ import { Sessions } from "./session.ts";
 const KIND = "session_persistence";
 /** Characters of a path that may stand in an attribute of a cookie (RFC 6265 4.1.1). */
 const COOKIE_PATH = /^\/[\x21-\x3a\x3c-\x7e]*$/;
+/** Browsers accept cookies of such names only with the path `/` (RFC 6265bis 4.1.3.2). */
+const HOST_PREFIX = /^__host-/i;
 
 export const sessionPersistence = definePolicy({
   kind: "sessionPersistence",
@@ -86,12 +88,13 @@ function carrierOf({ type, sessionName, cookieConfig }: SessionPersistence, iden
   }
   // Routes must not share sessions (GEP-1619, edge cases): a cookie with the path of one route comes with requests to others below it.
   const name = sessionName ?? `tracegate_session_${createHash("sha256").update(identity).digest("hex").slice(0, 8)}`;
+  const hasPath = !HOST_PREFIX.test(name);
   const permanent = cookieConfig?.lifetimeType === "Permanent";
   return {
     // The first of the name counts: browsers send those with longer paths first (RFC 6265 5.4).
     read: (headers) => cookieOf(headers, name),
     write(headers, text, { matchedPath, request }, left) {
-      const path = COOKIE_PATH.test(matchedPath) ? matchedPath : "/";
+      const path = hasPath && COOKIE_PATH.test(matchedPath) ? matchedPath : "/";
       const secure = request.scheme === "https" ? "; Secure" : "";
       const maxAge = permanent ? `; Max-Age=${left}` : "";
       headers.push("set-cookie", latin1(`${name}=${text}; Path=${path}; HttpOnly; SameSite=Strict${secure}${maxAge}`));

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ConfigOf } from "../resolved.ts";
 import { duration } from "../shared/field-schemas.ts";
+import { FRAMING } from "../shared/header-edits.ts";
 
 const lifetime = duration.refine((time) => time > 0, { message: "must be longer than 0s; leave it out for no limit" });
 
@@ -44,6 +45,10 @@ export const schema = z
     path: ["cookieConfig"],
     message: "is only for type Cookie; remove it",
   })
+  .refine(({ type, sessionName = "" }) => type === "Cookie" || !FRAMING.has(sessionName.toLowerCase()), {
+    path: ["sessionName"],
+    message: "frames the message or belongs to one connection; choose another header, such as x-session",
+  })
   .refine(
     ({ cookieConfig, absoluteTimeout }) => cookieConfig?.lifetimeType !== "Permanent" || absoluteTimeout !== undefined,
     {
@@ -52,7 +57,7 @@ export const schema = z
     },
   )
   .describe(
-    "Sends all requests of a client's session to the endpoint that served the first one (GEP-1619), across weighted backends too. The session is a cookie or header that only the gateway can read and make: it names the endpoint, encrypted, and is bound to the route. If the endpoint is gone, evicted or full, or the session has expired or was changed, the request is balanced as usual and gets a new session, as do retries. The cookie is `HttpOnly`, `SameSite=Strict`, `Secure` over https, and its `Path` is that of the route's match. Workers share the key; replicas do if the environment variable OIDC_COOKIE_SECRET is the same, as it is in Kubernetes. Without that variable, sessions end with the process.",
+    "Sends all requests of a client's session to the endpoint that served the first one (GEP-1619), across weighted backends too. The session is a cookie or header that only the gateway can read and make: it names the endpoint, encrypted, and is bound to the route. If the endpoint is gone, evicted or full, or the session has expired or was changed, the request is balanced as usual and gets a new session, as do retries. The cookie is `HttpOnly`, `SameSite=Strict`, `Secure` over https, and its `Path` is that of the route's match, or `/` if its name begins with `__Host-`. Workers share the key; replicas do if the environment variable OIDC_COOKIE_SECRET is the same, as it is in Kubernetes. Without that variable, sessions end with the process.",
   );
 
 export type SessionPersistence = ConfigOf<typeof schema>;
