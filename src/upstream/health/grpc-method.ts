@@ -6,6 +6,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   Health,
   HealthCheckRequestSchema,
+  type HealthCheckResponse,
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatusSchema as ServingStatus,
 } from "../../gen/grpc/health/v1/health_pb.ts";
@@ -17,7 +18,16 @@ export const check = {
     toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service })),
   /** The name of the status. Throws an Error if the bytes are not a valid message. */
   decode(bytes: Uint8Array): string {
-    const { status } = fromBinary(HealthCheckResponseSchema, bytes, { readUnknownFields: false });
+    const { status } = responseIn(bytes);
     return ServingStatus.value[status]?.name ?? `in the unknown state ${status}`;
   },
 };
+
+function responseIn(bytes: Uint8Array): HealthCheckResponse {
+  try {
+    return fromBinary(HealthCheckResponseSchema, bytes, { readUnknownFields: false });
+  } catch {
+    // The library says which byte it did not expect.
+    throw new Error("invalid response: it is not a HealthCheckResponse");
+  }
+}

@@ -249,6 +249,13 @@ test("gRPC: calls grpc.health.v1 for the service", async () => {
   assert.equal(stats(plane, service).check?.reason, "the service is NOT_SERVING");
 });
 
+test("gRPC: a server whose response is another message is unhealthy", async () => {
+  await using service = await GrpcServer.start({ "/grpc.health.v1.Health/Check": { unary: () => Buffer.of(0xff) } });
+  await using plane = await start([service], { grpc: { service: "" } });
+  await becomes(plane, service, false);
+  assert.match(stats(plane, service).check?.reason ?? "", /not a HealthCheckResponse/);
+});
+
 test("gRPC: a server without the health service is unhealthy", async () => {
   await using service = await GrpcServer.start({});
   await using plane = await start([service], { grpc: { service: "" } });
