@@ -10,6 +10,8 @@ import { withDurations } from "../../base/durations.ts";
 import type { CelEnvironment, Expression } from "../../cel/index.ts";
 import { GRPC_CODES } from "../../http/grpc-codes.ts";
 import { definePolicy } from "../policy.ts";
+import { PolicyError } from "../policy-error.ts";
+import { afterRequestBody, bodyNeeds } from "../shared/expressions.ts";
 import type { PolicyHooks, RetryPlan } from "../types.ts";
 import type { Retry } from "./schema.ts";
 
@@ -42,23 +44,26 @@ function grpcCodesOf({ grpcCodes = [] }: Retry): ReadonlySet<number> | undefined
 /** A precondition that fails allows no retries: a repeated request is worse than a failed one. */
 const doNotRepeat = (): boolean => false;
 
-/** Compiles the plan once; requests share it. Throws CelError for expressions that do not compile. */
+/** Compiles the plan once; requests share it. Throws CelError or PolicyError for expressions that cannot be used. */
 function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
   const precondition =
     config.precondition === undefined ? undefined : cel.compileCondition(config.precondition, "request");
+  const condition = config.condition === undefined ? undefined : cel.compileCondition(config.condition, "response");
+  const expressions = [precondition, condition].filter((each) => each !== undefined);
+  if (bodyNeeds(expressions).response)
+    throw PolicyError.at(["condition"], "cannot read the body of the response; use its status or headers");
   const plan: RetryPlan = {
     attempts: config.attempts,
     backoff: config.backoff,
     namesMethods: precondition !== undefined && readsMethod(precondition),
     codes: new Set(config.codes),
     grpcCodes: grpcCodesOf(config),
-    condition: config.condition === undefined ? undefined : cel.compileCondition(config.condition, "response"),
+    condition,
   };
-  return () => ({
-    onRequest(context) {
-      if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
-      else context.trace?.skipped(KIND, "precondition not met");
-      return undefined;
-    },
+  const onRequest = afterRequestBody(expressions, (context) => {
+    if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
+    else context.trace?.skipped(KIND, "precondition not met");
+    return undefined;
   });
+  return () => ({ onRequest });
 }

@@ -21,7 +21,10 @@ export const schema = z
       .describe(
         'CEL over the request; retries only if it is true, not if it fails. To limit retries to idempotent methods: `request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]`. Without a precondition that names `request.method`, every method is retried, except that after a timeout methods that are not idempotent, such as POST and PATCH, are not: the backend may still be processing the request.',
       ),
-    condition: z.string().optional().describe("CEL over request and response; if true, the request is retried."),
+    condition: z
+      .string()
+      .optional()
+      .describe("CEL over the request and the head of the response; if true, the request is retried."),
   })
   .describe(
     "Retries attempts that fail: on the given statuses, on connection failures, if the backend resets the connection, and on timeouts. Bodies up to 64 KiB are kept for retries.",

@@ -132,6 +132,8 @@ test("a condition over the response decides; a precondition over the request all
   for (const [precondition, expected] of [
     ['request.method == "GET"', "1"],
     ['request.method == "PUT"', ""],
+    ['string(request.body) == "repeat"', "1"],
+    ['string(request.body) == "once"', ""],
   ]) {
     let first = true;
     await using upstream = await RawUpstream.answering((request) => {
@@ -142,6 +144,7 @@ test("a condition over the response decides; a precondition over the request all
     await using plane = await TestPlane.start(
       to(upstream.port, { retry: { ...policy, ...(precondition !== undefined && { precondition }) } }),
     );
-    assert.equal((await ask(plane)).body, expected);
+    const request = "GET /it HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nrepeat";
+    assert.equal((await ask(plane, request)).body, expected, precondition);
   }
 });
