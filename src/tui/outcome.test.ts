@@ -138,6 +138,11 @@ test("a request rejected by the engine has no route and no request, only the rea
   assert.equal(line, "→ 431 in 3 µs · request head too large");
 });
 
+test("a request that ends without a response says so", () => {
+  const line = outcome(WON, done(null, "client closed the connection"));
+  assert.equal(line, "GET http://a/x → no response in 3 µs · route api · client closed the connection");
+});
+
 test("a connection without requests is closed, and a request that outlives its trace is still running", () => {
   const source = { address: "10.0.0.1", port: 5000 };
   const connection = [
