@@ -20,14 +20,6 @@ function known(plane: TestPlane): unknown {
   return { health, pending, total };
 }
 
-async function ask(plane: TestPlane, request = GET) {
-  const client = await RawPeer.connect(plane.port);
-  client.send(request);
-  const response = await client.message();
-  client.socket.destroy();
-  return response;
-}
-
 test("a response counts once it is complete", async () => {
   await using upstream = await RawUpstream.listen();
   await using plane = await planeTo(upstream.port);
@@ -47,10 +39,10 @@ test("a response counts once it is complete", async () => {
 test("a status of 5xx and a refused connection are failures", async () => {
   await using upstream = await RawUpstream.answering(() => reply("", [], "500 No"));
   await using plane = await planeTo(upstream.port);
-  assert.equal(statusOf(await ask(plane)), 500);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, GET)), 500);
   assert.deepEqual(known(plane), { health: 0.7, pending: 0, total: 1 });
   await using nowhere = await planeTo(await closedPort());
-  assert.equal(statusOf(await ask(nowhere)), 503);
+  assert.equal(statusOf(await RawPeer.ask(nowhere.port, GET)), 503);
   assert.deepEqual(known(nowhere), { health: 0.7, pending: 0, total: 1 });
 });
 
@@ -60,7 +52,7 @@ test("a response that the retry policy does not pass on counts by its status", a
     failures-- > 0 ? reply("busy", [], "503 Service Unavailable") : reply("ok"),
   );
   await using plane = await planeTo(upstream.port, { retry: { attempts: 1, backoff: ms(0), codes: [503] } });
-  assert.equal((await ask(plane)).body, "ok");
+  assert.equal((await RawPeer.ask(plane.port, GET)).body, "ok");
   assert.deepEqual(known(plane), { health: 0.3 + 0.7 * 0.7, pending: 0, total: 2 });
 });
 
@@ -84,7 +76,7 @@ for (const [who, request, health] of [
     test(`${Object.keys(policies.timeout).join()}: ${who} has health ${health} afterwards`, async () => {
       await using upstream = await RawUpstream.listen();
       await using plane = await planeTo(upstream.port, policies);
-      assert.equal(statusOf(await ask(plane, request)), 504);
+      assert.equal(statusOf(await RawPeer.ask(plane.port, request)), 504);
       assert.deepEqual(known(plane), { health, pending: 0, total: 1 });
     });
 
@@ -93,7 +85,7 @@ test("switching to a protocol that was not requested counts as the endpoint's fa
     () => "HTTP/1.1 101 Switching Protocols\r\nupgrade: other\r\nconnection: upgrade\r\n\r\n",
   );
   await using plane = await planeTo(upstream.port);
-  assert.equal(statusOf(await ask(plane)), 502);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, GET)), 502);
   assert.deepEqual(known(plane), { health: 0.7, pending: 0, total: 1 });
 });
 
@@ -119,7 +111,7 @@ test("a tunnel is in flight until both directions have ended", async () => {
 test("an upstream with a host name gets that as its authority, one with an address the client's", async () => {
   await using upstream = await RawUpstream.answering((request) => reply(valuesOf(request, "host").join()));
   await using named = await planeTo(upstream.port, {}, "localhost");
-  assert.equal((await ask(named)).body, `localhost:${upstream.port}`);
+  assert.equal((await RawPeer.ask(named.port, GET)).body, `localhost:${upstream.port}`);
   await using addressed = await planeTo(upstream.port);
-  assert.equal((await ask(addressed)).body, "a");
+  assert.equal((await RawPeer.ask(addressed.port, GET)).body, "a");
 });

@@ -17,6 +17,7 @@ import {
   WINDOW_UPDATE,
   writeFrameHeader,
 } from "../../src/http/h2/frames.ts";
+import { uint32 } from "../helpers/h2-client.ts";
 
 export interface Attack {
   readonly name: string;
@@ -43,12 +44,6 @@ export function frame(type: number, flags: number, id: number, payload: Buffer =
   const bytes = Buffer.alloc(FRAME_HEADER + payload.length);
   writeFrameHeader(bytes, 0, payload.length, type, flags, id);
   payload.copy(bytes, FRAME_HEADER);
-  return bytes;
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
   return bytes;
 }
 

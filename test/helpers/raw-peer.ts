@@ -68,6 +68,15 @@ export class RawPeer {
     });
   }
 
+  /** Sends a request on its own connection and returns the response. */
+  static async ask(port: number, request: string): Promise<RawMessage> {
+    const client = await RawPeer.connect(port);
+    client.send(request);
+    const response = await client.message();
+    client.socket.destroy();
+    return response;
+  }
+
   send(data: string | Buffer): void {
     if (typeof data === "string") this.socket.write(data, "latin1");
     else this.socket.write(data);

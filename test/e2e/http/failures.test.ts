@@ -19,18 +19,10 @@ import { until } from "../../helpers/until.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 
-async function answerOf(plane: TestPlane, request = GET) {
-  const client = await RawPeer.connect(plane.port);
-  client.send(request);
-  const response = await client.message();
-  client.socket.destroy();
-  return response;
-}
-
 test("a refused connection is 503; the address and the system's reason are in the log only", async () => {
   const port = await closedPort();
   await using plane = await TestPlane.start(port);
-  const response = await answerOf(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.equal(statusOf(response), 503);
   assert.equal(response.body, "upstream call failed");
   const { error } = await plane.logged("/it");
@@ -44,7 +36,7 @@ test("names are resolved, and all their addresses are tried", async () => {
   await using plane = await TestPlane.start([{ target }]);
   // `localhost` may also have an IPv6 address, where nothing listens; the first address is tried first.
   for (let i = 0; i < 4; i++) {
-    const response = await answerOf(plane, GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+    const response = await RawPeer.ask(plane.port, GET.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
     assert.equal(response.body, `localhost:${upstream.port}`);
   }
 });
@@ -52,7 +44,7 @@ test("names are resolved, and all their addresses are tried", async () => {
 test("a name without an address is 503, and the log says so", async () => {
   const target = { type: "static", host: "no-such-name.invalid", port: 80 } as const;
   await using plane = await TestPlane.start([{ target }]);
-  const response = await answerOf(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.equal(statusOf(response), 503);
   assert.equal(response.body, "backends required DNS resolution which failed");
   assert.match(String((await plane.logged("/it")).error), /no-such-name\.invalid/);
@@ -61,7 +53,7 @@ test("a name without an address is 503, and the log says so", async () => {
 test("a connection that is not established in time is 504", async () => {
   await using blocked = await unreachable();
   await using plane = await TestPlane.start(blocked.port, { pool: { connectTimeout: 100 } });
-  const response = await answerOf(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.equal(statusOf(response), 504);
   assert.equal(response.body, "upstream call timeout");
 });
@@ -71,7 +63,7 @@ test("upstreams on a unix socket", async () => {
   const path = join(folder, "socket");
   await using upstream = await RawUpstream.answering(() => reply("unix"), path);
   await using plane = await TestPlane.start([{ target: { type: "unix", path } }]);
-  assert.equal((await answerOf(plane)).body, "unix");
+  assert.equal((await RawPeer.ask(plane.port, GET)).body, "unix");
   assert.equal(upstream.connections.length, 1);
   assert.equal((await plane.logged("/it")).endpoint, `unix:${path}`);
   await rm(folder, { recursive: true });
@@ -110,7 +102,7 @@ test("an upstream that closes without a response is 503", async () => {
     peer.end();
   });
   await using plane = await TestPlane.start(upstream.port);
-  const response = await answerOf(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.equal(response.body, "upstream call failed");
   assert.equal((await plane.logged("/it")).error, "upstream call failed: the upstream closed the connection");
 });

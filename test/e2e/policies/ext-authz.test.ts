@@ -55,14 +55,6 @@ function route(port: number, policies: PolicySet): TestRoute[] {
   return [{ target: at(port), policies }];
 }
 
-async function ask(plane: TestPlane, request: string) {
-  const client = await RawPeer.connect(plane.port);
-  client.send(request);
-  const response = await client.message();
-  client.socket.destroy();
-  return response;
-}
-
 const get = (fields = "") => `GET /a?b=1 HTTP/1.1\r\nHost: shop.example\r\n${fields}\r\n`;
 const post = (body: string) =>
   `POST /a HTTP/1.1\r\nHost: shop.example\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -85,8 +77,8 @@ test("gRPC: the service gets the request; headers that it sets, adds and removes
     transformations: { request: { set: { "x-team": "extauthz.team" } } },
   };
   await using plane = await TestPlane.start(route(upstream.port, policies));
-  const response = await ask(
-    plane,
+  const response = await RawPeer.ask(
+    plane.port,
     get("X-User: forged\r\nX-More: 1\r\nX-Secret: s\r\nCookie: a=1\r\nCookie: b=2\r\n"),
   );
   assert.equal(statusOf(response), 200);
@@ -122,13 +114,13 @@ test("gRPC: a denial reaches the client as the service wrote it; without a respo
   await using service = await authorizer(() => answers.shift() ?? {});
   await using upstream = await backend();
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port)));
-  const refused = await ask(plane, get());
+  const refused = await RawPeer.ask(plane.port, get());
   assert.deepEqual([statusOf(refused), refused.body], [401, "who are you?"]);
   assert.deepEqual(valuesOf(refused, "www-authenticate"), ["Bearer"]);
-  const plain = await ask(plane, get());
+  const plain = await RawPeer.ask(plane.port, get());
   assert.deepEqual([statusOf(plain), plain.body], [403, "external authorization failed"]);
   assert.equal((await plane.logged('"http.status":401')).reason, "ExtAuth");
-  assert.equal(statusOf(await ask(plane, get())), 200);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, get())), 200);
 });
 
 test("gRPC: the service gets bodies, truncated if that is allowed, else the request is rejected; the backend gets whole bodies", async () => {
@@ -136,16 +128,16 @@ test("gRPC: the service gets bodies, truncated if that is allowed, else the requ
   await using service = await authorizer(() => ({}));
   await using upstream = await backend();
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { includeRequestBody: limits })));
-  const whole = await ask(plane, post("hello"));
+  const whole = await RawPeer.ask(plane.port, post("hello"));
   assert.equal((JSON.parse(whole.body) as { body: string }).body, "hello");
   assert.equal(service.questions[0]?.request?.http?.body, "hello");
   assert.equal(service.questions[0]?.request?.http?.headers?.["x-envoy-auth-partial-body"], "false");
-  const refused = await ask(plane, post("hello world"));
+  const refused = await RawPeer.ask(plane.port, post("hello world"));
   assert.deepEqual([statusOf(refused), refused.body], [413, "external authorization failed"]);
 
   const partial = { ...limits, allowPartialMessage: true, packAsBytes: true };
   await plane.configure(route(upstream.port, policy(service.port, { includeRequestBody: partial })));
-  const cut = await ask(plane, post("hello world"));
+  const cut = await RawPeer.ask(plane.port, post("hello world"));
   assert.equal((JSON.parse(cut.body) as { body: string }).body, "hello world");
   assert.equal(Buffer.from(service.questions[1]?.request?.http?.raw_body ?? []).toString(), "hello");
 });
@@ -156,14 +148,14 @@ test("a service that cannot be reached: deny, allow, or the configured status", 
   gone.stop();
   for (const make of [policy, http]) {
     await using plane = await TestPlane.start(route(upstream.port, make(gone.port)));
-    const refused = await ask(plane, get());
+    const refused = await RawPeer.ask(plane.port, get());
     assert.deepEqual([statusOf(refused), refused.body], [403, "external authorization failed"]);
     await plane.configure(route(upstream.port, make(gone.port, { failureMode: "allow" })));
-    assert.equal(statusOf(await ask(plane, get())), 200);
+    assert.equal(statusOf(await RawPeer.ask(plane.port, get())), 200);
     await plane.configure(route(upstream.port, make(gone.port, { failureMode: { denyWithStatus: 503 } })));
-    assert.equal(statusOf(await ask(plane, get())), 503);
+    assert.equal(statusOf(await RawPeer.ask(plane.port, get())), 503);
     await plane.configure(route(upstream.port, make(gone.port, { failureMode: { denyWithStatus: 401 } })));
-    const challenged = await ask(plane, get());
+    const challenged = await RawPeer.ask(plane.port, get());
     assert.equal(statusOf(challenged), 401);
     assert.equal(valuesOf(challenged, "www-authenticate").join(), 'Bearer realm="Restricted"');
   }
@@ -173,7 +165,7 @@ test("a service that does not respond in time counts as unreachable", async () =
   await using service = await GrpcServer.start({ [CHECK]: { unary: () => new Promise(() => {}) } });
   await using upstream = await backend();
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { timeout: ms(50) })));
-  assert.equal(statusOf(await ask(plane, get())), 403);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, get())), 403);
 });
 
 test("HTTP: 2xx allows and forwards headers; any other response goes to the client", async () => {
@@ -199,13 +191,13 @@ test("HTTP: 2xx allows and forwards headers; any other response goes to the clie
       transformations: { request: { set: { "x-found": "extauthz.level" } } },
     }),
   );
-  const response = await ask(plane, get("Authorization: Bearer t\r\nX-Other: o\r\nX-User: forged\r\n"));
+  const response = await RawPeer.ask(plane.port, get("Authorization: Bearer t\r\nX-Other: o\r\nX-User: forged\r\n"));
   const { fields } = JSON.parse(response.body) as { fields: string[] };
   assert.deepEqual(fields.filter((line) => /^x-(user|found)/.test(line)).sort(), [
     "x-found: 3",
     "x-user: GET /a?b=1 HTTP/1.1|Bearer t|blue",
   ]);
-  const refused = await ask(plane, "GET /forbidden HTTP/1.1\r\nHost: a\r\n\r\n");
+  const refused = await RawPeer.ask(plane.port, "GET /forbidden HTTP/1.1\r\nHost: a\r\n\r\n");
   assert.deepEqual([statusOf(refused), refused.body, valuesOf(refused, "x-why").join()], [403, "no entry", "because"]);
 
   await plane.configure(
@@ -214,7 +206,7 @@ test("HTTP: 2xx allows and forwards headers; any other response goes to the clie
       http(service.port, {}, { path: "'/forbidden'", redirect: "'https://login.example' + request.path" }),
     ),
   );
-  const redirected = await ask(plane, get());
+  const redirected = await RawPeer.ask(plane.port, get());
   assert.deepEqual([statusOf(redirected), valuesOf(redirected, "location").join()], [302, "https://login.example/a"]);
 });
 
@@ -225,7 +217,9 @@ test("HTTP: fields that the service provides are never taken from the client, ev
   const protocol = { includeResponseHeaders: ["x-user"] };
   await using plane = await TestPlane.start(route(upstream.port, http(service.port, {}, protocol)));
   const users = async (): Promise<string[]> =>
-    (JSON.parse((await ask(plane, forged)).body) as { fields: string[] }).fields.filter((line) => /^x.user/.test(line));
+    (JSON.parse((await RawPeer.ask(plane.port, forged)).body) as { fields: string[] }).fields.filter((line) =>
+      /^x.user/.test(line),
+    );
   assert.deepEqual(await users(), []);
   // Nothing listens there: the request continues, but without an identity.
   await plane.configure(route(upstream.port, http(1, { failureMode: "allow" }, protocol)));
@@ -239,7 +233,7 @@ test("HTTP: an expression that fails denies the request, even if failureMode is 
   const open = (protocol: object): TestRoute[] =>
     route(upstream.port, http(service.port, { failureMode: "allow" }, protocol));
   const outcome = async (plane: TestPlane, fields = ""): Promise<unknown[]> => {
-    const answer = await ask(plane, get(fields));
+    const answer = await RawPeer.ask(plane.port, get(fields));
     return [statusOf(answer), answer.body, ...valuesOf(answer, "location")];
   };
   await using plane = await TestPlane.start(open({ redirect: header("x-page") }));
@@ -269,11 +263,11 @@ test("HTTP: pseudo headers set method, target and Host of the callout; added hea
   const protocol = { addRequestHeaders, body: "'a=1'", path: "'/unused'" };
   await using plane = await TestPlane.start(route(upstream.port, http(service.port, {}, protocol)));
   const own = "Authorization: Bearer theirs\r\n";
-  assert.equal(statusOf(await ask(plane, get(`${own}X-Host: tokens.example\r\n`))), 200);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, get(`${own}X-Host: tokens.example\r\n`))), 200);
   assert.deepEqual(questions, ["POST /check?of=/a HTTP/1.1 tokens.example Basic mine a=1"]);
   // A client could cause each of these.
   for (const host of ["", "X-Host:\r\n", "X-Host: a b\r\n", "X-Host: a/b\r\n"])
-    assert.equal(statusOf(await ask(plane, get(own + host))), 403, host);
+    assert.equal(statusOf(await RawPeer.ask(plane.port, get(own + host))), 403, host);
   assert.equal(questions.length, 1);
 });
 
@@ -285,7 +279,7 @@ test("HTTP: metadata may combine values of the service's response and of the cli
   await using plane = await TestPlane.start(
     route(upstream.port, { ...http(service.port, {}, { metadata }), transformations }),
   );
-  assert.match((await ask(plane, get())).body, /x-who: 127\.0\.0\.1 GET blue/);
+  assert.match((await RawPeer.ask(plane.port, get())).body, /x-who: 127\.0\.0\.1 GET blue/);
 });
 
 test("decisions are cached until a time that the service gives in Unix seconds, as claims do", async () => {
@@ -301,7 +295,7 @@ test("decisions are cached until a time that the service gives in Unix seconds, 
   await using plane = await TestPlane.start(route(upstream.port, http(service.port, { cache }, protocol)));
   const asked = async (key: string): Promise<number> => {
     const before = questions;
-    assert.equal(statusOf(await ask(plane, get(`X-Key: ${key}\r\n`))), 200);
+    assert.equal(statusOf(await RawPeer.ask(plane.port, get(`X-Key: ${key}\r\n`))), 200);
     return questions - before;
   };
   assert.deepEqual([await asked("a"), await asked("a")], [1, 0]);
@@ -322,15 +316,15 @@ test("decisions are cached by key for their time to live, denials with other sta
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { cache })));
   const asked = async (key: string, wanted = 200): Promise<number> => {
     const before = service.questions.length;
-    assert.equal(statusOf(await ask(plane, get(`X-Key: ${key}\r\nX-Status: ${wanted}\r\n`))), wanted);
+    assert.equal(statusOf(await RawPeer.ask(plane.port, get(`X-Key: ${key}\r\nX-Status: ${wanted}\r\n`))), wanted);
     return service.questions.length - before;
   };
   assert.deepEqual([await asked("a"), await asked("a")], [1, 0]);
   assert.deepEqual([await asked("b", 401), await asked("b", 401)], [1, 0]);
   assert.deepEqual([await asked("c", 500), await asked("c", 500)], [1, 1]);
   assert.deepEqual([await asked("d"), await asked("b", 401), await asked("a")], [1, 0, 1]);
-  await ask(plane, get());
-  await ask(plane, get());
+  await RawPeer.ask(plane.port, get());
+  await RawPeer.ask(plane.port, get());
   assert.equal(service.questions.length, 8);
 });
 

@@ -50,14 +50,6 @@ const route = (port: number, policies: PolicySet): TestRoute[] => [
   { target: { type: "static", host: "127.0.0.1", port }, policies },
 ];
 
-async function ask(plane: TestPlane, request: string) {
-  const client = await RawPeer.connect(plane.port);
-  client.send(request);
-  const response = await client.message();
-  client.socket.destroy();
-  return response;
-}
-
 const post = (body: string, fields = "") =>
   `POST /a HTTP/1.1\r\nHost: shop.example\r\n${fields}Content-Length: ${body.length}\r\n\r\n${body}`;
 
@@ -90,7 +82,7 @@ test("headers: the service gets and changes both sides, with attributes and meta
       transformations: { request: { set: { "x-team": "extproc.team" } } },
     }),
   );
-  const response = await ask(plane, post("hi", "X-Secret: s\r\nX-User: forged\r\n"));
+  const response = await RawPeer.ask(plane.port, post("hi", "X-Secret: s\r\nX-User: forged\r\n"));
   assert.deepEqual([statusOf(response), response.body], [201, "x-user: ann,x-team: blue|hi"]);
   assert.deepEqual([valuesOf(response, "x-done"), valuesOf(response, "x-upstream")], [["yes"], []]);
   const [first, second] = service.questions;
@@ -117,10 +109,10 @@ test("buffered bodies are replaced on both sides; one that is too long is reject
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)), {
     frontend: { maxBufferSize: 20 },
   });
-  const response = await ask(plane, post("hello", "x-a: b\r\n"));
+  const response = await RawPeer.ask(plane.port, post("hello", "x-a: b\r\n"));
   assert.equal(response.body, "X-A: B|HELLO");
   assert.equal(valuesOf(response, "content-length").join(), "12");
-  assert.equal(statusOf(await ask(plane, post("x".repeat(21)))), 413);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, post("x".repeat(21)))), 413);
 });
 
 test("bufferedPartial: the part that fits the buffer is replaced, the rest follows", async () => {
@@ -132,8 +124,8 @@ test("bufferedPartial: the part that fits the buffer is replaced, the rest follo
     route(upstream.port, policy(service.port, { requestBodyMode: "bufferedPartial" })),
     { frontend: { maxBufferSize: 4 } },
   );
-  assert.equal((await ask(plane, post("abcdefgh"))).body, "|<4>efgh");
-  assert.equal((await ask(plane, post("ab"))).body, "|<2>");
+  assert.equal((await RawPeer.ask(plane.port, post("abcdefgh"))).body, "|<4>efgh");
+  assert.equal((await RawPeer.ask(plane.port, post("ab"))).body, "|<2>");
 });
 
 test("streamed bodies come back changed with their trailers, also long ones", async () => {
@@ -147,16 +139,16 @@ test("streamed bodies come back changed with their trailers, also long ones", as
     responseBodyMode: streamed,
   } as const;
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)));
-  assert.equal((await ask(plane, post("hello"))).body, "|HELLO");
+  assert.equal((await RawPeer.ask(plane.port, post("hello"))).body, "|HELLO");
   const long = "abcdefgh".repeat(64 * 1024);
-  const response = await ask(plane, post(long));
+  const response = await RawPeer.ask(plane.port, post(long));
   assert.equal(response.body.length, long.length + 1);
   assert.equal(response.body, `|${long.toUpperCase()}`);
   const chunked = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nx-sum: 1\r\n\r\n";
   service.questions.length = 0;
-  assert.equal((await ask(plane, chunked)).body, "|ABC");
+  assert.equal((await RawPeer.ask(plane.port, chunked)).body, "|ABC");
   assert.ok(service.questions.some(({ request_trailers }) => request_trailers !== undefined));
-  assert.equal((await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")).body, "|");
+  assert.equal((await RawPeer.ask(plane.port, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")).body, "|");
 });
 
 test("a service may wait for the whole body before it responds to the headers", async () => {
@@ -175,7 +167,7 @@ test("a service may wait for the whole body before it responds to the headers", 
   await using upstream = await echo();
   const options = { requestHeaderMode: "send", requestBodyMode: "fullDuplexStreamed" } as const;
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)));
-  assert.equal((await ask(plane, post("hello"))).body, "x-size: 5|hello");
+  assert.equal((await RawPeer.ask(plane.port, post("hello"))).body, "x-size: 5|hello");
 });
 
 test("an immediate response goes to the client, on either side and in the middle of a body", async () => {
@@ -201,7 +193,7 @@ test("an immediate response goes to the client, on either side and in the middle
     [{ requestHeaderMode: "send", requestBodyMode: "fullDuplexStreamed" }, post("x")],
   ] as const) {
     await using plane = await TestPlane.start(route(upstream.port, policy(service.port, options)));
-    const response = await ask(plane, request);
+    const response = await RawPeer.ask(plane.port, request);
     seen.push(`${statusOf(response)} ${valuesOf(response, "x-why").join()} ${response.body}`);
   }
   assert.deepEqual(seen, ["418 tea at once", "418 tea afterwards", "418 tea in between", "418 tea in between"]);
@@ -218,9 +210,9 @@ test("the service may change the modes if that is allowed", async () => {
   await using plane = await TestPlane.start(
     route(upstream.port, policy(service.port, { ...options, allowModeOverride: true })),
   );
-  assert.equal((await ask(plane, post("abc"))).body, "|ABC");
+  assert.equal((await RawPeer.ask(plane.port, post("abc"))).body, "|ABC");
   await plane.configure(route(upstream.port, policy(service.port, options)));
-  assert.equal((await ask(plane, post("abc"))).body, "|abc");
+  assert.equal((await RawPeer.ask(plane.port, post("abc"))).body, "|abc");
 });
 
 test("a service that fails: 500, or the request continues without it if it has no part of the body", async () => {
@@ -237,15 +229,15 @@ test("a service that fails: 500, or the request continues without it if it has n
   ] as const) {
     const timeout = ms(port === silent.port ? 50 : 5000);
     await using plane = await TestPlane.start(route(upstream.port, policy(port, options, { timeout })));
-    const refused = await ask(plane, post("abc"));
+    const refused = await RawPeer.ask(plane.port, post("abc"));
     assert.deepEqual([statusOf(refused), refused.body], [500, "ext_proc failed"]);
     await plane.logged(`ext_proc failed: ${reason}`);
     const open = { timeout, failureMode: "failOpen" } as const;
     await plane.configure(route(upstream.port, policy(port, options, open)));
-    assert.equal((await ask(plane, post("abc"))).body, "|abc");
+    assert.equal((await RawPeer.ask(plane.port, post("abc"))).body, "|abc");
     await plane.configure(route(upstream.port, policy(port, { requestBodyMode: "fullDuplexStreamed" }, open)));
     // It has taken a part of the body, which is lost for the backend.
-    assert.equal(statusOf(await ask(plane, post("abc"))), 500);
+    assert.equal(statusOf(await RawPeer.ask(plane.port, post("abc"))), 500);
   }
 });
 
@@ -253,7 +245,7 @@ test("the gateway's own responses are not sent to the service", async () => {
   await using service = await startProcessor(shouting);
   const policies = { ...policy(service.port, { responseHeaderMode: "send" }), directResponse: { status: 204 } };
   await using plane = await TestPlane.start(route(1, policies));
-  assert.equal(statusOf(await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")), 204);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")), 204);
   assert.deepEqual(service.questions, []);
 });
 
@@ -263,8 +255,11 @@ test("alternatives: the one chosen for the request also processes its response",
   const { extProc } = policy(service.port, { responseBodyMode: "fullDuplexStreamed" });
   const conditional = [{ condition: "request.method == 'POST'", ...(extProc as ExtProc) }];
   await using plane = await TestPlane.start(route(upstream.port, { extProc: { conditional } }));
-  assert.equal((await ask(plane, post("hello"))).body, "|HELLO");
-  assert.equal((await ask(plane, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")).body, "|hello");
+  assert.equal((await RawPeer.ask(plane.port, post("hello"))).body, "|HELLO");
+  assert.equal(
+    (await RawPeer.ask(plane.port, "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello")).body,
+    "|hello",
+  );
 });
 
 test("failClosed: the response has neither fields nor body of the backend's response", async () => {
@@ -278,7 +273,7 @@ test("failClosed: the response has neither fields nor body of the backend's resp
     { responseHeaderMode: "send", responseBodyMode: "fullDuplexStreamed" },
   ] as const) {
     await using plane = await TestPlane.start(route(upstream.port, policy(ending.port, options)));
-    const response = await ask(plane, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    const response = await RawPeer.ask(plane.port, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert.deepEqual([statusOf(response), response.body], [500, "ext_proc failed"]);
     for (const name of ["set-cookie", "x-backend", "etag"]) assert.deepEqual(valuesOf(response, name), [], name);
     assert.deepEqual(valuesOf(response, "content-length"), ["15"]);
@@ -296,7 +291,7 @@ test("failOpen applies until the service has a part of the body; later failures 
   await using plane = await TestPlane.start(
     route(upstream.port, policy(first.port, { requestBodyMode: "fullDuplexStreamed" }, open)),
   );
-  const refused = await ask(plane, post("abc"));
+  const refused = await RawPeer.ask(plane.port, post("abc"));
   assert.deepEqual([statusOf(refused), refused.body], [500, "ext_proc failed"]);
 
   // Also when it fails later, at the head of the response.
@@ -305,7 +300,7 @@ test("failOpen applies until the service has a part of the body; later failures 
   );
   const modes = { requestBodyMode: "fullDuplexStreamed", responseHeaderMode: "send" } as const;
   await plane.configure(route(upstream.port, policy(later.port, modes, open)));
-  assert.equal(statusOf(await ask(plane, post("abc"))), 500);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, post("abc"))), 500);
 
   // The head of the response has been sent: the response breaks off, instead of ending as if complete without the service's part.
   await using second = await taking();

@@ -4,7 +4,9 @@ import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import type { Service, Workload } from "../../../src/upstream/discovery.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
-import { type RawMessage, RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
+
+const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 type Served = Pick<RawUpstream, "port">;
 
@@ -29,17 +31,9 @@ function answering(text: string, fields: string[] = [], status = "200 OK"): Prom
   return RawUpstream.answering(() => reply(text, fields, status));
 }
 
-async function ask(plane: TestPlane, request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"): Promise<RawMessage> {
-  const client = await RawPeer.connect(plane.port);
-  client.send(request);
-  const response = await client.message();
-  client.socket.destroy();
-  return response;
-}
-
 async function bodies(plane: TestPlane, count: number): Promise<string[]> {
   const found: string[] = [];
-  for (let i = 0; i < count; i++) found.push((await ask(plane)).body);
+  for (let i = 0; i < count; i++) found.push((await RawPeer.ask(plane.port, GET)).body);
   return found;
 }
 
@@ -51,7 +45,7 @@ function stats(plane: TestPlane, { port }: Served) {
 
 /** Sends requests until the first upstream has got one, whatever the responses are. */
 async function untilAsked(plane: TestPlane, upstream: Served): Promise<void> {
-  for (let i = 0; i < 200 && stats(plane, upstream).total === 0; i++) await ask(plane);
+  for (let i = 0; i < 200 && stats(plane, upstream).total === 0; i++) await RawPeer.ask(plane.port, GET);
   assert.equal(stats(plane, upstream).total, 1);
 }
 
@@ -81,7 +75,7 @@ test("an endpoint that refuses connections is evicted: a retry and all later req
     { retry: { attempts: 1, backoff: ms(0), codes: [] } },
   );
   const found: number[] = [];
-  for (let i = 0; i < 40; i++) found.push(statusOf(await ask(plane)));
+  for (let i = 0; i < 40; i++) found.push(statusOf(await RawPeer.ask(plane.port, GET)));
   assert.deepEqual(new Set(found), new Set([200]));
   assert.ok(stats(plane, { port }).total <= 1);
 });
@@ -109,7 +103,7 @@ test("a 429 is a failure if the expression says so, and its Retry-After sets the
 test("an expression replaces the default: a 500 that it does not match is a success", async () => {
   await using only = await answering("no", [], "500 Internal Server Error");
   await using plane = await start([only], { health: { unhealthyExpression: "response.code == 502", eviction: {} } });
-  assert.equal(statusOf(await ask(plane)), 500);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, GET)), 500);
   assert.equal(stats(plane, only).health, 1);
 });
 
@@ -117,7 +111,7 @@ test("gRPC failures in trailers count", async () => {
   const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: application/grpc\r\n\r\n";
   await using failing = await RawUpstream.answering(() => `${chunked}1\r\nx\r\n0\r\ngrpc-status: 14\r\n\r\n`);
   await using plane = await start([failing], { health: { eviction: {} } });
-  assert.equal(statusOf(await ask(plane)), 200);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, GET)), 200);
   assert.equal(stats(plane, failing).consecutiveFailures, 1);
   assert.notEqual(stats(plane, failing).evictedMs, null);
 });
@@ -129,10 +123,10 @@ test("expressions read the gRPC status in trailers, and the head as the backend 
   const unhealthyExpression = 'response.grpcStatus == 14 && response.headers["x-kind"] == "own"';
   const removal = { responseHeaderModifier: { remove: ["x-kind"] } };
   await using plane = await start([only], { health: { unhealthyExpression, eviction: {} }, ...removal });
-  assert.deepEqual(valuesOf(await ask(plane), "x-kind"), []);
+  assert.deepEqual(valuesOf(await RawPeer.ask(plane.port, GET), "x-kind"), []);
   assert.equal(stats(plane, only).consecutiveFailures, 0);
   status = 14;
-  await ask(plane);
+  await RawPeer.ask(plane.port, GET);
   assert.equal(stats(plane, only).consecutiveFailures, 1);
 });
 
@@ -142,9 +136,9 @@ test("if every endpoint is evicted, all are used, and a success counts", async (
     fails ? reply("bad", [], "503 Service Unavailable") : reply("good"),
   );
   await using plane = await start([only], { health: { eviction: { duration: ms(60_000) } } });
-  assert.equal(statusOf(await ask(plane)), 503);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, GET)), 503);
   fails = false;
-  assert.equal(statusOf(await ask(plane)), 200);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, GET)), 200);
   assert.equal(stats(plane, only).consecutiveFailures, 0);
   assert.equal(stats(plane, only).timesEjected, 0);
 });
@@ -156,7 +150,7 @@ test("policies that reject a response and clients that leave do not evict the en
     { health: { eviction: {} } },
     { buffer: { response: { maxBytes: 4, failureMode: "failClosed" } } },
   );
-  assert.equal(statusOf(await ask(plane)), 502);
+  assert.equal(statusOf(await RawPeer.ask(plane.port, GET)), 502);
   assert.equal(stats(plane, good).consecutiveFailures, 0);
 
   await using silent = await RawUpstream.listen();
@@ -203,7 +197,8 @@ test("sessionAffinity: a value always goes to the same endpoint, and to another 
     health: { eviction: { duration: ms(60_000) } },
     sessionAffinity: { source: 'request.headers["x-user"]' },
   });
-  const as = async (user: string) => (await ask(plane, `GET / HTTP/1.1\r\nHost: a\r\nx-user: ${user}\r\n\r\n`)).body;
+  const as = async (user: string) =>
+    (await RawPeer.ask(plane.port, `GET / HTTP/1.1\r\nHost: a\r\nx-user: ${user}\r\n\r\n`)).body;
   const before = await as("ann");
   for (let i = 0; i < 10; i++) assert.equal(await as("ann"), before);
   const everywhere = new Set<string>();
@@ -233,7 +228,7 @@ test("sessionAffinity: if the endpoint of a value fails, a retry goes to another
     { sessionAffinity: { source: 'request.headers["x-user"]' } },
     { retry: { attempts: 8, backoff: ms(0), codes: [503] } },
   );
-  const asAnn = () => ask(plane, "GET / HTTP/1.1\r\nHost: a\r\nx-user: ann\r\n\r\n");
+  const asAnn = () => RawPeer.ask(plane.port, "GET / HTTP/1.1\r\nHost: a\r\nx-user: ann\r\n\r\n");
   const { body } = await asAnn();
   failing = body;
   assert.equal(statusOf(await asAnn()), 200);

@@ -23,18 +23,10 @@ function flaky(failures: number): Promise<RawUpstream> {
   });
 }
 
-async function ask(plane: TestPlane, request = GET) {
-  const client = await RawPeer.connect(plane.port);
-  client.send(request);
-  const response = await client.message();
-  client.socket.destroy();
-  return response;
-}
-
 test("a status that the policy names is retried; the request carries the number of the attempt", async () => {
   await using upstream = await flaky(2);
   await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
-  const response = await ask(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.equal(statusOf(response), 200);
   assert.equal(response.body, "2||");
 });
@@ -42,7 +34,7 @@ test("a status that the policy names is retried; the request carries the number 
 test("when no attempt is left, the last response is forwarded", async () => {
   await using upstream = await flaky(3);
   await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
-  const response = await ask(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.equal(statusOf(response), 503);
   assert.equal(response.body, "busy");
 });
@@ -54,7 +46,7 @@ test("each attempt has the whole body, in its own framing", async () => {
   for (const request of [chunked, sized]) {
     await using upstream = await flaky(2);
     await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
-    const response = await ask(plane, request);
+    const response = await RawPeer.ask(plane.port, request);
     assert.equal(response.body, "2||hello world");
   }
 });
@@ -63,7 +55,10 @@ test("a body of more than 64 KiB is not kept: the first response is forwarded", 
   await using upstream = await flaky(1);
   await using plane = await TestPlane.start(to(upstream.port, { retry: RETRY }));
   const body = "x".repeat(64 * 1024 + 1);
-  const response = await ask(plane, `POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+  const response = await RawPeer.ask(
+    plane.port,
+    `POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
   assert.equal(statusOf(response), 503);
 });
 
@@ -72,7 +67,7 @@ test("backend policies start from the request as it was, at each attempt", async
   await using plane = await TestPlane.start(
     to(upstream.port, { retry: RETRY }, { requestHeaderModifier: { add: { "x-added": "once" } } }),
   );
-  assert.equal((await ask(plane)).body, "2|once|");
+  assert.equal((await RawPeer.ask(plane.port, GET)).body, "2|once|");
 });
 
 test("attempts count whatever ends them, and the response of the last one is final", async () => {
@@ -89,10 +84,10 @@ test("attempts count whatever ends them, and the response of the last one is fin
   });
   const timeout = { backendRequestTimeout: ms(100) };
   await using plane = await TestPlane.start(to(upstream.port, { retry: { ...RETRY, attempts: 3 }, timeout }));
-  assert.equal((await ask(plane)).body, "3");
+  assert.equal((await RawPeer.ask(plane.port, GET)).body, "3");
   asked = 0;
   await plane.configure(to(upstream.port, { retry: RETRY, timeout }));
-  const response = await ask(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.deepEqual([statusOf(response), asked], [504, 3]);
 });
 
@@ -106,7 +101,7 @@ test("requests to an upstream that breaks off before a response, or responds too
     } else peer.send(reply(valuesOf(request, "x-retry-attempt").join()));
   });
   await using plane = await TestPlane.start(to(breaking.port, { retry: { ...RETRY, codes: [] } }));
-  assert.equal((await ask(plane)).body, "1");
+  assert.equal((await RawPeer.ask(plane.port, GET)).body, "1");
 
   let calls = 0;
   await using slow = await RawUpstream.listen(async (peer) => {
@@ -115,7 +110,7 @@ test("requests to an upstream that breaks off before a response, or responds too
   });
   const timeout = { backendRequestTimeout: ms(50) };
   await using impatient = await TestPlane.start(to(slow.port, { retry: RETRY, timeout }));
-  assert.equal((await ask(impatient)).body, "in time");
+  assert.equal((await RawPeer.ask(impatient.port, GET)).body, "in time");
 });
 
 test("requestTimeout ends the wait for the next attempt too", async () => {
@@ -123,7 +118,7 @@ test("requestTimeout ends the wait for the next attempt too", async () => {
   const timeout = { requestTimeout: ms(50), backendRequestTimeout: ms(0) };
   const retry = { ...RETRY, backoff: ms(3_600_000) };
   await using plane = await TestPlane.start(to(upstream.port, { retry, timeout }));
-  const response = await ask(plane);
+  const response = await RawPeer.ask(plane.port, GET);
   assert.deepEqual([statusOf(response), response.body], [504, "request timeout"]);
 });
 
@@ -145,6 +140,6 @@ test("a condition over the response decides; a precondition over the request all
       to(upstream.port, { retry: { ...policy, ...(precondition !== undefined && { precondition }) } }),
     );
     const request = "GET /it HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nrepeat";
-    assert.equal((await ask(plane, request)).body, expected, precondition);
+    assert.equal((await RawPeer.ask(plane.port, request)).body, expected, precondition);
   }
 });

@@ -1,3 +1,4 @@
+import { uint32 } from "../../helpers/h2-client.ts";
 import { type RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
 
 const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -106,10 +107,4 @@ const STATUS_200 = 0x88;
 /** A field that enters no table, without Huffman coding (RFC 7541 6.2.2); short ones only. */
 function literal(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.of(0, name.length), Buffer.from(name), Buffer.of(value.length), Buffer.from(value)]);
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
 }

@@ -2,9 +2,9 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { END_HEADERS, GOAWAY, HEADERS, RST_STREAM } from "../../../src/http/h2/frames.ts";
-import { literals } from "../../helpers/h2-client.ts";
+import { literals, uint32 } from "../../helpers/h2-client.ts";
 import type { Dice } from "../dice.ts";
-import { body, chunked, Http2End, some, uint32 } from "./ends.ts";
+import { body, chunked, Http2End, some } from "./ends.ts";
 
 const FIELDS = [
   "Content-Type: text/plain",

@@ -1,8 +1,9 @@
 /** Clients of the gateway that send requests at random, some of them broken, and give up at any time. */
 import type { Socket } from "node:net";
 import { GOAWAY, PING, PRIORITY_UPDATE, RST_STREAM, SETTINGS, WINDOW_UPDATE } from "../../../src/http/h2/frames.ts";
+import { uint32 } from "../../helpers/h2-client.ts";
 import type { Dice } from "../dice.ts";
-import { body, chunked, Http2End, some, uint32 } from "./ends.ts";
+import { body, chunked, Http2End, some } from "./ends.ts";
 
 const FIELDS: readonly (readonly [name: string, value: string])[] = [
   ["accept-encoding", "gzip, br"],

@@ -14,18 +14,12 @@ import {
   SETTINGS,
   WINDOW_UPDATE,
 } from "../../../src/http/h2/frames.ts";
-import { frame, literals } from "../../helpers/h2-client.ts";
+import { frame, literals, uint32 } from "../../helpers/h2-client.ts";
 import type { Dice } from "../dice.ts";
 
 const NOTHING = Buffer.alloc(0);
 /** Lengths of bodies, around those of frames, reads and limits. Bytes. */
 const SIZES = [0, 1, 5, 100, 1023, 5000, 16_384, 40_000, 300_000];
-
-export function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value);
-  return bytes;
-}
 
 export function body(dice: Dice): Buffer {
   return Buffer.alloc(dice.of(SIZES), "body");
