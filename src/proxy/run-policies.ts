@@ -5,6 +5,7 @@
 import type { HttpResponse, LocalReply } from "../http/message.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../policies/compile.ts";
 import type { RequestPolicyKind } from "../policies/policy-set.ts";
+import { bufferBody } from "../policies/shared/expressions.ts";
 import type { CompiledPolicy } from "../policies/types.ts";
 import type { Phase } from "../trace/events.ts";
 import type { Exchange, PhaseResult } from "./exchange.ts";
@@ -30,11 +31,19 @@ export function routePolicies(exchange: Exchange): PhaseResult {
 
 /** Policies of the backend, again for each attempt, from the request as it was before the first. */
 export function backendPolicies(exchange: Exchange): PhaseResult {
-  const chain = exchange.selected.backend?.policies;
+  const { backend } = exchange.selected;
   prepareAttempt(exchange);
-  if (chain === undefined) return undefined;
-  exchange.trace?.policySelection("backend", chain.effective);
-  return runChain(exchange, chain, 0, "backend", undefined);
+  if (backend === undefined) return undefined;
+  exchange.trace?.policySelection("backend", backend.policies.effective);
+  const outcome = runChain(exchange, backend.policies, 0, "backend", undefined);
+  return backend.affinity?.readsBody === true ? withBody(exchange, outcome) : outcome;
+}
+
+/** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
+async function withBody(exchange: Exchange, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
+  const reply = await outcome;
+  if (reply === undefined) await bufferBody(exchange, "request");
+  return reply;
 }
 
 /** Runs a chain from its policy `from` on. `stage`: of the snapshot after the whole chain. */

@@ -70,10 +70,14 @@ function mix(value: number): number {
 /** The key of session affinity (`sessionAffinity`, reference 3.27): requests with the same value share an endpoint. */
 export class AffinityKey {
   readonly #source: Expression;
+  /** The request's body has to be complete when the key is read. */
+  readonly readsBody: boolean;
 
   /** Throws CelError for an expression that cannot be used. */
   constructor({ source }: SessionAffinity, cel: CelEnvironment) {
     this.#source = cel.compileExpression(source, "request");
+    const { reads } = this.#source;
+    this.readsBody = reads.has("request.body") || reads.has("request.bodyPrefix");
   }
 
   /** undefined if the expression fails or returns nothing: the request is balanced as without affinity. */

@@ -216,6 +216,27 @@ test("sessionAffinity: a value always goes to the same endpoint, and to another 
   );
 });
 
+test("sessionAffinity: a value in the body of the request is read before an endpoint is chosen", async () => {
+  await using a = await answering("a");
+  await using b = await answering("b");
+  await using c = await answering("c");
+  await using plane = await start([a, b, c], { sessionAffinity: { source: "json(request.body).user" } });
+  const as = async (user: string): Promise<string> => {
+    const body = JSON.stringify({ user });
+    const client = await RawPeer.connect(plane.port);
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n`);
+    client.send(body);
+    const response = await client.message();
+    client.socket.destroy();
+    return response.body;
+  };
+  const before = await as("ann");
+  for (let i = 0; i < 20; i++) assert.equal(await as("ann"), before);
+  const everywhere = new Set<string>();
+  for (let i = 0; i < 40; i++) everywhere.add(await as(`user-${i}`));
+  assert.equal(everywhere.size, 3);
+});
+
 test("sessionAffinity: if the endpoint of a value fails, a retry goes to another one, and the next request to the same again", async () => {
   let failing = "";
   const one = (name: string) =>
