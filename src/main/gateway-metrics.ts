@@ -86,7 +86,7 @@ function gauge(name: string, help: string, samples: Samples): ExtraMetric {
   return { name: `tracegate_${name}`, type: "gauge", help, samples };
 }
 
-/** Seconds since 1970 by the listener's settings, so that each certificate is parsed once. */
+/** Seconds since 1970 by the listener's settings, so that certificates are parsed once. */
 const expiries = new WeakMap<TlsServer, number>();
 
 /** Expiry of the server certificates of listeners; no metric without any. */
@@ -99,7 +99,7 @@ export function certificateMetrics({ binds }: Ir): ExtraMetric[] {
         samples.push({ labels, value: expiryOf(tls) });
       }
   if (samples.length === 0) return [];
-  const help = "When a listener's certificate expires, or its CA for a listener that makes certificates.";
+  const help = "When the first of a listener's certificates expires, or its CA for a listener that makes certificates.";
   return [{ name: "tracegate_certificate_expiry_timestamp_seconds", type: "gauge", help, samples }];
 }
 
@@ -107,7 +107,8 @@ function expiryOf(tls: TlsServer): number {
   let expiry = expiries.get(tls);
   if (expiry === undefined) {
     // The first certificate of a chain is the server's.
-    expiry = new X509Certificate(tls.cert).validToDate.getTime() / 1000;
+    const times = [tls, ...(tls.otherCertificates ?? [])].map(({ cert }) => new X509Certificate(cert).validToDate);
+    expiry = Math.min(...times.map((time) => time.getTime())) / 1000;
     expiries.set(tls, expiry);
   }
   return expiry;

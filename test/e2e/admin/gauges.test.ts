@@ -25,14 +25,17 @@ test("requests are counted while they are in progress", async () => {
 
 test("metrics show when the certificates of listeners expire", { skip: noOpenssl }, async () => {
   using ca = new TestCa();
-  const { cert, certFile, keyFile } = ca.issue("a.test");
-  const tls = { cert: certFile, key: keyFile };
+  const [one, soon] = [ca.issue("a.test"), ca.issueExpired("b.test")];
+  const tls = { cert: one.certFile, key: one.keyFile };
+  const several = { ...tls, otherCertificates: [{ cert: soon.certFile, key: soon.keyFile }] };
   const routes = [{ name: "r", policies: { directResponse: { status: 200 } } }];
   const secured = { name: "secured", protocol: "HTTPS", hostname: "a.test", tls, routes };
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [secured] }] });
-  const expiry = Date.parse(new X509Certificate(cert).validTo) / 1000;
-  assert.deepEqual(await metric(gateway, "tracegate_certificate_expiry_timestamp_seconds"), [
-    'tracegate_certificate_expiry_timestamp_seconds{bind="bind/0",gateway="default/default",listener="secured"} ' +
-      String(expiry),
+  const both = { ...secured, name: "both", hostname: "b.test", tls: several };
+  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [secured, both] }] });
+  const name = "tracegate_certificate_expiry_timestamp_seconds";
+  const expiry = ({ cert }: { readonly cert: string }) => Date.parse(new X509Certificate(cert).validTo) / 1000;
+  assert.deepEqual(await metric(gateway, name), [
+    `${name}{bind="bind/0",gateway="default/default",listener="secured"} ${expiry(one)}`,
+    `${name}{bind="bind/0",gateway="default/default",listener="both"} ${expiry(soon)}`,
   ]);
 });
