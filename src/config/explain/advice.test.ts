@@ -35,3 +35,29 @@ test("check warns about deny rules that a request passes by omitting the value t
     ],
   );
 });
+
+test("check warns about a route whose hostnames cannot meet the listener's, and about no other", () => {
+  const warned = (listener: string, route: string): boolean => {
+    const routes = [{ hostnames: [route], backends: [{ host: "127.0.0.1:1" }] }];
+    const text = stringify({ binds: [{ port: 1, listeners: [{ hostname: listener, routes }] }] });
+    return reportOf(loadConfig({ kind: "text", text }, {})).diagnostics.some(({ message }) =>
+      message.startsWith("never matches: "),
+    );
+  };
+  for (const [listener, route] of [
+    ["*", "a.example"],
+    ["a.example", "a.example"],
+    ["*.example", "a.example"],
+    ["*.example", "*.a.example"],
+    ["a.example", "*.example"],
+    ["*.a.example", "*.example"],
+  ] as const)
+    assert.equal(warned(listener, route), false, `${listener} and ${route}`);
+  for (const [listener, route] of [
+    ["a.example", "b.example"],
+    ["*.example", "a.test"],
+    ["*.a.example", "*.b.example"],
+    ["*.a.example", "b.example"],
+  ] as const)
+    assert.equal(warned(listener, route), true, `${listener} and ${route}`);
+});
