@@ -3,8 +3,9 @@
  * slow service (reference 3.20). In: a duration, or CEL over the request. Out: nothing but time; the request is not changed.
  */
 import { parseDuration } from "../../base/durations.ts";
-import { type Activation, CelDuration, type CelEnvironment, type CelValue } from "../../cel/index.ts";
+import { type Activation, CelDuration, type CelEnvironment, type CelValue, type Expression } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
+import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Delay } from "./schema.ts";
 
@@ -21,33 +22,30 @@ export const delay = definePolicy({
 });
 
 /** Parses a constant or compiles the expression. Throws CelError for an expression that does not compile. */
-function prepare(config: Delay, cel: CelEnvironment): () => PolicyHooks {
-  const delayOf = readerOf(config.duration, cel);
-  return () => ({
-    onRequest(context) {
-      const time = delayOf(context.variables);
-      if (time <= 0) {
-        context.trace?.skipped(KIND, "no delay");
-        return undefined;
-      }
-      context.trace?.applied(KIND, { duration: `${time}ms` });
-      return wait(context, time);
-    },
-  });
+function prepare({ duration }: Delay, cel: CelEnvironment): () => PolicyHooks {
+  const fixed = parseDuration(duration);
+  if (fixed !== undefined) return () => ({ onRequest: (context) => hold(context, fixed) });
+  const expression = cel.compileExpression(duration, "request");
+  const onRequest = afterRequestBody([expression], (context) => hold(context, delayOf(expression, context.variables)));
+  return () => ({ onRequest });
 }
 
-/** The delay of a request in milliseconds. An expression that fails delays nothing: a fault test must not become an outage. */
-function readerOf(text: string, cel: CelEnvironment): (variables: Activation) => number {
-  const fixed = parseDuration(text);
-  if (fixed !== undefined) return () => fixed;
-  const expression = cel.compileExpression(text, "request");
-  return (variables) => {
-    try {
-      return milliseconds(expression.evaluate(variables));
-    } catch {
-      return 0;
-    }
-  };
+function hold(context: PolicyContext, time: number): Promise<undefined> | undefined {
+  if (time <= 0) {
+    context.trace?.skipped(KIND, "no delay");
+    return undefined;
+  }
+  context.trace?.applied(KIND, { duration: `${time}ms` });
+  return wait(context, time);
+}
+
+/** In milliseconds. An expression that fails delays nothing: a fault test must not become an outage. */
+function delayOf(expression: Expression, variables: Activation): number {
+  try {
+    return milliseconds(expression.evaluate(variables));
+  } catch {
+    return 0;
+  }
 }
 
 /** Milliseconds of a CEL duration or of a number; 0 for any other value. */

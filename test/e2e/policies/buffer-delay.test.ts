@@ -23,6 +23,10 @@ before(async () => {
       },
     }),
     at("/late", { delay: { duration: "1h" }, timeout: { requestTimeout: "50ms" } }),
+    at("/body", {
+      delay: { duration: 'string(request.body) == "xx" ? duration("1h") : duration("0s")' },
+      timeout: { requestTimeout: "50ms" },
+    }),
     at("/soon", { delay: { duration: 'request.method == "PUT" ? duration("1h") : duration("1ms")' } }),
   ];
   gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
@@ -69,4 +73,5 @@ test("buffer: a client that waits for 100 before its body gets it once, without 
 test("delay: counts toward the timeout of the request, and may be an expression", async () => {
   assert.equal((await post("/late", 1)).status, 504);
   assert.deepEqual(await post("/soon", 3), { status: 200, body: "xxx" });
+  assert.equal((await post("/body", 2)).status, 504);
 });
