@@ -302,11 +302,14 @@ export interface TicketKeyring {
 /** The result of OpenSSL's callback for the key of a ticket: 0 = unknown, 1 = known, 2 = known and a new ticket should follow. */
 type TicketAnswer = readonly [found: 0 | 1 | 2, hmac: Buffer, aes: Buffer, name?: Buffer, iv?: Buffer];
 
-/** The context of a `tls.Server`. */
-interface TicketContext {
+interface ServerContext {
   enableTicketKeyCallback?(): void;
   onticketkeycallback?(name: Buffer, iv: Buffer, encrypts: boolean): TicketAnswer;
+  setAllowPartialTrustChain?(): void;
 }
+
+const contextOf = (server: Server): ServerContext | undefined =>
+  (server as { readonly _sharedCreds?: { readonly context?: ServerContext } })._sharedCreds?.context;
 
 const NO_KEY = Buffer.alloc(16);
 const IV_BYTES = 16;
@@ -328,7 +331,7 @@ function randomIv(): Buffer {
  * ticket once (RFC 8446 C.4). Not probed with the rest: `node:tls` is loaded for the first listener that needs it.
  */
 function internalSetTickets(server: Server, keys: TicketKeyring): void {
-  const context = (server as { readonly _sharedCreds?: { readonly context?: TicketContext } })._sharedCreds?.context;
+  const context = contextOf(server);
   if (typeof context?.enableTicketKeyCallback !== "function") {
     documentedSetTickets(server, keys);
     return;
@@ -342,6 +345,11 @@ function internalSetTickets(server: Server, keys: TicketKeyring): void {
     return key === undefined ? [0, NO_KEY, NO_KEY] : [keys.renew ? 2 : 1, key.hmac, key.aes];
   };
   context.enableTicketKeyCallback();
+}
+
+/** A server's options omit `allowPartialTrustChain` of `createSecureContext`, by which a CA is trusted without the one above it. */
+function internalTrustIntermediates(server: Server): void {
+  contextOf(server)?.setAllowPartialTrustChain?.();
 }
 
 /**
@@ -538,6 +546,7 @@ export interface SocketInternals {
   guardWrites(stream: Duplex, guard: WriteGuard): void;
   directWrites(stream: Duplex, sink: DirectWriteSink): DirectWriter | undefined;
   setTickets(server: Server, keys: TicketKeyring): void;
+  trustIntermediates(server: Server): void;
   noDeadline(server: Server): void;
   carrierOf(socket: object): Socket | undefined;
 }
@@ -550,6 +559,7 @@ export const DOCUMENTED: SocketInternals & { latin1Slice: typeof latin1Slice; la
   guardWrites: documentedGuardWrites,
   directWrites: documentedDirectWrites,
   setTickets: documentedSetTickets,
+  trustIntermediates: () => {},
   noDeadline: documentedNoDeadline,
   carrierOf: documentedCarrierOf,
   latin1Slice: documentedLatin1Slice,
@@ -564,6 +574,7 @@ export const sockets: SocketInternals = {
   guardWrites: available.writes ? internalGuardWrites : documentedGuardWrites,
   directWrites: available.streamState ? internalDirectWrites : documentedDirectWrites,
   setTickets: internalSetTickets,
+  trustIntermediates: internalTrustIntermediates,
   noDeadline: internalNoDeadline,
   carrierOf: internalCarrierOf,
 };

@@ -37,7 +37,8 @@ export class TlsClient {
       minVersion: "TLSv1.2",
       ...(cert !== undefined && { cert }),
       ...(key !== undefined && { key }),
-      ...(root !== undefined && { ca: root }),
+      // The CA that issued the server's certificate is enough: OpenSSL would also require those above it.
+      ...(root !== undefined && { ca: root, allowPartialTrustChain: true }),
       ...(keyExchangeGroups !== undefined && { ecdhCurve: opensslGroups(keyExchangeGroups) }),
     });
   }

@@ -172,6 +172,8 @@ export class TlsTerminator {
       ...(this.#protocols.length > 0 && { ALPNProtocols: [...this.#protocols] }),
     });
     sockets.setTickets(server, tickets);
+    // The CA that issued the clients' certificates is enough: OpenSSL would also require those above it.
+    if (this.#settings.clientCa !== undefined) sockets.trustIntermediates(server);
     // The stage that waits for the handshake has its own deadline.
     sockets.noDeadline(server);
     if (identity.ocspStaple !== undefined) staple(server, identity.ocspStaple, identity.cert);

@@ -99,12 +99,23 @@ export class TestCa implements Disposable {
     return this.#sign(name, "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n");
   }
 
-  #sign(name: string, extensions: string, key: KeyKind = "P-256", days = 2): Identity {
+  /** A certificate that a CA of `issueCa` has issued. */
+  issueBelow(issuer: Identity, name: string): Identity {
+    return this.#sign(name, `subjectAltName=DNS:${name}\n`, "P-256", 2, issuer);
+  }
+
+  #sign(
+    name: string,
+    extensions: string,
+    key: KeyKind = "P-256",
+    days = 2,
+    issuer: Pick<Identity, "certFile" | "keyFile"> = this,
+  ): Identity {
     const base = join(this.folder, String(this.#issued++));
     const [certFile, keyFile, requestFile] = [`${base}.pem`, `${base}.key`, `${base}.csr`];
     openssl("req", ...newKey(key), "-subj", `/CN=${name}`, "-keyout", keyFile, "-out", requestFile);
     writeFileSync(`${base}.ext`, extensions);
-    const signer = ["-CA", this.certFile, "-CAkey", this.keyFile, "-CAcreateserial", "-days", String(days)];
+    const signer = ["-CA", issuer.certFile, "-CAkey", issuer.keyFile, "-CAcreateserial", "-days", String(days)];
     openssl("x509", "-req", "-in", requestFile, ...signer, "-extfile", `${base}.ext`, "-out", certFile);
     return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8"), certFile, keyFile };
   }

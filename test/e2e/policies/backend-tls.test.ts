@@ -93,6 +93,15 @@ test("without root, the CAs of the system are trusted", { skip: noOpenssl }, asy
   assert.equal((await ask(gateway)).status, 200);
 });
 
+test("root may be an intermediate CA", { skip: noOpenssl }, async () => {
+  const intermediate = ca.issueCa("intermediate");
+  const { cert, key } = ca.issueBelow(intermediate, "localhost");
+  const port = await backend({ cert, key });
+  await using gateway = await gatewayTo(`localhost:${port}`, { root: intermediate.certFile }, { root: ca.certFile });
+  const [below, whole] = [await ask(gateway, "/0"), await ask(gateway, "/1")];
+  assert.deepEqual([below.status, whole.status], [200, 503]);
+});
+
 test("hostname, subjectAltNames, insecureHost and insecure determine what is verified", {
   skip: noOpenssl,
 }, async () => {

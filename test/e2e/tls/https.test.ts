@@ -128,7 +128,7 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
     await using gateway = await LocalGateway.start(bind(strict));
     const rejected = [
       [ca.issueExpired("client.example"), "CERT_HAS_EXPIRED"],
-      [other.issue("client.example"), "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
+      [other.issue("client.example"), "UNABLE_TO_GET_ISSUER_CERT_LOCALLY"],
     ] as const;
     for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const)
       for (const [{ cert, key }, code] of rejected) {
@@ -137,6 +137,19 @@ suite("HTTPS listeners", { skip: noOpenssl }, () => {
         const error = `TLS handshake failed: the client's certificate was rejected: ${code}`;
         await logged(gateway, { message: "rejected", error });
       }
+  });
+
+  test("root may be an intermediate CA: clients with a certificate of it are accepted, others of the CA above are not", async () => {
+    const intermediate = ca.issueCa("intermediate");
+    const strict = listener("one", "one.host.example", one, { tls: { root: intermediate.certFile } });
+    await using gateway = await LocalGateway.start(bind(strict));
+    const [below, beside] = [ca.issueBelow(intermediate, "client.example"), ca.issue("client.example")];
+    for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+      const ask = ({ cert, key }: Identity) =>
+        get(gateway.port(), "one.host.example", { ...trusted(), maxVersion, cert, key });
+      assert.equal(statusOf(await ask(below)), 200);
+      await assert.rejects(ask(beside));
+    }
   });
 
   test("a client that sends a damaged record is disconnected", async () => {
