@@ -39,6 +39,11 @@ export interface MessageBody {
    * what was read is passed on anyway, and the rest follows. Never resolves once the exchange is over.
    */
   buffer(limit: number): Promise<Uint8Array | undefined>;
+  /**
+   * Like `buffer`, but also resolves with undefined if the worker's budget for bodies is used up, which otherwise ends the exchange:
+   * for policies that can do without the whole body.
+   */
+  tryBuffer(limit: number): Promise<Uint8Array | undefined>;
   /** Puts another body in its place; its length is announced. What has not been read yet is read and dropped. */
   replace(bytes: Uint8Array): void;
   /** Reads until more than `limit` bytes have arrived or the body has ended; none of it is passed on before. */

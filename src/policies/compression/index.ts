@@ -87,7 +87,7 @@ function compress(
   coding: ContentCoding,
   level: number,
 ): undefined | Promise<void> {
-  const { request, responseBody } = context;
+  const { request } = context;
   const length = Number(getHeader(response.headers, "content-length") ?? Number.POSITIVE_INFINITY);
   if (request.method === "HEAD") {
     describe(context, response.headers, coding, level);
@@ -95,27 +95,35 @@ function compress(
     return undefined;
   }
   if (length <= MAX_WHOLE) return compressWhole(context, response, coding, level);
-  const stage = encoderStage(coding, level);
-  if (stage === undefined) {
-    context.trace?.skipped(KIND, "too many responses are being compressed", "warn");
-    return undefined;
-  }
-  describe(context, response.headers, coding, level);
-  context.onClose(stage.close);
-  responseBody.through(stage.make);
+  compressStream(context, response, coding, level);
   return undefined;
 }
 
-/** The head waits for the body; in return it has the compressed length. */
+/** The head leaves at once, and the body as it arrives. */
+function compressStream(context: PolicyContext, response: HttpResponse, coding: ContentCoding, level: number): void {
+  const stage = encoderStage(coding, level);
+  if (stage === undefined) {
+    context.trace?.skipped(KIND, "too many responses are being compressed", "warn");
+    return;
+  }
+  describe(context, response.headers, coding, level);
+  context.onClose(stage.close);
+  context.responseBody.through(stage.make);
+}
+
+/** The head waits for the body, if there is memory for it; in return it has the compressed length. */
 async function compressWhole(
   context: PolicyContext,
-  { headers }: HttpResponse,
+  response: HttpResponse,
   coding: ContentCoding,
   level: number,
 ): Promise<void> {
-  const whole = await context.responseBody.buffer(MAX_WHOLE);
-  if (whole === undefined) return;
-  describe(context, headers, coding, level);
+  const whole = await context.responseBody.tryBuffer(MAX_WHOLE);
+  if (whole === undefined) {
+    compressStream(context, response, coding, level);
+    return;
+  }
+  describe(context, response.headers, coding, level);
   context.responseBody.replace(encodeWhole(coding, level, whole));
 }
 

@@ -121,6 +121,9 @@ class TestBody implements IncomingBody {
   async buffer(limit: number): Promise<Uint8Array | undefined> {
     return this.bytes.length <= limit ? this.bytes : undefined;
   }
+  tryBuffer(limit: number): Promise<Uint8Array | undefined> {
+    return this.buffer(limit);
+  }
   get empty(): boolean {
     return this.bytes.length === 0;
   }

@@ -96,6 +96,17 @@ describe("without a policy that reads it", () => {
     assert.deepEqual(side.events, []);
   });
 
+  test("a reader that can do without the whole body gives up when the budget is used up, and the source waits", async () => {
+    const { body, side } = bodyOf({ limit: 4 });
+    const read = body.tryBuffer(100);
+    assert.equal(receive(body, "abc"), true);
+    assert.equal(receive(body, "def"), false);
+    assert.equal(receive(body, "ghi"), false, "another piece of the same read");
+    assert.equal(await read, undefined);
+    side.connect(body);
+    assert.deepEqual([side.sent, side.answers], ["abcdefghi", []]);
+  });
+
   test("bytes that do not fit into the budget end the exchange with TG_BUFFERS_FULL, and the rest is dropped", () => {
     const { side, body, budget } = bodyOf({ limit: 5 });
     receive(body, "four");

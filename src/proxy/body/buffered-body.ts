@@ -61,6 +61,8 @@ export class BufferedBody implements IncomingBody, StageOutput {
   /** Some bytes have been sent and are no longer held. */
   #lost = false;
   #waiters: Waiter[] = [];
+  /** The reader can do without the whole body, so bytes for which the budget has no room do not end the exchange. */
+  #lenient = false;
   #stages: Stages | undefined;
 
   /** `share` accounts for the bytes that are held; undefined for bodies that the gateway makes itself. */
@@ -133,6 +135,11 @@ export class BufferedBody implements IncomingBody, StageOutput {
   buffer(limit: number): Promise<Uint8Array | undefined> {
     if (!this.#complete && this.length > limit) return Promise.resolve(undefined);
     return this.#read(limit);
+  }
+
+  tryBuffer(limit: number): Promise<Uint8Array | undefined> {
+    this.#lenient = true;
+    return this.buffer(limit);
   }
 
   async peek(limit: number): Promise<BodyStart> {
@@ -248,11 +255,12 @@ export class BufferedBody implements IncomingBody, StageOutput {
     if (!held) this.#lose();
     else if (!this.#add(buffer, from, to)) {
       // Only bytes without a destination must be held; copies are optional.
-      if (destination === undefined) {
+      if (destination !== undefined) this.#lose();
+      else if (this.#lenient) this.#giveUp(buffer, from, to);
+      else {
         this.#reject();
         return true;
       }
-      this.#lose();
     }
     this.#dismissWaiters();
     return destination === undefined ? this.#waiters.length > 0 : destination.sendBody(buffer, from, to);
@@ -270,6 +278,12 @@ export class BufferedBody implements IncomingBody, StageOutput {
     this.#dropsRest = true;
     this.#clear();
     this.#side.breakOff(new GatewayError("TG_BUFFERS_FULL"));
+  }
+
+  /** Holds bytes for which the budget has no room: at most those of one read, because the source waits from now on. */
+  #giveUp(buffer: Buffer, from: number, to: number): void {
+    this.#put(Buffer.from(buffer.subarray(from, to)));
+    this.#answer(undefined);
   }
 
   #lose(): void {

@@ -160,6 +160,35 @@ test("if a backend breaks off, the client cannot mistake the response for a comp
   assert.ok(!client.received.includes("\r\n0\r\n"), "no last chunk");
 });
 
+test("a short body for which the gateway has no memory left is compressed as it arrives", async () => {
+  const body = SHORT.repeat(10);
+  let complete = (): void => {};
+  const released = new Promise<void>((resolve) => {
+    complete = resolve;
+  });
+  await using slow = await RawUpstream.listen(async (peer) => {
+    await peer.message();
+    const response = reply(body, ["Content-Type: text/plain"]);
+    peer.send(response.slice(0, -1));
+    await released;
+    peer.send(response.slice(-1));
+  });
+  const routes = [{ policies: { compression: {} }, backends: [{ host: `127.0.0.1:${slow.port}` }] }];
+  await using full = await LocalGateway.start({
+    frontendPolicies: { http: { maxBufferedBytes: 10_000 } },
+    binds: [{ port: 0, listeners: [{ routes }] }],
+  });
+  const headers = { "accept-encoding": "gzip" };
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    httpRequest({ port: full.port(), headers, agent: false }, resolve).on("error", reject).end(),
+  );
+  assert.deepEqual([response.statusCode, response.headers["content-encoding"]], [200, "gzip"]);
+  complete();
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  assert.equal(gunzipSync(Buffer.concat(chunks)).toString(), body);
+});
+
 test("encoders are released with their responses: many in a row do not exhaust their memory", async () => {
   for (let i = 0; i < 60; i++)
     assert.equal((await get("/medium", "br")).response.headers["content-encoding"], "br", `response ${i}`);
