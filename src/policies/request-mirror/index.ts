@@ -83,7 +83,7 @@ export function mirrorHooks(
 
 const NOTHING = new Uint8Array(0);
 
-/** Waits for the body, then sends one copy to each target. Rejects for a body over `maxBufferSize`. */
+/** Waits for the body, then sends one copy to each target. Rejects for a body that is too long or finds no room. */
 async function sendAll(
   to: readonly MirrorTarget[],
   context: PolicyContext,
@@ -93,7 +93,8 @@ async function sendAll(
   const { authority } = context.request;
   const { requestBody, maxBufferSize } = context;
   const body = requestBody.empty ? NOTHING : await requestBody.copy(maxBufferSize);
-  if (body === undefined) throw new Error(`the body is longer than ${maxBufferSize} bytes`);
+  if (body === undefined)
+    throw new Error(`the body is longer than ${maxBufferSize} bytes (maxBufferSize), or maxBufferedBytes is used up`);
   for (const place of to) send(place, { ...request, body, ...(!place.named && { authority }) }, context).catch(failed);
 }
 
