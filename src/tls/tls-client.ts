@@ -79,6 +79,8 @@ export class TlsClient {
     this.#keepSession(socket);
     if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);
     const failed = (error: Error): void => {
+      // Node.js recommends a flag of its command line, which bin/launch.sh has set already.
+      error.message = error.message.replace(/; if the root CA is installed.*/, "; add its CA to backendTLS.root");
       failure = error;
     };
     const closed = (): void => waiter.onClose(failure);

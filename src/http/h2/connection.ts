@@ -7,6 +7,7 @@
  * A peer's error ends as little as possible: its stream where RFC 9113 allows that, otherwise the connection. Legal but costly frames
  * are counted (flood-guard.ts). What is buffered for a peer that stops reading is bounded by its windows, by ours, and by the socket.
  */
+import { messageOf } from "../../base/errors.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
@@ -228,7 +229,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
   }
 
   onClose(error: Error | undefined): void {
-    this.#finish(error === undefined ? CLOSED[this.#role] : error.message, CANCEL);
+    this.#finish(error === undefined ? CLOSED[this.#role] : messageOf(error), CANCEL);
     this.#owner.onClosed(error);
   }
 

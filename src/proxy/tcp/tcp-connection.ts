@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode, GatewayError, messageOf, type Reason } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -202,7 +202,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   }
 
   onClose(error: Error | undefined): void {
-    const detail = error === undefined ? "" : `: ${error.message}`;
+    const detail = error === undefined ? "" : `: ${messageOf(error)}`;
     this.#fail("TG_CLIENT_GONE", `${ERRORS.TG_CLIENT_GONE.message}${detail}`);
     this.#host.onConnectionClose(this);
   }
