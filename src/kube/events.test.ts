@@ -42,6 +42,15 @@ test("the same event is written once, other events separately", async () => {
   assert.ok(String(second?.message).length <= 1024);
 });
 
+test("an event is in the namespace of its object, or in default for an object of the cluster", async () => {
+  await using server = await TestApiServer.start();
+  using run = recorder(server);
+  await run.record(gateway, rejected);
+  await run.record({ ...gateway, kind: "GatewayClass", metadata: { ...gateway.metadata, namespace: "" } }, rejected);
+  const namespaces = server.store.list("v1/events").map(([key]) => key.split("/")[0]);
+  assert.deepEqual(namespaces.toSorted(), ["apps", "default"]);
+});
+
 test("an event that another run has written is counted", async () => {
   await using server = await TestApiServer.start();
   for (let i = 0; i < 2; i++) {

@@ -59,13 +59,20 @@ test("fields are added, replaced and removed; one that fails is left out", () =>
   assert.deepEqual([json.user, json.code, json.duration, "http.method" in json], ["zoe smith", 404, "long", false]);
 });
 
-test("a filter decides; one that fails is false", () => {
-  assert.equal(new AccessLogEdits({ filter: "response.code >= 400" }, STANDARD_ENVIRONMENT).wants(VARIABLES), true);
-  assert.equal(new AccessLogEdits({ filter: "response.code >= 500" }, STANDARD_ENVIRONMENT).wants(VARIABLES), false);
-  assert.equal(
-    new AccessLogEdits({ filter: 'request.headers.none == ""' }, STANDARD_ENVIRONMENT).wants(VARIABLES),
-    false,
-  );
+test("a flattened map becomes a field for each of its keys", () => {
+  const edits = new AccessLogEdits({ add: { sent: "flatten(request.headers)" } }, STANDARD_ENVIRONMENT);
+  assert.deepEqual(edits.edit({}, VARIABLES), { "sent.x-user": "zoe smith", "sent.host": "a" });
+});
+
+test("a filter decides; it is not met without a value that it reads, and logs the request if it fails", () => {
+  const filters = {
+    "response.code >= 400": true,
+    "response.code >= 500": false,
+    'request.headers.none == ""': false,
+    'int(request.headers["x-user"]) == 3': true,
+  };
+  for (const [filter, wanted] of Object.entries(filters))
+    assert.equal(new AccessLogEdits({ filter }, STANDARD_ENVIRONMENT).wants(VARIABLES), wanted, filter);
 });
 
 test("what clients send cannot drive a terminal from a line with changed fields", () => {

@@ -46,14 +46,15 @@ test("a Gateway is found by name, namespace, suffix, as the only one, or by what
     metadata: { name: "web", namespace: "shop" },
     spec: { selector: ofGateway("web") },
   } as never);
-  server.set({
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "web", namespace: "shop", labels },
-    spec: {
-      selector: { matchLabels: ofGateway("web"), matchExpressions: [{ key: "gone", operator: "DoesNotExist" }] },
-    },
-  } as never);
+  for (const kind of ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"])
+    server.store.put(`apps/v1/${kind.toLowerCase()}s`, "shop/web", {
+      apiVersion: "apps/v1",
+      kind,
+      metadata: { name: "web", namespace: "shop", labels },
+      spec: {
+        selector: { matchLabels: ofGateway("web"), matchExpressions: [{ key: "gone", operator: "DoesNotExist" }] },
+      },
+    });
   for (const words of [
     "gateway/web -n shop",
     "gateway/web.shop",
@@ -63,6 +64,9 @@ test("a Gateway is found by name, namespace, suffix, as the only one, or by what
     "pod/web-1 -n shop",
     "svc/web -n shop",
     "deploy/web.shop",
+    "rs/web.shop",
+    "sts/web.shop",
+    "ds/web.shop",
     "gateway/web -n shop --pod web-1",
     "gateway/web -n shop --context test",
   ]) {

@@ -44,7 +44,7 @@ const NAMES: Readonly<Record<ResourceType, ResourceName>> = {
   deployment: RESOURCES.Deployment,
   replicaset: apps("replicasets"),
   statefulset: apps("statefulsets"),
-  daemonset: apps("daemonsets"),
+  daemonset: RESOURCES.DaemonSet,
 };
 
 /** An object of the cluster that a command line names. */
