@@ -40,6 +40,13 @@ test("data is redacted by name, details of a policy only by value", () => {
   });
 });
 
+test("an input of a rule is redacted by the names of its path; what is absent is shown as that", () => {
+  assert.equal(of().input(["headers", "x-tenant"], "acme"), "<redacted>");
+  assert.equal(of().input(["claims", "password", "hint"], "dog"), "<redacted>");
+  assert.equal(of().input(["headers", "x-tenant"], null), null);
+  assert.equal(of().input(["headers", "accept"], "all"), "all");
+});
+
 test("reveal shows everything except what a policy hides", () => {
   const secrets = of(true);
   secrets.hide("header", "x-injected");

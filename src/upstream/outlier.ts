@@ -17,7 +17,7 @@ export interface CallOutcome {
   readonly head?: HttpResponse | undefined;
 }
 
-/** The call worked, without a response to classify: a TCP connection or a tunnel. */
+/** The call worked, without a response to classify: a tunnel or a UDP session. */
 export const SUCCEEDED: CallOutcome = { healthy: true, wait: undefined };
 /** There was no usable response. */
 export const NO_RESPONSE: CallOutcome = { healthy: false, wait: undefined };

@@ -152,6 +152,37 @@ suite("UDP listeners", () => {
     assert.equal(second.received.length, 1);
   });
 
+  test("an unreachable endpoint is evicted if health is configured, one whose sessions got responses is not", async () => {
+    await using alive = await echo("alive");
+    const dead = await echo("dead");
+    const { address } = dead;
+    const services = [{ name: "dns", namespace: "default", hostname: "dns.local", ports: { 53: 53 } }];
+    const workloads = [alive, dead].map(({ port }) => ({
+      ...{ uid: `${port}`, name: "w", namespace: "default", workloadIps: ["127.0.0.1"] },
+      services: { "default/dns.local": { 53: port } },
+    }));
+    await dead[Symbol.asyncDispose]();
+    const policies = { health: { eviction: { duration: "1h" } } };
+    const tcpRoutes = [{ name: "r", policies, backends: [{ service: { name: "default/dns.local", port: 53 } }] }];
+    await using gateway = await LocalGateway.start({
+      binds: [{ port: 0, listeners: [{ name: "dns", protocol: "UDP", tcpRoutes }] }],
+      frontendPolicies: { udp: { idleTimeout: "300ms" } },
+      services,
+      workloads,
+    });
+    await using clients = new AsyncDisposableStack();
+    for (let i = 0; i < 40; i++) clients.use(await UdpPeer.open()).send("x", gateway.port(BIND));
+    await logged(gateway, { protocol: "udp", endpoint: address, reason: "UpstreamFailure" });
+    await gateway.until(
+      () => gateway.tasks().every(({ connections }) => connections.length === 0),
+      "all sessions to end",
+    );
+    for (let i = 0; i < 20; i++) {
+      await using client = await UdpPeer.open();
+      assert.equal(await client.ask(`${i}`, gateway.port(BIND)), `alive:${i}`);
+    }
+  });
+
   test("without a usable backend datagrams are dropped and counted, and a reload that brings one is used at once", async () => {
     await using server = await echo("a");
     await using gateway = await LocalGateway.start(bind([]));
