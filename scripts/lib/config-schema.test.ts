@@ -21,6 +21,7 @@ const BEYOND_A_SCHEMA = [
   "bad-policies-oidc-secret.in.yaml",
   "bad-policies-transformations.in.yaml",
   "bad-ports-of-servers.in.yaml",
+  "bad-retry-condition.in.yaml",
   "bad-settings-twice.in.yaml",
   "bad-yaml-two-documents.in.yaml",
 ];
