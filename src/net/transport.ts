@@ -107,6 +107,8 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
   #waits = false;
   /** Why the connection is about to close. */
   #failure: Error | undefined;
+  /** Errors are ignored: see `tolerateErrors`. */
+  #tolerant = false;
   /** A failed write need not end the connection. */
   #outlivesFailure = false;
   /** Why nothing more can be written, while the peer's last bytes are still being read. */
@@ -147,6 +149,14 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
     transport.start(onConnection(transport));
   }
 
+  /** Errors until the end of this turn do not concern the connection. */
+  tolerateErrors(): void {
+    this.#tolerant = true;
+    setImmediate(() => {
+      this.#tolerant = false;
+    });
+  }
+
   /** Starts events, and reading unless the handler has paused it already. */
   start(handler: TransportHandler): void {
     this.attach(handler);
@@ -174,6 +184,7 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
 
   static readonly #onError = function (this: Attached, error: Error): void {
     const transport = this[TRANSPORT];
+    if (transport.#tolerant) return;
     transport.#failure = error;
     // Node.js leaves a TLS stream open after a fatal alert or a damaged record, or ends it as if the peer had.
     transport.destroy();

@@ -218,11 +218,12 @@ export class TlsTerminator {
     const client = certificate === undefined ? undefined : new ClientCertificate(certificate);
     carrier.allowHalfOpen = true;
     socket.allowHalfOpen = true;
-    Transport.over(socket, from, (transport) => waiter.onSecure(transport), carrier, {
-      ...session,
-      protocol: socket.alpnProtocol || "",
-      client,
-    });
+    const accept = (transport: Transport): TransportHandler => {
+      // If the signature of a certificate that need not be valid is wrong, OpenSSL's complaint follows as an error of the connection.
+      if (this.#admitsAll && !socket.authorized) transport.tolerateErrors();
+      return waiter.onSecure(transport);
+    };
+    Transport.over(socket, from, accept, carrier, { ...session, protocol: socket.alpnProtocol || "", client });
   }
 
   #fail(carrier: Carrier | undefined, message: string): void {
