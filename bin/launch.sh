@@ -39,11 +39,9 @@ find_node() {
 
 # SIGUSR1, by which other servers reopen their logs, would open Node.js's debugger, by which every user of the machine could take over.
 # So it does nothing.
-flags=--disable-sigusr1
-
-# Without it, Node.js trusts only the CAs that come with it, not those that operators have added to the system. The first TLS client
+# By default, Node.js trusts only the CAs that come with it, not those that operators have added to the system. The first TLS client
 # that needs them reads them, which costs up to 100 ms of CPU, once.
-trust=--use-system-ca
+flags="--disable-sigusr1 --use-system-ca"
 
 # launch MODULE ARGUMENT...: MODULE is a path below src/ (checkout) or dist/ (installed package), without extension. A checkout
 # keeps compiled code between starts; the package was built with it, and Node.js gets `package_flags`.
@@ -53,7 +51,8 @@ launch() {
   if [ -f "$entry" ]; then
     shift
     find_node
-    exec "$node" $trust $flags --require "$root/src/base/compile-cache.ts" "$entry" "$@"
+    # shellcheck disable=SC2086 # flags are words
+    exec "$node" $flags --require "$root/src/base/compile-cache.ts" "$entry" "$@"
   fi
   if [ ! -f "$bundle" ]; then
     echo "${0##*/}: $root has neither src/$1.ts nor dist/$1.cjs; reinstall the package, or run \"npm run build\"." >&2
@@ -62,5 +61,5 @@ launch() {
   shift
   find_node
   # shellcheck disable=SC2086 # flags are words
-  exec "$node" $trust $flags $package_flags "$bundle" "$@"
+  exec "$node" $flags $package_flags "$bundle" "$@"
 }

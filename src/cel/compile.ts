@@ -41,6 +41,11 @@ export interface Expression {
   evaluate(activation: Activation): CelValue;
 }
 
+/** Whether an expression reads the body of this message, or the beginning of it. */
+export function readsBody({ reads }: Pick<Expression, "reads">, message: "request" | "response"): boolean {
+  return reads.has(`${message}.body`) || reads.has(`${message}.bodyPrefix`);
+}
+
 /** An expression with a boolean result, for decisions. */
 export interface Condition extends Expression {
   /**

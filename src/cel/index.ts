@@ -4,6 +4,7 @@ export {
   CelEnvironment,
   type Condition,
   type Expression,
+  readsBody,
   STANDARD_ENVIRONMENT,
   type WhenFailed,
 } from "./compile.ts";

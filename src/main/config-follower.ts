@@ -3,7 +3,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { ConfigSource } from "../config/load.ts";
 import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/load-thread.ts";
-import { formatDiagnostics } from "../config/parse/diagnostics.ts";
+import { type Diagnostic, formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
 import type { ResourceStore } from "../config/resources/store.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
@@ -149,7 +149,7 @@ export class ConfigFollower implements Follower {
     const inUse = new Set(this.#inEffect?.urls);
     // An unreadable file or a URL may become readable without a change of any watched file.
     const outside = [...inputs.files.values()].includes(UNKNOWN) || urls.some((url) => !inUse.has(url));
-    return { message: formatDiagnostics(diagnostics).trimEnd(), diagnostics, inputs, outside };
+    return { ...problemsIn(diagnostics), inputs, outside };
   }
 
   /**
@@ -167,7 +167,7 @@ export class ConfigFollower implements Follower {
     const others = invalid.filter(({ invalidCertificate = "" }) => !inEffect.has(invalidCertificate));
     if (others.length === 0) return undefined;
     const diagnostics = others.map((each) => ({ ...each, severity: "error" as const }));
-    return { message: formatDiagnostics(diagnostics).trimEnd(), diagnostics, inputs, outside: true };
+    return { ...problemsIn(diagnostics), inputs, outside: true };
   }
 
   #accept(loaded: Loaded): void {
@@ -226,4 +226,9 @@ export class ConfigFollower implements Follower {
     clearTimeout(this.#retry?.timer);
     this.#retry = undefined;
   }
+}
+
+/** For the log and the status, whose texts end without a line break. */
+function problemsIn(diagnostics: readonly Diagnostic[]): Pick<Rejection, "message" | "diagnostics"> {
+  return { message: formatDiagnostics(diagnostics).trimEnd(), diagnostics };
 }

@@ -1,5 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
-import { type Activation, type CelEnvironment, CelError, type Expression } from "../cel/index.ts";
+import { type Activation, type CelEnvironment, CelError, type Expression, readsBody } from "../cel/index.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Endpoints } from "./endpoints.ts";
@@ -15,10 +15,10 @@ export class DynamicTarget {
   /** Throws CelError when the expression cannot be used. */
   constructor(text: string, scope: "request" | "network", cel: CelEnvironment) {
     this.#expression = cel.compileExpression(text, scope);
-    const { type, reads } = this.#expression;
+    const { type } = this.#expression;
     if (type !== "string" && type !== "dyn")
       throw new CelError(`the target is of type ${type}; it has to be text such as "name.example:443"`, text, 0);
-    if (reads.has("request.body") || reads.has("request.bodyPrefix"))
+    if (readsBody(this.#expression, "request"))
       throw new CelError("the backend is chosen before the body is read; a target cannot depend on it", text, 0);
   }
 

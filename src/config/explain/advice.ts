@@ -102,7 +102,8 @@ function meet(one: string, other: string): boolean {
 }
 
 /** About the certificates of a listener at `path`: whether one of them is for its hosts. */
-export function adviseOnCertificates(tls: TlsServer, hostname: string, path: Path, report: Report): void {
+export function adviseOnCertificates(tls: TlsServer, written: string, path: Path, report: Report): void {
+  const hostname = written.toLowerCase();
   if (tls.dynamicCa !== undefined || hostname === "" || hostname === "*") return;
   const others = tls.otherCertificates ?? [];
   const certificates = [tls, ...others].flatMap(({ cert }) => readCertificate(cert) ?? []);

@@ -99,7 +99,7 @@ function makeEntry(
     gatewayNamespace: place.gatewayNamespace,
     hostname: hostname.toLowerCase(),
     protocol,
-    ...(tls !== undefined && { tls: translateTls(tls, hostname.toLowerCase(), [...path, "tls"], context) }),
+    ...(tls !== undefined && { tls: translateTls(tls, hostname, [...path, "tls"], context) }),
     policies: mergePolicies(targeted.gateway, own),
   };
   return { key, targeted, udp: protocol === "UDP", listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };

@@ -234,7 +234,7 @@ function translateListener(
     hostname: input.hostname.toLowerCase(),
     protocol,
     ...(input.tls !== undefined && {
-      tls: translateTls(input.tls, input.hostname.toLowerCase(), [...path, "tls"], context),
+      tls: translateTls(input.tls, input.hostname, [...path, "tls"], context),
     }),
     policies: mergePolicies(targeted.gateway, policies),
     routes: translated,

@@ -1,5 +1,5 @@
 import { decodeJwt, type JWTPayload } from "jose";
-import type { CelEnvironment } from "../../cel/index.ts";
+import { type CelEnvironment, readsBody } from "../../cel/index.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
 import type { CredentialLocation } from "../shared/credentials/location-schema.ts";
@@ -25,7 +25,7 @@ export function clientToken(
   cel: CelEnvironment,
 ): ClientToken {
   const finder = credentialFinder(source, places, cel);
-  if (finder.expressions.some(({ reads }) => reads.has("request.body") || reads.has("request.bodyPrefix")))
+  if (finder.expressions.some((expression) => readsBody(expression, "request")))
     throw PolicyError.at(path, "a token cannot be read from a body; use a header, a cookie or a query parameter");
   const place = JSON.stringify(source);
   return {

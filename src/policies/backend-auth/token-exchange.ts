@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { CelEnvironment } from "../../cel/index.ts";
+import { type CelEnvironment, readsBody } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import type { CredentialPlaces } from "../shared/credentials/names.ts";
@@ -170,8 +170,8 @@ function additional(
   const compiled = Object.entries(parameters).map(
     ([name, text]) => [name, cel.compileExpression(text, "request")] as const,
   );
-  for (const [name, { reads }] of compiled)
-    if (reads.has("request.body") || reads.has("request.bodyPrefix"))
+  for (const [name, expression] of compiled)
+    if (readsBody(expression, "request"))
       throw PolicyError.at([...path, "additionalParams", name], "bodies cannot be read here");
   return ({ variables }) =>
     compiled.map(([name, expression]) => {

@@ -7,11 +7,11 @@
  * body is still held can be sent again.
  */
 import { withDurations } from "../../base/durations.ts";
-import type { CelEnvironment, Expression } from "../../cel/index.ts";
+import { type CelEnvironment, type Expression, readsBody } from "../../cel/index.ts";
 import { GRPC_CODES } from "../../http/grpc-codes.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import { afterRequestBody, bodyNeeds } from "../shared/expressions.ts";
+import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyHooks, RetryPlan } from "../types.ts";
 import type { Retry } from "./schema.ts";
 
@@ -50,7 +50,7 @@ function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
     config.precondition === undefined ? undefined : cel.compileCondition(config.precondition, "request");
   const condition = config.condition === undefined ? undefined : cel.compileCondition(config.condition, "response");
   const expressions = [precondition, condition].filter((each) => each !== undefined);
-  if (bodyNeeds(expressions).response)
+  if (condition !== undefined && readsBody(condition, "response"))
     throw PolicyError.at(["condition"], "cannot read the body of the response; use its status or headers");
   const plan: RetryPlan = {
     attempts: config.attempts,

@@ -9,6 +9,7 @@ import {
   type CelValue,
   type Expression,
   headerText,
+  readsBody,
   type Scope,
   toBytes,
   toJson,
@@ -28,9 +29,9 @@ export interface BodyNeeds {
 export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
   let request = false;
   let response = false;
-  for (const { reads } of expressions) {
-    request ||= reads.has("request.body") || reads.has("request.bodyPrefix");
-    response ||= reads.has("response.body") || reads.has("response.bodyPrefix");
+  for (const expression of expressions) {
+    request ||= readsBody(expression, "request");
+    response ||= readsBody(expression, "response");
   }
   return { request, response };
 }

@@ -4,7 +4,7 @@
  * phase order and no hooks (docs/decisions/0033).
  */
 import { withDurations } from "../../base/durations.ts";
-import { type CelEnvironment, CelError } from "../../cel/index.ts";
+import { type CelEnvironment, CelError, readsBody } from "../../cel/index.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type {
@@ -107,7 +107,6 @@ function redactBudget({ minRetryRate, ...config }: RetryBudgetSettings): unknown
 /** Outlier detection evaluates the expression on the response head; buffering every body for it would cost too much. */
 function checkHealth({ unhealthyExpression: text }: Health, cel: CelEnvironment): void {
   if (text === undefined) return;
-  const { reads } = cel.compileCondition(text, "response");
-  if (reads.has("response.body") || reads.has("response.bodyPrefix"))
+  if (readsBody(cel.compileCondition(text, "response"), "response"))
     throw new CelError("outlier detection only sees the head of a response: remove response.body", text, 0);
 }

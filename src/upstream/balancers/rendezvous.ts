@@ -1,4 +1,4 @@
-import { type Activation, type CelEnvironment, CelError, type Expression } from "../../cel/index.ts";
+import { type Activation, type CelEnvironment, CelError, type Expression, readsBody } from "../../cel/index.ts";
 import type { Endpoint } from "../endpoint.ts";
 import type { SessionAffinity } from "../settings.ts";
 import type { Algorithm } from "./balancer.ts";
@@ -76,8 +76,7 @@ export class AffinityKey {
   /** Throws CelError for an expression that cannot be used. */
   constructor({ source }: SessionAffinity, cel: CelEnvironment) {
     this.#source = cel.compileExpression(source, "request");
-    const { reads } = this.#source;
-    this.readsBody = reads.has("request.body") || reads.has("request.bodyPrefix");
+    this.readsBody = readsBody(this.#source, "request");
   }
 
   /** undefined if the expression fails or returns nothing: the request is balanced as without affinity. */
