@@ -4,7 +4,8 @@ import { CelEnvironment } from "../cel/index.ts";
 import type { Collector } from "../ir/ir.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
-import { type CompilerServices, IrCompiler } from "../proxy/compile-ir.ts";
+import { AddressBook } from "../proxy/address-book.ts";
+import { type CompilerServices, IrCompiler, inOneGo } from "../proxy/compile-ir.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { type ExportCounts, ExportQueue } from "../telemetry/otlp/export-queue.ts";
 import { type Chunk, encodeExportRequest, exporterKey, type Signal } from "../telemetry/otlp/messages.ts";
@@ -73,7 +74,7 @@ export class TelemetryExport {
     const used = ir.binds.some(({ frontend }) => frontend.tracing ?? frontend.accessLog?.otlp);
     if (!used && this.#held.length === 0) return;
     const frame = { ...ir, binds: [], routeGroups: [] };
-    const compiler = new IrCompiler(0, { frame, addresses }, this.#services, this.#endpoints);
+    const compiler = new IrCompiler(0, frame, inOneGo(AddressBook.reading(addresses)), this.#services, this.#endpoints);
     const cel = CelEnvironment.defining(ir.customFunctions ?? "");
     for (const { frontend } of ir.binds) {
       if (frontend.tracing !== undefined) this.#connect("traces", frontend.tracing.collector, compiler, cel);
@@ -81,7 +82,7 @@ export class TelemetryExport {
       if (logs !== undefined) this.#connect("logs", logs.collector, compiler, cel);
     }
     const before = this.#held;
-    this.#held = compiler.finish().endpoints;
+    this.#held = inOneGo(compiler.finish()).endpoints;
     this.#endpoints.release(before);
   }
 

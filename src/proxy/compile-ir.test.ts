@@ -14,13 +14,13 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
-import { type Generation, IrCompiler } from "./compile-ir.ts";
+import { type CompilerServices, compileIr, type Generation, inOneGo } from "./compile-ir.ts";
 import type { CompiledRoute } from "./compiled.ts";
 
 /** Compiles configurations one after the other, as a worker does. */
 class TestWorker {
   readonly endpoints: Endpoints;
-  readonly #services: ConstructorParameters<typeof IrCompiler>[2];
+  readonly #services: CompilerServices;
   #current: Generation | undefined;
 
   constructor() {
@@ -38,16 +38,14 @@ class TestWorker {
     };
   }
 
-  /** Compiles the routes of a configuration, which is not in effect yet. */
-  prepare(configuration: PackedIr): IrCompiler {
-    const compiler = new IrCompiler(1, configuration, this.#services, this.endpoints, this.#current);
-    for (const routes of configuration.routes) compiler.addRoutes(routes, 0, routes.count);
-    return compiler;
+  /** The steps that compile a configuration, which is not in effect yet. */
+  steps(configuration: PackedIr): Generator<void, Generation> {
+    return compileIr(1, configuration, this.#services, this.endpoints, this.#current);
   }
 
   apply(configuration: PackedIr): Generation {
     const before = this.#current;
-    this.#current = this.prepare(configuration).finish();
+    this.#current = inOneGo(this.steps(configuration));
     this.#current.destinations.commit();
     this.endpoints.calls = this.#current.calls;
     if (before !== undefined) this.endpoints.release(before.endpoints);
@@ -241,19 +239,28 @@ test("routes stay when the endpoints of their services change, and call the new 
   assert.deepEqual(targets(), ["10.0.9.9:8080", "127.0.0.1:9"]);
 });
 
-test("a configuration that is not committed moves no calls", () => {
+test("a configuration whose compilation is left after any step moves no calls and holds no endpoints", () => {
   const worker = new TestWorker();
   const routes = [{ name: "a", backends: [{ service: { name: "n/s.n", port: 80 } }] }];
   const { backends } = routeTo(worker.apply(configurationOf(routes, discovered("10.0.0.1"))), "a");
-  worker.prepare(configurationOf(routes, discovered("10.0.0.2"))).abandon();
-  assert.deepEqual(
-    backends[0]?.balancer?.endpoints.map(({ pool }) => pool.name),
-    ["10.0.0.1:8080"],
-  );
-  assert.deepEqual(
-    worker.endpoints.stats().map(({ target }) => target),
-    ["10.0.0.1:8080"],
-  );
+  const next = configurationOf([...routes, { name: "b" }], discovered("10.0.0.2"));
+  for (let taken = 0, done = false; !done; taken++) {
+    const steps = worker.steps(next);
+    for (let i = 0; i < taken; i++) {
+      const step = steps.next();
+      if (step.done === true) worker.endpoints.release(step.value.endpoints);
+      done = step.done === true;
+    }
+    steps.return(undefined as never);
+    assert.deepEqual(
+      backends[0]?.balancer?.endpoints.map(({ pool }) => pool.name),
+      ["10.0.0.1:8080"],
+    );
+    assert.deepEqual(
+      worker.endpoints.stats().map(({ target }) => target),
+      ["10.0.0.1:8080"],
+    );
+  }
 });
 
 test("a route whose connections go through a proxy of a service is compiled again when the proxies change", () => {

@@ -107,7 +107,38 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 };
 
 /**
- * Compiles one configuration, slice by slice, so that requests are served in between. An unchanged route is taken over from the
+ * Compiles a configuration. A step compiles one route or listener, or reads one address, so that requests are served in between;
+ * the generator may be left after any of them, and then releases what it holds. `before` is the configuration in effect.
+ */
+export function* compileIr(
+  generation: number,
+  configuration: PackedIr,
+  services: CompilerServices,
+  endpoints: Endpoints,
+  before?: Generation,
+): Generator<void, Generation> {
+  const addresses = yield* AddressBook.reading(configuration.addresses, before?.addresses);
+  const compiler = new IrCompiler(generation, configuration.frame, addresses, services, endpoints, before);
+  let compiled: Generation | undefined;
+  try {
+    for (const routes of configuration.routes) yield* compiler.addRoutes(routes);
+    compiled = yield* compiler.finish();
+    return compiled;
+  } finally {
+    if (compiled === undefined) compiler.abandon();
+  }
+}
+
+/** Takes all steps at once. */
+export function inOneGo<Result>(steps: Generator<void, Result>): Result {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/**
+ * Compiles the parts of one configuration. An unchanged route is taken over from the
  * configuration in effect, even if the endpoints of its services have changed: that costs 2 % of compiling it, and no route is in
  * memory twice.
  */
@@ -151,7 +182,8 @@ export class IrCompiler {
   /** Routes are added by `addRoutes`. `before` is the configuration in effect. */
   constructor(
     generation: number,
-    { frame: ir, addresses }: Pick<PackedIr, "frame" | "addresses">,
+    ir: Ir,
+    addresses: AddressBook,
     { metrics, customLabels, policies, locality, exports, random, tickets }: CompilerServices,
     endpoints: Endpoints,
     before?: Generation,
@@ -170,7 +202,7 @@ export class IrCompiler {
     this.#metrics = metrics;
     this.#customLabels = customLabels;
     this.#endpoints = endpoints;
-    this.#addresses = AddressBook.read(addresses, before?.addresses);
+    this.#addresses = addresses;
     this.#services = this.#addresses.index;
     this.#servicesBefore = before?.addresses.index;
     const place = withLocalityOfNode(locality, this.#addresses.workloads);
@@ -202,13 +234,14 @@ export class IrCompiler {
     };
   }
 
-  /** Adds the routes from the index `from` up to, not including, `to`. */
-  addRoutes(routes: PackedRoutes, from: number, to: number): void {
+  /** Adds a route in each step. */
+  *addRoutes(routes: PackedRoutes): Generator<void, void> {
     const owner = this.#owners.get(routes.owner);
     if (owner === undefined) return;
-    for (let index = from; index < to; index++) {
+    for (let index = 0; index < routes.count; index++) {
       const digest = digestAt(routes, index);
       owner.known.set(digest, this.#takeOver(owner, digest) ?? this.#compileRoute(owner, routeAt(routes, index)));
+      yield;
     }
   }
 
@@ -262,14 +295,16 @@ export class IrCompiler {
     return shared;
   }
 
-  finish(): Generation {
+  /** Compiles a listener, or a route of TCP, TLS or UDP, in each step. */
+  *finish(): Generator<void, Generation> {
     addGatewayFields(this.#policies, this.#ir.binds);
     const groups = new Map<string, Router<CompiledRoute>>();
     for (const group of this.#ir.routeGroups) {
       const router = this.#owners.get(groupOwner(group.name))?.router;
       if (router !== undefined) groups.set(group.name, router.finish());
     }
-    const binds = new Map(this.#ir.binds.map((bind) => [bind.key, this.#bind(bind, groups)]));
+    const binds = new Map<string, CompiledBind>();
+    for (const bind of this.#ir.binds) binds.set(bind.key, yield* this.#bind(bind, groups));
     const endpoints = this.#destinations.held;
     this.#link.compiler = undefined;
     // They refer to the former configuration.
@@ -293,12 +328,14 @@ export class IrCompiler {
     this.#endpoints.release(this.#destinations.held);
   }
 
-  #bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): CompiledBind {
-    const listeners = bind.listeners.map((listener) => ({
+  *#bind(bind: Bind, groups: ReadonlyMap<string, Router<CompiledRoute>>): Generator<void, CompiledBind> {
+    const listeners: { readonly hostname: string; readonly value: CompiledListener }[] = [];
+    for (const listener of bind.listeners) {
       // Plain TCP and UDP carry no host name: the listener serves the whole port.
-      hostname: listener.protocol === "TCP" || listener.protocol === "UDP" ? "" : listener.hostname,
-      value: this.#listener(bind, listener),
-    }));
+      const hostname = listener.protocol === "TCP" || listener.protocol === "UDP" ? "" : listener.hostname;
+      listeners.push({ hostname, value: yield* this.#listener(bind, listener) });
+      yield;
+    }
     const service = bind.frontend.networkExtAuthz;
     const { cel } = this.#policies;
     const { accessLog: log, tracing: spans, maxBufferSize } = bind.frontend;
@@ -336,15 +373,20 @@ export class IrCompiler {
     );
   }
 
-  #listener(bind: Bind, listener: Listener): CompiledListener {
+  *#listener(bind: Bind, listener: Listener): Generator<void, CompiledListener> {
     const labels = listenerLabels(bind, listener);
+    const tcpRoutes: CompiledTcpRoute[] = [];
+    for (const route of listener.tcpRoutes) {
+      tcpRoutes.push(this.#tcpRoute(route, labels));
+      yield;
+    }
     return {
       key: listener.key,
       name: listener.name,
       gateway: labels.gateway,
       protocol: listener.protocol,
       terminator: this.#terminatorOf(listener),
-      tcpRoutes: new TcpRouteTable(listener.tcpRoutes.map((route) => this.#tcpRoute(route, labels))),
+      tcpRoutes: new TcpRouteTable(tcpRoutes),
       policies: compilePolicies(listener.policies, "gateway", this.#recording, listener.key),
       router: (this.#owners.get(listener.key)?.router ?? new RouterBuilder<CompiledRoute>()).finish(),
       series: new SeriesCache(this.#metrics, labels),

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Sweepable } from "../base/sweeper.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Endpoints } from "../upstream/endpoints.ts";
-import { type Generation, IrCompiler } from "./compile-ir.ts";
+import { compileIr, type Generation } from "./compile-ir.ts";
 import { BindServer } from "./ingress/bind-server.ts";
 import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ingress/drain.ts";
 import type { TunnelTargets } from "./ingress/tunnel.ts";
@@ -21,10 +21,10 @@ type PortServer = BindServer | UdpServer;
 /** Ports to listen on, by bind key: the main thread has chosen them, the same for all workers. */
 export type Ports = Readonly<Record<string, number>>;
 
-/** Routes to compile between two checks of the clock. */
-const SLICE = 20;
-/** The longest time that requests wait for the compilation of routes, apart from the last slice. */
+/** The longest time that requests wait for the compilation of a configuration, apart from the last step of a slice. */
 const SLICE_MS = 1;
+
+type Compilation = Generator<void, Generation>;
 
 interface Candidate {
   readonly generation: Generation;
@@ -39,7 +39,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
   readonly #servers = new Map<string, PortServer>();
   /** Servers of binds that left the configuration, until their last connection closes. */
   readonly #leaving = new Set<PortServer>();
-  #compiler: IrCompiler | undefined;
+  #compiling: Compilation | undefined;
   #candidate: Candidate | undefined;
   #current: Generation | undefined;
   #onIdle: (() => void) | undefined;
@@ -55,35 +55,34 @@ export class DataPlane implements TunnelTargets, Sweepable {
    */
   async prepare(generation: number, configuration: PackedIr, ports: Ports, reusePort: boolean): Promise<void> {
     this.abort();
-    const compiler = new IrCompiler(generation, configuration, this.#services, this.#endpoints, this.#current);
-    this.#compiler = compiler;
+    const steps = compileIr(generation, configuration, this.#services, this.#endpoints, this.#current);
+    this.#compiling = steps;
     try {
-      await this.#compileRoutes(compiler, configuration);
-      await this.#openPorts(compiler.finish(), ports, reusePort);
+      await this.#openPorts(await this.#inSlices(steps), ports, reusePort);
     } catch (error) {
-      if (this.#compiler === compiler) this.abort();
+      if (this.#compiling === steps) this.abort();
       throw error;
     }
   }
 
-  /** Compiles in slices: thousands of routes at once would delay every request. */
-  async #compileRoutes(compiler: IrCompiler, { routes }: PackedIr): Promise<void> {
-    let since = performance.now();
-    for (const packed of routes)
-      for (let from = 0; from < packed.count; from += SLICE) {
-        compiler.addRoutes(packed, from, Math.min(from + SLICE, packed.count));
-        if (performance.now() - since < SLICE_MS) continue;
-        await nextTurn();
-        if (this.#compiler !== compiler) throw new Error("the configuration was dropped while it was built");
-        since = performance.now();
-      }
+  /** Takes steps in slices: thousands of routes at once would delay every request. */
+  async #inSlices(steps: Compilation): Promise<Generation> {
+    for (;;) {
+      const end = performance.now() + SLICE_MS;
+      do {
+        const step = steps.next();
+        if (step.done === true) return step.value;
+      } while (performance.now() < end);
+      await nextTurn();
+      if (this.#compiling !== steps) throw new Error("the configuration was dropped while it was built");
+    }
   }
 
   /** Ports are opened before the commit, so that a port in use rejects the configuration instead of failing later. */
   async #openPorts(generation: Generation, ports: Ports, reusePort: boolean): Promise<void> {
     const opened = new Map<string, PortServer>();
     this.#candidate = { generation, opened };
-    this.#compiler = undefined;
+    this.#compiling = undefined;
     try {
       for (const bind of generation.binds.values()) {
         if (this.#servers.has(bind.key)) continue;
@@ -119,7 +118,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
         server.drain();
       }
     }
-    if (generation.addresses !== before?.addresses) this.#services.workloads.replace(generation.addresses.workloads);
+    if (generation.addresses !== before?.addresses) this.#services.workloads.become(generation.addresses.byAddress);
     this.#endpoints.calls = generation.calls;
     this.#endpoints.budgets = generation.budgets;
     this.#current = generation;
@@ -128,8 +127,8 @@ export class DataPlane implements TunnelTargets, Sweepable {
 
   /** Drops the configuration that is being built. */
   abort(): void {
-    this.#compiler?.abandon();
-    this.#compiler = undefined;
+    this.#compiling?.return(undefined as never);
+    this.#compiling = undefined;
     const candidate = this.#candidate;
     if (candidate === undefined) return;
     this.#candidate = undefined;

@@ -15,11 +15,12 @@ const workload = (uid: string, ...workloadIps: string[]): Workload => ({
 test("workloads are found by any of their addresses, however those of IPv6 are written", () => {
   const workloads = new Workloads();
   assert.equal(workloads.find("10.0.0.1"), undefined);
-  workloads.replace([workload("a", "10.0.0.1", "2001:DB8:0::0:1"), workload("b"), workload("c", "10.0.0.2")]);
+  for (const each of [workload("a", "10.0.0.1", "2001:DB8:0::0:1"), workload("b"), workload("c", "10.0.0.2")])
+    workloads.add(each);
   assert.equal(workloads.find("10.0.0.1")?.uid, "a");
   assert.equal(workloads.find("2001:db8::1")?.uid, "a");
   assert.equal(workloads.find("10.0.0.2")?.uid, "c");
   assert.equal(workloads.find("10.0.0.3"), undefined);
-  workloads.replace([]);
+  workloads.become(new Workloads());
   assert.equal(workloads.find("10.0.0.1"), undefined);
 });

@@ -63,11 +63,18 @@ export interface IndexedService {
 export class ServiceIndex {
   readonly #services = new Map<string, { service: Service | undefined; readonly workloads: Workload[] }>();
 
-  constructor(services: readonly Service[], workloads: readonly Workload[]) {
-    // The first of two definitions with the same key wins; duplicates are reported elsewhere.
-    for (const service of services) this.#at(serviceKey(service)).service ??= service;
-    for (const workload of workloads)
-      for (const key of Object.keys(workload.services)) this.#at(key).workloads.push(workload);
+  constructor(services: readonly Service[] = [], workloads: readonly Workload[] = []) {
+    for (const service of services) this.addService(service);
+    for (const workload of workloads) this.addWorkload(workload);
+  }
+
+  /** The first of two definitions with the same key wins; duplicates are reported elsewhere. */
+  addService(service: Service): void {
+    this.#at(serviceKey(service)).service ??= service;
+  }
+
+  addWorkload(workload: Workload): void {
+    for (const key of Object.keys(workload.services)) this.#at(key).workloads.push(workload);
   }
 
   /** `key`: `<namespace>/<hostname>`. undefined: unknown. */
@@ -102,14 +109,17 @@ export function serviceKey({ namespace, hostname }: Pick<Service, "namespace" | 
   return `${namespace}/${hostname}`;
 }
 
-/** The workloads of the configuration in effect, by their addresses. */
+/** Workloads by their addresses. */
 export class Workloads {
-  #byAddress: ReadonlyMap<string, Workload> = new Map();
+  #byAddress = new Map<string, Workload>();
 
-  replace(workloads: readonly Workload[]): void {
-    this.#byAddress = new Map(
-      workloads.flatMap((workload) => workload.workloadIps.map((address) => [canonical(address), workload] as const)),
-    );
+  add(workload: Workload): void {
+    for (const address of workload.workloadIps) this.#byAddress.set(canonical(address), workload);
+  }
+
+  /** Finds the same workloads as `others` from now on, at no cost. */
+  become(others: Workloads): void {
+    this.#byAddress = others.#byAddress;
   }
 
   /** The last workload with this address, if any. */
