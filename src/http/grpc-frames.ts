@@ -19,6 +19,8 @@ export class MessageBoundaries {
   #prefixLeft = PREFIX_BYTES;
   /** The message's length as far as its prefix has arrived, then its bytes that are still to come. */
   #left = 0;
+  /** A message had flags other than that of compression: it is none of gRPC, though gRPC-Web has such frames. */
+  foreign = false;
 
   /** The last message is complete, or none has begun. */
   get between(): boolean {
@@ -35,6 +37,7 @@ export class MessageBoundaries {
     let at = from;
     for (; this.#prefixLeft > 0; at++) {
       if (at === bytes.length) return -1;
+      if (this.#prefixLeft === PREFIX_BYTES && (bytes[at] as number) > 1) this.foreign = true;
       // The flags are not part of the length. Not a shift: four bytes do not fit a signed 32-bit integer.
       if (this.#prefixLeft < PREFIX_BYTES) this.#left = this.#left * 256 + (bytes[at] as number);
       this.#prefixLeft--;

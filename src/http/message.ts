@@ -45,6 +45,9 @@ export interface HttpRequest {
   headers: HeaderList;
 }
 
+/** Statuses whose responses have no body, whatever their fields say (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5). */
+export const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
 export interface HttpResponse {
   status: number;
   /** Without hop-by-hop fields. */

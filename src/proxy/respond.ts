@@ -5,7 +5,7 @@
 
 import { ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../base/errors.ts";
 import { grpcError, grpcStatusOfError, grpcTrailers, isGrpc } from "../http/grpc-reply.ts";
-import { decimal, type HttpResponse, type LocalReply } from "../http/message.ts";
+import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../http/message.ts";
 import { type Exchange, WAIT } from "./exchange.ts";
 
 /** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
@@ -29,7 +29,9 @@ export function answerInstead(exchange: Exchange, answer: GatewayError | LocalRe
 function setReply(exchange: Exchange, reply: LocalReply): void {
   exchange.stopDeadline();
   exchange.call?.answeredInstead(exchange.result.error ?? null);
-  const body = typeof reply.body === "string" ? Buffer.from(reply.body, "utf8") : Buffer.from(reply.body);
+  // A service or a configuration may give such a status a body all the same.
+  const content = BODILESS.has(reply.status) ? "" : reply.body;
+  const body = typeof content === "string" ? Buffer.from(content, "utf8") : Buffer.from(content);
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
   // RFC 9110 8.6: not with 204; with 304 it would be the length of the client's cached response.
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", decimal(body.length));

@@ -35,6 +35,11 @@ export interface CallRequest {
   readonly timeoutMs: number;
   /** Limit of the response's body in bytes; a longer one is an error. */
   readonly maxBytes: number;
+  /**
+   * Whether a response with this status decides by its head, as a denial does: then it stands even if its body is too long, cut or
+   * late. Required, so that no caller whose failures may pass forgets it; `NEEDS_BODY` where a broken body is a failure.
+   */
+  readonly headDecides: (status: number) => boolean;
   /** The body of the response is read and dropped, however long it is, as for a mirror. */
   readonly dropBody?: boolean;
   /** A gRPC call, which is sent as HTTP/2 unless the settings of the target exclude that. */
@@ -45,7 +50,12 @@ export interface CallResponse {
   readonly status: number;
   readonly headers: HeaderList;
   readonly body: Uint8Array;
+  /** Why the body is missing, for a head that decides by itself; `body` is empty then. */
+  readonly cut?: string;
 }
+
+/** `headDecides` of calls whose response is of use only as a whole. */
+export const NEEDS_BODY = (): boolean => false;
 
 /** Methods whose requests carry Content-Length even without a body (RFC 9110 8.6). */
 const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
@@ -174,8 +184,10 @@ class BufferedCall implements UpstreamCaller {
 
   onResponse(head: ResponseHead, length: number): void {
     if (length === TUNNEL) this.#rejectResponse("the response switches to a protocol that was not requested");
-    this.#status = head.status;
-    this.#headers = head.headers;
+    else {
+      this.#status = head.status;
+      this.#headers = head.headers;
+    }
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
@@ -199,8 +211,11 @@ class BufferedCall implements UpstreamCaller {
 
   onCallFailure({ code, message }: Pick<CallFailure, "code" | "message">): void {
     this.#closed = true;
-    this.#observer?.ended(null, message);
-    this.#reject(new GatewayError(code, undefined, new Error(message)));
+    const [status, headers] = [this.#status, this.#headers];
+    const decided = status !== 0 && this.#request.headDecides(status);
+    this.#observer?.ended(decided ? status : null, message);
+    if (decided) this.#resolve({ status, headers, body: Buffer.alloc(0), cut: message });
+    else this.#reject(new GatewayError(code, undefined, new Error(message)));
   }
 
   onUpstreamFault(error: unknown): void {

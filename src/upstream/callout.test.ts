@@ -6,8 +6,8 @@ import { GatewayError } from "../base/errors.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { SingleEndpoint } from "./balancers/balancer.ts";
-import type { CallRequest } from "./call.ts";
-import { Callout, NO_UPSTREAM, type PrepareCall } from "./callout.ts";
+import { type CallRequest, NEEDS_BODY } from "./call.ts";
+import { Callout, NEEDS_STATUS, NO_UPSTREAM, type PrepareCall } from "./callout.ts";
 import { Endpoints } from "./endpoints.ts";
 import { Pools } from "./pools.ts";
 import { Resolver } from "./resolver.ts";
@@ -20,6 +20,7 @@ const REQUEST: CallRequest = {
   body: new Uint8Array(0),
   timeoutMs: 5000,
   maxBytes: 1000,
+  headDecides: NEEDS_BODY,
 };
 
 /** A callout to a port of 127.0.0.1; closed at the end of its block. */
@@ -95,7 +96,7 @@ test("gRPC calls carry headers as metadata, and the authority that they are give
     head.headers.push("x-a", latin1("2"));
     head.headers.push("x-b-bin", latin1("AQI="));
   });
-  const answer = await one.callout.unary(ECHO, Buffer.from("hi"), 5000, contextFor("ann"));
+  const answer = await one.callout.unary(ECHO, Buffer.from("hi"), 5000, NEEDS_STATUS, contextFor("ann"));
   assert.equal(Buffer.from(answer).toString(), "hi");
   assert.deepEqual(seen, ["named.example", ["1, 2"], [Buffer.from([1, 2])]]);
 });
@@ -107,7 +108,7 @@ test("a header that gRPC cannot carry fails the call, and the error shows its na
     ["x!", "secret"],
   ] as const) {
     using one = calling(server.port, (head) => void head.headers.push(name, latin1(value)));
-    const why = await failure(one.callout.unary(ECHO, Buffer.alloc(0), 5000, contextFor("ann")));
+    const why = await failure(one.callout.unary(ECHO, Buffer.alloc(0), 5000, NEEDS_STATUS, contextFor("ann")));
     assert.equal(why, `TG_UPSTREAM_FAILED: gRPC cannot carry the header ${name}`);
   }
 });
@@ -117,7 +118,7 @@ test("preparing that takes too long, fails or is cancelled makes no call", async
   using late = calling(server.port, () => new Promise(() => {}));
   const context = contextFor("ann");
   const inTime = "TG_UPSTREAM_TIMEOUT: the credentials for the call were not ready in time";
-  assert.equal(await failure(late.callout.unary(ECHO, Buffer.alloc(0), 20, context)), inTime);
+  assert.equal(await failure(late.callout.unary(ECHO, Buffer.alloc(0), 20, NEEDS_STATUS, context)), inTime);
   assert.equal(await failure(late.callout.http({ ...REQUEST, timeoutMs: 20 }, context)), inTime);
   const events = { onMessage() {}, onDrain() {}, onEnd() {} };
   assert.equal(await failure(late.callout.stream(ECHO, events, 20, context)), inTime);
@@ -125,11 +126,14 @@ test("preparing that takes too long, fails or is cancelled makes no call", async
   using failing = calling(server.port, () =>
     Promise.reject(new GatewayError("TG_BACKEND_AUTH", undefined, new Error("no token"))),
   );
-  assert.equal(await failure(failing.callout.unary(ECHO, Buffer.alloc(0), 5000, context)), "TG_BACKEND_AUTH: no token");
+  assert.equal(
+    await failure(failing.callout.unary(ECHO, Buffer.alloc(0), 5000, NEEDS_STATUS, context)),
+    "TG_BACKEND_AUTH: no token",
+  );
 
   const prepared = Promise.withResolvers<void>();
   using waiting = calling(server.port, () => prepared.promise);
-  const outcome = waiting.callout.unary(ECHO, Buffer.alloc(0), 5000, context);
+  const outcome = waiting.callout.unary(ECHO, Buffer.alloc(0), 5000, NEEDS_STATUS, context);
   context.cancel();
   prepared.resolve();
   const turn = new Promise<string>((resolve) => setImmediate(() => resolve("still waiting")));
@@ -140,5 +144,8 @@ test("preparing that takes too long, fails or is cancelled makes no call", async
 test("a service without endpoints cannot be called", async () => {
   const context = { onCancel: () => {}, observer: undefined };
   assert.equal(await failure(NO_UPSTREAM.http(REQUEST, context)), "TG_NO_HEALTHY_BACKENDS: ");
-  assert.equal(await failure(NO_UPSTREAM.unary(ECHO, Buffer.alloc(0), 5000, context)), "TG_NO_HEALTHY_BACKENDS: ");
+  assert.equal(
+    await failure(NO_UPSTREAM.unary(ECHO, Buffer.alloc(0), 5000, NEEDS_STATUS, context)),
+    "TG_NO_HEALTHY_BACKENDS: ",
+  );
 });

@@ -6,13 +6,18 @@ import { type CallObserver, type CallRequest, type CallResponse, callUpstream } 
 import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc/call.ts";
 import type { OnCancel } from "./upstream.ts";
 
-/** Circumstances of one call. */
-interface CallContext<Context> {
+/** Circumstances of one call. `Answer`: what the call resolves with. */
+interface CallContext<Context, Answer = never> {
   /** Registers a callback that cancels the call when its response is no longer needed. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
   /** Absent for calls that do not belong to a client's request. */
   readonly calloutContext?: Context;
+  /**
+   * Called with the request as it is about to be sent, after the policies of the service. What it returns takes the place of the
+   * call; with undefined, the call is made.
+   */
+  readonly recall?: (sent: CallHead) => Answer | undefined;
 }
 
 /** A callout's request before it is sent. */
@@ -42,7 +47,7 @@ export class Callout<Context = never> {
   }
 
   /** One HTTP request; its response is read into memory, up to `maxBytes`. */
-  async http(request: CallRequest, context: CallContext<Context>): Promise<CallResponse> {
+  async http(request: CallRequest, context: CallContext<Context, CallResponse>): Promise<CallResponse> {
     const [path = "", query] = split(request.path);
     const { method, authority = "" } = request;
     const head: CallHead = headOf(
@@ -55,6 +60,8 @@ export class Callout<Context = never> {
     );
     head.body = request.body;
     const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
+    const known = context.recall?.(head);
+    if (known !== undefined) return known;
     return callUpstream(
       this.#balancer,
       {
@@ -71,17 +78,20 @@ export class Callout<Context = never> {
     );
   }
 
-  /** One gRPC call: a message each way. */
+  /** One gRPC call: a message each way. `messageDecides`: as for `grpcUnary`; `NEEDS_STATUS` where only a successful call counts. */
   async unary(
     method: string,
     message: Uint8Array,
     timeoutMs: number,
-    context: CallContext<Context>,
+    messageDecides: (message: Uint8Array) => boolean,
+    context: CallContext<Context, Uint8Array>,
   ): Promise<Uint8Array> {
     const head = headOf("HTTP/2", "POST", method);
     const left = await this.#prepared(head, timeoutMs, context);
+    const known = context.recall?.(head);
+    if (known !== undefined) return known;
     const request = { method, head, timeoutMs: left };
-    return grpcUnary(this.#balancer, request, message, context.onCancel, context.observer);
+    return grpcUnary(this.#balancer, request, message, context.onCancel, context.observer, messageDecides);
   }
 
   /**
@@ -103,7 +113,7 @@ export class Callout<Context = never> {
   async #prepared(
     head: CallHead,
     timeoutMs: number,
-    { calloutContext, observer, onCancel }: CallContext<Context>,
+    { calloutContext, observer, onCancel }: Pick<CallContext<Context>, "calloutContext" | "observer" | "onCancel">,
   ): Promise<number> {
     if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", latin1(observer.traceparent));
     const waiting = this.#prepare?.(head, calloutContext);
@@ -127,6 +137,9 @@ export class Callout<Context = never> {
     return Math.max(1, timeoutMs - (performance.now() - startedAt));
   }
 }
+
+/** `messageDecides` of calls whose response counts only if the call succeeds. */
+export const NEEDS_STATUS = (): boolean => false;
 
 const NOT_READY = "the credentials for the call were not ready in time";
 

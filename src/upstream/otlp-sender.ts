@@ -1,7 +1,8 @@
 import { asError } from "../base/errors.ts";
 import type { Send, SendOutcome } from "../telemetry/otlp/export-queue.ts";
 import { type Chunk, EXPORT_METHODS, type Signal } from "../telemetry/otlp/messages.ts";
-import { type Callout, reasonOf } from "./callout.ts";
+import { NEEDS_BODY } from "./call.ts";
+import { type Callout, NEEDS_STATUS, reasonOf } from "./callout.ts";
 import { GrpcStatusError } from "./grpc/status.ts";
 import { retryAfter } from "./retry-after.ts";
 
@@ -56,7 +57,7 @@ export function otlpSender(
   };
 }
 
-type Context = Parameters<Callout["http"]>[1];
+type Context = Omit<Parameters<Callout["http"]>[1], "recall">;
 
 async function sendHttp(
   callout: Callout,
@@ -77,6 +78,7 @@ async function sendHttp(
       body,
       timeoutMs: timeout,
       maxBytes: MAX_ANSWER,
+      headDecides: NEEDS_BODY,
     },
     context,
   );
@@ -93,7 +95,7 @@ async function sendGrpc(
   body: Uint8Array,
   context: Context,
 ): Promise<SendOutcome> {
-  const answer = await callout.unary(EXPORT_METHODS[signal], body, timeout, context);
+  const answer = await callout.unary(EXPORT_METHODS[signal], body, timeout, NEEDS_STATUS, context);
   return taken(signal, answer);
 }
 

@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { CallResponse } from "../../upstream/call.ts";
+import { type CallResponse, NEEDS_BODY } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { Callouts } from "../deps.ts";
@@ -78,6 +78,7 @@ export class TokenEndpoint {
           body: Buffer.from(body),
           timeoutMs: this.#timeout,
           maxBytes: MAX_ANSWER,
+          headDecides: NEEDS_BODY,
         },
         // Not cancelled with the client: other requests may wait for the same token.
         { onCancel: () => {}, observer: observerOf(calloutContext, "http"), calloutContext },

@@ -4,16 +4,13 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, type CelEnvironment, type Expression, toText } from "../../cel/index.ts";
-import type { HeaderList } from "../../http/message.ts";
+import { BODILESS, type HeaderList } from "../../http/message.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
 import { afterRequestBody, bodyBytes, sendableText } from "../shared/expressions.ts";
 import { fieldName, redactValues } from "../shared/header-edits.ts";
 import type { PolicyHooks } from "../types.ts";
 import type { DirectResponse } from "./schema.ts";
-
-/** 204, 205 and 304 responses end with their header section (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5). */
-const BODILESS = [204, 205, 304];
 
 interface Field {
   readonly name: string;
@@ -42,7 +39,7 @@ function prepare(config: DirectResponse, cel: CelEnvironment): () => PolicyHooks
     throw PolicyError.at(["status"], `${status} is not a status from 200 to 599`);
   if (config.body !== undefined && bodyExpression !== undefined)
     throw PolicyError.at(["bodyExpression"], "the response has a body already; remove one of the two");
-  if ((body.length > 0 || bodyExpression !== undefined) && BODILESS.includes(status))
+  if ((body.length > 0 || bodyExpression !== undefined) && BODILESS.has(status))
     throw PolicyError.at(
       [bodyExpression === undefined ? "body" : "bodyExpression"],
       `a response with status ${status} has no body; remove it or choose another status`,

@@ -3,7 +3,9 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CheckRequest } from "../../../test/helpers/envoy/auth.ts";
 import { HeaderValueSchema } from "../../gen/envoy/config/core/v3/base_pb.ts";
+import { NO_PSEUDO } from "../shared/header-edits.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
+import { REQUEST_PSEUDO } from "../transformations/messages.ts";
 import {
   editRequest,
   type HeaderInstruction,
@@ -71,7 +73,7 @@ test("a header without an action replaces what the client sent; explicit actions
     option("x-e", "5", { append: false }),
   ];
   const actions = (unsaid: "add" | "set") =>
-    headerEdits(options, unsaid).map(({ name, action }) => `${name} ${action}`);
+    headerEdits(options, unsaid, NO_PSEUDO).map(({ name, action }) => `${name} ${action}`);
   assert.deepEqual(actions("set"), ["x-a set", "x-b addAbsent", "x-c setPresent", "x-d add", "x-e set"]);
   assert.equal(actions("add")[0], "x-a add");
 });
@@ -81,10 +83,12 @@ test("a service cannot frame a message, split a head or remove the target", () =
     option("Content-Length", "5"),
     option("x-a", "1\r\nx-b: 2"),
     option("x y", "1"),
+    option(":status", "200"),
+    option("Connection", "x-ok"),
     option("x-ok", "1"),
   ];
   assert.deepEqual(
-    headerEdits(options, "set").map(({ name }) => name),
+    headerEdits(options, "set", NO_PSEUDO).map(({ name }) => name),
     ["x-ok"],
   );
   assert.deepEqual(
@@ -96,7 +100,7 @@ test("a service cannot frame a message, split a head or remove the target", () =
 test("edits of pseudo-header fields change the target; invalid ones are skipped and reported in the trace", () => {
   const trace = new RecordedTrace();
   const context = contextOf({ headers: ["x-a", "old"] }, { trace });
-  const set = (name: string, value: string) => headerEdits([option(name, value)], "set");
+  const set = (name: string, value: string) => headerEdits([option(name, value)], "set", REQUEST_PSEUDO);
   editRequest(context, [...set(":path", "/new?q=1"), ...set("host", "other.example"), ...set("x-a", "new")]);
   editRequest(context, set(":scheme", "ftp"));
   const { path, search, authority, scheme, headers } = context.request;

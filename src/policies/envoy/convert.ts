@@ -6,9 +6,9 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { messageOf } from "../../base/errors.ts";
 import type { HeaderValueOption } from "../../gen/envoy/config/core/v3/base_pb.ts";
-import { isFieldValue, isToken } from "../../http/h1/syntax.ts";
+import { isFieldValue } from "../../http/h1/syntax.ts";
 import type { HeaderList } from "../../http/message.ts";
-import { applyHeaderEdits, FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
+import { applyHeaderEdits, type HeaderEdit, isServiceField, NO_PSEUDO } from "../shared/header-edits.ts";
 import { EditedRequest, REQUEST_PSEUDO } from "../transformations/messages.ts";
 import type { PolicyContext } from "../types.ts";
 
@@ -22,14 +22,18 @@ const ACTIONS: readonly HeaderEdit["action"][] = ["add", "addAbsent", "set", "se
 /**
  * The header edits that a service requests. `unsaid`: the action of a header without an explicit one. On the wire that is
  * indistinguishable from `APPEND_IF_EXISTS_OR_ADD`, but for requests it must be `set`: a field about the client must not be
- * appended to a forged one that the client has sent. Fields that frame the message and invalid values are dropped.
+ * appended to a forged one that the client has sent. `pseudo`: as for `isServiceField`. Other fields and invalid values are dropped.
  */
-export function headerEdits(options: readonly HeaderInstruction[] | undefined, unsaid: "add" | "set"): HeaderEdit[] {
+export function headerEdits(
+  options: readonly HeaderInstruction[] | undefined,
+  unsaid: "add" | "set",
+  pseudo: ReadonlySet<string>,
+): HeaderEdit[] {
   const edits: HeaderEdit[] = [];
   for (const { header, append, appendAction = 0 } of options ?? []) {
     const name = header?.key?.toLowerCase() ?? "";
     const value = latin1Of(header?.rawValue?.length ? header.rawValue : Buffer.from(header?.value ?? ""));
-    if (!isSendable(name) || !isFieldValue(value)) continue;
+    if (!isServiceField(name, pseudo) || !isFieldValue(value)) continue;
     const said = append === undefined ? ACTIONS[appendAction] : append ? "add" : "set";
     edits.push({ action: said === undefined || (said === "add" && append === undefined) ? unsaid : said, name, value });
   }
@@ -40,7 +44,7 @@ export function headerEdits(options: readonly HeaderInstruction[] | undefined, u
 export function headerRemovals(names: readonly string[] | undefined): HeaderEdit[] {
   return (names ?? [])
     .map((name) => name.toLowerCase())
-    .filter((name) => isToken(name) && name !== "host" && !FRAMING.has(name))
+    .filter((name) => name !== "host" && isServiceField(name, NO_PSEUDO))
     .map((name) => ({ action: "remove", name, value: "" as const }));
 }
 
@@ -49,7 +53,7 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
   const pseudo = edits.filter(({ name }) => REQUEST_PSEUDO.has(name));
   for (const { name } of edits) context.claimField(name);
   applyHeaderEdits(
-    edits.filter(({ name }) => !REQUEST_PSEUDO.has(name) && !name.startsWith(":")),
+    edits.filter(({ name }) => !REQUEST_PSEUDO.has(name)),
     context.request.headers,
   );
   const request = new EditedRequest(context);
@@ -62,13 +66,10 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
   }
 }
 
-/** Header fields of a service's reply, in its order, without pseudo-header fields. */
+/** Header fields of a service's reply, in its order. */
 export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
   const headers: HeaderList = [];
-  applyHeaderEdits(
-    edits.filter(({ name }) => !name.startsWith(":")),
-    headers,
-  );
+  applyHeaderEdits(edits, headers);
   return headers;
 }
 
@@ -111,11 +112,6 @@ export function pseudoHeaders({ request }: PolicyContext): Record<string, string
     ":path": textOf(request.path + request.search),
     ":scheme": request.scheme,
   };
-}
-
-function isSendable(name: string): boolean {
-  if (name.startsWith(":")) return isToken(name.slice(1));
-  return isToken(name) && !FRAMING.has(name);
 }
 
 function latin1Of(bytes: Uint8Array): string {

@@ -10,63 +10,57 @@ import {
   type Scope,
   toJson,
 } from "../../cel/index.ts";
+import type { CallHead } from "../../upstream/callout.ts";
 import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import type { ExtAuthz } from "./schema.ts";
 
-interface Entry<AuthzDecision> {
-  readonly decision: AuthzDecision;
+interface Entry<Answer> {
+  readonly answer: Answer;
+  readonly bytes: number;
   /** `performance.now()` ms. */
   readonly until: number;
 }
 
 /** Denials with other statuses, such as 429 or 503, may depend on the moment and not on the client. */
 const CACHED_DENIALS = new Set([401, 403]);
+/** Bytes of the responses that one cache of one worker holds. A service may repeat in them what clients send. */
+const MAX_BYTES = 16 * 1024 * 1024;
+/** Fields that differ for every request and say nothing about the client: with them, no request would find a decision. */
+const PER_REQUEST: ReadonlySet<string> = new Set(["x-request-id", "traceparent", "tracestate"]);
 
-/** Caches decisions of one policy in one worker. The time to live may depend on the decision. */
-export class DecisionCache<AuthzDecision> {
+/**
+ * Caches the responses of the service for one policy in one worker. A key is a digest of everything that the service is sent, so
+ * that no request is answered with the decision about another one that the service could have told apart; `cache.key` adds to it.
+ * What expressions make of a response is not cached, since they may read more of a request than the service is sent.
+ */
+export class AnswerCache<Answer> {
   readonly #key: readonly Expression[];
   readonly #ttl: number | Expression;
-  readonly #entries: BoundedCache<Entry<AuthzDecision>>;
+  readonly #ignored: ReadonlySet<string>;
+  readonly #entries: BoundedCache<Entry<Answer>>;
 
   /** `scope`: what the expressions may read. Throws CelError for one that does not compile. */
-  constructor({ key, ttl, maxEntries }: NonNullable<ExtAuthz["cache"]>, scope: Scope, cel: CelEnvironment) {
+  constructor({ key, ttl, maxEntries, ignore }: NonNullable<ExtAuthz["cache"]>, scope: Scope, cel: CelEnvironment) {
     this.#key = key.map((text) => cel.compileExpression(text, scope));
     this.#ttl = parseDuration(ttl) ?? cel.compileExpression(ttl, scope);
-    this.#entries = new BoundedCache(maxEntries);
+    this.#ignored = new Set(ignore);
+    this.#entries = new BoundedCache(maxEntries, MAX_BYTES, ({ bytes }) => bytes);
   }
 
   get expressions(): readonly Expression[] {
     return typeof this.#ttl === "number" ? this.#key : [...this.#key, this.#ttl];
   }
 
-  /**
-   * A digest, since values of clients may be long or secret. undefined = the decision must not be cached: an expression failed, and
-   * without its value different clients would share a key.
-   */
-  keyOf(variables: Activation): string | undefined {
+  /** For one question to the service. undefined = its answer must not be cached: an expression of the key has failed. */
+  lookup(variables: Activation): Lookup<Answer> | undefined {
+    let added: string;
     try {
-      const values = this.#key.map((expression) => toJson(expression.evaluate(variables)));
-      return secretDigest(JSON.stringify(values)).toString("latin1");
+      added = JSON.stringify(this.#key.map((expression) => toJson(expression.evaluate(variables))));
     } catch {
       return undefined;
     }
-  }
-
-  /** The decision that is cached under a key; undefined once it has expired. */
-  get(key: string): AuthzDecision | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    if (entry.until > performance.now()) return entry.decision;
-    this.#entries.delete(key);
-    return undefined;
-  }
-
-  /** `deniedWith`: status of a denial; undefined = allowed. `variables` include metadata of the decision as `extauthz`. */
-  put(key: string, decision: AuthzDecision, deniedWith: number | undefined, variables: Activation): void {
-    if (deniedWith !== undefined && !CACHED_DENIALS.has(deniedWith)) return;
-    const ttl = this.#ttlOf(variables);
-    if (ttl <= 0) return;
-    this.#entries.set(key, { decision, until: performance.now() + ttl });
+    const [ignored, entries] = [this.#ignored, this.#entries];
+    return new Lookup(ignored, added, entries, (now) => this.#ttlOf(now));
   }
 
   /** Milliseconds from now; 0, which means not cached, if the expression fails or returns neither a duration nor a time. */
@@ -79,6 +73,82 @@ export class DecisionCache<AuthzDecision> {
     }
   }
 }
+
+/** One question to the service. */
+export class Lookup<Answer> {
+  readonly #ignored: ReadonlySet<string>;
+  /** The values of `cache.key`. */
+  readonly #added: string;
+  readonly #entries: BoundedCache<Entry<Answer>>;
+  readonly #ttlOf: (variables: Activation) => number;
+  #key: string | undefined;
+  /** The answer is from the cache. */
+  found = false;
+
+  constructor(
+    ignored: ReadonlySet<string>,
+    added: string,
+    entries: BoundedCache<Entry<Answer>>,
+    ttlOf: (variables: Activation) => number,
+  ) {
+    this.#ignored = ignored;
+    this.#added = added;
+    this.#entries = entries;
+    this.#ttlOf = ttlOf;
+  }
+
+  /** Whether a part that `cache.ignore` can name is left out of the key. */
+  ignores(part: string): boolean {
+    return this.#ignored.has(part);
+  }
+
+  /** Whether a header field (lower-case) is left out of the key. */
+  ignoresHeader(name: string): boolean {
+    return PER_REQUEST.has(name) || this.ignores(`headers.${name}`);
+  }
+
+  /**
+   * The answer to the same question, if it has not expired. `sent`: the head of the call after all policies of the service, which may
+   * have added the client's credentials; `message`: that of a gRPC call, without what is left out of the key.
+   */
+  recall(sent: CallHead, message?: Uint8Array): Answer | undefined {
+    // A digest, since values of clients may be long or secret.
+    const [head, body] = this.#keyed(sent);
+    this.#key = secretDigest(this.#added, head, message ?? body).toString("latin1");
+    const entry = this.#entries.get(this.#key);
+    if (entry === undefined) return undefined;
+    this.found = entry.until > performance.now();
+    if (this.found) return entry.answer;
+    this.#entries.delete(this.#key);
+    return undefined;
+  }
+
+  /** What tells requests to the service apart: the head as text, and the body. */
+  #keyed(sent: CallHead): readonly [head: string, body: Uint8Array] {
+    const { method, scheme, authority, path, search, version, headers, body = NO_BYTES, ...others } = sent;
+    // A field that calls get later belongs to the key too: this does not compile then.
+    others satisfies Record<string, never>;
+    const fields: string[] = [];
+    for (let i = 0; i < headers.length; i += 2)
+      if (!this.ignoresHeader(headers[i] as string)) fields.push(headers[i] as string, headers[i + 1] as string);
+    const target = this.ignores("path") ? "" : this.ignores("query") ? path : path + search;
+    const line = [this.ignores("method") ? "" : method, scheme, authority, target, version];
+    return [JSON.stringify([line, fields]), this.ignores("body") ? NO_BYTES : body];
+  }
+
+  /**
+   * Keeps the answer of the service. `bytes`: its size; `deniedWith`: status of a denial, undefined = allowed. `variables` include
+   * metadata of the decision as `extauthz`.
+   */
+  keep(answer: Answer, bytes: number, deniedWith: number | undefined, variables: Activation): void {
+    if (this.#key === undefined || this.found) return;
+    if (deniedWith !== undefined && !CACHED_DENIALS.has(deniedWith)) return;
+    const ttl = this.#ttlOf(variables);
+    if (ttl > 0) this.#entries.set(this.#key, { answer, bytes, until: performance.now() + ttl });
+  }
+}
+
+const NO_BYTES = new Uint8Array(0);
 
 /** Numbers are Unix seconds, as in the claim `exp` of tokens. */
 function millisecondsOf(value: CelValue): number {

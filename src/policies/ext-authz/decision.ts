@@ -1,11 +1,13 @@
-import type { Expression } from "../../cel/index.ts";
+import { ERRORS } from "../../base/errors.ts";
+import type { Activation, Expression } from "../../cel/index.ts";
 import type { LocalReply } from "../../http/message.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { editRequest } from "../envoy/convert.ts";
+import { withVariables } from "../shared/expressions.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 
-/** Decision of a service about a request. Cached decisions are shared by requests, so it holds nothing of a single one. */
+/** Decision about a request: what the policy makes of a response of the service. */
 export type AuthzDecision =
   | {
       readonly allowed: true;
@@ -26,18 +28,35 @@ export type AuthzDecision =
  */
 export class AuthzRequestError extends Error {}
 
-/** A client for one protocol of authorization services. */
+/** A client for one protocol of authorization services, with the cache of their responses. */
 export interface AuthzClient {
   /** Expressions over the request, so that the policy waits for a body that one of them reads. */
   readonly expressions: readonly Expression[];
   /** Removes the fields that only the service may set: if it leaves one out, the client's field must not take its place. */
   readonly clears: readonly HeaderEdit[];
-  /** Rejects if the service gives no usable response; with AuthzRequestError if there is no request to send. */
+  /**
+   * Resolves with the decision, and whether the response behind it was cached. Rejects if the service gives no usable response; with
+   * AuthzRequestError if there is no request to send.
+   */
   readonly check: (
     callout: Callout<CalloutContext>,
     context: PolicyContext,
     body: BodyStart | undefined,
-  ) => Promise<AuthzDecision>;
+  ) => Promise<{ readonly decision: AuthzDecision; readonly cached: boolean }>;
+}
+
+/** Status of a denial; undefined = allowed. */
+export function denialStatus(decision: AuthzDecision): number | undefined {
+  return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
+}
+
+/** Variables for the time to live of a cached response: `extauthz` as it will be once the decision is applied. */
+export function decidedVariables(
+  { variables, requestMetadata }: PolicyContext,
+  { metadata }: AuthzDecision,
+): Activation {
+  if (metadata === undefined) return variables;
+  return withVariables(variables, { extauthz: { ...(requestMetadata.extauthz as object | undefined), ...metadata } });
 }
 
 /** Applies metadata and header edits of a decision. The caller sends the response of a denial. */

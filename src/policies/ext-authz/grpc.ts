@@ -1,6 +1,9 @@
-import type { Activation, CelEnvironment } from "../../cel/index.ts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Activation, CelEnvironment, SourceParts } from "../../cel/index.ts";
+import type { AttributeContextSchema as Attributes } from "../../gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { getHeader } from "../../http/message.ts";
+import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import {
   headerEdits,
@@ -13,8 +16,11 @@ import {
 } from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { compileAll, evaluateAll } from "../shared/expressions.ts";
-import type { BodyStart, PolicyContext } from "../types.ts";
-import type { AuthzClient, AuthzDecision } from "./decision.ts";
+import { NO_PSEUDO } from "../shared/header-edits.ts";
+import { REQUEST_PSEUDO } from "../transformations/messages.ts";
+import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
+import { AnswerCache, type Lookup } from "./cache.ts";
+import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus } from "./decision.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "./schema.ts";
 
 /** Namespace in `filter_metadata`: the name of Envoy's filter, which existing services read. */
@@ -28,38 +34,101 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnviron
   const metadata = compileAll(grpc.metadata ?? {}, "request", cel);
   const included = new Set(config.includeRequestHeaders);
   const wants = (name: string): boolean => included.size === 0 || included.has(name);
+  const cache = config.cache === undefined ? undefined : new AnswerCache<Uint8Array>(config.cache, "request", cel);
   const check: AuthzClient["check"] = async (callout, context, body) => {
-    const { check } = await envoyMethods();
-    const message = check.encode({
-      attributes: {
-        ...peers(context.variables),
-        request: { time: now(), http: describe(context, body, wants, config.includeRequestBody?.packAsBytes === true) },
-        contextExtensions: grpc.context ?? {},
-        metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(metadata, context.variables)) } },
-      },
-    });
-    const answer = await callout.unary(check.path, message, config.timeout, callFor(context, "ext_authz"));
-    return decisionOf(check.decode(answer));
+    const attributes = {
+      ...peers(context.variables),
+      request: { time: now(), http: describe(context, body, wants, config.includeRequestBody?.packAsBytes === true) },
+      contextExtensions: grpc.context ?? {},
+      metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(metadata, context.variables)) } },
+    };
+    const lookup = cache?.lookup(context.variables);
+    const call = callFor(context, "ext_authz");
+    const { answer, response } = await askGrpc(callout, attributes, config.timeout, call, lookup);
+    const decision = decisionOf(response);
+    lookup?.keep(answer, answer.length, denialStatus(decision), decidedVariables(context, decision));
+    return { decision, cached: lookup?.found === true };
   };
   // The response names the fields it sets, and setting replaces what the client sent; there is nothing to clear beforehand.
-  return { expressions: metadata.map(([, expression]) => expression), clears: [], check };
+  const expressions = [...metadata.map(([, expression]) => expression), ...(cache?.expressions ?? [])];
+  return { expressions, clears: [], check };
+}
+
+/** What a `Check` request says; without `request` about a connection. */
+export type Question = ReturnType<typeof peers> & {
+  readonly request?: { readonly time: ReturnType<typeof now>; readonly http: ReturnType<typeof describe> };
+  readonly contextExtensions: Record<string, string>;
+  readonly metadataContext: { readonly filterMetadata: Record<string, ReturnType<typeof structOf>> };
+};
+
+/**
+ * Calls `Check`, or takes the answer to the same question from the cache. A response that denies stands even if the call then fails.
+ */
+export async function askGrpc(
+  callout: Callout<CalloutContext>,
+  question: Question,
+  timeoutMs: number,
+  call: Parameters<Callout<CalloutContext>["unary"]>[4],
+  lookup: Lookup<Uint8Array> | undefined,
+): Promise<{ readonly answer: Uint8Array; readonly response: CheckResponse }> {
+  const { check } = await envoyMethods();
+  const denies = (bytes: Uint8Array): boolean => !decisionOf(check.decode(bytes)).allowed;
+  const answer = await callout.unary(check.path, check.encode({ attributes: question }), timeoutMs, denies, {
+    ...call,
+    ...(lookup !== undefined && {
+      recall: (head) => lookup.recall(head, check.encode({ attributes: keyed(question, lookup) })),
+    }),
+  });
+  return { answer, response: check.decode(answer) };
+}
+
+/** Everything that the service is sent, but for what differs between all requests and what the configuration leaves out. */
+function keyed(
+  { source, request, ...others }: Question,
+  lookup: Lookup<Uint8Array>,
+): MessageInitShape<typeof Attributes> {
+  return {
+    ...others,
+    ...(source !== undefined && { source: keyedPeer(source, lookup.ignores("source.address")) }),
+    ...(request !== undefined && { request: { http: keyedHttp(request.http, lookup) } }),
+  };
+}
+
+function keyedHttp({ id: _trace, headers, ...http }: ReturnType<typeof describe>, lookup: Lookup<Uint8Array>) {
+  const left = { ...http, headers: {} as Record<string, string> };
+  for (const [name, value] of Object.entries(headers)) if (!lookup.ignoresHeader(name)) left.headers[name] = value;
+  if (lookup.ignores("method")) left.method = left.headers[":method"] = "";
+  if (lookup.ignores("path")) left.path = left.headers[":path"] = "";
+  if (lookup.ignores("query")) left.path = left.headers[":path"] = left.path.split("?", 1)[0] ?? "";
+  if (!lookup.ignores("body")) return left;
+  const { body: _text, rawBody: _bytes, ...bodiless } = left;
+  delete bodiless.headers["content-length"];
+  return { ...bodiless, size: 0n };
+}
+
+/** A client has another port for each connection. */
+function keyedPeer({ address, ...others }: ReturnType<typeof peerOf>, withoutAddress: boolean) {
+  if (withoutAddress) return others;
+  return { ...others, address: peerOf({ address: address.address.value.address, port: 0 }).address };
 }
 
 /** `source` and `destination` of the attributes: the addresses of the connection and the client's SPIFFE id. */
 export function peers({ source, destination }: Activation) {
-  const address = (from: { readonly address: string; readonly port: number }) => ({
-    address: {
-      address: {
-        case: "socketAddress" as const,
-        value: { address: from.address, portSpecifier: { case: "portValue" as const, value: from.port } },
-      },
-    },
-  });
   return {
-    ...(source !== undefined && {
-      source: { ...address(source), ...(source.spiffeId !== undefined && { principal: source.spiffeId }) },
-    }),
-    ...(destination !== undefined && { destination: address(destination) }),
+    ...(source !== undefined && { source: peerOf(source) }),
+    ...(destination !== undefined && { destination: peerOf(destination) }),
+  };
+}
+
+function peerOf({
+  address,
+  port,
+  spiffeId,
+}: Pick<SourceParts, "address" | "port"> & { readonly spiffeId?: string | undefined }) {
+  const value = { address, portSpecifier: { case: "portValue" as const, value: port } };
+  return {
+    address: { address: { case: "socketAddress" as const, value } },
+    ...(spiffeId !== undefined && { principal: spiffeId }),
   };
 }
 
@@ -71,7 +140,7 @@ function describe(
   packAsBytes: boolean,
 ) {
   const { request } = context;
-  const headers = { ...joinedHeaders(request.headers, wants), ...pseudoHeaders(context) };
+  const headers: Record<string, string> = { ...joinedHeaders(request.headers, wants), ...pseudoHeaders(context) };
   const length = getHeader(request.headers, "content-length");
   return {
     id: getHeader(request.headers, "traceparent") ?? "",
@@ -83,7 +152,8 @@ function describe(
     scheme: request.scheme,
     size: BigInt(length ?? -1),
     protocol: request.version,
-    ...(body !== undefined && (packAsBytes ? { rawBody: body.bytes } : { body: Buffer.from(body.bytes).toString() })),
+    ...(body !== undefined && packAsBytes && { rawBody: body.bytes }),
+    ...(body !== undefined && !packAsBytes && { body: Buffer.from(body.bytes).toString() }),
   };
 }
 
@@ -104,8 +174,8 @@ export function decisionOf({ status, httpResponse, dynamicMetadata: metadata }: 
     return {
       allowed: true,
       // Removals first, or they would take what the service sets under the same name.
-      requestEdits: [...headerRemovals(ok?.headersToRemove), ...headerEdits(ok?.headers, "set")],
-      responseEdits: headerEdits(ok?.responseHeadersToAdd, "add"),
+      requestEdits: [...headerRemovals(ok?.headersToRemove), ...headerEdits(ok?.headers, "set", REQUEST_PSEUDO)],
+      responseEdits: headerEdits(ok?.responseHeadersToAdd, "add", NO_PSEUDO),
       metadata,
     };
   if (denied === undefined) return { allowed: false, reply: undefined, metadata };
@@ -114,7 +184,7 @@ export function decisionOf({ status, httpResponse, dynamicMetadata: metadata }: 
     allowed: false,
     reply: {
       status: code >= 200 && code <= 599 ? code : 403,
-      headers: replyHeaders(headerEdits(denied.headers, "add")),
+      headers: replyHeaders(headerEdits(denied.headers, "add", NO_PSEUDO)),
       body: denied.body,
       reason: "ExtAuth",
     },

@@ -21,6 +21,16 @@ import type { ExtAuthzHttp } from "./schema.ts";
 /** Bytes of an authorization response: it may be passed on as a whole and is buffered for that. */
 export const MAX_RESPONSE = 1024 * 1024;
 
+/** Whether a response with this status denies; it does so by its head, whatever becomes of its body. */
+export function denies(status: number): boolean {
+  return status < 200 || status > 299;
+}
+
+/** Bytes of a response in a cache, roughly. */
+export function sizeOf({ headers, body }: CallResponse): number {
+  return headers.reduce((sum, text) => sum + text.length, body.length);
+}
+
 /** What expressions for the authorization request, and those over its response, may read. */
 export interface TemplateScopes {
   readonly request: Scope;

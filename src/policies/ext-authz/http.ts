@@ -5,10 +5,11 @@ import type { CallResponse } from "../../upstream/call.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/convert.ts";
 import { textOf } from "../shared/expressions.ts";
-import { FRAMING, type HeaderEdit } from "../shared/header-edits.ts";
+import { FRAMING, type HeaderEdit, isServiceField, NO_PSEUDO } from "../shared/header-edits.ts";
 import type { PolicyContext } from "../types.ts";
-import type { AuthzClient } from "./decision.ts";
-import { AuthzRequestTemplate, MAX_RESPONSE } from "./http-request.ts";
+import { AnswerCache } from "./cache.ts";
+import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus } from "./decision.ts";
+import { AuthzRequestTemplate, denies, MAX_RESPONSE, sizeOf } from "./http-request.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
 const NO_BYTES = new Uint8Array(0);
@@ -22,6 +23,7 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
   const redirect = http.redirect === undefined ? undefined : cel.compileExpression(http.redirect, "request");
   const included = new Set(config.includeRequestHeaders.length > 0 ? config.includeRequestHeaders : ["authorization"]);
   const copied = new Set(http.includeResponseHeaders);
+  const cache = config.cache === undefined ? undefined : new AnswerCache<CallResponse>(config.cache, "request", cel);
 
   const check: AuthzClient["check"] = async (callout, context, body) => {
     const { request, variables } = context;
@@ -32,6 +34,7 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
     if (body !== undefined) headers.push("x-envoy-auth-partial-body", body.complete ? "false" : "true");
     const target = template.target(variables) ?? request;
     const authority = template.authority(variables);
+    const lookup = cache?.lookup(variables);
     const answer = await callout.http(
       {
         method: template.method(variables) ?? (request.method === "CONNECT" ? "GET" : request.method),
@@ -41,16 +44,25 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
         body: template.body(variables) ?? body?.bytes ?? NO_BYTES,
         timeoutMs: config.timeout,
         maxBytes: MAX_RESPONSE,
+        headDecides: denies,
       },
-      callFor(context, "ext_authz"),
+      { ...callFor(context, "ext_authz"), ...(lookup !== undefined && { recall: (head) => lookup.recall(head) }) },
     );
     const metadata = template.metadataFrom(variables, answer);
-    if (answer.status >= 200 && answer.status < 300)
-      return { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
-    return { allowed: false, reply: denial(answer, redirect, variables), metadata };
+    const decision: AuthzDecision = denies(answer.status)
+      ? { allowed: false, reply: denial(answer, redirect, variables), metadata }
+      : { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
+    // Without its body, a response is not worth keeping.
+    if (answer.cut === undefined)
+      lookup?.keep(answer, sizeOf(answer), denialStatus(decision), decidedVariables(context, decision));
+    return { decision, cached: lookup?.found === true };
   };
   return {
-    expressions: [...(redirect === undefined ? [] : [redirect]), ...template.expressions],
+    expressions: [
+      ...(redirect === undefined ? [] : [redirect]),
+      ...template.expressions,
+      ...(cache === undefined ? [] : cache.expressions),
+    ],
     clears: headerRemovals([...copied]),
     check,
   };
@@ -71,7 +83,7 @@ function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): 
   const seen = new Set<string>();
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    if (!wanted.has(name) || FRAMING.has(name)) continue;
+    if (!wanted.has(name) || !isServiceField(name, NO_PSEUDO)) continue;
     // The first replaces what the client sent under this name; repetitions are added to it.
     edits.push({ action: seen.has(name) ? "add" : "set", name, value: latin1(headers[i + 1] as string) });
     seen.add(name);
@@ -81,14 +93,16 @@ function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): 
 
 /** The response for the client: a redirect, or that of the service without framing and Date, which the gateway sets itself. */
 function denial(answer: CallResponse, redirect: Expression | undefined, variables: Activation): LocalReply {
-  const { status, headers, body } = answer;
+  const { status, headers, body, cut } = answer;
   const location =
     redirect !== undefined && (status === 401 || status === 403) ? placeOf(redirect, variables) : undefined;
   if (location !== undefined) return { status: 302, headers: ["location", location], body: "", reason: "ExtAuth" };
   const passed: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    if (!FRAMING.has(name) && name !== "date") copyField(passed, headers, i);
+    // Fields about a body that has been lost would be wrong.
+    if (cut !== undefined && name.startsWith("content-")) continue;
+    if (isServiceField(name, NO_PSEUDO) && name !== "date") copyField(passed, headers, i);
   }
   return { status, headers: passed, body, reason: "ExtAuth" };
 }

@@ -289,7 +289,9 @@ suite("gRPC clients of extAuthz", () => {
 });
 
 suite("extAuthz caches decisions", () => {
-  const cache = (ttl: string): Partial<ExtAuthz> => ({ cache: { key: ["request.host"], ttl, maxEntries: 10 } });
+  const cache = (ttl: string): Partial<ExtAuthz> => ({
+    cache: { key: ["request.host"], ignore: [], ttl, maxEntries: 10 },
+  });
 
   test("for as long as an expression says; without a time, nothing is cached", async () => {
     await using service = await httpService(() => reply("no", [], "401 Who"));
@@ -327,7 +329,7 @@ suite("extAuthz caches decisions", () => {
 test("a trace shows the call, and the decision with its source", async () => {
   await using service = await httpService(() => reply(""));
   const trace = new RecordedTrace();
-  const policy = byHttp(service.port, {}, { cache: { key: ["1"], ttl: "1h", maxEntries: 1 } });
+  const policy = byHttp(service.port, {}, { cache: { key: [], ignore: [], ttl: "1h", maxEntries: 1 } });
   for (let i = 0; i < 2; i++) await run(policy, contextOf({}, { trace }));
   assert.deepEqual(trace.events, [
     { scope: "ext_authz", target: `127.0.0.1:${service.port}` },

@@ -4,17 +4,16 @@
  * headers and metadata of the decision, the response of the service, or TG_EXT_AUTHZ. Runs in all three phases. `network.ts` does
  * the same for connections before their first request.
  */
-import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
-import type { Activation, CelEnvironment } from "../../cel/index.ts";
+import { type ErrorAnswer, GatewayError } from "../../base/errors.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import { afterRequestBody, withVariables } from "../shared/expressions.ts";
+import { afterRequestBody } from "../shared/expressions.ts";
 import { applyHeaderEdits, redactValues } from "../shared/header-edits.ts";
 import { rejectionReply } from "../shared/rejection.ts";
 import type { BodyStart, CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
-import { DecisionCache } from "./cache.ts";
 import { type AuthzClient, type AuthzDecision, AuthzRequestError, applyDecision } from "./decision.ts";
 import { grpcClient } from "./grpc.ts";
 import { httpClient } from "./http.ts";
@@ -40,10 +39,9 @@ export const extAuthz = defineConditionalPolicy({
 function prepare(config: ExtAuthz, cel: CelEnvironment): (deps: PolicyDeps) => PolicyHooks {
   const { protocol } = config;
   const client = "grpc" in protocol ? grpcClient(config, protocol.grpc, cel) : httpClient(config, protocol.http, cel);
-  const cache = config.cache === undefined ? undefined : new DecisionCache<AuthzDecision>(config.cache, "request", cel);
   return ({ callouts, ownFields }) => {
     for (const { name } of client.clears) ownFields.add(name);
-    return hooksOf({ config, client, cache, callout: callouts(config.target, config.policies) });
+    return hooksOf({ config, client, callout: callouts(config.target, config.policies) });
   };
 }
 
@@ -51,7 +49,6 @@ function prepare(config: ExtAuthz, cel: CelEnvironment): (deps: PolicyDeps) => P
 interface Authorization {
   readonly config: ExtAuthz;
   readonly client: AuthzClient;
-  readonly cache: DecisionCache<AuthzDecision> | undefined;
   readonly callout: Callout<CalloutContext>;
 }
 
@@ -60,10 +57,10 @@ interface Authorization {
  * Fields that only the service may set are cleared whenever the request passes.
  */
 function hooksOf(authz: Authorization): PolicyHooks {
-  const { client, cache } = authz;
+  const { client } = authz;
   const { failureMode } = authz.config;
   return {
-    onRequest: afterRequestBody([...client.expressions, ...(cache?.expressions ?? [])], async (context) => {
+    onRequest: afterRequestBody(client.expressions, async (context) => {
       const decision = await decide(authz, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
         const outcome = { result: "failed", error: reasonOf(error) };
@@ -96,26 +93,14 @@ function denialWith(status: number): Partial<ErrorAnswer> {
 
 /** The cached decision, or a new one from the service; a trace gets either. */
 async function decide(
-  { config: { includeRequestBody }, client, cache, callout }: Authorization,
+  { config: { includeRequestBody }, client, callout }: Authorization,
   context: PolicyContext,
 ): Promise<AuthzDecision> {
   const { trace } = context;
   const body = includeRequestBody === undefined ? undefined : await readBody(includeRequestBody, context);
-  const key = cache?.keyOf(context.variables);
-  const known = key === undefined ? undefined : cache?.get(key);
-  const decision = known ?? (await client.check(callout, context, body));
-  if (known === undefined && key !== undefined)
-    cache?.put(
-      key,
-      decision,
-      denialStatus(decision),
-      withVariables(context.variables, decisionVariables(context, decision)),
-    );
+  const { decision, cached } = await client.check(callout, context, body);
   const { allowed } = decision;
-  trace?.decided(TRACED, allowed, {
-    result: allowed ? "allow" : "deny",
-    ...(known !== undefined && { cached: true }),
-  });
+  trace?.decided(TRACED, allowed, { result: allowed ? "allow" : "deny", ...(cached && { cached }) });
   return decision;
 }
 
@@ -128,18 +113,6 @@ async function readBody(
   if (body.complete || allowPartialMessage) return body;
   trace?.decided(TRACED, false, { result: "deny", error: `the body is longer than ${maxRequestBytes} bytes` });
   throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
-}
-
-/** Variables for the time to live: `extauthz` as it will be once the decision is applied. */
-function decisionVariables({ requestMetadata }: PolicyContext, { metadata }: AuthzDecision): Partial<Activation> {
-  return metadata === undefined
-    ? {}
-    : { extauthz: { ...(requestMetadata.extauthz as object | undefined), ...metadata } };
-}
-
-/** Status of a denial; undefined = allowed. */
-function denialStatus(decision: AuthzDecision): number | undefined {
-  return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
 }
 
 /** Without the expressions of secret headers: they may contain the secret as a literal. */

@@ -5,16 +5,16 @@
  */
 import { type Logger, LogThrottle } from "../../base/log.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
+import type { CallResponse } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
 import { structOf } from "../envoy/convert.ts";
-import { envoyMethods } from "../envoy/load-methods.ts";
 import { compileAll, evaluateAll } from "../shared/expressions.ts";
 import type { CalloutContext } from "../types.ts";
-import { DecisionCache } from "./cache.ts";
-import { AuthzRequestError } from "./decision.ts";
-import { decisionOf, NAMESPACE, peers } from "./grpc.ts";
-import { AuthzRequestTemplate, MAX_RESPONSE } from "./http-request.ts";
+import { AnswerCache } from "./cache.ts";
+import { AuthzRequestError, denialStatus } from "./decision.ts";
+import { askGrpc, decisionOf, NAMESPACE, peers } from "./grpc.ts";
+import { AuthzRequestTemplate, denies, MAX_RESPONSE, sizeOf } from "./http-request.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
 import type { ExtAuthzGrpc } from "./schema.ts";
 
@@ -32,15 +32,12 @@ export type NetworkDecision =
   /** `why` is for the log. */
   | { readonly allowed: false; readonly why: string };
 
-/**
- * Calls the service about a connection. `deniedWith`: the status of a denial, which decides whether it may be cached. Rejects when
- * there is no usable response.
- */
+/** Calls the service about a connection, or knows its answer. Rejects when there is no usable response. */
 type AskAbout = (
   callout: Callout<CalloutContext>,
   variables: Activation,
   onCancel: OnCancel,
-) => Promise<{ readonly decision: NetworkDecision; readonly deniedWith: number | undefined }>;
+) => Promise<NetworkDecision>;
 
 const ALLOWED: NetworkDecision = { allowed: true, metadata: undefined };
 
@@ -48,16 +45,14 @@ const ALLOWED: NetworkDecision = { allowed: true, metadata: undefined };
 export interface NetworkAuthz {
   readonly config: NetworkExtAuthz;
   readonly ask: AskAbout;
-  readonly cache: DecisionCache<NetworkDecision> | undefined;
 }
 
 /** Throws CelError for expressions that cannot be used, and PolicyError for headers that cannot be set. */
 export function prepareNetworkAuthz(config: NetworkExtAuthz, cel: CelEnvironment): NetworkAuthz {
-  const { protocol, timeout, cache } = config;
+  const { protocol } = config;
   return {
     config,
-    ask: "grpc" in protocol ? askGrpc(protocol.grpc, timeout, cel) : httpCheck(protocol.http, timeout, cel),
-    cache: cache === undefined ? undefined : new DecisionCache(cache, "network", cel),
+    ask: "grpc" in protocol ? grpcCheck(config, protocol.grpc, cel) : httpCheck(config, protocol.http, cel),
   };
 }
 
@@ -66,28 +61,21 @@ export class NetworkAuthorizer {
   readonly #config: NetworkExtAuthz;
   readonly #ask: AskAbout;
   readonly #callout: Callout<CalloutContext>;
-  readonly #cache: DecisionCache<NetworkDecision> | undefined;
   readonly #log: Logger | undefined;
   readonly #warnings = new LogThrottle(WARN_INTERVAL);
 
   /** `log` reports clients that connect because the service has failed. */
-  constructor({ config, ask, cache }: NetworkAuthz, callout: Callout<CalloutContext>, log?: Logger) {
+  constructor({ config, ask }: NetworkAuthz, callout: Callout<CalloutContext>, log?: Logger) {
     this.#config = config;
     this.#ask = ask;
-    this.#cache = cache;
     this.#callout = callout;
     this.#log = log;
   }
 
   /** `variables` are those of the connection. Never rejects; never settles when it is cancelled. */
   async ask(variables: Activation, onCancel: OnCancel): Promise<NetworkDecision> {
-    const key = this.#cache?.keyOf(variables);
-    const known = key === undefined ? undefined : this.#cache?.get(key);
-    if (known !== undefined) return known;
     try {
-      const { decision, deniedWith } = await this.#ask(this.#callout, variables, onCancel);
-      if (key !== undefined) this.#cache?.put(key, decision, deniedWith, variables);
-      return decision;
+      return await this.#ask(this.#callout, variables, onCancel);
     } catch (error) {
       const why = reasonOf(error);
       if (this.#config.failureMode !== "allow" || error instanceof AuthzRequestError) return { allowed: false, why };
@@ -109,12 +97,14 @@ export class NetworkAuthorizer {
 
 /** GET `/` unless configured otherwise; 2xx allows. */
 function httpCheck(
+  { timeout, cache: cached }: NetworkExtAuthz,
   http: ConstructorParameters<typeof AuthzRequestTemplate>[0],
-  timeoutMs: number,
   cel: CelEnvironment,
 ): AskAbout {
+  const cache = cached === undefined ? undefined : new AnswerCache<CallResponse>(cached, "network", cel);
   const template = new AuthzRequestTemplate(http, { request: "network", response: "networkResponse" }, cel);
   return async (callout, variables, onCancel) => {
+    const lookup = cache?.lookup(variables);
     const target = template.target(variables);
     const authority = template.authority(variables);
     const answer = await callout.http(
@@ -124,34 +114,47 @@ function httpCheck(
         ...(authority !== undefined && { authority }),
         headers: template.headers(variables),
         body: template.body(variables) ?? NO_BYTES,
-        timeoutMs,
+        timeoutMs: timeout,
         maxBytes: MAX_RESPONSE,
+        headDecides: denies,
       },
-      { onCancel, observer: undefined },
+      {
+        onCancel,
+        observer: undefined,
+        ...(lookup !== undefined && { recall: (head) => lookup.recall(head) }),
+      },
     );
     const { status } = answer;
-    return status >= 200 && status < 300
-      ? { decision: { allowed: true, metadata: template.metadataFrom(variables, answer) }, deniedWith: undefined }
-      : { decision: { allowed: false, why: `the service responded with ${status}` }, deniedWith: status };
+    const denied = denies(status);
+    if (answer.cut === undefined) lookup?.keep(answer, sizeOf(answer), denied ? status : undefined, variables);
+    return denied
+      ? { allowed: false, why: `the service responded with ${status}` }
+      : { allowed: true, metadata: template.metadataFrom(variables, answer) };
   };
 }
 
 /** The same `Check` as for requests, without the part about HTTP. */
-function askGrpc({ context = {}, metadata = {} }: ExtAuthzGrpc, timeoutMs: number, cel: CelEnvironment): AskAbout {
+function grpcCheck(
+  { timeout, cache: cached }: NetworkExtAuthz,
+  { context = {}, metadata = {} }: ExtAuthzGrpc,
+  cel: CelEnvironment,
+): AskAbout {
   const named = compileAll(metadata, "network", cel);
+  const cache = cached === undefined ? undefined : new AnswerCache<Uint8Array>(cached, "network", cel);
   return async (callout, variables, onCancel) => {
-    const { check } = await envoyMethods();
-    const message = check.encode({
-      attributes: {
-        ...peers(variables),
-        contextExtensions: context,
-        metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(named, variables)) } },
-      },
-    });
-    const answer = await callout.unary(check.path, message, timeoutMs, { onCancel, observer: undefined });
-    const decision = decisionOf(check.decode(answer));
-    if (decision.allowed) return { decision: { allowed: true, metadata: decision.metadata }, deniedWith: undefined };
-    const status = decision.reply?.status ?? 403;
-    return { decision: { allowed: false, why: `the service denied with ${status}` }, deniedWith: status };
+    const lookup = cache?.lookup(variables);
+    const question = {
+      ...peers(variables),
+      contextExtensions: context,
+      metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(named, variables)) } },
+    };
+    const call = { onCancel, observer: undefined };
+    const { answer, response } = await askGrpc(callout, question, timeout, call, lookup);
+    const decision = decisionOf(response);
+    const deniedWith = denialStatus(decision);
+    lookup?.keep(answer, answer.length, deniedWith, variables);
+    return decision.allowed
+      ? { allowed: true, metadata: decision.metadata }
+      : { allowed: false, why: `the service denied with ${deniedWith}` };
   };
 }

@@ -71,13 +71,26 @@ export const body = z.strictObject({
     .describe("For gRPC: sends the body as `raw_body`, not as text. Default: false."),
 });
 
+/** What a cache may leave out of its keys. */
+const ignored = z.string().regex(/^(?:method|path|query|body|source\.address|headers\.[!#$%&'*+.^_`|~0-9a-z-]+)$/, {
+  message: "is no part of a question; write method, path, query, body, source.address or headers.NAME in lower case",
+});
+
 /** `scope`: what the expressions read. */
 export const cacheOf = (scope: "request" | "network") =>
   z.strictObject({
     key: z
       .array(expression(scope))
-      .min(1, { message: "must not be empty, or all clients would share one decision; name what tells them apart" })
-      .describe("CEL expressions whose values form the cache key; if one fails, nothing is cached."),
+      .default([])
+      .describe(
+        "CEL expressions whose values are added to the cache key; if one fails, nothing is cached. The key always contains everything that the service is sent.",
+      ),
+    ignore: z
+      .array(ignored)
+      .default([])
+      .describe(
+        "Parts of what the service is sent that are left out of the cache key, so that requests which differ only there share a decision: `method`, `path` (with the query), `query`, `body`, `source.address` or `headers.NAME` in lower case. `x-request-id`, `traceparent`, `tracestate`, the time and the client's port are never part of it.",
+      ),
     ttl: expression(scope, (text) => parseDuration(text) !== undefined).describe(
       "How long decisions are cached: a duration, or CEL that returns a duration, or the expiry as a timestamp or in Unix seconds.",
     ),

@@ -10,7 +10,7 @@
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { ImmediateResponse } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
-import { getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
+import { BODILESS, getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
@@ -19,7 +19,7 @@ import { envoyMethods } from "../envoy/load-methods.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { compileAll, evaluateAll, type NamedExpressions } from "../shared/expressions.ts";
 import { applyHeaderEdits } from "../shared/header-edits.ts";
-import { EditedResponse, RESPONSE_PSEUDO } from "../transformations/messages.ts";
+import { EditedResponse, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "../transformations/messages.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Modes } from "./modes.ts";
 import type { ExtProc } from "./schema.ts";
@@ -90,6 +90,7 @@ function hooksOf(
       running.set(context, state);
     }
     const { session } = state;
+    if (session.immediate !== undefined) return session.immediate;
     if (session.skipped) return undefined;
     const { variables } = context;
     const own = structOf(evaluateAll(attributes[side.direction], variables));
@@ -104,12 +105,13 @@ function hooksOf(
       const whole = { ...side, context: question, limit: context.maxBufferSize };
       const outcome = await processSide(session, whole, state.modes, { failOpen, allowModeOverride });
       state.modes = outcome.modes;
-      if (outcome.immediate !== undefined) session.close();
+      const immediate = outcome.immediate ?? session.immediate;
+      if (immediate !== undefined) session.close();
       context.trace?.applied(TRACED, {
         side: side.direction,
-        ...(outcome.immediate !== undefined && { immediate: outcome.immediate.status?.code ?? 200 }),
+        ...(immediate !== undefined && { immediate: immediate.status?.code ?? 200 }),
       });
-      return outcome.immediate;
+      return immediate;
     } catch (error) {
       session.close();
       // Once the service has part of the body, the rest alone would be a corrupt message.
@@ -152,7 +154,7 @@ function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context"
     hasLength: () => getHeader(request.headers, "content-length") !== undefined,
     apply({ headerMutation: mutation, clearRouteCache }) {
       const removed = headerRemovals(mutation?.removeHeaders);
-      editRequest(context, [...removed, ...headerEdits(mutation?.setHeaders, "set")]);
+      editRequest(context, [...removed, ...headerEdits(mutation?.setHeaders, "set", REQUEST_PSEUDO)]);
       // Before the route is chosen, the changed request decides anyway.
       if (clearRouteCache && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS, "warn");
     },
@@ -167,9 +169,12 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
     headers: () => [":status", String(response.status), ...response.headers],
     hasLength: () => getHeader(response.headers, "content-length") !== undefined,
     apply({ headerMutation: mutation }) {
-      const edits = [...headerRemovals(mutation?.removeHeaders), ...headerEdits(mutation?.setHeaders, "set")];
+      const edits = [
+        ...headerRemovals(mutation?.removeHeaders),
+        ...headerEdits(mutation?.setHeaders, "set", RESPONSE_PSEUDO),
+      ];
       applyHeaderEdits(
-        edits.filter(({ name }) => !name.startsWith(":")),
+        edits.filter(({ name }) => !RESPONSE_PSEUDO.has(name)),
         response.headers,
       );
       const status = edits.find(({ name }) => RESPONSE_PSEUDO.has(name));
@@ -187,5 +192,6 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
 function answerInstead({ responseBody }: PolicyContext, response: HttpResponse, reply: LocalReply): void {
   response.status = reply.status;
   response.headers.splice(0, response.headers.length, ...reply.headers);
-  responseBody.replace(typeof reply.body === "string" ? Buffer.from(reply.body) : reply.body);
+  const body = BODILESS.has(reply.status) ? "" : reply.body;
+  responseBody.replace(typeof body === "string" ? Buffer.from(body) : body);
 }

@@ -16,6 +16,7 @@ import type { GrpcStream } from "../../upstream/grpc/call.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerEdits, replyHeaders } from "../envoy/convert.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
+import { NO_PSEUDO } from "../shared/header-edits.ts";
 import { rejectionReply } from "../shared/rejection.ts";
 import type { CalloutContext, PolicyContext } from "../types.ts";
 
@@ -64,6 +65,8 @@ export class Session {
   #paused = false;
   #closed = false;
   #failure: GatewayError | undefined;
+  /** An immediate response that came while no part waited for one, as directly after a response: the next part gets it. */
+  #immediate: ProcessingResponse | undefined;
   /** The service ended the stream with OK: the rest of the exchange continues without it. */
   skipped = false;
   /** The service has received part of a body, so after a failure the rest must not pass as if it were the whole. */
@@ -166,6 +169,7 @@ export class Session {
 
   /** Sends a message and resolves with the response to it. `timed`: starts the timeout. Rejects with TG_EXT_PROC. */
   roundTrip(part: Part, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
+    if (this.#immediate !== undefined) return Promise.resolve(this.#immediate);
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
       const done = (): void => this.unlisten(part);
@@ -184,6 +188,12 @@ export class Session {
       if (timed) this.startTimeout(part);
       this.send(message);
     });
+  }
+
+  /** The immediate response that no part has waited for; it ends the exchange. */
+  get immediate(): ImmediateResponse | undefined {
+    const response = this.#immediate?.response;
+    return response?.case === "immediateResponse" ? response.value : undefined;
   }
 
   /** The service's immediate response as a reply to this client. */
@@ -247,8 +257,10 @@ export class Session {
       this.#fail("a response is not a message of the protocol", reasonOf(error));
       return;
     }
-    // Such a message carries no response (Envoy's `ProcessingResponse`).
-    if (answer.overrideMessageTimeout !== undefined) {
+    const { case: answered } = answer.response;
+    const immediate = answered === "immediateResponse";
+    // Such a message carries no response (Envoy's `ProcessingResponse`), but one that ends the exchange must not be lost.
+    if (answer.overrideMessageTimeout !== undefined && !immediate) {
       this.#extend(answer.overrideMessageTimeout);
       return;
     }
@@ -257,13 +269,14 @@ export class Session {
         ...(this.#context.requestMetadata.extproc as object | undefined),
         ...answer.dynamicMetadata,
       };
-    const { case: answered } = answer.response;
-    const immediate = answered === "immediateResponse";
     // An immediate response is about the exchange, not a part: any listener can end it.
     const part = immediate ? [...this.#listeners.keys()][0] : answered;
     const listener = part === undefined ? undefined : this.#listeners.get(part);
     if (listener !== undefined) listener.onResponse(answer);
-    else if (!immediate) this.#fail("a response that does not match a request");
+    else if (immediate) {
+      this.#immediate = answer;
+      this.close();
+    } else this.#fail("a response that does not match a request");
   }
 
   /** Fails the stream once: cancels it, and notifies every listener. */
@@ -289,7 +302,7 @@ export function immediateReply(
   const code = status?.code ?? 0;
   const reply = {
     status: code >= 200 && code <= 599 ? code : 200,
-    headers: replyHeaders(headerEdits(headers?.setHeaders, "add")),
+    headers: replyHeaders(headerEdits(headers?.setHeaders, "add", NO_PSEUDO)),
     body,
     reason: "ExtProc",
   } as const;

@@ -6,7 +6,7 @@ import type { GatewayError } from "../../base/errors.ts";
 import type { BodyResponse, HeaderMutation } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HeaderList } from "../../http/message.ts";
 import { headerEdits, headerMap, headerRemovals } from "../envoy/convert.ts";
-import { applyHeaderEdits } from "../shared/header-edits.ts";
+import { applyHeaderEdits, NO_PSEUDO } from "../shared/header-edits.ts";
 import type { BodySink, BodyStage } from "../types.ts";
 import type { Listener, ProcessingRequest, ProcessingResponse, Session } from "./session.ts";
 
@@ -216,11 +216,8 @@ export class PrefixStage implements BodyStage {
   }
 }
 
-/** Applies the service's changes to trailers, which must not contain pseudo-header fields (RFC 9113, section 8.1). */
+/** Applies the service's changes to trailers. */
 function editTrailers(trailers: HeaderList, mutation: HeaderMutation | undefined): void {
-  const edits = [...headerRemovals(mutation?.removeHeaders), ...headerEdits(mutation?.setHeaders, "set")];
-  applyHeaderEdits(
-    edits.filter(({ name }) => !name.startsWith(":")),
-    trailers,
-  );
+  const edits = [...headerRemovals(mutation?.removeHeaders), ...headerEdits(mutation?.setHeaders, "set", NO_PSEUDO)];
+  applyHeaderEdits(edits, trailers);
 }

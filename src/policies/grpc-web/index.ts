@@ -9,7 +9,7 @@ import { definePolicy } from "../policy.ts";
 import type { PolicyHooks, ResponseTranslation } from "../types.ts";
 import { grpcTypeOf, type WebCall, webCallOf, webTypeOf } from "./media-types.ts";
 import type { GrpcWeb } from "./schema.ts";
-import { ResponseStage, TextRequestStage } from "./stages.ts";
+import { RequestStage, ResponseStage } from "./stages.ts";
 
 const KIND = "grpcWeb";
 
@@ -31,7 +31,7 @@ const HOOKS: PolicyHooks = {
     }
     const { textRequest, textResponse } = call;
     setHeader(request.headers, "content-type", grpcTypeOf(call));
-    if (textRequest) context.requestBody.through((sink) => new TextRequestStage(sink));
+    context.requestBody.through((sink) => new RequestStage(sink, textRequest));
     context.becomeGrpc(translationFor(call));
     trace?.applied(KIND, { request: textRequest ? "text" : "binary", response: textResponse ? "text" : "binary" });
     return undefined;

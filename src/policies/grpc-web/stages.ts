@@ -1,4 +1,4 @@
-/** What the bodies of a gRPC-Web call flow through: base64 of the request is decoded, trailers of the response become a frame. */
+/** What the bodies of a gRPC-Web call flow through: requests become messages of gRPC, trailers of the response become a frame. */
 import { GatewayError } from "../../base/errors.ts";
 import { MessageBoundaries, PREFIX_BYTES } from "../../http/grpc-frames.ts";
 import type { HeaderList } from "../../http/message.ts";
@@ -8,28 +8,41 @@ import { Base64Decoder, MessageEncoder } from "./base64.ts";
 /** The flag of a frame that holds trailers (gRPC-Web protocol, "Message framing"). */
 const TRAILERS = 0x80;
 
-/** The body of a request in the text form. */
-export class TextRequestStage implements BodyStage {
+/**
+ * The body of a request. It is read as messages, so that the backend gets no frame that only gRPC-Web has, such as trailers of the
+ * client's own making, and no message that ends as if it were whole.
+ */
+export class RequestStage implements BodyStage {
   readonly #sink: BodySink;
-  readonly #decoder = new Base64Decoder();
+  readonly #decoder: Base64Decoder | undefined;
+  readonly #messages = new MessageBoundaries();
   #broken = false;
 
-  constructor(sink: BodySink) {
+  /** `text`: the body is base64. */
+  constructor(sink: BodySink, text: boolean) {
     this.#sink = sink;
+    this.#decoder = text ? new Base64Decoder() : undefined;
   }
 
   write(bytes: Uint8Array): boolean {
     if (this.#broken) return true;
-    const decoded = this.#decoder.decode(bytes);
-    if (decoded !== undefined) return this.#sink.write(decoded);
-    this.#reject("the body of a gRPC-Web text request is not base64");
+    const decoded = this.#decoder === undefined ? bytes : this.#decoder.decode(bytes);
+    if (decoded === undefined) {
+      this.#reject("the body of a gRPC-Web text request is not base64");
+      return true;
+    }
+    this.#messages.follow(decoded);
+    if (!this.#messages.foreign) return this.#sink.write(decoded);
+    this.#reject("the body of a gRPC-Web request has a frame that is no message");
     return true;
   }
 
   end(trailers: HeaderList): void {
     if (this.#broken) return;
-    if (this.#decoder.complete) this.#sink.end(trailers);
-    else this.#reject("the body of a gRPC-Web text request ends within a base64 group");
+    if (this.#decoder?.complete === false)
+      this.#reject("the body of a gRPC-Web text request ends within a base64 group");
+    else if (!this.#messages.between) this.#reject("the body of a gRPC-Web request ends within a message");
+    else this.#sink.end(trailers);
   }
 
   onDrain(): void {
@@ -59,6 +72,11 @@ export class ResponseStage implements TranslationStage {
 
   write(bytes: Uint8Array): boolean {
     this.#messages.follow(bytes);
+    if (this.#messages.foreign) {
+      // The client would take it for the end of the call.
+      this.#sink.breakOff(new GatewayError("TG_UPSTREAM_FAILED", "the response has a frame that is no message"));
+      return true;
+    }
     return this.#sink.write(this.#encoder?.encode(bytes) ?? bytes);
   }
 

@@ -22,8 +22,9 @@ import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { afterWholeBody } from "../shared/expressions.ts";
-import type { HeaderEdit } from "../shared/header-edits.ts";
+import { type HeaderEdit, NO_PSEUDO } from "../shared/header-edits.ts";
 import { rejectionReply } from "../shared/rejection.ts";
+import { REQUEST_PSEUDO } from "../transformations/messages.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { type Descriptor, DescriptorMaker } from "./descriptors.ts";
 import type { RemoteRateLimit } from "./schema.ts";
@@ -96,7 +97,10 @@ async function limit(
   try {
     const { shouldRateLimit } = await envoyMethods();
     const question = shouldRateLimit.encode({ domain, descriptors });
-    const bytes = await callout.unary(shouldRateLimit.path, question, timeout, callFor(context, "rate_limit"));
+    // A limit that is exceeded stays exceeded, even if the call fails after saying so.
+    const exceeded = (message: Uint8Array): boolean => shouldRateLimit.decode(message).overallCode === OVER_LIMIT;
+    const call = callFor(context, "rate_limit");
+    const bytes = await callout.unary(shouldRateLimit.path, question, timeout, exceeded, call);
     answer = shouldRateLimit.decode(bytes);
   } catch (error) {
     const outcome = { result: "failed", error: reasonOf(error) };
@@ -109,9 +113,12 @@ async function limit(
   }
   const limited = answer.overallCode === OVER_LIMIT;
   context.trace?.decided(KIND, !limited, { result: limited ? "limited" : "allowed", descriptors: descriptors.length });
-  const toClient = [...limitHeaders(answer.statuses), ...headerEdits(asOptions(answer.responseHeadersToAdd), "set")];
+  const toClient = [
+    ...limitHeaders(answer.statuses),
+    ...headerEdits(asOptions(answer.responseHeadersToAdd), "set", NO_PSEUDO),
+  ];
   if (limited) return reply(context, answer, toClient);
-  editRequest(context, headerEdits(asOptions(answer.requestHeadersToAdd), "set"));
+  editRequest(context, headerEdits(asOptions(answer.requestHeadersToAdd), "set", REQUEST_PSEUDO));
   for (const edit of toClient) context.editResponse(edit);
   return undefined;
 }

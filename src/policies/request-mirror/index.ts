@@ -7,7 +7,7 @@ import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { copyField, madeOf } from "../../http/message.ts";
-import type { CallRequest } from "../../upstream/call.ts";
+import { type CallRequest, NEEDS_BODY } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import { calloutContextOf, observerOf } from "../calls/call-for.ts";
 import { redactPolicies } from "../calls/redact.ts";
@@ -134,5 +134,6 @@ function copyOf({ request }: PolicyContext): Copied {
     if (!FRAMING.has(name) && name !== "expect") copyField(headers, fields, i);
   }
   const path = request.path + request.search;
-  return { method: request.method, path, headers, maxBytes: 0, dropBody: true, grpc: isGrpc(headers) };
+  const { method } = request;
+  return { method, path, headers, maxBytes: 0, dropBody: true, headDecides: NEEDS_BODY, grpc: isGrpc(headers) };
 }

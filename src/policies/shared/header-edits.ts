@@ -28,6 +28,17 @@ export const FRAMING: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
+/** For places without pseudo-header fields: responses of the gateway and trailers (RFC 9110, section 6.5; RFC 9113, section 8.1). */
+export const NO_PSEUDO: ReadonlySet<string> = new Set();
+
+/**
+ * Whether a service may set or remove a field, by its lower-case name. The fields of every service pass here: it may be compromised, or
+ * just copy what a client has sent. `pseudo`: the pseudo-header fields that have a meaning where the field goes.
+ */
+export function isServiceField(name: string, pseudo: ReadonlySet<string>): boolean {
+  return pseudo.has(name) || (isToken(name) && !FRAMING.has(name));
+}
+
 /** One change of a header section. */
 export interface HeaderEdit {
   /** `addAbsent` only acts if the field is absent, `setPresent` only if it is present (Envoy's HeaderAppendAction). */

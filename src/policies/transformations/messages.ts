@@ -1,5 +1,5 @@
 import { isToken } from "../../http/h1/syntax.ts";
-import type { HeaderList, HttpResponse } from "../../http/message.ts";
+import { BODILESS, type HeaderList, type HttpResponse } from "../../http/message.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
 import type { MessageBody, PolicyContext } from "../types.ts";
 
@@ -21,8 +21,6 @@ export const RESPONSE_PSEUDO: ReadonlySet<string> = new Set([":status"]);
  * body that never comes, or take the next response for it.
  */
 const FRAMED_OTHERWISE = new Set(["HEAD", "CONNECT", "TRACE"]);
-/** Responses without a body, whatever their fields say (RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5). */
-const BODILESS = new Set([204, 205, 304]);
 
 /** What editing needs of a request: a client's, or a callout's. */
 export interface RequestUnderWay extends Pick<PolicyContext, "request" | "authorityMode"> {

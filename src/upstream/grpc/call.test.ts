@@ -14,7 +14,7 @@ import { GatewayError } from "../../base/errors.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import type { HeaderList } from "../../http/message.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
-import { callUpstream } from "../call.ts";
+import { type CallRequest, callUpstream, NEEDS_BODY } from "../call.ts";
 import { Endpoints } from "../endpoints.ts";
 import type { ConnectionSettings } from "../pool-target.ts";
 import { Pools } from "../pools.ts";
@@ -58,7 +58,9 @@ function serviceAt(port: number, how: ConnectionSettings = {}) {
       const onCancel = (callback: () => void): void => {
         this.cancel = callback;
       };
-      return Buffer.from(await grpcUnary(balancer, request, Buffer.from(text), onCancel, observer)).toString();
+      return Buffer.from(
+        await grpcUnary(balancer, request, Buffer.from(text), onCancel, observer, () => false),
+      ).toString();
     },
     /** The code of the GatewayError, and what its cause says. */
     async failure(options: Options = {}, method = ECHO): Promise<string> {
@@ -516,7 +518,15 @@ test("gRPC is sent as HTTP/2 whatever version other requests have, and its conne
   both.listen(0, "127.0.0.1");
   await once(both, "listening");
   using service = serviceAt(portOf(both), { version: "HTTP/1.1", limits: { maxConnections: 1 } });
-  const request = { method: "GET", path: "/", headers: [], body: Buffer.alloc(0), timeoutMs: 10_000, maxBytes: 10 };
+  const request: CallRequest = {
+    method: "GET",
+    path: "/",
+    headers: [],
+    body: Buffer.alloc(0),
+    timeoutMs: 10_000,
+    maxBytes: 10,
+    headDecides: NEEDS_BODY,
+  };
   const http = callUpstream(new SingleEndpoint(service.endpoint), request, () => {});
   await arrived.promise;
   const grpc = service.unary("");

@@ -4,6 +4,7 @@
  * how the call has ended. Every failure is a GatewayError whose cause is a GrpcStatusError.
  */
 import { GatewayError, messageOf } from "../../base/errors.ts";
+import { isGrpc } from "../../http/grpc-reply.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { endToEnd, requestStart } from "../../http/h2/fields.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
@@ -55,7 +56,8 @@ export interface GrpcStream {
 const REPLAY_BYTES = 64 * 1024;
 
 /**
- * A message each way. Rejects with a GatewayError: TG_UPSTREAM_TIMEOUT when the deadline has passed, here or at the service,
+ * A message each way. `messageDecides`: whether a response message stands even if the call fails after it, as a denial does; it may
+ * throw for a message that it cannot read, which then does not. Rejects with a GatewayError: TG_UPSTREAM_TIMEOUT when the deadline has passed, here or at the service,
  * TG_NO_HEALTHY_BACKENDS, TG_POOL_FULL, TG_DNS_FAILED or TG_UPSTREAM_FAILED; never settles when it is cancelled.
  */
 export function grpcUnary(
@@ -64,17 +66,28 @@ export function grpcUnary(
   message: Uint8Array,
   onCancel: OnCancel,
   observer: CallObserver | undefined,
+  messageDecides: (message: Uint8Array) => boolean,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
     let response: Uint8Array | undefined;
+    const decides = (message: Uint8Array): boolean => {
+      try {
+        return messageDecides(message);
+      } catch {
+        return false;
+      }
+    };
     const events: GrpcStreamEvents = {
       onMessage(received) {
-        if (response !== undefined) call.reject({ code: STATUS.internal, message: "more than one response message" });
-        response = received;
+        const more = response !== undefined;
+        // Of several messages, which the protocol forbids, one that decides must not be lost.
+        if (response === undefined || decides(received)) response = received;
+        if (more) call.reject({ code: STATUS.internal, message: "more than one response message" });
       },
       onDrain() {},
       onEnd(error) {
-        if (error !== undefined) reject(error);
+        if (error !== undefined && response !== undefined && decides(response)) resolve(response);
+        else if (error !== undefined) reject(error);
         else if (response !== undefined) resolve(response);
         else reject(failed({ code: STATUS.internal, message: "no response message" }));
       },
@@ -294,10 +307,11 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#kept = undefined;
     this.#responseHead = headers;
     this.#reader.encoding = getHeader(headers, "grpc-encoding");
-    const contentType = getHeader(headers, "content-type");
-    if (status === 200 && contentType?.startsWith("application/grpc") === true) return;
-    // A service that rejects a call may still send a gRPC status.
-    if (statusIn(headers) === undefined) this.reject(statusOfHttp(status, contentType));
+    if (status === 200 && isGrpc(headers)) return;
+    // A service or proxy that rejects a call may still say why in a gRPC status, but not that the call has succeeded.
+    const said = statusIn(headers);
+    const failed = said !== undefined && said.code !== STATUS.ok;
+    this.reject(failed ? said : statusOfHttp(status, getHeader(headers, "content-type")));
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
@@ -343,7 +357,9 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   /** The status is in the trailers, or in the head of a response without messages. */
   #statusOf(trailers: HeaderList): GrpcStatus {
-    const status = statusIn(trailers) ?? statusIn(this.#responseHead);
+    const inHead = statusIn(this.#responseHead);
+    // A failure in the head cannot be taken back by trailers.
+    const status = inHead !== undefined && inHead.code !== STATUS.ok ? inHead : (statusIn(trailers) ?? inHead);
     if (status === undefined)
       return { code: STATUS.unknown, message: "the service has ended the call without a status" };
     if (status.code !== STATUS.ok || !this.#reader.incomplete) return status;

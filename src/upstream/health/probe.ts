@@ -1,6 +1,7 @@
 import { asError } from "../../base/errors.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
-import { Callout, reasonOf } from "../callout.ts";
+import { NEEDS_BODY } from "../call.ts";
+import { Callout, NEEDS_STATUS, reasonOf } from "../callout.ts";
 import { Endpoint } from "../endpoint.ts";
 import type { PoolTarget } from "../pool-target.ts";
 import type { Pools } from "../pools.ts";
@@ -56,6 +57,7 @@ export class Probe {
         timeoutMs: this.#check.settings.timeout,
         maxBytes: 0,
         dropBody: true,
+        headDecides: NEEDS_BODY,
       },
       { onCancel, observer: undefined },
     );
@@ -67,7 +69,7 @@ export class Probe {
     const { check } = await import("./grpc-method.ts");
     const { timeout } = this.#check.settings;
     const context = { onCancel, observer: undefined };
-    const answer = await this.#callout.unary(check.path, check.encode(service), timeout, context);
+    const answer = await this.#callout.unary(check.path, check.encode(service), timeout, NEEDS_STATUS, context);
     const status = check.decode(answer);
     return status === "SERVING" ? undefined : `the service is ${status}`;
   }

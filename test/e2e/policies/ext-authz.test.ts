@@ -290,7 +290,7 @@ test("decisions are cached until a time that the service gives in Unix seconds, 
     return reply(JSON.stringify({ exp: Math.floor(Date.now() / 1000) + lifetime }));
   });
   await using upstream = await backend();
-  const cache = { key: ["request.headers['x-key']"], ttl: "int(extauthz.expires) - 5", maxEntries: 10 };
+  const cache = { key: ["request.headers['x-key']"], ignore: [], ttl: "int(extauthz.expires) - 5", maxEntries: 10 };
   const protocol = { metadata: { expires: "json(response.body).exp", method: "request.method" } };
   await using plane = await TestPlane.start(route(upstream.port, http(service.port, { cache }, protocol)));
   const asked = async (key: string): Promise<number> => {
@@ -312,7 +312,7 @@ test("decisions are cached by key for their time to live, denials with other sta
       : { status: { code: 7 }, denied_response: { status: { code: status } } };
   });
   await using upstream = await backend();
-  const cache = { key: ["request.headers['x-key']"], ttl: "1h", maxEntries: 2 };
+  const cache = { key: ["request.headers['x-key']"], ignore: [], ttl: "1h", maxEntries: 2 };
   await using plane = await TestPlane.start(route(upstream.port, policy(service.port, { cache })));
   const asked = async (key: string, wanted = 200): Promise<number> => {
     const before = service.questions.length;

@@ -3,7 +3,7 @@ import { suite, test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import { Sweeper } from "../../../src/base/sweeper.ts";
 import { SingleEndpoint } from "../../../src/upstream/balancers/balancer.ts";
-import { callUpstream } from "../../../src/upstream/call.ts";
+import { callUpstream, NEEDS_BODY } from "../../../src/upstream/call.ts";
 import { Endpoints } from "../../../src/upstream/endpoints.ts";
 import { Pools } from "../../../src/upstream/pools.ts";
 import { Resolver } from "../../../src/upstream/resolver.ts";
@@ -66,7 +66,15 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
       const call = (how: string): Promise<unknown> =>
         callUpstream(
           new SingleEndpoint(endpoint),
-          { method: how, path: "/", headers: [], body: new Uint8Array(0), timeoutMs: 10_000, maxBytes: 100 },
+          {
+            method: how,
+            path: "/",
+            headers: [],
+            body: new Uint8Array(0),
+            timeoutMs: 10_000,
+            maxBytes: 100,
+            headDecides: NEEDS_BODY,
+          },
           () => {},
         );
       await call("GET");
