@@ -308,6 +308,42 @@ suite("extAuthz caches decisions", () => {
     assert.equal(await asked("jwt.ttl"), 3);
   });
 
+  test("what expressions make of a response belongs to each request, and the client's identity in the call to the key", async () => {
+    await using service = await httpService((question) => reply(valuesOf(question, "x-who").join()));
+    const metadata = { seen: "request.headers['x-name'] + ' ' + string(response.body)" };
+    const policies = { transformations: { request: { set: { "x-who": "jwt.sub" } } } };
+    const policy = byHttp(
+      service.port,
+      { metadata },
+      { cache: { key: [], ignore: [], ttl: "1h", maxEntries: 10 }, policies },
+    );
+    const seen = async (sub: string, name: string): Promise<unknown> => {
+      const context = contextOf({ headers: ["x-name", name] });
+      context.requestMetadata.jwt = { sub };
+      await run(policy, context);
+      return context.requestMetadata.extauthz;
+    };
+    assert.deepEqual(await seen("ann", "one"), { seen: "one ann" });
+    assert.deepEqual(await seen("ann", "two"), { seen: "two ann" });
+    assert.equal(service.questions.length, 1);
+    assert.deepEqual(await seen("bob", "two"), { seen: "two bob" });
+    assert.equal(service.questions.length, 2);
+  });
+
+  test("a user whose access is revoked is denied once the time has passed", async (t) => {
+    let now = performance.now();
+    t.mock.method(performance, "now", () => now);
+    let status = "200 OK";
+    await using service = await httpService(() => reply("", [], status));
+    const policy = byHttp(service.port, {}, cache("1m"));
+    assert.equal(await run(policy, contextOf()), undefined);
+    status = "403 Revoked";
+    now += 59_000;
+    assert.equal(await run(policy, contextOf()), undefined);
+    now += 1_001;
+    assert.equal((await run(policy, contextOf()))?.status, 403);
+  });
+
   test("failures are not cached, and a cached decision does not change", async () => {
     let answers = 0;
     await using service = await RawUpstream.listen(async (peer) => {

@@ -56,6 +56,20 @@ const statusAt = async (gateway: Pick<TestGateway, "port">): Promise<number | un
 };
 
 suite("networkExtAuthz", () => {
+  test("a denial stays one if its body breaks off, also where failures pass", async () => {
+    await using upstream = await backend();
+    for (const end of ["reset", "end"] as const) {
+      await using service = await RawUpstream.listen(async (peer) => {
+        await peer.message();
+        peer.send("HTTP/1.1 403 No\r\ncontent-length: 10\r\n\r\nno");
+        setImmediate(() => peer[end]());
+      });
+      const frontendPolicies = asking(service.port, { failureMode: "allow" });
+      await using gateway = await LocalGateway.start({ ...proxyTo(`127.0.0.1:${upstream.port}`), frontendPolicies });
+      assert.equal(await statusAt(gateway), undefined);
+    }
+  });
+
   test("calls the service once per connection; requests see its metadata; rejected connections are closed without a response", async () => {
     let answer = reply("", ["x-team: blue"]);
     await using service = await authorizer(() => answer);

@@ -328,6 +328,56 @@ test("decisions are cached by key for their time to live, denials with other sta
   assert.equal(service.questions.length, 8);
 });
 
+test("a cached decision about one user is never lent to another, whatever `cache.key` says", async () => {
+  await using service = await RawUpstream.answering((question) => {
+    const [who] = valuesOf(question, "authorization");
+    return who === "Bearer alice" ? reply("", ["x-user: alice"]) : reply("no", [], "401 Who");
+  });
+  await using upstream = await backend();
+  const cache = { key: ["request.path", "source.address"], ignore: [], ttl: "1h", maxEntries: 10 };
+  await using plane = await TestPlane.start(
+    route(upstream.port, http(service.port, { cache }, { includeResponseHeaders: ["x-user"] })),
+  );
+  const asked = (method: string, fields: string) =>
+    RawPeer.ask(plane.port, `${method} /a HTTP/1.1\r\nHost: shop.example\r\n${fields}\r\n`);
+  const alice = "Authorization: Bearer alice\r\n";
+  assert.match((await asked("GET", alice)).body, /x-user: alice/);
+  for (const fields of ["", "Authorization: Bearer bob\r\n", "Cookie: a=1\r\n"])
+    assert.equal(statusOf(await asked("GET", fields)), 401, fields);
+  assert.equal(statusOf(await asked("DELETE", "")), 401);
+  assert.match((await asked("GET", alice)).body, /x-user: alice/);
+});
+
+test("gRPC: a decision belongs to all that the service is told but for what the configuration leaves out", async () => {
+  await using service = await authorizer(() => ({ ok_response: {} }));
+  await using upstream = await backend();
+  const asking = async (ignore: string[]) => {
+    const cache = { key: [], ignore, ttl: "1h", maxEntries: 10 };
+    const plane = await TestPlane.start(route(upstream.port, policy(service.port, { cache })));
+    const count = async (line: string, fields = "") => {
+      const before = service.questions.length;
+      await RawPeer.ask(plane.port, `${line} HTTP/1.1\r\nHost: shop.example\r\n${fields}\r\n`);
+      return service.questions.length - before;
+    };
+    return { count, [Symbol.asyncDispose]: () => plane[Symbol.asyncDispose]() };
+  };
+  await using all = await asking([]);
+  assert.deepEqual([await all.count("GET /a"), await all.count("GET /a")], [1, 0]);
+  for (const [line, fields] of [
+    ["PUT /a", ""],
+    ["GET /b", ""],
+    ["GET /a?q", ""],
+    ["GET /a", "Cookie: a=1\r\n"],
+    ["GET /a", "Authorization: t\r\n"],
+    ["GET /a", "User-Agent: t\r\n"],
+  ] as const)
+    assert.equal(await all.count(line, fields), 1, line + fields);
+  await using some = await asking(["query", "headers.user-agent"]);
+  assert.equal(await some.count("GET /a?1"), 1);
+  assert.equal(await some.count("GET /a?2", "User-Agent: t\r\n"), 0);
+  assert.equal(await some.count("GET /b?2"), 1);
+});
+
 test("when the client leaves, the callout is cancelled", async () => {
   const cancelled = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();

@@ -250,6 +250,53 @@ test("text that is not base64 ends the call, and the backend gets no message", a
   assert.match(String(gateway.lines.at(-1)?.error), /base64/);
 });
 
+for (const type of [BINARY, TEXT]) {
+  const encoded = (bytes: Buffer): Buffer | string => (type === TEXT ? bytes.toString("base64") : bytes);
+  const flagged = (flags: number, text: string): Buffer => {
+    const bytes = framed(text);
+    bytes[0] = flags;
+    return bytes;
+  };
+  const bodies: Readonly<Record<string, Buffer>> = {
+    "trailers of the client's own": Buffer.concat([framed("a"), flagged(0x80, "x-admin: 1\r\n")]),
+    "compressed trailers": flagged(0x81, "x"),
+    "unknown flags": flagged(0x02, "a"),
+    "half a message": framed("abcdef").subarray(0, 8),
+    "half a prefix": Buffer.concat([framed("a"), Buffer.from([0, 0])]),
+  };
+  for (const [what, body] of Object.entries(bodies))
+    test(`${type}: a request with ${what} ends with INTERNAL, and the backend sees no end of it`, async () => {
+      const ended: Buffer[] = [];
+      using backend = await H2Server.start((stream) => {
+        const pieces: Buffer[] = [];
+        stream.on("data", (piece: Buffer) => pieces.push(piece));
+        stream.on("end", () => {
+          ended.push(Buffer.concat(pieces));
+          stream.respond(
+            { ":status": 200, "content-type": "application/grpc", "grpc-status": "0" },
+            { endStream: true },
+          );
+        });
+      });
+      await using gateway = await gatewayTo(backend.port);
+      const { headers } = await call(gateway.port(), "Say", type, encoded(body));
+      assert.equal(headers["grpc-status"], "13");
+      assert.deepEqual(ended, []);
+    });
+}
+
+test("a frame of the backend that is no message does not end the call at the client", async () => {
+  using backend = await H2Server.start((stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    const forged = framed("grpc-status: 0\r\n");
+    forged[0] = 0x80;
+    stream.write(Buffer.concat([framed("a"), forged]));
+  });
+  await using gateway = await gatewayTo(backend.port);
+  const outcome = await call(gateway.port(), "Say", BINARY, framed("a")).catch(() => undefined);
+  assert.ok(outcome === undefined || outcome.headers["grpc-status"] === "14");
+});
+
 test("requests other than gRPC-Web and responses other than gRPC pass unchanged", async () => {
   await using upstream = await RawUpstream.answering(() => reply("hello", ["Content-Type: text/plain"]));
   const routes = [
