@@ -20,10 +20,24 @@ export interface ConfigStatus {
   readonly synchronized: boolean;
   /** Changed fields that take effect only after a restart, such as `config.adminAddr`. */
   readonly restartRequired: readonly string[];
+  /** Documents behind URLs of the configuration that could not be fetched the last time; absent with a controller, which fetches them. */
+  readonly missingDocuments?: readonly MissingDocument[];
   /** Path of the file, `standard input` or address of the controller. */
   readonly source: string;
   /** The stream of the controller; absent: the configuration comes from a file. */
   readonly stream?: StreamStatus;
+}
+
+export interface MissingDocument {
+  /** Without its query. */
+  readonly url: string;
+  readonly problem: string;
+  /** ISO 8601: when the first attempt in a row failed. */
+  readonly since: string;
+  /** ISO 8601 */
+  readonly nextAttemptAt: string | null;
+  /** A former document is in use; otherwise requests that need this one are rejected. */
+  readonly formerInUse: boolean;
 }
 
 export interface StreamStatus {

@@ -88,6 +88,12 @@ export const ERRORS = {
     blame: "client",
     message: "authentication failure: no bearer token found",
   },
+  TG_DOCUMENT_MISSING: {
+    status: 503,
+    reason: "UpstreamFailure",
+    blame: "upstream",
+    message: "a document that is needed to verify credentials is not available",
+  },
   TG_JWT: { status: 401, reason: "JwtAuth", blame: "client", message: "authentication failure" },
   TG_BASIC_AUTH_MISSING: {
     status: 401,

@@ -2,7 +2,7 @@ import type { Ir } from "../ir/ir.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
 import { loadWithResources } from "./load-thread.ts";
 import type { Diagnostic } from "./parse/diagnostics.ts";
-import { ResourceStore } from "./resources/store.ts";
+import { ResourceStore, shownUrl } from "./resources/store.ts";
 
 /** The result of `tracegate check`. */
 export interface CheckReport {
@@ -10,6 +10,8 @@ export interface CheckReport {
   readonly diagnostics: readonly Diagnostic[];
   /** Fields that the file sets and that only a restart changes, such as `config.adminAddr`; absent if the file sets none of them. */
   readonly startOnly?: readonly string[];
+  /** URLs of documents that were not fetched and not checked, because of `--offline`; absent if there are none. */
+  readonly notFetched?: readonly string[];
   /** Numbers of objects in a valid configuration. */
   readonly summary?: {
     readonly binds: number;
@@ -21,12 +23,21 @@ export interface CheckReport {
   };
 }
 
-/** Loads a configuration as at start-up, including the documents behind its URLs, without starting anything. */
+/**
+ * Loads a configuration as at start-up, including the documents behind its URLs, without starting anything. `offline`: makes no
+ * network request, and says which documents it has not seen.
+ */
 export async function checkConfig(
   source: ConfigSource,
   env: Readonly<Record<string, string | undefined>>,
+  { offline = false } = {},
 ): Promise<CheckReport> {
   const again = rereadable(source);
+  if (offline) {
+    const loaded = loadConfig(again, env);
+    const { urls } = loaded;
+    return { ...reportOf(loaded), ...(urls.length > 0 && { notFetched: [...new Set(urls)].map(shownUrl) }) };
+  }
   return reportOf(await loadWithResources((known) => loadConfig(again, env, known), new ResourceStore()));
 }
 

@@ -45,11 +45,11 @@ function policyOf(url: string): Inputs["TracegatePolicy"] {
 }
 
 /** Documents of a policy that names `url`; `next` resolves at the next change of the graph. */
-function follow(url: string, store = new ResourceStore()) {
+function follow(url: string, store = new ResourceStore({ refresh: 60_000, retry: 1 })) {
   const graph = new Graph();
   graph.set(policyOf(url));
   let notify = (): void => {};
-  const documents = new Documents({ graph, changed: () => notify(), log: LOG, store, retry: 1 });
+  const documents = new Documents({ graph, changed: () => notify(), log: LOG, store });
   const next = (): Promise<void> =>
     new Promise((resolve) => {
       notify = resolve;

@@ -3,16 +3,12 @@
  * name, after each change of the graph. Out: `FetchedDocument`s. One that fails later stays as it was.
  */
 import type { Logger } from "../base/log.ts";
-import { type Resource, ResourceStore } from "../config/resources/store.ts";
+import { type Resource, ResourceStore, shownUrl } from "../config/resources/store.ts";
 import { keyOfObject } from "../kube/objects.ts";
 import { defineQuery, type Graph } from "./graph.ts";
 import type { FetchedDocument } from "./inputs.ts";
 import { backendModel } from "./translate/backends.ts";
 import { policyModel } from "./translate/policy/model.ts";
-
-/** Milliseconds until documents that could not be fetched are fetched again; doubled after each failure up to the longest. */
-const RETRY_MS = 2_000;
-const MAX_RETRY_MS = 60_000;
 
 /** The URLs that policies and backends name, sorted. */
 const wantedUrls = defineQuery<readonly string[]>("wantedUrls", (read) => {
@@ -35,8 +31,6 @@ export interface DocumentsOptions {
   readonly log: Logger;
   /** For tests. */
   readonly store?: ResourceStore;
-  /** Milliseconds until the first retry. Default: 2000. */
-  readonly retry?: number;
 }
 
 export class Documents {
@@ -45,14 +39,11 @@ export class Documents {
   #wanted: readonly string[] = [];
   #fetching = false;
   #again = false;
-  #retry: number;
-  #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(options: DocumentsOptions) {
     this.#options = options;
     this.#store = options.store ?? new ResourceStore();
-    this.#retry = options.retry ?? RETRY_MS;
   }
 
   /** Fetches newly named documents and drops those that no policy names. To be called after changes of the graph. */
@@ -60,13 +51,11 @@ export class Documents {
     const wanted = this.#options.graph.query(wantedUrls, "");
     if (wanted === this.#wanted || this.#closed) return;
     this.#wanted = wanted;
-    this.#retry = this.#options.retry ?? RETRY_MS;
     void this.#fetch();
   }
 
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#timer);
     this.#store.close();
   }
 
@@ -76,7 +65,6 @@ export class Documents {
       return;
     }
     this.#fetching = true;
-    clearTimeout(this.#timer);
     do {
       this.#again = false;
       await this.#store.fetch(this.#wanted);
@@ -85,13 +73,13 @@ export class Documents {
     if (this.#closed) return;
     this.#store.keep(this.#wanted, {
       changed: () => Promise.resolve(this.#replace()),
-      failed: (url, problem) => this.#options.log.warn("a document could not be refreshed", { url, problem }),
+      failed: (url, problem) => {
+        this.#options.log.warn("a document could not be fetched", { url: shownUrl(url), problem });
+        // Policies say why they lack it.
+        this.#apply();
+      },
     });
     this.#apply();
-    const failed = this.#wanted.filter((url) => "problem" in (this.#store.resources.get(url) ?? { problem: "" }));
-    if (failed.length === 0) return;
-    this.#timer = setTimeout(() => void this.#fetch(), this.#retry);
-    this.#retry = Math.min(this.#retry * 2, MAX_RETRY_MS);
   }
 
   /** Brings the documents of the graph up to those of the store. */

@@ -5,18 +5,19 @@ import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 /** Prints the problems of a configuration, as text or JSON. Resolves with the exit code: 0 valid, 1 not. */
 export async function check(
   source: ConfigSource,
-  json: boolean,
+  { json, offline = false }: { readonly json: boolean; readonly offline?: boolean },
   env: Readonly<Record<string, string | undefined>>,
   print: (text: string) => Promise<void>,
 ): Promise<number> {
-  const report = await checkConfig(source, env);
+  const report = await checkConfig(source, env, { offline });
   await print(json ? `${JSON.stringify(report, undefined, 2)}\n` : renderReport(report));
   return report.ok ? 0 : 1;
 }
 
 /** Every diagnostic with its position; for a valid configuration also the number of its objects. */
-export function renderReport({ diagnostics, summary, startOnly }: CheckReport): string {
-  const problems = formatDiagnostics(diagnostics);
+export function renderReport({ diagnostics, summary, startOnly, notFetched = [] }: CheckReport): string {
+  const unseen = notFetched.map((url) => `note: not fetched and not checked, because of --offline: ${url}\n`).join("");
+  const problems = formatDiagnostics(diagnostics) + unseen;
   if (summary === undefined) {
     const errors = diagnostics.filter((each) => each.severity === "error").length;
     return `${problems}${count(errors, "problem")}\n`;

@@ -57,15 +57,20 @@ const run = defineCommand({
 const check = defineCommand({
   name: "check",
   summary: "Check a configuration file and print every problem",
-  options: { file: FILE },
+  options: {
+    file: FILE,
+    offline: { type: "switch", summary: "Make no network request: documents behind URLs are not checked" },
+  },
   examples: [
     { does: "Every problem with its position", run: "check -f gateway.yaml" },
     { does: "The same as JSON", run: "check -f gateway.yaml --json" },
+    { does: "Where the issuers' documents cannot be reached, as in CI", run: "check -f gateway.yaml --offline" },
   ],
-  async run({ options: { file } }, context) {
+  async run({ options: { file, offline } }, context) {
     if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
     const { check } = await import("./check.ts");
-    return check({ kind: "file", path: file }, context.json, context.env, (text) => write(context.stdout, text));
+    const print = (text: string): Promise<void> => write(context.stdout, text);
+    return check({ kind: "file", path: file }, { json: context.json, offline }, context.env, print);
   },
 });
 

@@ -5,7 +5,7 @@ import type { ConfigSource } from "../config/load.ts";
 import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/load-thread.ts";
 import { type Diagnostic, formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
-import type { ResourceStore } from "../config/resources/store.ts";
+import { type ResourceStore, shownUrl } from "../config/resources/store.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { digestOfPem } from "../tls/tls-check.ts";
@@ -84,6 +84,7 @@ export class ConfigFollower implements Follower {
       nextRetryAt: this.#retry === undefined ? null : new Date(this.#retry.at).toISOString(),
       synchronized: inputs !== undefined && !diskDiffers && this.#lastError === null,
       restartRequired: this.#restartRequired,
+      missingDocuments: this.#resources.missing,
       source: this.#source.kind === "text" ? (this.#source.name ?? "command line") : this.#source.path,
     };
   }
@@ -180,8 +181,10 @@ export class ConfigFollower implements Follower {
     this.#compareWithStart(loaded);
     this.#resources.keep(loaded.urls, {
       changed: () => this.reload(),
-      failed: (url, problem) =>
-        this.#log.warn(`cannot fetch ${url} again: ${problem}; the previous document stays in use`),
+      failed: (url, problem, former) => {
+        const effect = former ? "the previous document stays in use" : "requests that need it get 503";
+        this.#log.warn(`cannot fetch ${shownUrl(url)} again: ${problem}; ${effect}`);
+      },
     });
     this.#follow(loaded.inputs.files);
     this.#host.attempted();

@@ -1,4 +1,5 @@
 import { X509Certificate } from "node:crypto";
+import type { ConfigStatus } from "../admin/config-status.ts";
 import type { Ir } from "../ir/ir.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
@@ -101,6 +102,17 @@ export function certificateMetrics({ binds }: Ir): ExtraMetric[] {
   if (samples.length === 0) return [];
   const help = "When the first of a listener's certificates expires, or its CA for a listener that makes certificates.";
   return [{ name: "tracegate_certificate_expiry_timestamp_seconds", type: "gauge", help, samples }];
+}
+
+/** Since when documents of the configuration could not be fetched; nothing while all are there. */
+export function documentMetrics({ missingDocuments = [] }: ConfigStatus): ExtraMetric[] {
+  if (missingDocuments.length === 0) return [];
+  const samples = missingDocuments.map(({ url, since, formerInUse }) => ({
+    labels: { url, former_in_use: String(formerInUse) },
+    value: Date.parse(since) / 1000,
+  }));
+  const help = "When fetching a document of the configuration began to fail.";
+  return [{ name: "tracegate_document_failing_since_timestamp_seconds", type: "gauge", help, samples }];
 }
 
 function expiryOf(tls: TlsServer): number {

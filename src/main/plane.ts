@@ -18,7 +18,7 @@ import { type CpuProfile, heapProfile, startCpuProfile } from "../worker/profile
 import type { Supervisor } from "../worker/supervisor.ts";
 import { TooManyTraces } from "../worker/trace-hub.ts";
 import { dumpIr, dumpSettings } from "./config-dump.ts";
-import { certificateMetrics, endpointMetrics } from "./gateway-metrics.ts";
+import { certificateMetrics, documentMetrics, endpointMetrics } from "./gateway-metrics.ts";
 import { versionInfo } from "./version.ts";
 
 /** The part of a gateway that the plane uses. */
@@ -111,6 +111,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       extra.push(...endpointMetrics(await supervisor.endpoints()));
       extra.push(
         ...certificateMetrics(gateway.configuration.frame),
+        ...documentMetrics(gateway.status),
         ...gateway.sink.metrics(),
         ...gateway.exports.metrics(),
       );

@@ -34,7 +34,7 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
     await write(stdout, "No local configuration\nConfiguration is valid!\n");
     return 0;
   }
-  const code = await check(source, false, env, (text) => write(stderr, text));
+  const code = await check(source, { json: false }, env, (text) => write(stderr, text));
   if (code === 0) await write(stdout, "Configuration is valid!\n");
   return code;
 }

@@ -20,6 +20,8 @@ export interface ThreadEnvironment {
   readonly buckets: TokenBuckets;
   /** For events outside of requests. */
   readonly log?: Logger | undefined;
+  /** Asks for a document to be fetched again, because it may have changed. Cheap: most calls do nothing. */
+  readonly wantDocument?: ((url: string) => void) | undefined;
   /** Key that seals the cookies of `oidc`, 32 bytes; undefined if OIDC_COOKIE_SECRET is not set. */
   readonly oidcCookieKey?: Uint8Array | undefined;
   /** Key that seals the sessions of `sessionPersistence`, 32 bytes, the same in all workers; undefined where no requests are served. */

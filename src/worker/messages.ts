@@ -123,6 +123,8 @@ export type Notice =
   | { readonly type: "evicted"; readonly notice: EvictionNotice }
   /** An active health check of this worker has changed the state of an endpoint. */
   | { readonly type: "health"; readonly notice: HealthNotice }
+  /** A request of this worker needs a newer version of a document. */
+  | { readonly type: "documentWanted"; readonly url: string }
   /** Log lines are in this part of the worker's `LogRing`. */
   | { readonly type: "log"; readonly part: RingPart }
   /** Spans or log records for one exporter. */

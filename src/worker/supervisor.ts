@@ -57,6 +57,8 @@ export interface SupervisorEvents {
   onLog(lines: Uint8Array, dropped: number): void;
   /** Spans or log records for the exporter with this `exporterKey`. */
   onExport(exporter: string, chunk: Chunk): void;
+  /** See `WorkerEvents`. */
+  onDocumentWanted(url: string): void;
   /** A worker ended although nothing had stopped it. Its replacement is already starting. */
   onWorkerDeath(name: string, error: Error): void;
 }
@@ -280,6 +282,10 @@ export class Supervisor implements WorkerEvents {
     if (notice.healthy === undefined) this.#healths.delete(notice.key);
     else this.#healths.set(notice.key, notice);
     for (const worker of this.workers) if (worker !== handle) worker.call("health", { notice }).catch(() => undefined);
+  }
+
+  onDocumentWanted(url: string): void {
+    this.#events.onDocumentWanted(url);
   }
 
   onExit(handle: WorkerHandle, error: Error | undefined): void {

@@ -28,6 +28,8 @@ export interface WorkerEvents {
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   /** An active health check of the worker has changed the state of an endpoint. */
   onHealth(handle: WorkerHandle, notice: HealthNotice): void;
+  /** A request needs a newer version of a document. */
+  onDocumentWanted(url: string): void;
   /**
    * Log lines as UTF-8, each with its line break, valid during the call only. `dropped`: lines that the `LogRing` had no room for
    * since the last call.
@@ -132,6 +134,9 @@ export class WorkerHandle {
         return;
       case "health":
         events.onHealth(this, notice.notice);
+        return;
+      case "documentWanted":
+        events.onDocumentWanted(notice.url);
         return;
       case "log":
         events.onLog(this.#logRing.read(notice.part), this.#logRing.takeDropped());

@@ -28,6 +28,7 @@ class TestWorker {
       {
         onTrace: (_id, event) => this.traced.push(event),
         onEvicted() {},
+        onDocumentWanted() {},
         onHealth() {},
         onExport() {},
         onExit() {},

@@ -45,6 +45,8 @@ const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
   upstream: "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends",
 };
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
+/** Milliseconds between two notices about one document: clients with unknown keys must not flood the main thread. */
+const WANTED_AGAIN_MS = 1000;
 const SHORTAGE_LOGGED_MS = 60_000;
 
 /** V8 counts the young generation too, at one and a half times its size; a worker dies when the old one is full. */
@@ -124,6 +126,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     THREAD,
   );
   setInterval(() => overload.sample(), SAMPLE_MS).unref();
+  /** When each was last asked for; URLs are those of configurations, so there are few. */
+  const documentsWanted = new Map<string, number>();
   const services: Services = {
     metrics,
     customLabels: customLabels === 0 ? undefined : makeLabels(options),
@@ -137,6 +141,12 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       hidden: sensitiveHeaders(options.sensitiveHeaders),
       log,
       buckets: new TokenBuckets(options.buckets, options.index),
+      wantDocument: (url) => {
+        const now = performance.now();
+        if (now - (documentsWanted.get(url) ?? Number.NEGATIVE_INFINITY) < WANTED_AGAIN_MS) return;
+        documentsWanted.set(url, now);
+        notify({ type: "documentWanted", url });
+      },
       oidcCookieKey: options.oidcCookieKey,
       sessionKey: options.sessionKey,
     },

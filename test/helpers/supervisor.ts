@@ -57,6 +57,7 @@ export class TestSupervisor {
         onLog: (lines) => {
           this.log += Buffer.from(lines).toString();
         },
+        onDocumentWanted: () => {},
         onExport: () => {},
         onWorkerDeath: (name) => {
           this.deaths.push(name);

@@ -1,6 +1,7 @@
 /** No key set or discovery document is larger. */
 const MAX_BYTES = 1024 * 1024;
-const TIMEOUT_MS = 10_000;
+/** A start waits for it. */
+const TIMEOUT_MS = 5_000;
 
 /** Messages for the most frequent connection errors; others have the system's text. */
 const IN_WORDS: Readonly<Record<string, string>> = {

@@ -144,6 +144,95 @@ test("after an unusable document, the one in use is accepted when it returns", a
   assert.deepEqual(await offersOf(answers, (_text, offers) => offers.length === 2), ['{"wrong":1}', '{"old":1}']);
 });
 
+test("pauses between failures double up to a minute, with jitter, and begin anew after a success", async (t) => {
+  const statuses = [...Array(9).fill(503), 200, 503];
+  await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end("{}"));
+  const pauses: number[] = [];
+  const { setTimeout: real } = globalThis;
+  // Pauses of the store pass at once; other timers are short of them or belong to connections.
+  t.mock.method(globalThis, "setTimeout", (run: () => void, delay: number, ...rest: unknown[]) => {
+    const own = new Error().stack?.includes("store.ts") === true;
+    if (own) pauses.push(delay);
+    return real(run, own ? 0 : delay, ...rest);
+  });
+  for (const [random, share] of [
+    [0, 0.5],
+    [1, 1],
+  ] as const) {
+    statuses.splice(0, statuses.length, ...Array(9).fill(503), 200, 503);
+    pauses.length = 0;
+    t.mock.method(Math, "random", () => random);
+    const store = new ResourceStore();
+    await store.fetch([server.url]);
+    const done = Promise.withResolvers<void>();
+    store.keep([server.url], { changed: async () => true, failed: () => statuses.length === 0 && done.resolve() });
+    await done.promise;
+    store.close();
+    const doubled = [1, 2, 4, 8, 16, 32, 60, 60, 60].map((seconds) => seconds * 1000 * share);
+    assert.deepEqual(pauses.slice(0, 11), [...doubled, 15 * 60_000].slice(0, pauses.length));
+    assert.ok(pauses.length >= 10);
+  }
+});
+
+test("however often a document is wanted, it is fetched once within the cooldown, and then again", async (t) => {
+  let asked = 0;
+  const arrivals: (() => void)[] = [];
+  await using server = await serve((_request, response) => {
+    asked++;
+    response.end(`{"keys":[${asked}]}`);
+    arrivals.shift()?.();
+  });
+  let now = 1000;
+  t.mock.method(performance, "now", () => now);
+  const store = new ResourceStore({ refresh: 60_000, retry: 1, cooldown: 30_000 });
+  await store.fetch([server.url]);
+  const changed: (() => void)[] = [];
+  store.keep([server.url], { changed: accepting(() => changed.shift()?.()), failed: () => assert.fail() });
+  const next = (): Promise<void> => new Promise((resolve) => changed.push(resolve));
+  now += 30_000;
+  for (const _ of [1, 2]) {
+    const fetched = next();
+    for (let i = 0; i < 1000; i++) store.refetch(server.url);
+    await fetched;
+    // Now within the cooldown: another fetch is due only at its end.
+    for (let i = 0; i < 1000; i++) store.refetch(server.url);
+    const until = new Promise((resolve) => setImmediate(resolve));
+    await until;
+    now += 30_000;
+  }
+  assert.equal(asked, 3);
+  store.refetch("http://127.0.0.1:1/unknown");
+  assert.equal(store.resources.size, 1);
+  store.close();
+});
+
+test("what is missing is listed with its problem, since when, and the time of the next attempt", async () => {
+  const statuses = [503, 503, 200, 503];
+  await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end("{}"));
+  const url = `${server.url}?token=secret`;
+  const store = new ResourceStore({ refresh: 1, retry: 1 });
+  await store.fetch([url]);
+  assert.deepEqual(store.missing, []);
+  const seen: (typeof store.missing)[] = [];
+  await new Promise<void>((resolve) => {
+    store.keep([url], {
+      changed: accepting(() => seen.push(store.missing)),
+      failed: () => seen.push(store.missing) === 3 && resolve(),
+    });
+    seen.push(store.missing);
+  });
+  store.close();
+  const [missing] = seen[0] ?? [];
+  assert.equal(missing?.url, `${server.url}?<redacted>`);
+  assert.equal(missing?.problem, "it responds with status 503");
+  assert.ok(Date.parse(missing?.since ?? "") <= Date.parse(missing?.nextAttemptAt ?? ""));
+  assert.equal(seen[1]?.[0]?.since, missing?.since);
+  assert.deepEqual(
+    seen.map((each) => each[0]?.formerInUse),
+    [false, false, undefined],
+  );
+});
+
 test("documents fetched for a rejected configuration are fetched again for the next", async () => {
   let asked = 0;
   await using server = await serve((_request, response) => {

@@ -9,42 +9,80 @@ export type Resources = ReadonlyMap<string, Resource>;
 
 export const NO_RESOURCES: Resources = new Map();
 
+/** A document that could not be fetched, or could not be used. */
+export interface MissingDocument {
+  readonly url: string;
+  readonly problem: string;
+  /** ISO 8601: when the first attempt in a row failed. */
+  readonly since: string;
+  /** ISO 8601 */
+  readonly nextAttemptAt: string | null;
+  /** A former document is in use; otherwise requests that need this one are rejected. */
+  readonly formerInUse: boolean;
+}
+
 interface Timing {
   /** Milliseconds after which a fetched document is fetched again. */
   readonly refresh: number;
-  /** After one that failed. */
+  /** After one that failed; doubled with each further failure, up to `longest`. */
   readonly retry: number;
+  readonly longest?: number;
+  /** The least time between two fetches of a document that `refetch` asks for. */
+  readonly cooldown?: number;
 }
 
-const TIMING: Timing = { refresh: 15 * 60_000, retry: 15_000 };
+const TIMING: Required<Timing> = { refresh: 15 * 60_000, retry: 1000, longest: 60_000, cooldown: 30_000 };
 
 /** Callbacks about documents in use. */
 export interface ResourceListener {
-  /** A document has changed. Returns false if the configuration cannot be used with it: then the former one stays. */
+  /** A document has changed, or is there at last. Returns false if the configuration cannot be used with it: then it stays as it was. */
   changed(): Promise<boolean>;
-  /** A document could not be refreshed; the former one stays. */
-  failed(url: string, problem: string): void;
+  /** An attempt to fetch a document has failed. `former`: an earlier one stays in use. */
+  failed(url: string, problem: string, former: boolean): void;
+}
+
+/** Failures in a row. */
+interface Failing {
+  readonly since: string;
+  readonly count: number;
+  readonly problem: string;
 }
 
 /**
- * Documents behind URLs that configurations name: fetched before the first configuration that needs them is in effect, and
- * again from time to time while they are in use. If a later fetch fails or returns an unusable document, the former one stays:
- * otherwise one wrong response of an issuer would block every other change of the configuration.
+ * Documents behind URLs that configurations name: fetched when a configuration names them, and again from time to time while they are
+ * in use. A configuration takes effect without a document that cannot be fetched; it is tried again with growing pauses. If a later
+ * fetch fails or returns an unusable document, the former one stays: otherwise one wrong response of an issuer would block every
+ * other change of the configuration.
  */
 export class ResourceStore {
   readonly #known = new Map<string, Resource>();
-  readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #timers = new Map<string, { readonly timer: NodeJS.Timeout; readonly at: number }>();
+  /** `performance.now()` of the last fetch. */
+  readonly #fetchedAt = new Map<string, number>();
+  readonly #failing = new Map<string, Failing>();
   /** Of which the last document could not be used: when the one in use comes back, that is a change too. */
   readonly #refused = new Set<string>();
-  readonly #timing: Timing;
+  readonly #timing: Required<Timing>;
   #listener: ResourceListener | undefined;
 
-  constructor(timing = TIMING) {
-    this.#timing = timing;
+  constructor(timing: Timing = TIMING) {
+    this.#timing = { ...TIMING, ...timing };
   }
 
   get resources(): Resources {
     return this.#known;
+  }
+
+  /** The documents in use that could not be fetched the last time. */
+  get missing(): readonly MissingDocument[] {
+    const missing: MissingDocument[] = [];
+    for (const [url, { problem, since }] of this.#failing) {
+      const next = this.#timers.get(url)?.at;
+      if (next === undefined) continue;
+      const nextAttemptAt = new Date(Date.now() + Math.max(0, next - performance.now())).toISOString();
+      missing.push({ url: shownUrl(url), problem, since, nextAttemptAt, formerInUse: this.#has(url) });
+    }
+    return missing;
   }
 
   /** Fetches what is not there yet, all at once; what has failed before is tried again. */
@@ -52,7 +90,7 @@ export class ResourceStore {
     const missing = new Set(urls.filter((url) => !this.#has(url)));
     await Promise.all(
       Array.from(missing, async (url) => {
-        this.#known.set(url, await fetchResource(url));
+        this.#known.set(url, await this.#ask(url));
       }),
     );
   }
@@ -61,7 +99,18 @@ export class ResourceStore {
   keep(urls: readonly string[], listener: ResourceListener): void {
     this.#listener = listener;
     this.forgetOthers(urls);
-    for (const url of new Set(urls)) if (!this.#timers.has(url)) this.#schedule(url, this.#timing.refresh);
+    for (const url of new Set(urls)) if (!this.#timers.has(url)) this.#schedule(url, this.#pause(url));
+  }
+
+  /**
+   * Fetches a document in use again soon, because it may have changed: at once, or when the cooldown since the last fetch has passed.
+   * However often it is called, by whichever clients, there is at most one fetch in that time.
+   */
+  refetch(url: string): void {
+    const scheduled = this.#timers.get(url);
+    if (scheduled === undefined) return;
+    const at = (this.#fetchedAt.get(url) ?? Number.NEGATIVE_INFINITY) + this.#timing.cooldown;
+    if (at < scheduled.at) this.#schedule(url, Math.max(0, at - performance.now()));
   }
 
   /** Forgets documents that were fetched for a rejected configuration, so that the next attempt fetches them again. */
@@ -71,7 +120,7 @@ export class ResourceStore {
   }
 
   close(): void {
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const { timer } of this.#timers.values()) clearTimeout(timer);
     this.#timers.clear();
   }
 
@@ -81,33 +130,54 @@ export class ResourceStore {
   }
 
   #forget(url: string): void {
-    clearTimeout(this.#timers.get(url));
-    this.#timers.delete(url);
-    this.#refused.delete(url);
-    this.#known.delete(url);
+    clearTimeout(this.#timers.get(url)?.timer);
+    for (const map of [this.#timers, this.#refused, this.#known, this.#failing, this.#fetchedAt]) map.delete(url);
+  }
+
+  /** Fetches it and keeps account of failures. */
+  async #ask(url: string): Promise<Resource> {
+    this.#fetchedAt.set(url, performance.now());
+    const resource = await fetchResource(url);
+    if ("problem" in resource) this.#failed(url, resource.problem);
+    else this.#failing.delete(url);
+    return resource;
+  }
+
+  #failed(url: string, problem: string): void {
+    const { since = new Date().toISOString(), count = 0 } = this.#failing.get(url) ?? {};
+    this.#failing.set(url, { since, count: count + 1, problem });
+  }
+
+  /** Milliseconds until the next fetch. With jitter, or all replicas would ask a server that returns at the same moment. */
+  #pause(url: string): number {
+    const failures = this.#failing.get(url)?.count ?? 0;
+    const { refresh, retry, longest } = this.#timing;
+    if (failures === 0) return refresh;
+    const pause = Math.min(longest, retry * 2 ** Math.min(failures - 1, 20));
+    return pause * (0.5 + Math.random() / 2);
   }
 
   #schedule(url: string, delay: number): void {
     // There is one already if the URL was dropped and named again during a refresh.
-    clearTimeout(this.#timers.get(url));
+    clearTimeout(this.#timers.get(url)?.timer);
     const timer = setTimeout(() => void this.#refresh(url), delay);
     timer.unref();
-    this.#timers.set(url, timer);
+    this.#timers.set(url, { timer, at: performance.now() + delay });
   }
 
   async #refresh(url: string): Promise<void> {
     const before = this.#known.get(url);
-    const fetched = await fetchResource(url);
+    const fetched = await this.#ask(url);
     // No configuration needs it.
     if (!this.#timers.has(url)) return;
     if ("problem" in fetched) {
-      this.#schedule(url, this.#timing.retry);
-      this.#listener?.failed(url, fetched.problem);
-      return;
+      if (!this.#has(url)) this.#known.set(url, fetched);
+      this.#listener?.failed(url, fetched.problem, this.#has(url));
+    } else {
+      const same = before !== undefined && "text" in before && before.text === fetched.text && !this.#refused.has(url);
+      if (!same && !(await this.#offer(url, fetched, before))) this.#failed(url, "the document cannot be used");
     }
-    const same = before !== undefined && "text" in before && before.text === fetched.text && !this.#refused.has(url);
-    const usable = same || (await this.#offer(url, fetched, before));
-    if (this.#timers.has(url)) this.#schedule(url, usable ? this.#timing.refresh : this.#timing.retry);
+    if (this.#timers.has(url)) this.#schedule(url, this.#pause(url));
   }
 
   /** Puts `fetched` in the place of `before`, if the configuration can be used with it. */
@@ -119,6 +189,12 @@ export class ResourceStore {
     if (!usable && before !== undefined && this.#known.get(url) === fetched) this.#known.set(url, before);
     return usable;
   }
+}
+
+/** A URL for statuses and logs: its query may hold a secret. */
+export function shownUrl(url: string): string {
+  const mark = url.indexOf("?");
+  return mark < 0 ? url : `${url.slice(0, mark)}?<redacted>`;
 }
 
 async function fetchResource(url: string): Promise<Resource> {

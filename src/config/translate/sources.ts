@@ -4,7 +4,7 @@ import type { TextSource } from "../../policies/shared/source-schema.ts";
 import type { Report } from "../parse/document.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { Path } from "../parse/paths.ts";
-import type { Resources } from "../resources/store.ts";
+import { type Resources, shownUrl } from "../resources/store.ts";
 
 /** Reads the files and documents that a configuration names, and collects their URLs. Problems are reported at `path`. */
 export interface Sources {
@@ -84,7 +84,10 @@ export class FileSources implements Sources {
     this.urls.push(url);
     const resource = this.#resources.get(url);
     if (resource === undefined || "text" in resource) return resource?.text;
-    this.#report(path, { message: `cannot fetch ${url}: ${resource.problem}` });
+    this.#report(path, {
+      message: `cannot fetch ${shownUrl(url)}: ${resource.problem}; requests that need it get 503 until it has been fetched`,
+      warning: true,
+    });
     return undefined;
   }
 

@@ -1,7 +1,8 @@
 /**
  * `jwtAuth` (reference 3.4): authenticates clients by signed tokens (JWT, RFC 7519, as bearer tokens of RFC 6750). In: issuers with
  * their key sets. Out: claims as `jwt` for expressions and a request without the token, or 401 with a challenge. Runs in the
- * gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload.
+ * gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload. While one is
+ * missing, its tokens get 503; a token with an unknown key has the set fetched again.
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
@@ -14,7 +15,7 @@ import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { kidsOf } from "./keys.ts";
 import type { JwtAuth } from "./schema.ts";
-import { type ProviderAt, TokenRejection, TokenVerifier } from "./verifier.ts";
+import { KeysMissing, type ProviderAt, TokenRejection, TokenVerifier } from "./verifier.ts";
 
 const NO_TOKEN = "no bearer token found";
 
@@ -47,43 +48,46 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
     context.requestMetadata.tokenFrom = location;
     finder.remove(context);
   };
-  const reject = ({ trace }: PolicyContext, error: unknown): undefined => {
+  const reject = ({ trace }: PolicyContext, error: unknown, wantDocument: PolicyDeps["wantDocument"]): undefined => {
     if (!(error instanceof TokenRejection)) throw error;
     const outcome = { valid: false, reason: error.message };
+    if (error.wanted !== undefined) wantDocument?.(error.wanted);
     if (mode === "permissive") {
       trace?.failed("jwt", outcome);
       return undefined;
     }
     trace?.decided("jwt", false, outcome);
+    if (error instanceof KeysMissing) throw new GatewayError("TG_DOCUMENT_MISSING", undefined, error);
     throw new GatewayError("TG_JWT", error.message, error.cause, challenge.invalid);
   };
 
-  const onRequest = afterRequestBody(finder.expressions, (context) => {
-    const token = finder.find(context);
-    if (token === undefined || token === "") {
-      if (mode === "strict") {
-        context.trace?.decided("jwt", false, { valid: false, reason: NO_TOKEN });
-        throw new GatewayError("TG_JWT_MISSING", undefined, undefined, challenge.missing);
+  const onRequest = ({ wantDocument }: PolicyDeps) =>
+    afterRequestBody(finder.expressions, (context) => {
+      const token = finder.find(context);
+      if (token === undefined || token === "") {
+        if (mode === "strict") {
+          context.trace?.decided("jwt", false, { valid: false, reason: NO_TOKEN });
+          throw new GatewayError("TG_JWT_MISSING", undefined, undefined, challenge.missing);
+        }
+        context.trace?.skipped("jwt", NO_TOKEN, "warn");
+        return undefined;
       }
-      context.trace?.skipped("jwt", NO_TOKEN, "warn");
-      return undefined;
-    }
-    const known = verifier.known(token);
-    if (known !== undefined) return accept(context, token, known);
-    return verifier.verify(token).then(
-      (claims) => accept(context, token, claims),
-      (error: unknown) => reject(context, error),
-    );
-  });
-  return ({ credentials }) => {
-    places.addTo(credentials);
-    return { onRequest };
+      const known = verifier.known(token);
+      if (known !== undefined) return accept(context, token, known);
+      return verifier.verify(token).then(
+        (claims) => accept(context, token, claims),
+        (error: unknown) => reject(context, error, wantDocument),
+      );
+    });
+  return (deps) => {
+    places.addTo(deps.credentials);
+    return { onRequest: onRequest(deps) };
   };
 }
 
 /** Key ids instead of keys: public keys are not secret, but long, and the id is what a token names. */
 function redact(config: JwtAuth): unknown {
-  const providers = providersOf(config).map(({ path: _path, jwks, ...provider }) => ({
+  const providers = providersOf(config).map(({ path: _path, jwks, jwksUrl: _url, ...provider }) => ({
     ...provider,
     keys: jwks === undefined ? [] : kidsOf(jwks),
   }));
@@ -91,13 +95,21 @@ function redact(config: JwtAuth): unknown {
 }
 
 /** One list for both ways to configure: a single issuer, or `providers`. */
-function providersOf({ providers, issuer = "", audiences, jwks, jwtValidationOptions }: JwtAuth): ProviderAt[] {
+function providersOf({
+  providers,
+  issuer = "",
+  audiences,
+  jwks,
+  jwksUrl,
+  jwtValidationOptions,
+}: JwtAuth): ProviderAt[] {
   if (providers !== undefined) return providers.map((provider, i) => ({ ...provider, path: ["providers", i] }));
   return [
     {
       issuer,
       ...(audiences !== undefined && { audiences }),
       jwks,
+      jwksUrl,
       ...(jwtValidationOptions !== undefined && { jwtValidationOptions }),
       path: [],
     },

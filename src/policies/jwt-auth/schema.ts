@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ConfigOf } from "../resolved.ts";
 import { defined, type Resolver } from "../resolver.ts";
 import { location } from "../shared/credentials/location-schema.ts";
-import { textSource } from "../shared/source-schema.ts";
+import { type TextSource, textSource } from "../shared/source-schema.ts";
 
 const provider = {
   issuer: z.string().min(1).describe("Required value of the token's `iss`."),
@@ -59,19 +59,34 @@ export const schema = z
     'Verifies signed tokens (JWT). Valid tokens are removed from the request; expressions read the claims as `jwt`. A 401 carries a `Bearer` challenge, with `error="invalid_token"` for an invalid token (RFC 6750).',
   );
 
-/** What runs. */
-export type JwtAuth = ConfigOf<typeof schema>;
-/** One issuer with its keys. */
-export type JwtProvider = NonNullable<JwtAuth["providers"]>[number];
+type Config = ConfigOf<typeof schema>;
 
-/** Reads the key sets. One behind a URL is absent until it has been fetched; then no token of its issuer is valid. */
+/** One issuer with its keys. */
+export type JwtProvider = NonNullable<Config["providers"]>[number] & {
+  /** Where the key set comes from, to be fetched again when a token names an unknown key. */
+  readonly jwksUrl?: string | undefined;
+};
+/** What runs. */
+export type JwtAuth = Omit<Config, "providers"> &
+  Pick<JwtProvider, "jwksUrl"> & { readonly providers?: readonly JwtProvider[] | undefined };
+
+/** Reads the key sets. One behind a URL is absent until it has been fetched; tokens of its issuer cannot be verified before. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver): JwtAuth {
   const { jwks, providers } = written;
   return defined({
     ...written,
     jwks: jwks === undefined ? undefined : resolver.text(["jwks"], jwks),
+    jwksUrl: urlOf(jwks),
     providers: providers?.map((provider, i) =>
-      defined({ ...provider, jwks: resolver.text(["providers", i, "jwks"], provider.jwks) }),
+      defined({
+        ...provider,
+        jwks: resolver.text(["providers", i, "jwks"], provider.jwks),
+        jwksUrl: urlOf(provider.jwks),
+      }),
     ),
   });
+}
+
+function urlOf(source: TextSource | undefined): string | undefined {
+  return typeof source === "object" && "url" in source ? source.url : undefined;
 }

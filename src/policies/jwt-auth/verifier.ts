@@ -31,7 +31,13 @@ interface Known {
 }
 
 /** A rejected token. The message goes to the client and must hold nothing secret. */
-export class TokenRejection extends Error {}
+export class TokenRejection extends Error {
+  /** The URL of the key set that may have the token's key by now. */
+  wanted: string | undefined;
+}
+
+/** The token cannot be verified: the key set of its issuer has not been fetched yet. */
+export class KeysMissing extends TokenRejection {}
 
 /**
  * Verifies the tokens of some issuers. Each token is verified once and remembered until it expires, because a signature costs more
@@ -40,9 +46,11 @@ export class TokenRejection extends Error {}
 export class TokenVerifier {
   readonly #keys = new Map<string, Candidate[]>();
   readonly #known = new BoundedCache<Known>(MAX_KNOWN);
+  readonly #providers: readonly ProviderAt[];
 
   /** Throws a PolicyError for a key set that cannot be used. */
   constructor(providers: readonly ProviderAt[]) {
+    this.#providers = providers;
     for (const provider of providers)
       for (const key of keysOf(provider)) {
         const candidates = this.#keys.get(key.kid) ?? [];
@@ -76,6 +84,16 @@ export class TokenVerifier {
     return claims;
   }
 
+  /** `issuer`: as the token says; a false claim only has another key set fetched again, which happens seldom. */
+  #unknownKey(kid: string, issuer: string | undefined): TokenRejection {
+    const provider = this.#providers.find((each) => each.issuer === issuer);
+    if (provider !== undefined && provider.jwks === undefined)
+      return new KeysMissing(`the key set of the issuer ${quoted(provider.issuer)} has not been fetched yet`);
+    const rejection = new TokenRejection(`the token uses the unknown key ${quoted(kid)}`);
+    rejection.wanted = provider?.jwksUrl;
+    return rejection;
+  }
+
   /**
    * The key that the token names by `kid`. If several issuers use the same id, unverified `iss` and `alg` choose among them; the
    * signature is then verified with the chosen key, so a false claim gains nothing.
@@ -86,7 +104,7 @@ export class TokenVerifier {
       if (typeof kid !== "string") throw new TokenRejection("the token header does not specify a `kid`");
       const candidates = this.#keys.get(kid) ?? [];
       const [first, ...others] = candidates;
-      if (first === undefined) throw new TokenRejection(`the token uses the unknown key ${quoted(kid)}`);
+      if (first === undefined) throw this.#unknownKey(kid, decodeJwt(token).iss);
       if (others.length === 0) return first;
       const { iss } = decodeJwt(token);
       return candidates.find((each) => each.issuer === iss && each.algorithms.includes(alg ?? "")) ?? first;

@@ -35,11 +35,12 @@ export const oidc = definePolicy({
     const provider = new Provider(config);
     return (deps) => hooksOf(config, provider, deps);
   },
-  redact: (config) => ({ ...config, clientSecret: REDACTED }),
+  redact: ({ jwksUrl: _url, ...config }) => ({ ...config, clientSecret: REDACTED }),
 });
 
 /** Binds the policy to a data plane. Throws PolicyError without a key for the cookies, which comes from the environment. */
-function hooksOf(config: Oidc, provider: Provider, { oidcCookieKey, credentials, phase }: PolicyDeps): PolicyHooks {
+function hooksOf(config: Oidc, provider: Provider, deps: PolicyDeps): PolicyHooks {
+  const { oidcCookieKey, credentials, phase, wantDocument } = deps;
   if (oidcCookieKey === undefined)
     throw PolicyError.at(
       [KIND],
@@ -47,17 +48,27 @@ function hooksOf(config: Oidc, provider: Provider, { oidcCookieKey, credentials,
     );
   const flow = new LoginFlow(config, oidcCookieKey, provider);
   credentials.addAt(flow.path, SECRET_PARAMETERS);
+  const { jwksUrl, incomplete = false } = config;
+  if (jwksUrl !== undefined) provider.onUnknownKey = () => wantDocument?.(jwksUrl);
   return {
     onRequest(context) {
       const cookies = ownCookies(context);
       const callback = flow.callbackOf(context.request);
-      return callback === undefined ? check(context, flow, cookies, phase) : finish(context, flow, callback, cookies);
+      if (callback === undefined) return check(context, flow, cookies, phase, incomplete);
+      if (incomplete) throw notFetched(context);
+      return finish(context, flow, callback, cookies);
     },
   };
 }
 
 /** `phase`: that of the policy. Identifies the user by the session; redirects users without one to the provider. */
-function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase: Phase): RequestOutcome {
+function check(
+  context: PolicyContext,
+  flow: LoginFlow,
+  cookies: Cookies,
+  phase: Phase,
+  incomplete: boolean,
+): RequestOutcome {
   const { request, trace } = context;
   const session = flow.sessions.read(cookies);
   if (session?.state === "valid") {
@@ -71,6 +82,7 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase:
     context.requestMetadata.unlessCors = oidcFailure(401, "authentication required");
     return undefined;
   }
+  if (incomplete) throw notFetched(context);
   const found = session?.state ?? "missing";
   if (!canLogIn(request)) {
     trace?.decided(KIND, false, { action: "reject", session: found });
@@ -78,6 +90,13 @@ function check(context: PolicyContext, flow: LoginFlow, cookies: Cookies, phase:
   }
   trace?.applied(KIND, { action: "login", session: found });
   return flow.begin(request, cookies);
+}
+
+/** Nobody can log in without the provider's documents. Cookies stay, so sessions are valid again once they are there. */
+function notFetched({ trace }: PolicyContext): GatewayError {
+  const reason = "the provider's discovery document or key set has not been fetched yet";
+  trace?.decided(KIND, false, { action: "reject", reason });
+  return new GatewayError("TG_DOCUMENT_MISSING", undefined, new Error(reason));
 }
 
 /** Handles the callback. Errors of the login carry no token, so the trace may show their message. */

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { createLocalJWKSet, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
+import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
 import { GatewayError } from "../../base/errors.ts";
 import { PolicyError } from "../policy-error.ts";
@@ -34,6 +34,8 @@ export class Provider {
   readonly #authentication: oauth.ClientAuth;
   readonly #keys: JWTVerifyGetKey;
   readonly #scope: string;
+  /** Called when a token of the provider names a key that its set does not have. */
+  onUnknownKey: () => void = () => {};
 
   /** Throws PolicyError for an invalid key set. */
   constructor(config: Oidc) {
@@ -154,6 +156,7 @@ export class Provider {
       return payload as unknown as Claims;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
+      if (error instanceof errors.JWKSNoMatchingKey) this.onUnknownKey();
       throw oidcFailure(500, "invalid id token", reason(error));
     }
   }

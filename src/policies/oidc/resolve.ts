@@ -1,10 +1,16 @@
 import type { ConfigPath } from "../policy-error.ts";
-import type { Resolver } from "../resolver.ts";
+import { defined, type Resolver } from "../resolver.ts";
 import type { Oidc, OidcInput } from "./schema.ts";
 
 type Found = Pick<
   Oidc,
-  "authorizationEndpoint" | "tokenEndpoint" | "tokenEndpointAuth" | "callbackNamesIssuer" | "jwks"
+  | "authorizationEndpoint"
+  | "tokenEndpoint"
+  | "tokenEndpointAuth"
+  | "callbackNamesIssuer"
+  | "jwks"
+  | "jwksUrl"
+  | "incomplete"
 >;
 
 /** The fields of a discovery document that are used (OpenID Connect Discovery 1.0, section 3). */
@@ -20,7 +26,7 @@ interface Discovery {
 
 /**
  * Endpoints and keys of the provider, from the configuration or from the discovery document. Fails closed: until the documents have
- * been fetched, or if they are invalid, the key set is empty and every login fails.
+ * been fetched, or if they are invalid, nobody can log in.
  */
 export function resolve(written: OidcInput, resolver: Resolver): Oidc {
   const { discovery, jwks, authorizationEndpoint, tokenEndpoint, tokenEndpointAuth, ...client } = written;
@@ -32,12 +38,14 @@ export function resolve(written: OidcInput, resolver: Resolver): Oidc {
     tokenEndpointAuth: tokenEndpointAuth ?? "clientSecretBasic",
     callbackNamesIssuer: false,
     jwks: keys ?? '{"keys":[]}',
+    ...(typeof jwks === "object" && "url" in jwks && { jwksUrl: jwks.url }),
+    ...(keys === undefined && { incomplete: true }),
   };
   if (authorizationEndpoint !== undefined) return { ...client, ...configured };
   const at = discovery === undefined ? ["issuer"] : ["discovery"];
   const text = discovery === undefined ? resolver.fetched(at, wellKnown(issuer)) : resolver.text(at, discovery);
   const found = text === undefined ? undefined : readDiscovery(text, issuer, at, resolver);
-  return { ...client, ...configured, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) };
+  return defined({ ...client, ...configured, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) });
 }
 
 /** OpenID Connect Discovery 1.0, section 4.1. */
@@ -71,7 +79,8 @@ function readDiscovery(text: string, issuer: string, path: ConfigPath, resolver:
     tokenEndpoint: String(token_endpoint),
     tokenEndpointAuth: postOnly ? "clientSecretPost" : "clientSecretBasic",
     callbackNamesIssuer: document.authorization_response_iss_parameter_supported === true,
-    ...(jwks !== undefined && { jwks }),
+    ...(jwks === undefined ? { incomplete: true } : { jwks, incomplete: undefined }),
+    jwksUrl: String(jwks_uri),
   };
 }
 

@@ -16,9 +16,11 @@ const PATIENCE_MS = 30_000;
 /** An issuer whose key set may change, or be unavailable (undefined). */
 class Issuer implements AsyncDisposable {
   published: string | undefined;
-  readonly #server = createServer((_request, response) =>
-    response.writeHead(this.published === undefined ? 503 : 200).end(this.published),
-  );
+  asked = 0;
+  readonly #server = createServer((_request, response) => {
+    this.asked++;
+    response.writeHead(this.published === undefined ? 503 : 200).end(this.published);
+  });
 
   async listen(): Promise<string> {
     await once(this.#server.listen(0, "127.0.0.1"), "listening");
@@ -42,23 +44,35 @@ class QuickGateway implements AsyncDisposable {
   #gateway: Gateway | undefined;
   #wake: () => void = () => {};
 
-  async start(config: object): Promise<void> {
+  async start(config: object, timing = { refresh: 20, retry: 20, cooldown: 0 }, env = {}): Promise<void> {
     const output = new LogOutput(parseLogFilter("info"), "json", (text) => {
       this.#log += text;
       this.#wake();
     });
     this.#gateway = await Gateway.start(
       { kind: "text", text: JSON.stringify(config) },
-      {},
+      env,
       () => ({ output, sink: new LogSink(() => "") }),
       () => {},
-      new ResourceStore({ refresh: 20, retry: 20 }),
+      new ResourceStore(timing),
     );
   }
 
-  async status(token: string): Promise<number> {
+  get missing(): readonly object[] | undefined {
+    return this.#gateway?.status.missingDocuments;
+  }
+
+  /** The body of a response of one of the gateway's own servers. */
+  async own(server: string, path: string): Promise<Response> {
+    return fetch(`http://${this.#gateway?.addresses[server]?.[0]}${path}`);
+  }
+
+  async status(token: string, path = "/"): Promise<number> {
     const port = Object.values(this.#gateway?.supervisor.ports ?? {})[0];
-    const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { authorization: `Bearer ${token}` } });
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+      redirect: "manual",
+    });
     await response.text();
     return response.status;
   }
@@ -130,4 +144,97 @@ test("keys that an issuer adds are accepted, removed ones are rejected, and fail
   issuer.publish(second);
   await gateway.logged(/configuration reloaded/);
   assert.deepEqual(await statuses(), [401, 200]);
+});
+
+const EPHEMERAL = { adminAddr: "127.0.0.1:0", statsAddr: "127.0.0.1:0", readinessAddr: "127.0.0.1:0" };
+const WORKERS = { ...EPHEMERAL, connectionMinTerminationDeadline: "0s", workerThreads: 2 };
+
+/** A route that needs the key set behind `url`, and one that needs nothing. */
+const configOf = (url: string, more: object = {}) => ({
+  config: WORKERS,
+  binds: [
+    {
+      port: 0,
+      listeners: [
+        {
+          routes: [
+            { name: "open", matches: [{ path: { exact: "/open" } }], policies: { directResponse: { status: 200 } } },
+            {
+              name: "closed",
+              policies: {
+                jwtAuth: { mode: "strict", issuer: ISSUER, jwks: { url }, ...more },
+                directResponse: { status: 200 },
+              },
+            },
+          ],
+        },
+      ],
+    },
+  ],
+});
+
+test("without a key set the gateway starts and is ready; only its routes answer 503, until the set is there", async () => {
+  const key = await makeKey("k1");
+  await using issuer = new Issuer();
+  const url = await issuer.listen();
+  await using gateway = new QuickGateway();
+  await gateway.start(configOf(`${url}?token=secret`));
+  assert.equal((await gateway.own("readiness", "/healthz/ready")).status, 200);
+  assert.deepEqual([await gateway.status(key.token), await gateway.status(key.token, "/open")], [503, 200]);
+  // A token that no key of this issuer could verify is the client's fault even now.
+  assert.equal(await gateway.status("not-a-token"), 401);
+  await gateway.logged(/cannot fetch [^ ]+\?<redacted>: it responds with status 503; requests that need it get 503/);
+  const [missing] = (gateway.missing ?? []) as readonly { readonly url: string; readonly formerInUse: boolean }[];
+  assert.deepEqual([missing?.url, missing?.formerInUse], [`${url}?<redacted>`, false]);
+  const metrics = await (await gateway.own("stats", "/metrics")).text();
+  assert.match(
+    metrics,
+    /tracegate_document_failing_since_timestamp_seconds\{url="[^"]+<redacted>",former_in_use="false"\} \d/,
+  );
+  gateway.skip();
+  issuer.publish(key);
+  await gateway.logged(/configuration reloaded/);
+  assert.equal(await gateway.status(key.token), 200);
+  assert.deepEqual(gateway.missing, []);
+});
+
+test("a token with a new key has the set fetched again soon; a flood of unknown keys, once per cooldown for all workers", async () => {
+  const [first, second] = await Promise.all([makeKey("k1"), makeKey("k2")]);
+  await using issuer = new Issuer();
+  issuer.publish(first);
+  await using gateway = new QuickGateway();
+  await gateway.start(configOf(await issuer.listen()), { refresh: 3_600_000, retry: 3_600_000, cooldown: 500 });
+  assert.equal(issuer.asked, 1);
+  issuer.publish(first, second);
+  assert.equal(await gateway.status(second.token), 401);
+  await gateway.logged(/configuration reloaded/);
+  assert.equal(await gateway.status(second.token), 200);
+  assert.equal(issuer.asked, 2);
+  const strangers = await Promise.all(Array.from({ length: 40 }, (_, i) => makeKey(`stranger${i}`)));
+  assert.deepEqual(new Set(await Promise.all(strangers.map(({ token }) => gateway.status(token)))), new Set([401]));
+  assert.ok(issuer.asked <= 3);
+});
+
+test("a provider without its documents: 503 for requests that need it, and a reload with one is accepted", async () => {
+  await using issuer = new Issuer();
+  const url = await issuer.listen();
+  const oidc = { issuer: url, clientId: "c", clientSecret: "s", redirectURI: "http://127.0.0.1/callback" };
+  await using gateway = new QuickGateway();
+  const config = configOf(url);
+  const [route] = config.binds[0]?.listeners[0]?.routes.slice(1) ?? [];
+  assert.ok(route !== undefined);
+  route.policies = { oidc, directResponse: { status: 200 } } as never;
+  await gateway.start(config, undefined, { OIDC_COOKIE_SECRET: "ab".repeat(32) });
+  assert.deepEqual([await gateway.status(""), await gateway.status("", "/open")], [503, 200]);
+  assert.equal(await gateway.status("", "/callback?state=s&code=c"), 503);
+  gateway.skip();
+  const discovery = {
+    issuer: url,
+    authorization_endpoint: `${url}a`,
+    token_endpoint: `${url}t`,
+    jwks_uri: `${url}keys`,
+  };
+  issuer.published = JSON.stringify({ ...discovery, keys: [] });
+  await gateway.logged(/configuration reloaded/);
+  assert.equal(await gateway.status(""), 302);
 });

@@ -1,5 +1,6 @@
 import type { Report } from "../../../config/parse/document.ts";
 import type { Path } from "../../../config/parse/paths.ts";
+import { shownUrl } from "../../../config/resources/store.ts";
 import type { Sources } from "../../../config/translate/sources.ts";
 import type { TextSource } from "../../../policies/shared/source-schema.ts";
 import { TEXT_KINDS, textOfName } from "../../crd/references.ts";
@@ -47,11 +48,11 @@ export class ObjectSources implements Sources {
     if (!this.urls.includes(url)) this.urls.push(url);
     const document = this.#read.get("FetchedDocument", url)?.document;
     if (document === undefined) {
-      this.#report(path, { message: `${url} has not been fetched yet`, warning: true });
+      this.#report(path, { message: `${shownUrl(url)} has not been fetched yet`, warning: true });
       return undefined;
     }
     if ("text" in document) return document.text;
-    this.#report(path, { message: `cannot fetch ${url}: ${document.problem}` });
+    this.#report(path, { message: `cannot fetch ${shownUrl(url)}: ${document.problem}` });
     return undefined;
   }
 
