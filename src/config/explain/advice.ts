@@ -4,6 +4,7 @@ import type { ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment, Scope } from "../../cel/index.ts";
 import type { Frontend, Listener, Route } from "../../ir/ir.ts";
 import type { Authorization, AuthorizationRule } from "../../policies/authorization/schema.ts";
+import type { ExtAuthz } from "../../policies/ext-authz/schema.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { readCertificate } from "../../tls/certificate-list.ts";
 import { altNames } from "../../tls/client-certificate.ts";
@@ -35,6 +36,11 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
       [...path, "backendTLS", "root"],
       "has no effect: insecure accepts every certificate; remove one of them",
     );
+  const { extAuthz } = set;
+  if (extAuthz !== undefined && "conditional" in extAuthz)
+    for (const [i, each] of extAuthz.conditional.entries())
+      adviseOnCache(each, [...path, "extAuthz", "conditional", i], report);
+  else if (extAuthz !== undefined) adviseOnCache(extAuthz, [...path, "extAuthz"], report);
   const limits = Array.isArray(set.localRateLimit) ? set.localRateLimit : [];
   for (const [i, { maxTokens, tokensPerFill }] of limits.entries()) {
     const at = [...path, "localRateLimit", i];
@@ -42,6 +48,37 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
     else if (tokensPerFill === 0)
       warn(report, at, "never refills: after maxTokens requests it rejects all; set tokensPerFill");
   }
+}
+
+/** Expressions for what services are sent by default. */
+const SENT = {
+  grpc: /^(request\.(method|path|pathAndQuery|uri|host|scheme|headers\[["'][^"']+["']\])|source\.(address|spiffeId))$/,
+  http: /^(request\.(method|path|pathAndQuery|uri|headers\[["']authorization["']\]))$/,
+} as const;
+const CONSTANT = /^(\d+|true|false|"[^"]*"|'[^']*')$/;
+const CREDENTIALS = new Set(["headers.authorization", "headers.cookie", "headers.proxy-authorization"]);
+
+/** About the cache of one authorization service. */
+function adviseOnCache({ cache, protocol, includeRequestHeaders }: ExtAuthz, path: Path, report: Report): void {
+  const all = includeRequestHeaders.length === 0;
+  // Settings may replace what the service is sent by default.
+  const replaced =
+    "http" in protocol && (protocol.http.path !== undefined || ":method" in protocol.http.addRequestHeaders);
+  for (const [i, text] of (cache?.key ?? []).entries()) {
+    const at = [...path, "cache", "key", i];
+    const sent = "grpc" in protocol ? SENT.grpc : SENT.http;
+    if (CONSTANT.test(text))
+      warn(report, at, "makes no difference, because it is the same for all requests; remove it");
+    else if (!replaced && sent.test(text) && (all || !text.includes("headers")))
+      warn(report, at, "makes no difference: the service is sent it, so it is part of the key already; remove it");
+  }
+  for (const [i, part] of (cache?.ignore ?? []).entries())
+    if (CREDENTIALS.has(part))
+      warn(
+        report,
+        [...path, "cache", "ignore", i],
+        "lets requests with different credentials share one decision, and the identity that comes with it; remove it",
+      );
 }
 
 /** Whether a rule reads the variable. */

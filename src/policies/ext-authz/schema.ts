@@ -119,7 +119,7 @@ const policy = z.strictObject({
   cache: cacheOf("request")
     .optional()
     .describe(
-      "Caches decisions: those that allow, and denials with 401 or 403. The CEL of `ttl` can read `extauthz`, the metadata of the decision.",
+      "Caches decisions: those that allow, and denials with 401 or 403, for requests about which the service would be sent the same. The CEL of `ttl` can read `extauthz`, the metadata of the decision.",
     ),
 });
 

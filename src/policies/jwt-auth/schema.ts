@@ -11,7 +11,7 @@ const provider = {
     .optional()
     .describe("The token's `aud` must contain one of these. Default: all tokens of the issuer are accepted."),
   jwks: textSource("the key set (RFC 7517) that tokens are signed with").describe(
-    "Public keys; a token selects one by its `kid`.",
+    "Public keys; a token selects one by its `kid`. One that is not in a set behind a URL has the set fetched again, at most every 30 seconds.",
   ),
   jwtValidationOptions: z
     .strictObject({

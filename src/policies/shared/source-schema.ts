@@ -44,7 +44,9 @@ function fetched(what: string) {
     .refine((url) => !hasPassword(url), {
       error: "must not have a user and a password: they would not be sent, and URLs appear in logs",
     })
-    .describe(`URL of ${what}, fetched again every 15 minutes.`);
+    .describe(
+      `URL of ${what}, fetched again every 15 minutes. While it cannot be fetched, requests that need it get 503.`,
+    );
 }
 
 /** False for text that is not a URL, which `z.url` reports. */
