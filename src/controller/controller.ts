@@ -123,6 +123,7 @@ export class Controller {
       serviceAccountOf: deploymentName,
       log,
       onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
+      onDocumentWanted: (url) => this.#documents.want(url),
     });
     this.#reflectors = (Object.keys(WATCHED) as Kind[]).map((kind) => this.#reflector(kind));
     this.#election = new LeaderElection({

@@ -3,9 +3,12 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { TestXdsServer } from "../../test/helpers/xds.ts";
+import { NODE } from "../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { ResourceStore } from "../config/resources/store.ts";
+import { XdsClient } from "../xds/client.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
 import type { Inputs } from "./inputs.ts";
@@ -101,5 +104,34 @@ test("a refreshed document replaces the former one only if policies work with it
   const replaced = next();
   await replaced;
   assert.equal(jwks(), other);
+  documents.close();
+});
+
+test("a proxy that meets an unknown key has the key set fetched again, over its stream; other URLs are not fetched", async () => {
+  const other = KEYS.replace('"kid":"a"', '"kid":"b"');
+  await using server = await serve([KEYS, other]);
+  const { documents, next, jwks } = follow(
+    server.url,
+    new ResourceStore({ refresh: 60_000, retry: 60_000, cooldown: 0 }),
+  );
+  const wanted: string[] = [];
+  await using xds = await TestXdsServer.start({
+    onDocumentWanted: (url) => {
+      wanted.push(url);
+      documents.want(url);
+    },
+  });
+  const fetched = next();
+  documents.update();
+  await fetched;
+  assert.equal(jwks(), KEYS);
+  const client = new XdsClient({ address: xds.address, node: NODE, log: LOG, onState: () => {} });
+  const replaced = next();
+  client.wantDocument("http://127.0.0.1:1/elsewhere");
+  client.wantDocument(server.url);
+  await replaced;
+  assert.equal(jwks(), other);
+  assert.deepEqual(wanted, ["http://127.0.0.1:1/elsewhere", server.url]);
+  client.close();
   documents.close();
 });

@@ -54,6 +54,11 @@ export class Documents {
     void this.#fetch();
   }
 
+  /** Fetches a document again soon, if a policy names it; seldom, however often proxies ask. */
+  want(url: string): void {
+    this.#store.refetch(url);
+  }
+
   close(): void {
     this.#closed = true;
     this.#store.close();

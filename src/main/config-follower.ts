@@ -103,6 +103,10 @@ export class ConfigFollower implements Follower {
     return this.#enqueue(false);
   }
 
+  documentWanted(url: string): void {
+    this.#resources.refetch(url);
+  }
+
   close(): void {
     this.#closed = true;
     this.#watch.close();

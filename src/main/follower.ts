@@ -9,6 +9,8 @@ export interface Follower {
   begin(): Promise<void>;
   /** Applies the newest configuration, changed or not. */
   reload(): Promise<unknown>;
+  /** A request needs a newer version of a document behind a URL of the configuration. */
+  documentWanted(url: string): void;
   close(): void;
 }
 

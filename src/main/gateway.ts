@@ -101,7 +101,7 @@ export class Gateway {
         sink.write(lines);
       },
       onExport: (exporter, chunk) => this.exports.add(exporter, chunk),
-      onDocumentWanted: (url) => this.#resources.refetch(url),
+      onDocumentWanted: (url) => this.#follower.documentWanted(url),
       onWorkerDeath: (name, error) => this.#log.error("a worker died and is being replaced", { worker: name, error }),
     };
     this.supervisor = new Supervisor(supervised, events, threads);

@@ -89,6 +89,11 @@ export class StreamFollower implements Follower {
     return this.#apply();
   }
 
+  /** The controller fetches documents. */
+  documentWanted(url: string): void {
+    this.#client?.wantDocument(url);
+  }
+
   close(): void {
     this.#closed = true;
     this.#cancelRetry();

@@ -8,7 +8,7 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 import { Assembly } from "./client/assembly.ts";
 import { Connection, type ConnectionOptions } from "./client/connection.ts";
 import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "./client/messages.ts";
-import { ADDRESS_TYPE, RESOURCE_TYPE } from "./resources.ts";
+import { ADDRESS_TYPE, RESOURCE_TYPE, WANTED } from "./resources.ts";
 
 /** Milliseconds before the next attempt to connect, doubled up to the longest; each pause is shortened by up to a half at random. */
 const FIRST_PAUSE = 200;
@@ -80,6 +80,11 @@ export class XdsClient {
       for (const { connection, typeUrl, nonce } of responses)
         connection.send(writeRequest({ typeUrl, nonce, ...(error !== undefined && { error }) }));
     };
+  }
+
+  /** Tells the controller that a request needs a newer version of a document. */
+  wantDocument(url: string): void {
+    this.#connection?.send(writeRequest({ typeUrl: RESOURCE_TYPE, subscribe: [WANTED + url] }));
   }
 
   close(): void {

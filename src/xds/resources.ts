@@ -7,6 +7,8 @@ import type { Backend, Bind, Listener, Route, TargetedPolicy, TcpRoute } from ".
 import type { Service, Workload } from "../upstream/discovery.ts";
 
 export const RESOURCE_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Resource";
+/** Prefix of a subscription by which a proxy asks for a document, by its URL, to be fetched again; older controllers ignore it. */
+export const WANTED = "document:";
 export const ADDRESS_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Address";
 
 /**

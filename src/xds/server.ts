@@ -51,6 +51,8 @@ export interface XdsServerOptions {
   readonly log: Logger;
   /** A proxy has connected, or another state was sent, acknowledged or rejected; `connected` is false when it has left. */
   readonly onProxy?: (proxy: ProxyStatus, connected: boolean) => void;
+  /** A request at a proxy needs a newer version of a document. Any proxy may name any URL, as often as it likes. */
+  readonly onDocumentWanted?: (url: string) => void;
   /** Milliseconds between two checks of the token of an open stream. Default: 10 minutes. */
   readonly recheck?: number;
 }
@@ -240,7 +242,13 @@ export class XdsServer {
     const shown = { gateway, pod: identity?.pod ?? (typeof pod === "string" ? pod.slice(0, MAX_POD_NAME) : ""), peer };
     const report = (connected: boolean): void => this.#options.onProxy?.(stream.status, connected);
     const writer = { write: (response: Buffer) => call.write(response) };
-    const stream: ProxyStream = new ProxyStream(shown, writer, this.#metrics, () => report(true));
+    const stream: ProxyStream = new ProxyStream(
+      shown,
+      writer,
+      this.#metrics,
+      () => report(true),
+      this.#options.onDocumentWanted,
+    );
     call.on("drain", () => stream.drained());
     const streams = this.#streams.get(gateway) ?? new Set();
     const others = shown.pod === "" ? 0 : [...streams].filter((each) => each.pod === shown.pod).length;

@@ -61,3 +61,24 @@ test("check warns about a route whose hostnames cannot meet the listener's, and 
   ] as const)
     assert.equal(warned(listener, route), true, `${listener} and ${route}`);
 });
+
+test("check warns about keys of an authorization cache without effect, and about credentials that one ignores", () => {
+  const warned = (extAuthz: object): string[] => {
+    const routes = [
+      { policies: { extAuthz: { host: "127.0.0.1:1", ...extAuthz } }, backends: [{ host: "127.0.0.1:1" }] },
+    ];
+    const text = stringify({ binds: [{ port: 1, listeners: [{ routes }] }] }, { lineWidth: 0 });
+    const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text }, {}));
+    assert.equal(ok, true);
+    const at = "binds[0].listeners[0].routes[0].policies.extAuthz.";
+    return diagnostics.filter(({ path }) => path.startsWith(at)).map(({ path }) => path.slice(at.length));
+  };
+  const key = ["request.path", "source.address", "'x'", "jwt.sub", "request.headers['x-a']"];
+  const ignore = ["query", "headers.cookie", "headers.user-agent", "headers.authorization"];
+  const credentials = ["cache.ignore[1]", "cache.ignore[3]"];
+  const cache = { key, ignore, ttl: "1m" };
+  assert.deepEqual(warned({ cache }), [...[0, 1, 2, 4].map((i) => `cache.key[${i}]`), ...credentials]);
+  assert.deepEqual(warned({ cache, protocol: { http: {} } }), ["cache.key[0]", "cache.key[2]", ...credentials]);
+  assert.deepEqual(warned({ cache, protocol: { http: { path: "'/check'" } } }), ["cache.key[2]", ...credentials]);
+  assert.deepEqual(warned({ cache: { ttl: "1m" } }), []);
+});

@@ -1,5 +1,5 @@
 import type { DeltaDiscoveryRequest } from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
-import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
+import { ADDRESS_TYPE, RESOURCE_TYPE, WANTED } from "../resources.ts";
 import { differenceTo, type EncodedState, TYPES, type TypeUrl } from "./encoded-state.ts";
 import type { XdsMetrics } from "./metrics.ts";
 import type { ProxyStatus, Rejection } from "./proxies.ts";
@@ -38,6 +38,7 @@ export class ProxyStream {
   readonly #writer: ResponseWriter;
   readonly #metrics: XdsMetrics;
   readonly #onChange: () => void;
+  readonly #onWanted: (url: string) => void;
   readonly #connectedAt = new Date().toISOString();
   /** Versions that the proxy had when it connected, type by type, until both are known. */
   readonly #initial = new Map<TypeUrl, ReadonlyMap<string, { readonly version: string }>>();
@@ -57,17 +58,19 @@ export class ProxyStream {
   /** How many different reasons there were for rejecting the last batch. */
   #reasons = 0;
 
-  /** `onChange`: the status is another one. */
+  /** `onChange`: the status is another one. `onWanted`: the proxy needs a newer version of a document. */
   constructor(
     identity: Pick<ProxyStatus, "gateway" | "pod" | "peer">,
     writer: ResponseWriter,
     metrics: XdsMetrics,
     onChange: () => void,
+    onWanted: (url: string) => void = () => {},
   ) {
     this.#identity = identity;
     this.#writer = writer;
     this.#metrics = metrics;
     this.#onChange = onChange;
+    this.#onWanted = onWanted;
   }
 
   get pod(): string {
@@ -99,6 +102,9 @@ export class ProxyStream {
     if (type === undefined) return `unknown type ${request.typeUrl}`;
     if (request.responseNonce !== "") this.#answer(type, request);
     else if (!this.#initial.has(type)) this.#subscribe(type, request.initialResourceVersions);
+    else
+      for (const name of request.resourceNamesSubscribe)
+        if (name.startsWith(WANTED)) this.#onWanted(name.slice(WANTED.length));
     return undefined;
   }
 
