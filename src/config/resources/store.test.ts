@@ -187,19 +187,34 @@ test("however often a document is wanted, it is fetched once within the cooldown
   await store.fetch([server.url]);
   const changed: (() => void)[] = [];
   store.keep([server.url], { changed: accepting(() => changed.shift()?.()), failed: () => assert.fail() });
-  const next = (): Promise<void> => new Promise((resolve) => changed.push(resolve));
+  const pauses: number[] = [];
+  const { setTimeout: real } = globalThis;
+  t.mock.method(globalThis, "setTimeout", (run: () => void, delay: number) => {
+    if (new Error().stack?.includes("store.ts") === true) pauses.push(delay);
+    return real(run, delay);
+  });
   now += 30_000;
   for (const _ of [1, 2]) {
-    const fetched = next();
+    const fetched = new Promise<void>((resolve) => changed.push(resolve));
     for (let i = 0; i < 1000; i++) store.refetch(server.url);
     await fetched;
-    // Now within the cooldown: another fetch is due only at its end.
+    await new Promise((resolve) => setImmediate(resolve));
+    // Within the cooldown: another fetch is due at its end.
+    now += 10_000;
     for (let i = 0; i < 1000; i++) store.refetch(server.url);
-    const until = new Promise((resolve) => setImmediate(resolve));
-    await until;
+    now += 20_000;
+    // The test does not wait for it.
+    store.keep([], { changed: accepting(() => {}), failed() {} });
+    await store.fetch([server.url]);
+    store.keep([server.url], { changed: accepting(() => changed.shift()?.()), failed: () => assert.fail() });
     now += 30_000;
   }
-  assert.equal(asked, 3);
+  // At once, then refreshed as usual, then at the end of the cooldown; twice.
+  assert.deepEqual(
+    pauses.filter((pause) => pause < 60_000),
+    [0, 20_000, 0, 20_000],
+  );
+  assert.equal(asked, 5);
   store.refetch("http://127.0.0.1:1/unknown");
   assert.equal(store.resources.size, 1);
   store.close();
