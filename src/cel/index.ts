@@ -10,7 +10,7 @@ export {
 } from "./compile.ts";
 export { compileFunctions, readFunctions } from "./custom/compile-functions.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
-export { Budget } from "./evaluate/budget.ts";
+export { Budget, type StepAccount } from "./evaluate/budget.ts";
 export { Inputs, type InputValue } from "./inputs.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";

@@ -22,30 +22,12 @@ export interface StepAccount {
 export class Budget {
   steps: number;
   microseconds: number;
-  #unaccounted = 0;
-  #account: StepAccount | undefined;
+  /** Where the steps of the next evaluations are counted. */
+  account: StepAccount | undefined;
 
   constructor(microseconds = DEFAULT_MICROSECONDS) {
     this.steps = microseconds * STEPS_PER_MICROSECOND;
     this.microseconds = microseconds * TIME_PER_STEPS;
-  }
-
-  /** Where the steps of these evaluations are counted, also those before it is known. */
-  set account(account: StepAccount) {
-    this.#account = account;
-    this.#report();
-  }
-
-  /** An evaluation has used `steps`. */
-  used(steps: number): void {
-    this.#unaccounted += steps;
-    this.#report();
-  }
-
-  #report(): void {
-    if (this.#account === undefined || this.#unaccounted === 0) return;
-    this.#account.add(this.#unaccounted);
-    this.#unaccounted = 0;
   }
 }
 
@@ -85,7 +67,7 @@ export function continueBudget(): void {
 export function endBudget(): void {
   budget.steps += slice;
   slice = 0;
-  budget.used(stepsBefore - budget.steps);
+  budget.account?.add(stepsBefore - budget.steps);
   stepsBefore = budget.steps;
 }
 
