@@ -14,6 +14,7 @@ export { Budget, type StepAccount } from "./evaluate/budget.ts";
 export { Inputs, type InputValue } from "./inputs.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
+export { type Held, held } from "./values/held.ts";
 export { CelMap } from "./values/map.ts";
 export {
   CelDuration,

@@ -61,7 +61,8 @@ class TestWorker {
   }
 
   metric(name: "expression_seconds_total" | "expression_rejected_total", route: string): number | undefined {
-    return this.metrics.snapshot()[name]?.find(({ labels }) => labels[0] === route)?.value;
+    const value = this.metrics.snapshot()[name]?.find(({ labels }) => labels[0] === route)?.value;
+    return typeof value === "number" ? value : undefined;
   }
 }
 

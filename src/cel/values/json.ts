@@ -12,7 +12,7 @@ const SHORT = 12;
 /** Steps for each character of a text with escapes. */
 const PER_ESCAPED = 8;
 /** Characters of a long text for each step. */
-const PER_STEP = 2;
+const PER_STEP = 4;
 /** Decimal digits that a double always holds. */
 const EXACT_DIGITS = 15;
 
