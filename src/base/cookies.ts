@@ -38,5 +38,14 @@ function unquoted(value: string): string {
 
 /** Removes spaces and tabs only: `String.trim` also removes the byte A0, in which UTF-8 text may end. */
 function trim(text: string): string {
-  return text.replace(/^[ \t]+|[ \t]+$/g, "");
+  let from = 0;
+  let to = text.length;
+  // By hand: a pattern for the end would look at each run of spaces again from each of its characters.
+  while (isSpace(text.charCodeAt(from))) from++;
+  while (to > from && isSpace(text.charCodeAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
+function isSpace(unit: number): boolean {
+  return unit === 0x20 || unit === 0x09;
 }

@@ -138,6 +138,12 @@ export const ERRORS = {
   },
   TG_OVERLOADED: { status: 503, reason: "Overload", blame: "internal", message: "the gateway is overloaded" },
   TG_BUFFERS_FULL: { status: 503, reason: "Overload", blame: "internal", message: "too many buffered bodies" },
+  TG_EXPRESSIONS_EXCEEDED: {
+    status: 503,
+    reason: "Overload",
+    blame: "config",
+    message: "the expressions of the route use more than its share of the processor",
+  },
   TG_CLIENT_GONE: { status: 499, reason: "Internal", blame: "client", message: "client closed the connection" },
   TG_INTERNAL: { status: 500, reason: "Internal", blame: "internal", message: "internal error" },
 } as const satisfies Record<string, ErrorSpec>;

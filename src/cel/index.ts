@@ -10,10 +10,11 @@ export {
 } from "./compile.ts";
 export { compileFunctions, readFunctions } from "./custom/compile-functions.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
-export { Budget } from "./evaluate/budget.ts";
+export { Budget, type StepAccount } from "./evaluate/budget.ts";
 export { Inputs, type InputValue } from "./inputs.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
+export { type Held, held } from "./values/held.ts";
 export { CelMap } from "./values/map.ts";
 export {
   CelDuration,

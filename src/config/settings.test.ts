@@ -18,6 +18,7 @@ const OTHER = {
   logging: { level: "debug", format: "json" },
   metrics: { remove: ["retries"], fields: { add: { label: "request.path" } } },
   backend: { connectTimeout: "7s", poolIdleTimeout: "7s", poolMaxSize: 7, keepalives: { enabled: false } },
+  expressions: { perRequest: "2ms", routeShare: 0.5 },
   overload: { maxEventLoopLag: "7s", heapShare: 0.7, memoryShare: 0.7, memoryLimit: 70_000_000 },
   clusterId: "c",
   network: "n",

@@ -43,6 +43,11 @@ export interface Settings {
     /** Bytes; undefined: that of the container or machine. */
     readonly memoryLimit: number | undefined;
   };
+  readonly expressions: {
+    /** Milliseconds. */
+    readonly perRequest: number;
+    readonly routeShare: number;
+  };
   readonly sensitiveHeaders: readonly string[];
   /** Where this process runs. */
   readonly locality: Locality;
@@ -109,6 +114,7 @@ export function resolveSettings(
     metrics: input.metrics,
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
     overload: { ...input.overload, memoryLimit: input.overload.memoryLimit },
+    expressions: input.expressions,
     sensitiveHeaders: input.sensitiveHeaders,
     locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
     ...(xds !== undefined && { xds }),
@@ -250,6 +256,8 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "overload.heapShare": (settings) => settings.overload.heapShare,
   "overload.memoryShare": (settings) => settings.overload.memoryShare,
   "overload.memoryLimit": (settings) => settings.overload.memoryLimit,
+  "expressions.perRequest": (settings) => settings.expressions.perRequest,
+  "expressions.routeShare": (settings) => settings.expressions.routeShare,
   clusterId: (settings) => settings.locality.cluster,
   network: (settings) => settings.locality.network,
   sensitiveHeaders: (settings) => settings.sensitiveHeaders,

@@ -317,6 +317,7 @@ export function dumpSettings(
       ...withDurations(backend, "connectTimeout", "poolIdleTimeout"),
     },
     overload: withDurations(settings.overload, "maxEventLoopLag"),
+    expressions: withDurations(settings.expressions, "perRequest"),
     dynamicCaCertCache: withDurations(settings.leafCaching, "ttl"),
     customFunctions,
     ...(settings.xds !== undefined && { xds: dumpXds(settings.xds) }),

@@ -18,7 +18,7 @@ export function supervisorSettings(
   env: Readonly<Record<string, string | undefined>>,
   internalSocket: string,
 ): SupervisorSettings {
-  const { backend, overload } = settings;
+  const { backend, overload, expressions } = settings;
   const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
   return {
     workers: settings.workerThreads,
@@ -30,6 +30,7 @@ export function supervisorSettings(
         keepAliveDelay: backend.keepalives.enabled ? backend.keepalives.time : 0,
       },
       overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
+      expressions: { perRequest: expressions.perRequest * 1000, routeShare: expressions.routeShare },
       lookupFamily: settings.dns.lookupFamily,
       lookupLanes: new LookupLanes().memory,
       connections: connectionsPerWorker(settings.workerThreads),

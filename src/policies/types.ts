@@ -136,6 +136,8 @@ export interface PolicyContext {
   /** Variables of expressions, created on first use: most requests evaluate none. */
   readonly variables: Activation;
   readonly requestMetadata: RequestMetadata;
+  /** Counts bytes that metadata takes until the end of the request. Throws TG_BUFFERS_FULL if the worker holds too much. */
+  holdMetadata(bytes: number): void;
   readonly requestBody: IncomingBody;
   /** Only for `onResponse`. */
   readonly responseBody: MessageBody;

@@ -399,6 +399,10 @@ export class Exchange implements ServerStream, PolicyContext {
     return this.#requestMetadata;
   }
 
+  holdMetadata(bytes: number): void {
+    if (!this.bufferShare.take(bytes)) throw new GatewayError("TG_BUFFERS_FULL");
+  }
+
   /** Read-only view; allocated only once a policy has added something. */
   get found(): RequestMetadata {
     return this.#requestMetadata ?? NO_METADATA;

@@ -1,5 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
-import { type CompiledChain, compilePolicies } from "../policies/compile.ts";
+import { type CompiledChain, compilePolicies, NO_POLICIES } from "../policies/compile.ts";
 import { mergePolicies } from "../policies/merge.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Exchange } from "./exchange.ts";
@@ -12,6 +12,23 @@ import { checkHost } from "./select-listener.ts";
  */
 export function matchRoute(exchange: Exchange): undefined {
   checkHost(exchange);
+  chooseRoute(exchange);
+  admit(exchange);
+}
+
+/** Turns the request away if the expressions of its route have used too much; then none of them runs, for its response either. */
+function admit({ selected, services }: Exchange): void {
+  if (selected.route === undefined) return;
+  try {
+    services.expressions.admit(selected.route.label);
+  } catch (error) {
+    selected.routePolicies = NO_POLICIES;
+    selected.backend = undefined;
+    throw error;
+  }
+}
+
+function chooseRoute(exchange: Exchange): undefined {
   const listener = exchange.selected.listener as CompiledListener;
   let route = select(exchange, listener.router);
   // Most routes have one backend, which the compilation has determined.

@@ -1,5 +1,5 @@
 import { SensitiveNames } from "../base/sensitive-names.ts";
-import { type CelValue, toJson } from "../cel/index.ts";
+import { Budget, type CelValue, toJson } from "../cel/index.ts";
 import { MessageCounter } from "../http/grpc-frames.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../http/message.ts";
@@ -343,7 +343,7 @@ function timingOf({ dns, connect, tls }: ConnectTimes): Partial<CallTiming> {
 /** Values of expressions as JSON data; they may be larger than what expressions themselves may convert. */
 function toData(value: unknown): unknown {
   try {
-    return toJson(value as CelValue);
+    return toJson(value as CelValue, new Budget());
   } catch {
     return "<too large to show>";
   }

@@ -12,6 +12,7 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import type { Locality } from "../upstream/locality.ts";
 import type { Resolver } from "../upstream/resolver.ts";
 import type { BufferBudget } from "./body/buffer-budget.ts";
+import type { ExpressionShares } from "./expression-shares.ts";
 import type { Overload } from "./overload/overload.ts";
 import type { TraceLog } from "./trace-log.ts";
 import type { Watchers } from "./watchers.ts";
@@ -38,6 +39,8 @@ export interface Services {
   readonly env: Readonly<Record<string, string>>;
   /** Decides whether new work is accepted. */
   readonly overload: Overload;
+  /** What expressions may use. */
+  readonly expressions: ExpressionShares;
   readonly sockets: SocketBudget;
   /** Workloads by their addresses, to identify clients. */
   readonly workloads: Workloads;

@@ -31,7 +31,7 @@ interface ReadableExchange {
     readonly route: CompiledRoute | undefined;
     readonly backend: CompiledBackend | undefined;
   };
-  readonly services: Pick<Services, "env" | "workloads" | "sensitive">;
+  readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions">;
   readonly requestMetadata: RequestMetadata;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -49,6 +49,8 @@ export class ExchangeVariables implements Activation {
   #response: ResponseParts | undefined;
   #budget: Budget | undefined;
   #telemetryBudget: Budget | undefined;
+  /** The budget is accounted to the route. */
+  #routed = false;
 
   constructor(exchange: ReadableExchange) {
     this.#exchange = exchange;
@@ -58,12 +60,27 @@ export class ExchangeVariables implements Activation {
   /** Telemetry has a separate budget: the log needs its fields even if the policies have used up theirs. */
   get budget(): Budget {
     if (this.#exchange.result.endedAt !== 0) {
-      this.#telemetryBudget ??= new Budget();
+      this.#telemetryBudget ??= this.#newBudget();
       return this.#telemetryBudget;
     }
-    this.#budget ??= new Budget();
+    this.#budget ??= this.#newBudget();
+    // What policies of the gateway use before the route is known is not the route's.
+    if (!this.#routed && this.#exchange.selected.route !== undefined) this.#account(this.#budget);
     return this.#budget;
   }
+
+  #newBudget(): Budget {
+    const budget = new Budget(this.#exchange.services.expressions.limits.perRequest);
+    this.#account(budget);
+    return budget;
+  }
+
+  #account(budget: Budget): void {
+    const { selected, services } = this.#exchange;
+    this.#routed = selected.route !== undefined;
+    budget.account = services.expressions.of(selected.route?.label);
+  }
+
   get response(): ResponseParts | undefined {
     if (this.#exchange.responseSide.head === undefined) return undefined;
     this.#response ??= new ResponseVariable(this.#exchange);
@@ -206,8 +223,9 @@ class ResponseVariable implements ResponseParts {
 export function connectionVariables(
   connection: Connected,
   serverName: string,
-  { env, workloads }: Pick<Services, "env" | "workloads">,
+  { env, workloads, expressions }: Pick<Services, "env" | "workloads" | "expressions">,
 ): Activation {
   const destination = { address: connection.localAddress, port: connection.localPort, hostname: serverName };
-  return { source: new Source(connection, workloads), destination, env };
+  const budget = new Budget(expressions.limits.perRequest);
+  return { source: new Source(connection, workloads), destination, env, budget };
 }

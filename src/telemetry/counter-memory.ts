@@ -40,7 +40,9 @@ export type CountedMetric =
   | "grpc_calls_total"
   | "event_loop_lag_seconds"
   | "overloaded_workers"
-  | "overload_rejected_total";
+  | "overload_rejected_total"
+  | "expression_seconds_total"
+  | "expression_rejected_total";
 
 const CONNECTIONS = 0;
 const RECEIVED = 1;

@@ -75,6 +75,16 @@ export const METRICS = {
     help: "Requests and connections that were turned away because a worker was overloaded.",
     labels: ["kind", "reason"],
   },
+  expression_seconds_total: {
+    type: "counter",
+    help: "Processor time that expressions have used, as far as their steps tell.",
+    labels: ["route"],
+  },
+  expression_rejected_total: {
+    type: "counter",
+    help: "Requests that were turned away because the expressions of their route had used more than its share.",
+    labels: ["route"],
+  },
   udp_sessions: {
     type: "gauge",
     help: "Open UDP sessions: clients, by address and port, with a backend.",

@@ -150,6 +150,16 @@ export class Metrics {
     return this.#count("overload_rejected_total", [kind, reason]);
   }
 
+  /** Seconds that the expressions of a route have used. */
+  expressionSeconds(route: string): Count {
+    return this.#count("expression_seconds_total", [route]);
+  }
+
+  /** Requests to a route that were turned away because of its expressions. */
+  expressionRejections(route: string): Count {
+    return this.#count("expression_rejected_total", [route]);
+  }
+
   #count(metric: CountedMetric, labels: readonly string[]): Count {
     return upsert(this.#counts, seriesKey([metric, ...labels]), () => {
       const count = new Count();

@@ -7,6 +7,7 @@
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
+import type { ExpressionLimits } from "../proxy/expression-shares.ts";
 import type { DrainStep } from "../proxy/ingress/drain.ts";
 import type { OverloadLimits } from "../proxy/overload/overload.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
@@ -37,6 +38,7 @@ export interface WorkerOptions {
   /** Shared memory of the `MemoryPressure`. */
   readonly pressure: SharedArrayBuffer;
   readonly overload: OverloadLimits;
+  readonly expressions: ExpressionLimits;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
   /** Shared memory of the `LookupLanes` of lookups; absent: the worker has its own. */

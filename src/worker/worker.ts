@@ -15,6 +15,7 @@ import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
+import { ExpressionShares } from "../proxy/expression-shares.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { Overload, type OverloadSystem, SAMPLE_MS } from "../proxy/overload/overload.ts";
 import type { Services } from "../proxy/services.ts";
@@ -152,6 +153,10 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     },
     env: options.env,
     overload,
+    expressions: new ExpressionShares(options.expressions, metrics, {
+      now: () => performance.now(),
+      loopTime: () => performance.eventLoopUtilization(),
+    }),
     sockets: budget,
     workloads: new Workloads(),
     locality: options.locality,

@@ -8,6 +8,7 @@ import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
+import { type ExpressionClock, type ExpressionLimits, ExpressionShares } from "../../src/proxy/expression-shares.ts";
 import { DRAIN_STEPS } from "../../src/proxy/ingress/drain.ts";
 import { MemoryPressure } from "../../src/proxy/overload/memory-pressure.ts";
 import { Overload, type OverloadLimits, type OverloadSystem } from "../../src/proxy/overload/overload.ts";
@@ -67,6 +68,8 @@ export interface PlaneOptions {
   readonly locality?: Locality;
   /** Default: never overloaded. */
   readonly overload?: { readonly limits: OverloadLimits; readonly thread: OverloadSystem };
+  /** What differs from the defaults. */
+  readonly expressions?: Partial<ExpressionLimits & ExpressionClock>;
 }
 
 const CALM: OverloadSystem = {
@@ -134,6 +137,11 @@ export class TestPlane {
       },
       env: {},
       overload: this.overload,
+      expressions: new ExpressionShares({ perRequest: 1000, routeShare: 0.1, ...options.expressions }, this.metrics, {
+        now: CALM.now,
+        loopTime: () => performance.eventLoopUtilization(),
+        ...options.expressions,
+      }),
       workloads: new Workloads(),
       locality: options.locality ?? {},
       sockets: new SocketBudget(),

@@ -12,6 +12,7 @@ const POLL_MS = 20;
 
 export const WORKER: SupervisorSettings["worker"] = {
   overload: { maxLag: 0, heapShare: 0 },
+  expressions: { perRequest: 1000, routeShare: 0.1 },
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
   lookupFamily: "All",
   sensitiveHeaders: [],

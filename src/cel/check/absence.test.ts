@@ -37,6 +37,7 @@ test("rules that test presence themselves, or whose values are never absent, cau
     'jwt == null || !("sub" in jwt)',
     'default(jwt.sub, null) == null || !("sub" in default(jwt, {}))',
     'source.address != "10.0.0.1"',
+    "source.identity == null",
     "request.body.size() > 100",
     '["a"].all(x, x != "b")',
   ])

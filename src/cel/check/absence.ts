@@ -35,6 +35,9 @@ const OF_CERTIFICATES: ReadonlySet<string> = new Set([
   "connectHeaders",
 ]);
 
+/** A field that is null where there is none. */
+const NULLABLE = "source.identity";
+
 /**
  * Values that a `deny` rule negates or compares although they may be absent: without the value the rule is not met, and the
  * request passes. Values whose presence the expression checks, by has(), in, null, default() or `?`, are not reported.
@@ -95,7 +98,8 @@ function presenceTrapOf(node: Node, doubtful: boolean, references: Checked["refe
   if (node.name !== (doubtful ? "_!=_" : "_==_")) return undefined;
   const side = isNull(right) ? left : isNull(left) ? right : undefined;
   const trap = side && trapOf(side, references);
-  return trap && { ...trap, safe: `default(${trap.reads}, null)` };
+  // The variable itself is never absent, and has no trap; `source.identity` is null too.
+  return trap && trap.reads !== NULLABLE ? { ...trap, safe: `default(${trap.reads}, null)` } : undefined;
 }
 
 function isNull(node: Node): boolean {

@@ -285,6 +285,9 @@ class Checker {
       this.#calls.set(node, { overloads: found.fitting, args });
       return found.result;
     }
+    // Values of two types: which one it is depends on the condition.
+    const [condition] = types;
+    if (node.name === "_?_:_" && condition !== undefined && this.#substitution.assign(condition, BOOL)) return DYN;
     this.#calls.set(node, { overloads: overloads.filter(({ params }) => params.length === args.length), args });
     return this.#fail(mismatch(node, overloads, types), node.at);
   }

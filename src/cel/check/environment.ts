@@ -14,6 +14,8 @@ export interface Variable {
   readonly read: Read;
   /** Direct ways to fields of records, by name. */
   readonly fields?: ReadonlyMap<string, Read>;
+  /** Those of `fields` that are null when they are absent. */
+  readonly nullable?: ReadonlySet<string>;
 }
 
 /** The names that expressions can use. */

@@ -1,23 +1,42 @@
 /**
- * Steps that the evaluations for one request may take: about one for each character or element that is read or made, more
- * where that costs more. A step takes 1 to 2 ns.
+ * Steps of one microsecond: functions charge about as many as they take nanoseconds, by the size of what they read and make. Steps are
+ * counted because reading a clock costs more than most conditions, and because the same request should always have the same result.
  */
-const STEPS = 8 * 1024 * 1024;
-/** Processor time that they may take, in microseconds, without calls that are charged by the size of their arguments. */
-const TIME = 5000;
+const STEPS_PER_MICROSECOND = 1000;
+/** The budget of a request by default (`config.expressions.perRequest`), in microseconds. */
+export const DEFAULT_MICROSECONDS = 1000;
+/**
+ * Processor time that evaluations may take, as a multiple of their steps: code that has not run often takes several times as long as
+ * later. The limit is for what takes much longer than its steps say.
+ */
+const TIME_PER_STEPS = 5;
 /** Steps between two readings of the clock. A reading costs about 150 ns; an ordinary condition ends before the first. */
 const SLICE = 8192;
 
+/** Takes note of the steps that are used on its behalf. */
+export interface StepAccount {
+  add(steps: number): void;
+}
+
 /** The remaining budget of one request, shared by the expressions of all policies. */
 export class Budget {
-  steps = STEPS;
-  microseconds = TIME;
+  steps: number;
+  microseconds: number;
+  /** Where the steps of the next evaluations are counted. */
+  account: StepAccount | undefined;
+
+  constructor(microseconds = DEFAULT_MICROSECONDS) {
+    this.steps = microseconds * STEPS_PER_MICROSECOND;
+    this.microseconds = microseconds * TIME_PER_STEPS;
+  }
 }
 
 /** Thrown, not returned as a Failure: `||` must not turn an evaluation that took too long into a result. */
-class BudgetExceeded extends Error {
+export class BudgetExceeded extends Error {
   constructor() {
-    super("the expressions take too much work for one request; work on less data, or with fewer loops");
+    super(
+      "the expressions take too much work for one request; work on less data, or with fewer loops, or raise config.expressions.perRequest",
+    );
     this.name = "BudgetExceeded";
   }
 }
@@ -26,19 +45,20 @@ class BudgetExceeded extends Error {
 let budget = new Budget();
 /** Steps that have been taken from the budget but not used yet. */
 let slice = 0;
-/** Processor time at the last reading; undefined before the first, and after a long call that was charged by its size. */
+/** Steps of the budget when the evaluation began. */
+let stepsBefore = 0;
+/** Processor time at the last reading; undefined before the first. */
 let lookedAt: number | undefined;
 
-/** The budget of an evaluation outside of requests. */
-const own = new Budget();
-
-/** Begins an evaluation; without a budget it may use as much as a request. */
+/** Begins an evaluation; without a budget it may use as much as a request does by default. */
 export function startBudget(given?: Budget): void {
-  if (given === undefined) {
-    own.steps = STEPS;
-    own.microseconds = TIME;
-  }
-  budget = given ?? own;
+  budget = given ?? new Budget();
+  continueBudget();
+}
+
+/** Begins to work on the value of the last evaluation, at the expense of the same budget. */
+export function continueBudget(): void {
+  stepsBefore = budget.steps;
   lookedAt = undefined;
   takeSlice();
 }
@@ -47,34 +67,37 @@ export function startBudget(given?: Budget): void {
 export function endBudget(): void {
   budget.steps += slice;
   slice = 0;
+  budget.account?.add(stepsBefore - budget.steps);
+  stepsBefore = budget.steps;
 }
 
 /** Counts `steps`; throws BudgetExceeded when steps or time run out. */
 export function charge(steps: number): void {
   slice -= steps;
-  if (slice < 0) nextSlice(steps);
+  if (slice < 0) nextSlice();
 }
 
 function takeSlice(): void {
-  slice = budget.steps >= SLICE ? SLICE : Math.max(0, budget.steps);
+  slice = Math.min(SLICE, budget.steps);
   budget.steps -= slice;
 }
 
 /** Called when `slice` is negative: the steps taken beyond it. */
-function nextSlice(steps: number): void {
-  endBudget();
-  if (budget.steps < 0 || !hasTime(steps >= SLICE)) {
-    budget.steps = Math.min(budget.steps, 0);
+function nextSlice(): void {
+  budget.steps += slice;
+  slice = 0;
+  if (budget.steps < 0 || !hasTime()) {
+    budget.steps = 0;
     throw new BudgetExceeded();
   }
   takeSlice();
 }
 
 /** Processor time, not time on the clock: a machine that is busy with something else must not make conditions fail. */
-function hasTime(longCallFollows: boolean): boolean {
+function hasTime(): boolean {
   const { user, system } = process.threadCpuUsage();
   const now = user + system;
   if (lookedAt !== undefined) budget.microseconds -= now - lookedAt;
-  lookedAt = longCallFollows ? undefined : now;
+  lookedAt = now;
   return budget.microseconds >= 0;
 }

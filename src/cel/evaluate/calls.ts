@@ -7,7 +7,7 @@ import type { Overload } from "../functions/overload.ts";
 import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
-import { charge, startBudget } from "./budget.ts";
+import { BudgetExceeded, charge, endBudget, startBudget } from "./budget.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, missing } from "./failure.ts";
 import { compileLogic } from "./logic.ts";
@@ -42,11 +42,24 @@ export function compileCall(node: Call, compilation: Compilation): Evaluator {
 /** Constant folding. */
 function folded(node: Call, overload: Overload, compilation: Compilation, evaluate: Evaluator): Evaluator {
   if (overload.impure === true || !isConstant(node, compilation)) return evaluate;
-  startBudget();
-  const value = evaluate({}, []);
+  const value = valueNow(evaluate);
+  if (value === undefined) return evaluate;
   if (!(value instanceof Failure)) return () => value;
   if (overload.mustWork === true) throw new CelError(value.what, compilation.text, value.at);
   return evaluate;
+}
+
+/** undefined for what takes more work than one request may. */
+function valueNow(evaluate: Evaluator): CelValue | Failure | undefined {
+  startBudget();
+  try {
+    return evaluate({}, []);
+  } catch (error) {
+    if (error instanceof BudgetExceeded) return undefined;
+    throw error;
+  } finally {
+    endBudget();
+  }
 }
 
 /** Literals, and calls of one function with constants that takes nothing else into account. */

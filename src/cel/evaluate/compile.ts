@@ -19,6 +19,7 @@ import { CelMap } from "../values/map.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import { charge } from "./budget.ts";
 import { compileCall } from "./calls.ts";
+import { costOf } from "./cost.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, fail, worse } from "./failure.ts";
 import { compileLoop } from "./loops.ts";
@@ -27,7 +28,12 @@ import { compileSelect } from "./selects.ts";
 /** Turns a checked expression into closures, and does once everything that does not depend on a request. */
 export function compileNode(root: Node, checked: Checked, text: string): Evaluator {
   const compilation: Compilation = { checked, text, compile: (node) => compileKind(node, compilation) };
-  return compilation.compile(root);
+  const run = compilation.compile(root);
+  const cost = costOf(root);
+  return (activation, slots) => {
+    charge(cost);
+    return run(activation, slots);
+  };
 }
 
 function compileKind(node: Node, compilation: Compilation): Evaluator {

@@ -3,11 +3,12 @@ import { adopt, isList, isMap, kindOf, mapGet, mapKeys } from "../values/access.
 import { CelMap } from "../values/map.ts";
 import type { CelValue } from "../values/types.ts";
 import { charge } from "./budget.ts";
+import { costOf } from "./cost.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
 import { Failure, fail, missing, worse } from "./failure.ts";
 
-/** Steps per iteration, in addition to those of the body. */
-const TURN = 32;
+/** Steps per iteration, in addition to those of the body; a key of a map is looked up, and the result is collected. */
+const TURN = 64;
 
 /**
  * Gets each result of the body with the values of the loop's variables; a returned value ends the loop. Absence in one element is
@@ -25,6 +26,7 @@ export function compileLoop(node: Loop, { compile, checked }: Compilation): Eval
   const filter = node.filter === undefined ? undefined : compile(node.filter);
   const slot = checked.slots.get(node) ?? 0;
   const both = node.variables.length === 2;
+  const turn = TURN + costOf(node.body) + (node.filter === undefined ? 0 : costOf(node.filter));
   const collectorOf = COLLECTORS[node.loop];
   const { loop, at } = node;
   const onlyMaps = loop === "mapValues" || loop === "filterKeys";
@@ -42,7 +44,7 @@ export function compileLoop(node: Loop, { compile, checked }: Compilation): Eval
     const collector = collectorOf();
     const count = (items ?? keys ?? []).length;
     for (let i = 0; i < count; i++) {
-      charge(TURN);
+      charge(turn);
       const key = keys === undefined ? BigInt(i) : (keys[i] as CelValue);
       const value = map === undefined ? adopt(items?.[i]) : (mapGet(map, key) ?? null);
       slots[slot] = both || (items === undefined && loop !== "mapValues") ? key : value;

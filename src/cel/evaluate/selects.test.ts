@@ -107,6 +107,22 @@ test("the status and ports compare with constants as any integer does", () => {
   );
 });
 
+test("without a client certificate source.identity is null, and has no fields", () => {
+  const source = { address: "::1", port: 4711, rawAddress: "::1", rawPort: 4711 };
+  assertTrue(
+    [
+      "source.identity == null",
+      "!(source.identity != null)",
+      "!has(source.identity)",
+      "!has(source.identity.namespace)",
+    ],
+    { source },
+  );
+  assert.equal(failureOf('source.identity.namespace == "a"', { source }).absent, true);
+  const known = { source: { ...source, identity: { namespace: "a" } } };
+  assertTrue(['source.identity != null && source.identity.namespace == "a" && has(source.identity)'], known);
+});
+
 test("failures point to the field", () => {
   assert.equal(failureOf("1 == 1 && jwt.realm.other == 1", ACTIVATION).position?.column, 21);
   assert.equal(failureOf('1 == 1 && request.headers.absent == "1"', ACTIVATION).position?.column, 27);

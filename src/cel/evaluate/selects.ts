@@ -53,9 +53,10 @@ function compileField(node: Select, { checked }: Compilation, none: Failure): Ev
   if (read === undefined) return undefined;
   if (node.test) return (activation) => read(activation) !== undefined;
   if (node.optional) return (activation) => new CelOptional(read(activation));
+  const whenAbsent = reference.variable.nullable?.has(node.field) === true ? null : none;
   return (activation) => {
     const value = read(activation);
-    return value === undefined ? none : value;
+    return value === undefined ? whenAbsent : value;
   };
 }
 

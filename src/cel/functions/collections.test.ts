@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Budget } from "../evaluate/budget.ts";
 import { assertFailures, assertTrue, evaluate, failureOf } from "../testing/evaluate.ts";
 
 test("lists and maps contain values that are equal, numbers whatever their type", () => {
@@ -50,7 +51,8 @@ test("distinct keeps the first of equal elements; reverse, first and last", () =
 });
 
 test("lists.range counts from 0, to a limit", () => {
-  assertTrue(["lists.range(3) == [0, 1, 2]", "lists.range(0) == []", "lists.range(1000000).size() == 1000000"]);
+  assertTrue(["lists.range(3) == [0, 1, 2]", "lists.range(0) == []"]);
+  assertTrue(["lists.range(1000000).size() == 1000000"], { budget: new Budget(100_000) });
   assertFailures({ "lists.range(-1)": /from 0 to 1000000/, "lists.range(1000001)": /from 0 to 1000000/ });
 });
 

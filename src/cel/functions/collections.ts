@@ -10,8 +10,12 @@ import { type CelList, CelOptional, CelUint, type CelValue } from "../values/typ
 import { hasKey } from "./operators.ts";
 import { both, fn, method, type Overload } from "./overload.ts";
 
+/** Steps for each element that is looked at, and for each one that becomes a part of a new value. */
+const PER_ELEMENT = 16;
+const PER_ENTRY = 128;
+
 function contains(items: CelList, wanted: CelValue): boolean {
-  charge(items.length);
+  charge(items.length * PER_ELEMENT);
   return items.some((item) => equals(adopt(item), wanted));
 }
 
@@ -28,21 +32,28 @@ const isSameSet = (a: CelList, b: CelList): boolean => containsAll(a, b) && cont
 function slice(items: CelList, from: bigint, to: bigint): CelValue | Failure {
   if (from < 0n || to < from || to > BigInt(items.length))
     return fail(`cannot slice ${items.length} elements from ${from} to ${to}`);
+  charge(Number(to - from));
   return items.slice(Number(from), Number(to));
 }
 
 function flatten(items: CelList, depth = 1n): CelValue | Failure {
   if (depth < 0n) return fail("the depth of flatten is negative");
-  charge(items.length);
-  return items.flatMap((item) => {
-    const value = adopt(item);
-    return depth > 0n && isList(value) ? (flatten(value, depth - 1n) as CelList) : [value];
-  });
+  const flat: CelValue[] = [];
+  const add = (list: CelList, left: bigint): void => {
+    charge(PER_ELEMENT + list.length * PER_ELEMENT);
+    for (const item of list) {
+      const value = adopt(item);
+      if (left > 0n && isList(value)) add(value, left - 1n);
+      else flat.push(value);
+    }
+  };
+  add(items, depth);
+  return flat;
 }
 
 /** In ascending order; elements must be of one kind that has an order. */
 function sort(items: CelList): CelValue | Failure {
-  charge(items.length * 16);
+  charge(items.length * PER_ELEMENT * (4 + Math.ceil(4 * Math.log2(items.length + 1))));
   const values = items.map(adopt);
   const [first] = values;
   if (
@@ -55,13 +66,16 @@ function sort(items: CelList): CelValue | Failure {
 
 function distinct(items: CelList): CelValue {
   const unique: CelValue[] = [];
-  for (const item of items) if (!contains(unique, adopt(item))) unique.push(adopt(item));
+  for (const item of items) {
+    charge(PER_ELEMENT);
+    if (!contains(unique, adopt(item))) unique.push(adopt(item));
+  }
   return unique;
 }
 
 function range(count: bigint): CelValue | Failure {
   if (count < 0n || count > 1_000_000n) return fail("lists.range goes from 0 to 1000000");
-  charge(Number(count));
+  charge(Number(count) * PER_ELEMENT * 4);
   return Array.from({ length: Number(count) }, (_, index) => BigInt(index));
 }
 
@@ -75,7 +89,7 @@ function merge(a: AnyMap, b: AnyMap): CelValue {
   const merged = new CelMap();
   for (const source of [b, a]) {
     for (const key of mapKeys(source)) {
-      charge(1);
+      charge(PER_ENTRY);
       merged.add(key, mapGet(source, key) ?? null);
     }
   }
@@ -86,7 +100,7 @@ function merge(a: AnyMap, b: AnyMap): CelValue {
 function flattenMap(value: AnyMap | CelList, levels: number): CelValue {
   const flat = new CelMap();
   const visit = (item: CelValue, name: string, level: number): void => {
-    charge(1);
+    charge(PER_ENTRY);
     const keys = isList(item) ? item.map((_, index) => BigInt(index)) : isMap(item) ? mapKeys(item) : undefined;
     if (keys === undefined || level > levels) {
       flat.add(name, item);
@@ -94,7 +108,9 @@ function flattenMap(value: AnyMap | CelList, levels: number): CelValue {
     }
     for (const key of keys) {
       const child = isList(item) ? adopt(item[Number(key)]) : isMap(item) ? mapGet(item, key) : undefined;
-      visit(child ?? null, name === "" ? (toText(key) ?? "") : `${name}.${toText(key)}`, level + 1);
+      const path = name === "" ? (toText(key) ?? "") : `${name}.${toText(key)}`;
+      charge(path.length);
+      visit(child ?? null, path, level + 1);
     }
   };
   visit(value, "", 0);
@@ -110,7 +126,10 @@ export const COLLECTIONS: readonly Overload[] = [
   method("flatten", [list(DYN), INT], list(DYN), flatten),
   method("sort", [list(A)], list(A), sort),
   method("distinct", [list(A)], list(A), comparing(distinct)),
-  method("reverse", [list(A)], list(A), (items: CelList) => items.map(adopt).reverse()),
+  method("reverse", [list(A)], list(A), (items: CelList) => {
+    charge(items.length * PER_ELEMENT);
+    return items.map(adopt).reverse();
+  }),
   method("first", [list(A)], optional(A), (items: CelList) => elementAt(items, 0)),
   method("last", [list(A)], optional(A), (items: CelList) => elementAt(items, -1)),
   fn("lists.range", [INT], list(INT), range),
@@ -155,8 +174,11 @@ export const OPTIONALS: readonly Overload[] = [
 
 /** The values of the optionals that have one. */
 function unwrap(items: CelList): CelValue {
-  return items.flatMap((item) => {
+  charge(items.length * PER_ELEMENT);
+  const values: CelValue[] = [];
+  for (const item of items) {
     const value = adopt(item);
-    return value instanceof CelOptional && value.value !== undefined ? [value.value] : [];
-  });
+    if (value instanceof CelOptional && value.value !== undefined) values.push(value.value);
+  }
+  return values;
 }

@@ -6,9 +6,14 @@ import { CelDuration, CelOpaque, CelTimestamp, CelType, CelUint, type CelValue }
 
 type Text = string | Failure;
 
+/** Steps for each character and each verb of a format, and for each value in it. */
+const PER_CHARACTER = 8;
+const PER_VERB = 256;
+const PER_VALUE = 64;
+
 /** `"%s is %.2f".format([name, number])`. Verbs: s, d, f, e, b, o, x, X, and %% for a percent sign. */
 export function formatText(pattern: string, items: readonly CelValue[]): Text {
-  charge(pattern.length);
+  charge(pattern.length * PER_CHARACTER);
   let next = 0;
   let text = "";
   let at = 0;
@@ -29,7 +34,7 @@ export function formatText(pattern: string, items: readonly CelValue[]): Text {
       adopt(items[next++]),
     );
     if (typeof piece !== "string") return piece;
-    charge(piece.length);
+    charge(PER_VERB + piece.length * PER_CHARACTER);
     text += piece;
   }
   return text + pattern.slice(at);
@@ -79,6 +84,7 @@ function inBase(verb: string, value: CelValue, base: number): Text {
 }
 
 function hexadecimal(verb: string, value: CelValue): Text {
+  if (typeof value === "string" || value instanceof Uint8Array) charge(value.length * PER_CHARACTER);
   if (typeof value === "string") return Buffer.from(value).toString("hex");
   return value instanceof Uint8Array ? Buffer.from(value).toString("hex") : inBase(verb, value, 16);
 }
@@ -98,13 +104,16 @@ function toFixed(number: number, precision: number): string {
 }
 
 function toText(value: CelValue): Text {
-  charge(1);
+  charge(PER_VALUE);
   if (typeof value === "string") return value;
   if (value === null || typeof value === "boolean" || typeof value === "bigint") return String(value);
   if (typeof value === "number")
     return Number.isFinite(value) ? (Object.is(value, -0) ? "-0" : String(value)) : nonFinite(value);
   if (value instanceof CelUint) return String(value.value);
-  if (value instanceof Uint8Array) return Buffer.from(value).toString();
+  if (value instanceof Uint8Array) {
+    charge(value.length);
+    return Buffer.from(value).toString();
+  }
   if (value instanceof CelTimestamp) return formatTimestamp(value);
   if (value instanceof CelDuration) return formatDuration(value);
   if (value instanceof CelType) return value.name;

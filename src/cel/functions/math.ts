@@ -1,4 +1,5 @@
 import { BOOL, BYTES, DOUBLE, DYN, INT, list, type Type, UINT } from "../check/types.ts";
+import { charge } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import { adopt } from "../values/access.ts";
 import { compare, isNumeric, type Numeric } from "../values/equality.ts";
@@ -6,8 +7,12 @@ import { CelUint, type CelValue } from "../values/types.ts";
 import { int } from "./operators.ts";
 import { fn, type Overload } from "./overload.ts";
 
+/** Steps for each value that is compared. */
+const PER_VALUE = 32;
+
 function extreme(name: string, better: (order: number) => boolean): Overload[] {
   const run = (...values: readonly CelValue[]): CelValue | Failure => {
+    charge(values.length * PER_VALUE);
     let best: CelValue | undefined;
     for (const item of values) {
       const value = adopt(item);

@@ -1,5 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { BOOL, INT, opaque, STRING } from "../check/types.ts";
+import { charge } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import { CelOpaque } from "../values/types.ts";
 import { fn, method, type Overload } from "./overload.ts";
@@ -95,7 +96,11 @@ function parseIpv4(text: string): number | undefined {
   return dots === 3 && part !== -1 ? (result << 8) | part : undefined;
 }
 
+/** Steps of reading an address; longer texts are none. */
+const PER_ADDRESS = 1024;
+
 function parseAddress(text: string): Address | undefined {
+  charge(PER_ADDRESS);
   if (text.length > 60 || text.includes("%")) return undefined;
   if (!text.includes(":")) return parseIpv4(text) === undefined ? undefined : ipaddr.IPv4.parse(text);
   if (!ipaddr.IPv6.isValid(text)) return undefined;
@@ -109,6 +114,8 @@ function ip(text: string): CelIp | Failure {
 }
 
 function cidr(text: string): CelCidr | Failure {
+  // The longest is an IPv6 address with its prefix.
+  if (text.length > 64) return fail(`${JSON.stringify(text.slice(0, 60))} is not a network such as 10.0.0.0/8`);
   const slash = text.lastIndexOf("/");
   const address = slash === -1 ? undefined : parseAddress(text.slice(0, slash));
   const prefix = /^\d{1,3}$/.test(text.slice(slash + 1)) ? Number(text.slice(slash + 1)) : Number.NaN;

@@ -5,7 +5,6 @@ import {
   BYTES,
   DOUBLE,
   DURATION,
-  DYN,
   INT,
   list,
   map,
@@ -104,6 +103,7 @@ export function hasKey(map: AnyMap, key: CelValue): boolean | Failure {
 
 /** Looking up a repeated field compares it with the keys, which fails. */
 function lookUp(map: AnyMap, key: CelValue): Result | undefined {
+  if (typeof key === "string") charge(key.length);
   const field = repeatedField(key);
   return field === undefined ? mapGet(map, key) : fail(comparedAsText(field));
 }
@@ -129,13 +129,18 @@ function optionally(container: CelValue, key: CelValue): Result {
   return value === undefined ? CelOptional.NONE : new CelOptional(value);
 }
 
+/** Steps for each element that is compared or copied, and of a buffer. */
+const PER_ELEMENT = 16;
+const PER_COPY = 4;
+const PER_BUFFER = 512;
+
 function inList(item: CelValue, items: readonly CelValue[]): boolean {
-  charge(items.length);
+  charge(items.length * PER_ELEMENT);
   return items.some((candidate) => equals(item, adopt(candidate)));
 }
 
 function concatenate(a: Uint8Array, b: Uint8Array): Uint8Array {
-  charge(a.length + b.length);
+  charge(PER_BUFFER + a.length + b.length);
   return Buffer.concat([a, b]);
 }
 
@@ -152,8 +157,6 @@ const ALL: readonly Overload[] = [
   fn("_&&_", [BOOL, BOOL], BOOL, lazy),
   fn("_||_", [BOOL, BOOL], BOOL, lazy),
   fn("_?_:_", [BOOL, A, A], A, lazy),
-  fn("_?_:_", [BOOL, STRING, BYTES], DYN, lazy),
-  fn("_?_:_", [BOOL, BYTES, STRING], DYN, lazy),
   fn("!_", [BOOL], BOOL, (value: boolean) => !value),
   ...COMPARABLE_TYPES.flatMap((params) => [
     fn("_==_", params, BOOL, comparing(equals)),
@@ -174,8 +177,8 @@ const ALL: readonly Overload[] = [
   }),
   fn("_+_", [BYTES, BYTES], BYTES, concatenate),
   fn("_+_", [list(A), list(A)], list(A), (a: readonly CelValue[], b: readonly CelValue[]) => {
-    charge(a.length + b.length);
-    return [...a, ...b];
+    charge((a.length + b.length) * PER_COPY);
+    return a.concat(b);
   }),
   fn("_+_", [DURATION, DURATION], DURATION, (a: CelDuration, b: CelDuration) => duration(a.nanos + b.nanos)),
   fn("_+_", [TIMESTAMP, DURATION], TIMESTAMP, (a: CelTimestamp, b: CelDuration) => timestamp(a.nanos + b.nanos)),

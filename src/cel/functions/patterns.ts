@@ -1,14 +1,16 @@
 import { RE2JS } from "re2js";
 import { BoundedCache } from "../../base/bounded-cache.ts";
+import { detached } from "../../base/detached.ts";
 import { messageOf } from "../../base/errors.ts";
 import { charge, endBudget, startBudget } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import type { CelValue } from "../values/types.ts";
+import { find } from "./search.ts";
 
 /** Patterns can come from requests, so their length and their number are limited. */
 const MAX_LENGTH = 1024;
 /** Steps for each character of a text: RE2 takes up to 40 ns where most functions take less than one. */
-const PER_CHARACTER = 32;
+const PER_CHARACTER = 48;
 /** Steps for each character of a pattern that a request brings: compiling counted repetitions takes up to 25 µs each. */
 const PER_PATTERN_CHARACTER = 8192;
 const MAX_CACHED = 256;
@@ -26,6 +28,7 @@ export function matchesPattern(text: string, pattern: string): boolean | Failure
 
 /** The pattern compiled, from a cache of the last ones. */
 export function compilePattern(source: string): RE2JS | Failure {
+  charge(source.length);
   const known = cache.get(source);
   if (known !== undefined) return known;
   if (source.length > MAX_LENGTH) return fail(`the pattern is longer than ${MAX_LENGTH} characters`);
@@ -37,7 +40,7 @@ export function compilePattern(source: string): RE2JS | Failure {
     const why = messageOf(error);
     return fail(`${why}; write the pattern in RE2 syntax`);
   }
-  cache.set(source, pattern);
+  cache.set(detached(source), pattern);
   return pattern;
 }
 
@@ -55,7 +58,7 @@ export function patternTest(constant: CelValue): ((text: CelValue) => boolean) |
     text === undefined
       ? (value: string) => pattern.test(value)
       : simpleTest(text, simple?.[1] !== "", simple?.[3] !== "");
-  const perCharacter = text === undefined ? PER_CHARACTER : 1;
+  const perCharacter = text === undefined ? PER_CHARACTER : 4;
   return (value) => {
     charge((value as string).length * perCharacter);
     return run(value as string);
@@ -65,5 +68,5 @@ export function patternTest(constant: CelValue): ((text: CelValue) => boolean) |
 function simpleTest(text: string, fromStart: boolean, toEnd: boolean): (value: string) => boolean {
   if (fromStart && toEnd) return (value) => value === text;
   if (fromStart) return (value) => value.startsWith(text);
-  return toEnd ? (value) => value.endsWith(text) : (value) => value.includes(text);
+  return toEnd ? (value) => value.endsWith(text) : (value) => find(value, text) !== -1;
 }

@@ -24,10 +24,18 @@ import { type CelDuration, type CelTimestamp, CelType, type CelUint, type CelVal
 import { int, uint } from "./operators.ts";
 import { both, fn, method, type Overload } from "./overload.ts";
 import { matchesPattern, patternTest } from "./patterns.ts";
+import { find } from "./search.ts";
+
+/** Steps for each character that is compared, counted or read as a number. */
+const PER_CHARACTER = 4;
+/** Bytes for each step of a conversion to text or bytes: 0.1 ns each, 1 ns where the text is not ASCII. */
+const PER_STEP = 8;
+/** Steps of a buffer. */
+const PER_BUFFER = 512;
 
 /** Unicode characters, not UTF-16 units. */
 function codePoints(text: string): number {
-  charge(text.length);
+  charge(text.length * PER_CHARACTER);
   let count = 0;
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i);
@@ -59,7 +67,8 @@ function parseInteger(text: string, make: (value: bigint) => CelValue | Failure)
 }
 
 function parseDouble(text: string): CelValue | Failure {
-  if (/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return Number(text);
+  charge(text.length * PER_CHARACTER);
+  if (/^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return Number(text);
   const word = /^([+-]?)(?:inf|infinity)$/i.exec(text);
   if (word !== null) return word[1] === "-" ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   return /^nan$/i.test(text) ? Number.NaN : fail(`${JSON.stringify(text.slice(0, 60))} is not a number`);
@@ -70,7 +79,7 @@ function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
 }
 
 function decode(bytes: Uint8Array): CelValue | Failure {
-  charge(bytes.length);
+  charge(PER_BUFFER + Math.ceil(bytes.length / PER_STEP));
   return isUtf8(bytes) ? asBuffer(bytes).toString("utf8") : fail("the bytes are not UTF-8");
 }
 
@@ -115,7 +124,7 @@ const CONVERSIONS: readonly Overload[] = [
   fn("string", [DURATION], STRING, formatDuration),
   same(BYTES),
   fn("bytes", [STRING], BYTES, (text: string) => {
-    charge(text.length);
+    charge(PER_BUFFER + text.length);
     return Buffer.from(text);
   }),
   same(BOOL),
@@ -130,22 +139,21 @@ export const STANDARD: readonly Overload[] = [
   ...both("size", [BYTES], INT, (bytes: Uint8Array) => BigInt(bytes.length)),
   ...both("size", [list(A)], INT, (items: readonly CelValue[]) => BigInt(items.length)),
   ...both("size", [map(A, B)], INT, (value: AnyMap) => BigInt(mapSize(value))),
-  method("contains", [STRING, STRING], BOOL, (text: string, part: string) => {
-    charge(text.length);
-    return text.includes(part);
-  }),
+  method("contains", [STRING, STRING], BOOL, (text: string, part: string) => find(text, part) !== -1),
   ...[STRING, BYTES].map((type) =>
     method("contains", [BYTES, type], BOOL, (bytes: Uint8Array, part: string | Uint8Array) => {
-      charge(bytes.length);
-      return asBuffer(bytes).includes(typeof part === "string" ? part : asBuffer(part));
+      charge(PER_BUFFER + Math.ceil((bytes.length + part.length) / PER_STEP));
+      const wanted = typeof part === "string" ? Buffer.from(part) : asBuffer(part);
+      // One character for each byte.
+      return find(asBuffer(bytes).toString("latin1"), wanted.toString("latin1")) !== -1;
     }),
   ),
   method("startsWith", [STRING, STRING], BOOL, (text: string, part: string) => {
-    charge(part.length);
+    charge(part.length * PER_CHARACTER);
     return text.startsWith(part);
   }),
   method("endsWith", [STRING, STRING], BOOL, (text: string, part: string) => {
-    charge(part.length);
+    charge(part.length * PER_CHARACTER);
     return text.endsWith(part);
   }),
   ...both("matches", [STRING, STRING], BOOL, matchesPattern).map((overload) => ({ ...overload, prepare: patternTest })),

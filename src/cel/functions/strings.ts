@@ -5,15 +5,22 @@ import { adopt } from "../values/access.ts";
 import type { CelValue } from "../values/types.ts";
 import { formatText } from "./format.ts";
 import { fn, method, type Overload } from "./overload.ts";
+import { find, splitAt } from "./search.ts";
 
-/** Steps for each piece of a text that is made, and for each change inside of one: about 10 and 50 ns. */
-const PER_PART = 8;
+/** Steps for each piece of a text that is made, and for each change inside of one. */
+const PER_PART = 16;
 const PER_CHANGE = 32;
+/** Steps for each character of a prefix or suffix that is compared. */
+const PER_COMPARED = 4;
 
 /** Positions count Unicode characters. ASCII text, which is most, needs no splitting. */
 function characters(text: string): readonly string[] | string {
   charge(text.length);
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) >= 0xd800) return [...text];
+  for (let i = 0; i < text.length; i++) {
+    if (text.charCodeAt(i) < 0xd800) continue;
+    charge(text.length * PER_PART);
+    return [...text];
+  }
   return text;
 }
 
@@ -43,7 +50,7 @@ function indexOf(text: string, part: string, from = 0n): CelValue | Failure {
   const parts = characters(text);
   if (from < 0n || from > BigInt(parts.length)) return outside(from);
   const start = join(parts.slice(0, Number(from))).length;
-  const found = text.indexOf(part, start);
+  const found = find(text, part, start);
   return found === -1 ? -1n : BigInt(characters(text.slice(0, found)).length);
 }
 
@@ -51,38 +58,41 @@ function lastIndexOf(text: string, part: string, from?: bigint): CelValue | Fail
   const parts = characters(text);
   if (from !== undefined && (from < 0n || from > BigInt(parts.length))) return outside(from);
   const start = from === undefined ? text.length : join(parts.slice(0, Number(from))).length;
+  // The engine compares the part again at each position.
+  charge(text.length * Math.ceil(part.length / PER_COMPARED));
   const found = text.lastIndexOf(part, start);
   return found === -1 ? -1n : BigInt(characters(text.slice(0, found)).length);
 }
 
 function replace(text: string, old: string, replacement: string, limit = -1n): CelValue {
-  const parts = old === "" ? ["", ...characters(text), ""] : text.split(old);
-  charge(text.length + parts.length * (replacement.length + PER_PART));
-  const count = limit < 0n || limit >= BigInt(parts.length) ? parts.length - 1 : Number(limit);
-  const head = parts.slice(0, count + 1).join(replacement);
-  const tail = parts.slice(count + 1);
-  return tail.length === 0 ? head : `${head}${old}${tail.join(old)}`;
+  const most = limit < 0n ? Number.POSITIVE_INFINITY : Number(limit) + 1;
+  if (old !== "") return splitAt(text, old, most, PER_PART + replacement.length).join(replacement);
+  const parts = ["", ...characters(text), ""];
+  charge(parts.length * (replacement.length + PER_PART));
+  return parts.slice(0, most).join(replacement) + parts.slice(most).join("");
 }
 
 function split(text: string, separator: string, limit = -1n): CelValue {
-  charge(text.length);
-  const parts = separator === "" ? [...text] : text.split(separator);
-  charge(parts.length * PER_PART);
-  if (limit < 0n || BigInt(parts.length) <= limit) return parts;
   if (limit === 0n) return [];
-  const count = Number(limit) - 1;
+  const most = limit < 0n ? Number.POSITIVE_INFINITY : Number(limit);
+  if (separator !== "") return splitAt(text, separator, most, PER_PART);
+  charge(text.length * PER_PART);
+  const parts = [...text];
+  if (parts.length <= most) return parts;
+  const count = most - 1;
   return [...parts.slice(0, count), parts.slice(count).join(separator)];
 }
 
 /** The strings of a list joined; fails when an element is not a string. */
 function joinList(items: readonly CelValue[], separator = ""): CelValue | Failure {
+  charge(items.length * PER_PART);
   let length = 0;
   for (const item of items) {
     const value = adopt(item);
     if (typeof value !== "string") return fail("join needs a list of strings");
     length += value.length + separator.length;
   }
-  charge(length + items.length * PER_PART);
+  charge(length);
   return items.join(separator);
 }
 
@@ -150,12 +160,14 @@ export const STRINGS: readonly Overload[] = [
   method("split", [STRING, STRING], list(STRING), split),
   method("split", [STRING, STRING, INT], list(STRING), split),
   method("trim", [STRING], STRING, trim),
-  method("stripPrefix", [STRING, STRING], STRING, (text: string, prefix: string) =>
-    text.startsWith(prefix) ? text.slice(prefix.length) : text,
-  ),
-  method("stripSuffix", [STRING, STRING], STRING, (text: string, suffix: string) =>
-    text.endsWith(suffix) ? text.slice(0, text.length - suffix.length) : text,
-  ),
+  method("stripPrefix", [STRING, STRING], STRING, (text: string, prefix: string) => {
+    charge(prefix.length * PER_COMPARED);
+    return text.startsWith(prefix) ? text.slice(prefix.length) : text;
+  }),
+  method("stripSuffix", [STRING, STRING], STRING, (text: string, suffix: string) => {
+    charge(suffix.length * PER_COMPARED);
+    return text.endsWith(suffix) ? text.slice(0, text.length - suffix.length) : text;
+  }),
   method("reverse", [STRING], STRING, (text: string) => {
     charge(text.length * PER_PART);
     return [...characters(text)].reverse().join("");

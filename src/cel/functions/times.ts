@@ -1,5 +1,7 @@
 import { BoundedCache } from "../../base/bounded-cache.ts";
+import { detached } from "../../base/detached.ts";
 import { DURATION, INT, STRING, TIMESTAMP } from "../check/types.ts";
+import { BudgetExceeded, charge } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import { CelDuration, CelTimestamp } from "../values/types.ts";
 import { fn, method, type Overload } from "./overload.ts";
@@ -24,6 +26,7 @@ export function duration(nanos: bigint): CelDuration | Failure {
 
 /** RFC 3339, with up to nine digits of a fraction. */
 export function parseTimestamp(text: string): CelTimestamp | Failure {
+  charge(PER_PARSING);
   const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i.exec(text);
   const milliseconds = match === null ? Number.NaN : Date.parse(`${match[1]}${match[3]}`);
   if (match === null || Number.isNaN(milliseconds))
@@ -31,9 +34,14 @@ export function parseTimestamp(text: string): CelTimestamp | Failure {
   return timestamp(BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? "").padEnd(9, "0")));
 }
 
+/** Characters of a duration, at most: longer ones take a while to read. */
+const MAX_DURATION = 256;
+
 /** As in `1h30m`, `1.5s` or `-200ms`. */
 export function parseDuration(text: string): CelDuration | Failure {
-  const match = /^([+-]?)((?:(?:\d+\.?\d*|\.\d+)(?:h|ms|m|s|us|µs|ns))+|0)$/.exec(text);
+  charge(PER_PARSING);
+  const match =
+    text.length > MAX_DURATION ? null : /^([+-]?)((?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s|us|µs|ns))+|0)$/.exec(text);
   if (match === null) return fail(`${JSON.stringify(text.slice(0, 60))} is not a duration such as 1h30m or 1.5s`);
   let nanos = 0n;
   for (const [, whole, fraction, unit] of (match[2] ?? "").matchAll(/(\d*)(?:\.(\d*))?(h|ms|m|s|us|µs|ns)/g)) {
@@ -77,27 +85,43 @@ function datePart({ nanos }: CelTimestamp, part: Part, shift: number): bigint {
   return BigInt(part(new Date(Number(milliseconds) + shift), nanos));
 }
 
+/** Steps of reading a timestamp or a duration, of the time in a zone, and of finding a zone. */
+const PER_PARSING = 1024;
+const PER_TIME = 2048;
+const PER_ZONE = 65_536;
+/** Characters of a zone's name, at most. */
+const MAX_ZONE = 64;
+
 const formats = new BoundedCache<Intl.DateTimeFormat>(64);
 
 /** How far `zone` is from UTC at `time`, in milliseconds. Zones are IANA names or `[+-]hh:mm`. */
 function offset(zone: string, time: CelTimestamp): number | Failure {
   const fixed = /^([+-]?)(\d\d):(\d\d)$/.exec(zone);
   if (fixed !== null) return (Number(fixed[2]) * 60 + Number(fixed[3])) * 60_000 * (fixed[1] === "-" ? -1 : 1);
+  charge(PER_TIME);
   try {
-    const format =
-      formats.get(zone) ?? new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
-    formats.set(zone, format);
+    const format = formats.get(zone) ?? formatOf(zone);
     const parts = format.formatToParts(new Date(Number(time.nanos / 1_000_000n)));
     const name = parts.find(({ type }) => type === "timeZoneName")?.value ?? "";
     const match = /([+-])(\d\d):(\d\d)(?::(\d\d))?/.exec(name);
     if (match === null) return 0;
     const seconds = Number(match[2]) * 3600 + Number(match[3]) * 60 + Number(match[4] ?? 0);
     return seconds * (match[1] === "-" ? -1000 : 1000);
-  } catch {
+  } catch (error) {
+    if (error instanceof BudgetExceeded) throw error;
     return fail(
       `unknown time zone ${JSON.stringify(zone.slice(0, 60))}; names are as in Europe/Zurich, offsets as in +02:00`,
     );
   }
+}
+
+/** Throws for a zone that does not exist. */
+function formatOf(zone: string): Intl.DateTimeFormat {
+  if (zone.length > MAX_ZONE) throw new Error("the name is too long");
+  charge(PER_ZONE);
+  const format = new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
+  formats.set(detached(zone), format);
+  return format;
 }
 
 function inZone(time: CelTimestamp, zone: string, part: Part): bigint | Failure {

@@ -37,7 +37,7 @@ export function fromData(value: unknown): CelValue {
 
 /** The list itself when nothing in it has another form as a value. */
 function listFromData(items: readonly unknown[]): CelValue {
-  charge(items.length);
+  charge(items.length * 4);
   const isPlain = items.every((item) => typeof item === "string" || (typeof item === "object" && !Array.isArray(item)));
   return isPlain ? (items as readonly CelValue[]) : items.map(fromData);
 }
@@ -71,6 +71,9 @@ function kindOfObject(value: object): string {
   return value instanceof CelOpaque ? value.typeName : "map";
 }
 
+/** Steps for each key of data that is listed. */
+const PER_KEY = 64;
+
 export type AnyMap = CelMapLike | PlainObject;
 
 export function isMap(value: CelValue): value is AnyMap {
@@ -91,7 +94,10 @@ export function mapGet(map: AnyMap, key: CelValue): CelValue | undefined {
 }
 
 export function mapKeys(map: AnyMap): readonly CelValue[] {
-  return map instanceof CelMapLike ? map.keys() : Object.keys(map).filter((key) => map[key] !== undefined);
+  if (map instanceof CelMapLike) return map.keys();
+  const keys = Object.keys(map);
+  charge(keys.length * PER_KEY);
+  return keys.filter((key) => map[key] !== undefined);
 }
 
 export function mapSize(map: AnyMap): number {

@@ -1,4 +1,4 @@
-import { charge, endBudget, startBudget } from "../evaluate/budget.ts";
+import { type Budget, charge, continueBudget, endBudget, startBudget } from "../evaluate/budget.ts";
 import { adopt } from "./access.ts";
 import {
   CelDuration,
@@ -12,11 +12,13 @@ import {
 } from "./types.ts";
 
 /**
- * The value as data that JSON.stringify takes: integers beyond 2^53 become strings, bytes base64, timestamps and durations
+ * The value of the last evaluation as data that JSON.stringify takes, at the expense of its budget, or of the budget `apart`;
+ * throws an Error if that is used up. Integers beyond 2^53 become strings, bytes base64, timestamps and durations
  * text (`2024-01-01T00:00:00Z`, `1.5s`), types their names, none null. Keys of maps become strings.
  */
-export function toJson(value: CelValue): unknown {
-  startBudget();
+export function toJson(value: CelValue, apart?: Budget): unknown {
+  if (apart === undefined) continueBudget();
+  else startBudget(apart);
   try {
     return jsonOf(value);
   } finally {
@@ -24,15 +26,21 @@ export function toJson(value: CelValue): unknown {
   }
 }
 
+/** Steps for each value, and for each field of an object. */
+const PER_VALUE = 32;
+const PER_FIELD = 256;
+
 /** Like toJson, as a part of an evaluation and its budget. `large` converts integers beyond 2^53. */
 export function jsonOf(value: CelValue, large: (value: bigint) => unknown = String): unknown {
-  charge(1);
+  charge(PER_VALUE);
   switch (typeof value) {
     case "bigint":
       return integerToJson(value, large);
     case "number":
       return Number.isFinite(value) ? value : String(value);
     case "string":
+      charge(value.length);
+      return value;
     case "boolean":
       return value;
     default:
@@ -79,16 +87,25 @@ function objectToJson(
 ): unknown {
   if (value === null) return null;
   if (Array.isArray(value)) return value.map((item) => jsonOf(adopt(item), large));
-  if (value instanceof Uint8Array)
+  if (value instanceof Uint8Array) {
+    charge(value.length);
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+  }
   if (value instanceof CelUint) return integerToJson(value.value, large);
   if (value instanceof CelMapLike)
-    return Object.fromEntries(value.keys().map((key) => [toText(key) ?? "", jsonOf(value.get(key) ?? null, large)]));
+    return Object.fromEntries(
+      value.keys().map((key) => {
+        charge(PER_FIELD);
+        return [toText(key) ?? "", jsonOf(value.get(key) ?? null, large)];
+      }),
+    );
   if (value instanceof CelTimestamp) return formatTimestamp(value);
   if (value instanceof CelDuration) return formatDuration(value);
   if (value instanceof CelType) return value.name;
   if (value instanceof CelOptional) return value.value === undefined ? null : jsonOf(value.value, large);
   if (value instanceof CelOpaque) return value.toString();
+  const names = Object.keys(value);
+  charge(names.length * PER_FIELD);
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, jsonOf(adopt(item), large)]));
 }
 

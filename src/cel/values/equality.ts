@@ -9,7 +9,7 @@ import { CelDuration, CelOpaque, CelOptional, CelTimestamp, CelType, CelUint, ty
  */
 export function equals(a: CelValue, b: CelValue): boolean {
   if (typeof a === "string") {
-    charge(a.length);
+    charge(1 + a.length);
     if (typeof b === "object") checkComparable(a, b);
     return a === b;
   }
@@ -26,14 +26,23 @@ export function compare(a: CelValue, b: CelValue): number | undefined {
   if (typeof a === "boolean") return typeof b === "boolean" ? Number(a) - Number(b) : undefined;
   if (a instanceof CelTimestamp && b instanceof CelTimestamp) return order(a.nanos, b.nanos);
   if (a instanceof CelDuration && b instanceof CelDuration) return order(a.nanos, b.nanos);
-  if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b);
+  if (a instanceof Uint8Array && b instanceof Uint8Array) {
+    charge(Math.min(a.length, b.length));
+    return Buffer.compare(a, b);
+  }
   return undefined;
 }
 
+/** Steps of comparing two lists or maps, two elements, two characters. */
+const PER_OBJECT = 32;
+const PER_ELEMENT = 16;
+const PER_CHARACTER = 4;
+
 function equalObjects(a: CelValue & object, b: CelValue & object): boolean {
-  charge(1);
+  charge(PER_OBJECT);
   if (isList(a)) {
     if (!isList(b) || a.length !== b.length) return false;
+    charge(a.length * PER_ELEMENT);
     return a.every((item, index) => equals(adopt(item), adopt(b[index])));
   }
   if (a instanceof Uint8Array) {
@@ -77,7 +86,7 @@ function order(a: bigint | number, b: bigint | number): number | undefined {
 /** By code points: UTF-16 units of pairs sort below those of U+E000 and above, so that `<` would be wrong there. */
 function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
-  charge(length);
+  charge(length * PER_CHARACTER);
   for (let i = 0; i < length; i++) {
     const [x, y] = [a.charCodeAt(i), b.charCodeAt(i)];
     if (x === y) continue;

@@ -1,4 +1,8 @@
+import { charge } from "../evaluate/budget.ts";
 import { CelMapLike, CelUint, type CelValue } from "./types.ts";
+
+/** Steps for each key that is listed. */
+const PER_KEY = 16;
 
 type Key = string | boolean | bigint;
 
@@ -32,6 +36,7 @@ export class CelMap extends CelMapLike {
   }
 
   keys(): readonly CelValue[] {
+    charge(this.size * PER_KEY);
     return Array.from(this.#entries.values(), ({ key }) => key);
   }
 }

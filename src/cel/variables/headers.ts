@@ -24,6 +24,9 @@ export type Names = Pick<ReadonlySet<string>, "has">;
 export type HeaderShape = "plain" | "joined" | "raw" | "split";
 
 const ALWAYS_SENSITIVE: Names = new SensitiveNames(SENSITIVE_HEADERS);
+/** Steps of a field that is decoded, and of each name that is listed. */
+const PER_FIELD = 16;
+const PER_NAME = 64;
 const REDACTED = "<redacted>";
 
 /**
@@ -63,7 +66,7 @@ function valuesOf({ headers, authority }: HeaderSource, name: string): readonly 
  * function of text can take them for something that the backend does not see.
  */
 function decodeUtf8(latin1: string): string | Uint8Array {
-  charge(latin1.length);
+  charge(PER_FIELD + latin1.length);
   for (let i = 0; i < latin1.length; i++) {
     if (latin1.charCodeAt(i) <= 0x7f) continue;
     const bytes = Buffer.from(latin1, "latin1");
@@ -98,6 +101,7 @@ export class HeadersView extends CelMapLike {
 
   get(key: CelValue): CelValue | undefined {
     if (typeof key !== "string") return undefined;
+    charge(key.length + this.#source.headers.length);
     const name = key.toLowerCase();
     if (this.#hidden?.has(name)) return this.#redactedValue(name);
     if (this.#shape === "plain") return findHeader(this.#source, name);
@@ -109,12 +113,14 @@ export class HeadersView extends CelMapLike {
       case "raw":
         return values.map(decodeUtf8);
       case "split":
+        charge(values.reduce((sum, { length }) => sum + length * PER_FIELD, 0));
         return values.flatMap((value) => value.split(",").map((part) => decodeUtf8(part.trim())));
     }
   }
 
   keys(): readonly string[] {
     const { headers, authority } = this.#source;
+    charge(headers.length * PER_NAME);
     const names = new Set<string>(authority === undefined ? [] : ["host"]);
     for (let i = 0; i < headers.length; i += 2) names.add(headers[i] as string);
     return [...names];
@@ -128,7 +134,7 @@ export class HeadersView extends CelMapLike {
   cookie(name: string): string | Uint8Array | undefined {
     const text = findLatin1(this.#source, "cookie");
     if (typeof text !== "string") return undefined;
-    charge(text.length);
+    charge((text.length + this.#source.headers.length) * 4);
     const value = findCookie(text, headerText(name));
     if (value === undefined) return undefined;
     return this.#hidden?.has("cookie") ? REDACTED : decodeUtf8(value);

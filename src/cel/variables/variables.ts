@@ -37,7 +37,7 @@ const response = recordVariable("response", {
 
 const open = (read: (a: Activation) => unknown): Field => [DYN, (a) => optional(read(a))];
 
-const source = recordVariable("source", {
+const sourceFields = recordVariable("source", {
   address: [STRING, (a) => a.source?.address],
   port: [INT, (a) => port(a.source?.port)],
   rawAddress: [STRING, (a) => a.source?.rawAddress],
@@ -52,6 +52,9 @@ const source = recordVariable("source", {
   unverifiedWorkload: open((a) => a.source?.unverifiedWorkload),
   connectHeaders: [HEADERS, (a) => a.source?.connectHeaders && new HeadersView(a.source.connectHeaders)],
 });
+
+/** An identity is a record of its own, and null like the records of policies if there is none. */
+const source: Variable = { ...sourceFields, nullable: new Set(["identity"]) };
 
 const destination = recordVariable("destination", {
   address: [STRING, (a) => a.destination?.address],

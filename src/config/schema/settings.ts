@@ -134,6 +134,25 @@ export const settings = z
       .describe(
         "When new work is turned away, so that work in progress can be finished: requests get 503 with `Retry-After`, connections are closed. The admin, stats and readiness servers keep working.",
       ),
+    expressions: z
+      .strictObject({
+        perRequest: duration
+          .refine((time) => time > 0, { message: "must be more than 0s: expressions could not run" })
+          .prefault("1ms")
+          .describe(
+            "Processor time that all expressions for one request may use, measured in steps of about a nanosecond; telemetry may use as much again. Expressions beyond it fail.",
+          ),
+        routeShare: z
+          .number()
+          .min(0)
+          .max(1)
+          .default(0.1)
+          .describe(
+            "Share of a worker's time that the expressions of one route may use while the worker is busy and other routes have traffic. Requests beyond it get 503 with `Retry-After`. 0: off.",
+          ),
+      })
+      .prefault({})
+      .describe("What [expressions](expressions.md) may use of the processor."),
     customFunctions: z
       .string()
       .default("")

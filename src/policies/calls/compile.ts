@@ -93,7 +93,7 @@ function callTransformer(
         },
       },
     });
-    const failed = program.run(message, withVariables(variables, { request: call, metadata }), own);
+    const failed = program.run(message, withVariables(variables, { request: call, metadata }), own, () => {});
     if (failed === undefined) trace?.applied("transformation", { side: "request" });
     else trace?.failed("transformation", { side: "request", failed });
   };

@@ -80,6 +80,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     preferEndpoint: (name) => name === more.endpoint,
     calledEndpoint: more.endpoint,
     requestMetadata,
+    holdMetadata() {},
     requestBody: body,
     responseBody: new TestBody(more.responseBody ?? ""),
     maxBufferSize: 2 * 1024 * 1024,

@@ -45,7 +45,9 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
     ...(back !== undefined && {
       onResponse(context, message) {
         const run = (): void => {
-          const failed = back.run(new EditedResponse(context, message), context.variables, context.requestMetadata);
+          const { variables, requestMetadata } = context;
+          const edited = new EditedResponse(context, message);
+          const failed = back.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes));
           report(context, "response", failed);
         };
         return wanted.response ? bufferBody(context, "response").then(run) : run();
@@ -65,7 +67,13 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
 function transformRequest(program: Program | undefined, context: PolicyContext): undefined {
   if (program === undefined) return undefined;
   if (program.replaces) context.claimAllFields();
-  report(context, "request", program.run(new EditedRequest(context), context.variables, context.requestMetadata));
+  const { variables, requestMetadata } = context;
+  const edited = new EditedRequest(context);
+  report(
+    context,
+    "request",
+    program.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes)),
+  );
   if (program.replaces) claimUnderscores(context);
   return undefined;
 }

@@ -1,9 +1,10 @@
-import { messageOf } from "../../base/errors.ts";
+import { GatewayError, messageOf } from "../../base/errors.ts";
 import {
   type Activation,
   type CelEnvironment,
   type CelValue,
   type Expression,
+  held,
   toJson,
   toText,
 } from "../../cel/index.ts";
@@ -15,6 +16,9 @@ import { FRAMING, fieldName } from "../shared/header-edits.ts";
 import type { RequestMetadata } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
 import type { Transformation } from "./schema.ts";
+
+/** Bytes of a value from which on it is counted: a request takes more itself. */
+const COUNTED = 4096;
 
 /** A field and the expression for its value. */
 interface Named {
@@ -29,8 +33,16 @@ export interface Program {
   readonly names: readonly string[];
   /** It has `replace`. */
   readonly replaces: boolean;
-  /** Changes the message. Returns failures such as `set.x-user: …`; undefined if everything succeeded. */
-  run(message: EditedMessage, variables: Activation, requestMetadata: RequestMetadata): readonly string[] | undefined;
+  /**
+   * Changes the message. Returns failures such as `set.x-user: …`; undefined if everything succeeded. `hold` counts the bytes of large
+   * metadata, and may throw to end the request.
+   */
+  run(
+    message: EditedMessage,
+    variables: Activation,
+    requestMetadata: RequestMetadata,
+    hold: (bytes: number) => void,
+  ): readonly string[] | undefined;
 }
 
 /**
@@ -62,7 +74,7 @@ export function compileProgram(
     expressions: [...metadata, ...add, ...set].map(({ expression }) => expression).concat(replace ?? [], body ?? []),
     names: [...[...add, ...set].map(({ name }) => name).filter((name) => !pseudo.has(name)), ...remove],
     replaces: replace !== undefined,
-    run(message, variables, requestMetadata) {
+    run(message, variables, requestMetadata, hold) {
       let failed: string[] | undefined;
       const fail = (what: string, error: unknown): void => {
         failed ??= [];
@@ -71,8 +83,11 @@ export function compileProgram(
       for (const { name, expression } of metadata) {
         try {
           requestMetadata.metadata ??= {};
-          requestMetadata.metadata[name] = expression.evaluate(variables);
+          const { value, bytes } = held(expression.evaluate(variables));
+          if (bytes > COUNTED) hold(bytes);
+          requestMetadata.metadata[name] = value;
         } catch (error) {
+          if (error instanceof GatewayError) throw error;
           fail(`metadata.${name}`, error);
         }
       }
