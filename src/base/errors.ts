@@ -13,6 +13,7 @@ export type Reason =
   | "NoHealthyBackend"
   | "Internal"
   | "InvalidRequest"
+  | "ClientGone"
   | "Timeout"
   | "JwtAuth"
   | "Oidc"
@@ -132,7 +133,8 @@ export const ERRORS = {
   },
   TG_OVERLOADED: { status: 503, reason: "Overload", blame: "internal", message: "the gateway is overloaded" },
   TG_BUFFERS_FULL: { status: 503, reason: "Overload", blame: "internal", message: "too many buffered bodies" },
-  TG_CLIENT_GONE: { status: 499, reason: "Internal", blame: "client", message: "client closed the connection" },
+  TG_CLIENT_GONE: { status: 499, reason: "ClientGone", blame: "client", message: "client closed the connection" },
+  TG_SHUT_DOWN: { status: 503, reason: "Internal", blame: "internal", message: "the gateway shut down" },
   TG_INTERNAL: { status: 500, reason: "Internal", blame: "internal", message: "internal error" },
 } as const satisfies Record<string, ErrorSpec>;
 
