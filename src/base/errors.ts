@@ -70,6 +70,12 @@ export const ERRORS = {
   TG_INVALID_REQUEST: { status: 400, reason: "InvalidRequest", blame: "client", message: "invalid request" },
   TG_CLIENT_TIMEOUT: { status: 408, reason: "InvalidRequest", blame: "client", message: "request timeout" },
   TG_BODY_TOO_LARGE: { status: 413, reason: "InvalidRequest", blame: "client", message: "content too large" },
+  TG_RESPONSE_TOO_LARGE: {
+    status: 502,
+    reason: "UpstreamFailure",
+    blame: "upstream",
+    message: "response content too large",
+  },
   TG_URI_TOO_LONG: { status: 414, reason: "InvalidRequest", blame: "client", message: "URI too long" },
   TG_HEAD_TOO_LARGE: {
     status: 431,

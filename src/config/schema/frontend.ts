@@ -64,7 +64,11 @@ const requestId = z
   .meta({ id: "RequestId", description: "The id of a request in the access log, traces and spans." });
 
 export const frontendHttp = z.strictObject({
-  maxBufferSize: size.default(2_097_152).describe("Largest body in bytes that policies may buffer."),
+  maxBufferSize: size
+    .default(2_097_152)
+    .describe(
+      "Largest body in bytes that policies may buffer. A longer one gets 413, or 502 in place of a response, where a policy has to read it.",
+    ),
   maxBufferedBytes: size
     .optional()
     .describe(

@@ -31,7 +31,6 @@ export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRat
   kind: KIND,
   phases: ["route"],
   traceStage: "local rate limit",
-  alternatives: { rejects: true },
   prepare,
   redact,
 });
