@@ -136,7 +136,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     policies: {
       hidden: sensitiveHeaders(options.sensitiveHeaders),
       log,
-      buckets: new TokenBuckets(options.buckets, options.index),
+      buckets: new TokenBuckets(options.buckets, options.index, metrics),
       oidcCookieKey: options.oidcCookieKey,
       sessionKey: options.sessionKey,
     },

@@ -62,6 +62,8 @@ export interface PlaneOptions {
   /** Milliseconds between checks of the deadlines; a second in production. Default 10. */
   readonly sweepInterval?: number;
   readonly oidcCookieKey?: Uint8Array;
+  /** Memory of token buckets. Default: as in production. */
+  readonly buckets?: SharedArrayBuffer;
   readonly services?: readonly Service[];
   readonly workloads?: readonly Workload[];
   readonly locality?: Locality;
@@ -128,7 +130,7 @@ export class TestPlane {
       policies: {
         hidden: sensitiveHeaders([]),
         log: output.logger("proxy"),
-        buckets: new TokenBuckets(),
+        buckets: new TokenBuckets(options.buckets, 0, this.metrics),
         oidcCookieKey: options.oidcCookieKey,
         sessionKey: new Uint8Array(32),
       },
