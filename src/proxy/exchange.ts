@@ -438,6 +438,7 @@ export class Exchange implements ServerStream, PolicyContext {
     this.#share ??= new BufferShare(
       this.services.buffers,
       this.bind.frontend.maxBufferedBytes ?? DEFAULT_BUFFERED_BYTES,
+      { address: this.downstream.connection.remoteAddress, connection: this.downstream.connection },
     );
     return this.#share;
   }

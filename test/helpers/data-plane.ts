@@ -84,7 +84,9 @@ const LISTENER = "default/default/bind/0/listener0";
 export class TestPlane {
   readonly plane: DataPlane;
   readonly endpoints: Endpoints;
-  readonly buffers = new BufferBudget();
+  /** Milliseconds by which the clock of the budget for bodies is ahead. */
+  later = 0;
+  readonly buffers = new BufferBudget(() => performance.now() + this.later);
   readonly metrics = new Metrics();
   readonly overload: Overload;
   readonly pressure = new MemoryPressure(1);

@@ -146,7 +146,7 @@ export const frontendHttp = z.strictObject({
   minBodyRate: size
     .default(240)
     .describe(
-      "Bytes per second that a request body must average after its first 10 s; over HTTP/2 only until its response begins, and " +
+      "Bytes per second that a request body must keep up after its first 10 s; what it has sent before pays for at most 30 s of silence. Over HTTP/2 only until its response begins, and " +
         "not for gRPC, whose clients may keep a stream open without a message. 0: off.",
     ),
   maxConnections: z
