@@ -73,7 +73,9 @@ export const frontendHttp = z.strictObject({
     .optional()
     .describe(
       "Bytes of request and response bodies that each worker may hold in memory at a time, for `buffer`, for services and " +
-        "expressions that read bodies, and for retries. Requests that need more get 503. Default: 67108864 (64 MiB).",
+        "expressions that read bodies, and for retries. When they are used up, bodies that arrive too slowly give way (408), " +
+        "otherwise those of the client address or the connection that holds most (503); a request that still finds no room " +
+        "gets 503. Default: 67108864 (64 MiB).",
     ),
   http1MaxHeaders: z
     .int()
