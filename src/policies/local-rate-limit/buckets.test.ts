@@ -109,6 +109,7 @@ test("a limit without a share counts its keys together, until another one is idl
   const { table, clock, takeUntilEmpty } = buckets(SMALL);
   const other = table.of("other");
   assert.equal(takeUntilEmpty("a", MINUTE), 5);
+  clock.now += 2000;
   assert.equal(takeUntilEmpty("a", MINUTE, other) + takeUntilEmpty("b", MINUTE, other), 5);
   clock.now += 60_000;
   assert.equal(takeUntilEmpty("a", MINUTE, other), 5);

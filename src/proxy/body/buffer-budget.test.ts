@@ -48,10 +48,14 @@ test("when there is no room, the body that has been too slow for longest gives w
 
 test("a body that is complete, or that the gateway does not read, never counts as slow", () => {
   const { clock, gone, begin } = scene();
-  begin("whole", 80).share.stopArriving();
+  begin("whole", 60).share.stopArriving();
   clock.now += 60_000;
-  assert.equal(begin("other", 40, "192.0.2.2").fits, false);
+  assert.equal(begin("other", 50, "192.0.2.2").fits, false);
   assert.deepEqual(gone, []);
+  begin("slow", 40, "192.0.2.2");
+  clock.now += 60_000;
+  assert.equal(begin("next", 40, "192.0.2.3").fits, true);
+  assert.deepEqual(gone, ["slow slow"]);
 });
 
 test("the address that holds most gives way to others, then the connection that holds most; nobody gives way to it", () => {
