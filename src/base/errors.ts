@@ -13,6 +13,7 @@ export type Reason =
   | "NoHealthyBackend"
   | "Internal"
   | "InvalidRequest"
+  | "ClientGone"
   | "Timeout"
   | "JwtAuth"
   | "Oidc"
@@ -69,6 +70,12 @@ export const ERRORS = {
   TG_INVALID_REQUEST: { status: 400, reason: "InvalidRequest", blame: "client", message: "invalid request" },
   TG_CLIENT_TIMEOUT: { status: 408, reason: "InvalidRequest", blame: "client", message: "request timeout" },
   TG_BODY_TOO_LARGE: { status: 413, reason: "InvalidRequest", blame: "client", message: "content too large" },
+  TG_RESPONSE_TOO_LARGE: {
+    status: 502,
+    reason: "UpstreamFailure",
+    blame: "upstream",
+    message: "response content too large",
+  },
   TG_URI_TOO_LONG: { status: 414, reason: "InvalidRequest", blame: "client", message: "URI too long" },
   TG_HEAD_TOO_LARGE: {
     status: 431,
@@ -144,7 +151,8 @@ export const ERRORS = {
     blame: "config",
     message: "the expressions of the route use more than its share of the processor",
   },
-  TG_CLIENT_GONE: { status: 499, reason: "Internal", blame: "client", message: "client closed the connection" },
+  TG_CLIENT_GONE: { status: 499, reason: "ClientGone", blame: "client", message: "client closed the connection" },
+  TG_SHUT_DOWN: { status: 503, reason: "Internal", blame: "internal", message: "the gateway shut down" },
   TG_INTERNAL: { status: 500, reason: "Internal", blame: "internal", message: "internal error" },
 } as const satisfies Record<string, ErrorSpec>;
 

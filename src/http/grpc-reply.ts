@@ -20,6 +20,7 @@ const OF_ERRORS: ReadonlyMap<ErrorCode, number> = new Map([
   ["TG_DEADLINE_EXCEEDED", 4],
   ["TG_CLIENT_TIMEOUT", 4],
   ["TG_BODY_TOO_LARGE", 8],
+  ["TG_RESPONSE_TOO_LARGE", 8],
   ["TG_HEAD_TOO_LARGE", 8],
 ]);
 

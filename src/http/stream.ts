@@ -18,6 +18,9 @@ export interface BodySink {
   onBodyEnd(trailers: HeaderList): void;
 }
 
+/** How the client's side of a request ends without a response: the client left, the gateway shut down, or has a defect. */
+export const UNANSWERED: ReadonlySet<ErrorCode> = new Set(["TG_CLIENT_GONE", "TG_SHUT_DOWN", "TG_INTERNAL"]);
+
 /** The proxy's side of a client's request; called by the protocol engine. */
 export interface ServerStream extends BodySink {
   /** What it is doing, for the task dump. */
@@ -25,8 +28,8 @@ export interface ServerStream extends BodySink {
   /** All bytes of one read have been handed over: a good moment to send what was gathered. Not after `onBodyEnd`. */
   onBodyBatch(): void;
   /**
-   * The client is gone (`TG_CLIENT_GONE`), or it broke the protocol or a limit; in that case the engine has sent this error unless
-   * a response was open. Nothing more can be sent. `message` is for the log.
+   * The client is gone, or was sent away without a response: one of `UNANSWERED`. With any other code it broke the protocol or a
+   * limit, and the engine has sent this error unless a response was open. Nothing more can be sent. `message` is for the log.
    */
   onClientGone(code: ErrorCode, message: string): void;
   /**

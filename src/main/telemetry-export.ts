@@ -3,7 +3,7 @@ import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import type { Collector } from "../ir/ir.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { AddressBook } from "../proxy/address-book.ts";
 import { type CompilerServices, IrCompiler, inOneGo } from "../proxy/compile-ir.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -32,7 +32,7 @@ export function makeExports(worker: Worker, env: ExportContext["env"], log: Logg
   const services: CompilerServices = {
     metrics: new Metrics(),
     customLabels: undefined,
-    policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(createBuckets(1)), log },
+    policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(), log },
     locality: worker.locality,
     // Calls to collectors make no spans: each would cause another export.
     exports: { add() {} },

@@ -99,25 +99,16 @@ export function definePolicy<Name extends string, Config, Use extends CallUse = 
   };
 }
 
-/** How a kind takes a list of alternatives instead of one value (reference 1.11). */
-interface Alternatives {
-  /**
-   * Whether the policy can reject requests. If so, a request whose body is too long for a condition that reads it ends with
-   * TG_BODY_TOO_LARGE: otherwise clients could bypass the policy with a long body.
-   */
-  readonly rejects: boolean;
-}
-
-/** A kind that takes alternatives too: the first whose condition is true applies. An alternative is an `Entry`. */
+/** A kind that takes alternatives too (reference 1.11): the first whose condition is true applies. An alternative is an `Entry`. */
 export function defineConditionalPolicy<
   Name extends string,
   Config,
   Entry extends object = Config & object,
   Use extends CallUse = undefined,
 >(
-  definition: Definition<Name, Config | Entry> & { readonly alternatives: Alternatives; readonly calls?: Use },
+  definition: Definition<Name, Config | Entry> & { readonly calls?: Use },
 ): Policy<Name, Config | Conditional<Entry>> & { readonly calls?: Use } {
-  const { kind, alternatives, merge: _single, redact, traceView = redact, ...traits } = definition;
+  const { kind, merge: _single, redact, traceView = redact, ...traits } = definition;
   const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
     isConditional<Entry>(config)
       ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
@@ -127,7 +118,7 @@ export function defineConditionalPolicy<
     kind,
     prepare: (config, cel) =>
       isConditional<Entry>(config)
-        ? prepareAlternatives(kind, config.conditional, definition.prepare, alternatives.rejects, cel)
+        ? prepareAlternatives(kind, config.conditional, definition.prepare, cel)
         : definition.prepare(config, cel),
     redact: show,
     traceView: (config, hidden) =>

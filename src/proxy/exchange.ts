@@ -11,7 +11,7 @@ import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/error
 import type { Activation } from "../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
-import type { Downstream, ServerStream } from "../http/stream.ts";
+import { type Downstream, type ServerStream, UNANSWERED } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
 import type { ContentCoding } from "../policies/compression/schema.ts";
 import type { PersistentSession } from "../policies/session-persistence/session.ts";
@@ -331,11 +331,8 @@ export class Exchange implements ServerStream, PolicyContext {
     if (this.closed) return;
     const { result } = this;
     result.error ??= message;
-    if (!this.responseSide.started) {
-      result.reason = ERRORS[code].reason;
-      // A client that is gone gets no response.
-      if (code !== "TG_CLIENT_GONE") this.#engineAnswered(code);
-    }
+    result.reason = ERRORS[code].reason;
+    if (!this.responseSide.started && !UNANSWERED.has(code)) this.#engineAnswered(code);
     this.call?.abandon({ countFailure: false });
     this.#lifecycle.end(this);
   }
@@ -445,6 +442,7 @@ export class Exchange implements ServerStream, PolicyContext {
     this.#share ??= new BufferShare(
       this.services.buffers,
       this.bind.frontend.maxBufferedBytes ?? DEFAULT_BUFFERED_BYTES,
+      { address: this.downstream.connection.remoteAddress, connection: this.downstream.connection },
     );
     return this.#share;
   }

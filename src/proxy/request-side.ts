@@ -29,6 +29,7 @@ interface Owner {
 }
 
 export class RequestSide implements BodySide {
+  readonly fromClient = true;
   readonly #exchange: Owner;
   /** Path and query as the client sent them: policies rewrite those of the request. */
   readonly arrivedTarget: string;

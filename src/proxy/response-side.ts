@@ -43,6 +43,7 @@ const NO_HEADERS: HeaderList = [];
 const NO_RESPONSE: HttpResponse = { status: 0, headers: [] };
 
 export class ResponseSide implements BodySide, BodyDestination {
+  readonly fromClient = false;
   readonly #exchange: Owner;
   /** Status and headers, as policies have changed them so far; undefined until there is a response. */
   head: HttpResponse | undefined;

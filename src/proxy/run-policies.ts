@@ -5,7 +5,7 @@
 import type { HttpResponse, LocalReply } from "../http/message.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../policies/compile.ts";
 import type { RequestPolicyKind } from "../policies/policy-set.ts";
-import { bufferBody } from "../policies/shared/expressions.ts";
+import { bodyIfShort } from "../policies/shared/expressions.ts";
 import type { CompiledPolicy } from "../policies/types.ts";
 import type { Phase } from "../trace/events.ts";
 import type { Exchange, PhaseResult } from "./exchange.ts";
@@ -42,7 +42,7 @@ export function backendPolicies(exchange: Exchange): PhaseResult {
 /** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
 async function withBody(exchange: Exchange, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
   const reply = await outcome;
-  if (reply === undefined) await bufferBody(exchange, "request");
+  if (reply === undefined) await bodyIfShort(exchange, "sessionAffinity");
   return reply;
 }
 

@@ -37,6 +37,8 @@ export type CountedMetric =
   | "udp_datagrams_total"
   | "udp_dropped_datagrams_total"
   | "retry_overflow_total"
+  | "local_rate_limit_overflow_total"
+  | "local_rate_limit_evictions_total"
   | "grpc_calls_total"
   | "event_loop_lag_seconds"
   | "overloaded_workers"

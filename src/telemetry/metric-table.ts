@@ -38,6 +38,16 @@ export const METRICS = {
     help: "Failed attempts that were not retried because of maxRetries or retryBudget.",
     labels: ["backend"],
   },
+  local_rate_limit_overflow_total: {
+    type: "counter",
+    help: "Requests that a local rate limit counted together because it had no room for their keys.",
+    labels: ["limit"],
+  },
+  local_rate_limit_evictions_total: {
+    type: "counter",
+    help: "Limits that were forgotten early because the configuration has too many.",
+    labels: [],
+  },
   grpc_calls_total: {
     type: "counter",
     help: "gRPC calls that ended, by their status.",

@@ -130,6 +130,16 @@ export class Metrics {
     return this.#count("retry_overflow_total", [backend]);
   }
 
+  /** Requests of a local rate limit whose keys found no room. */
+  limitOverflows(limit: string): Count {
+    return this.#count("local_rate_limit_overflow_total", [limit]);
+  }
+
+  /** Buckets of local rate limits that were dropped before they were full. */
+  limitEvictions(): Count {
+    return this.#count("local_rate_limit_evictions_total", []);
+  }
+
   /** gRPC calls that ended. `status`: a number of the protocol or one of a small set of words. */
   grpcCalls(backend: string, route: string, status: string): Count {
     return this.#count("grpc_calls_total", [backend, route, status]);

@@ -141,7 +141,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     policies: {
       hidden: sensitiveHeaders(options.sensitiveHeaders),
       log,
-      buckets: new TokenBuckets(options.buckets, options.index),
+      buckets: new TokenBuckets(options.buckets, options.index, metrics),
       wantDocument: (url) => {
         const now = performance.now();
         if (now - (documentsWanted.get(url) ?? Number.NEGATIVE_INFINITY) < WANTED_AGAIN_MS) return;

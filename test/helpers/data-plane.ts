@@ -63,6 +63,8 @@ export interface PlaneOptions {
   /** Milliseconds between checks of the deadlines; a second in production. Default 10. */
   readonly sweepInterval?: number;
   readonly oidcCookieKey?: Uint8Array;
+  /** Memory of token buckets. Default: as in production. */
+  readonly buckets?: SharedArrayBuffer;
   readonly services?: readonly Service[];
   readonly workloads?: readonly Workload[];
   readonly locality?: Locality;
@@ -85,7 +87,9 @@ const LISTENER = "default/default/bind/0/listener0";
 export class TestPlane {
   readonly plane: DataPlane;
   readonly endpoints: Endpoints;
-  readonly buffers = new BufferBudget();
+  /** Milliseconds by which the clock of the budget for bodies is ahead. */
+  later = 0;
+  readonly buffers = new BufferBudget(() => performance.now() + this.later);
   readonly metrics = new Metrics();
   readonly overload: Overload;
   readonly pressure = new MemoryPressure(1);
@@ -131,7 +135,7 @@ export class TestPlane {
       policies: {
         hidden: sensitiveHeaders([]),
         log: output.logger("proxy"),
-        buckets: new TokenBuckets(),
+        buckets: new TokenBuckets(options.buckets, 0, this.metrics),
         oidcCookieKey: options.oidcCookieKey,
         sessionKey: new Uint8Array(32),
       },

@@ -64,12 +64,18 @@ const requestId = z
   .meta({ id: "RequestId", description: "The id of a request in the access log, traces and spans." });
 
 export const frontendHttp = z.strictObject({
-  maxBufferSize: size.default(2_097_152).describe("Largest body in bytes that policies may buffer."),
+  maxBufferSize: size
+    .default(2_097_152)
+    .describe(
+      "Largest body in bytes that policies may buffer. A longer one gets 413, or 502 in place of a response, where a policy has to read it.",
+    ),
   maxBufferedBytes: size
     .optional()
     .describe(
       "Bytes of request and response bodies that each worker may hold in memory at a time, for `buffer`, for services and " +
-        "expressions that read bodies, and for retries. Requests that need more get 503. Default: 67108864 (64 MiB).",
+        "expressions that read bodies, and for retries. When they are used up, bodies that arrive too slowly give way (408), " +
+        "otherwise those of the client address or the connection that holds most (503); a request that still finds no room " +
+        "gets 503. Default: 67108864 (64 MiB).",
     ),
   http1MaxHeaders: z
     .int()
@@ -142,7 +148,7 @@ export const frontendHttp = z.strictObject({
   minBodyRate: size
     .default(240)
     .describe(
-      "Bytes per second that a request body must average after its first 10 s; over HTTP/2 only until its response begins, and " +
+      "Bytes per second that a request body must keep up after its first 10 s; what it has sent before pays for at most 30 s of silence. Over HTTP/2 only until its response begins, and " +
         "not for gRPC, whose clients may keep a stream open without a message. 0: off.",
     ),
   maxConnections: z

@@ -399,7 +399,7 @@ test("termination reports the end to the stream, once", async () => {
   await untilTurn(() => server.connections[0]?.activity.state === "wait", "the request");
   server.connections[0]?.terminate("the gateway shut down");
   await closed;
-  assert.deepEqual(server.failures, ["TG_CLIENT_GONE the gateway shut down before the request was complete"]);
+  assert.deepEqual(server.failures, ["TG_SHUT_DOWN the gateway shut down before the request was complete"]);
 });
 
 test("an idle connection that a drain has missed is closed by the next sweep", async (t) => {

@@ -10,7 +10,6 @@ import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
 import type { Transport } from "../../net/transport.ts";
-import type { HeadError } from "../h1/syntax.ts";
 import type { HeaderList, HttpRequest, HttpResponse } from "../message.ts";
 import {
   type Downstream,
@@ -37,8 +36,6 @@ export type Successor = (
 
 /** The start of HTTP/2's preface, which looks like a head of HTTP/1.1 (RFC 9113 3.4). */
 const HTTP2_START = "PRI * HTTP/2.0\r\n\r\n";
-/** A first line with the form of a request line that does not mention HTTP. */
-const OTHER_PROTOCOL = /^(?!.*HTTP)[!-~]+ [!-~]+ [!-~]+\r\n/i;
 
 /**
  * head: between requests or inside a head; body: reading one; wait: request read, response not ended; tunnel: bytes both
@@ -189,7 +186,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
 
   onFault(error: unknown): void {
     this.#host.onFault(error);
-    this.#gone();
+    this.#gone("TG_INTERNAL");
   }
 
   /** In the turn after one in which the client has begun too many requests. */
@@ -355,20 +352,11 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       return start;
     }
     const received = buffer.subarray(start, end);
-    if (this.#successor === undefined) this.#reject(error.code, error.detail, received);
-    else this.#rejectFirst(error, received, this.#successor);
+    const successor = this.#successor;
+    if (successor !== undefined && latin1Slice(received, 0, received.length).startsWith(HTTP2_START))
+      this.#handOver(received, successor);
+    else this.#reject(error.code, error.detail, received);
     return end;
-  }
-
-  /** A new connection has not begun with a valid head: it may speak HTTP/2, or something other than HTTP. */
-  #rejectFirst({ code, detail }: HeadError, received: Buffer, successor: Successor): void {
-    const text = latin1Slice(received, 0, received.length);
-    if (text.startsWith(HTTP2_START)) this.#handOver(received, successor);
-    else if (OTHER_PROTOCOL.test(text)) {
-      // This client would not understand a response of HTTP/1.1, for example if its preface of HTTP/2 is wrong (RFC 9113 3.4).
-      this.#destroy();
-      this.#streams.rejected(this, code, detail, received);
-    } else this.#reject(code, detail, received);
   }
 
   /** The client speaks HTTP/2: another connection takes over the transport and the bytes received, and replaces this one. */
@@ -521,7 +509,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   terminate(reason: string): void {
     const stream = this.#stream;
     this.abort();
-    stream?.onClientGone("TG_CLIENT_GONE", `${reason} before the request was complete`);
+    stream?.onClientGone("TG_SHUT_DOWN", `${reason} before the request was complete`);
   }
 
   /**
@@ -571,14 +559,14 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   }
 
   /** The client is gone, or has to be treated as gone. */
-  #gone(): void {
+  #gone(code: ErrorCode = "TG_CLIENT_GONE"): void {
     if (this.#state === "closed") return;
     const stream = this.#stream;
     this.#stream = undefined;
     // Earlier responses leave first: the client may have closed only its sending side.
     if (!this.#writer.started) this.#writer.flush();
     this.#destroy();
-    stream?.onClientGone("TG_CLIENT_GONE", ERRORS.TG_CLIENT_GONE.message);
+    stream?.onClientGone(code, ERRORS[code].message);
   }
 
   /** Aborts a response. If only the close delimits it, the connection is reset, so the client does not mistake it for a complete one. */

@@ -3,6 +3,7 @@
  * adds what a server decides: the limits that it announces, its deadlines, and how clients are asked to reconnect without losing a
  * request. Each stream is a request (http2-stream.ts). serve-http.ts makes one for each connection.
  */
+import type { ErrorCode } from "../../base/errors.ts";
 import { frugal } from "../../net/frugality.ts";
 import type { Transport } from "../../net/transport.ts";
 import { Http2Connection } from "../h2/connection.ts";
@@ -66,6 +67,7 @@ type Leaving = "no" | "asked" | "last";
 export class Http2ServerConnection extends ClientPeer implements HttpConnection, Http2Owner, RequestConnection {
   readonly acceptor: StreamAcceptor;
   readonly peer = this;
+  endsWith: ErrorCode = "TG_CLIENT_GONE";
   readonly #host: HttpHost;
   readonly #core: Http2Connection;
   readonly #deadline = new Deadline();
@@ -133,6 +135,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
   /** Called by the transport, or by the engine after it has ended the connection. */
   onFault(error: unknown): void {
     this.#host.onFault(error);
+    this.endsWith = "TG_INTERNAL";
     this.#core.destroy("a defect of the gateway");
   }
 
@@ -247,6 +250,7 @@ export class Http2ServerConnection extends ClientPeer implements HttpConnection,
   }
 
   terminate(reason: string): void {
+    this.endsWith = "TG_SHUT_DOWN";
     this.#core.destroy(`${reason} before the request was complete`);
   }
 }

@@ -25,6 +25,8 @@ export interface RequestConnection {
   readonly peer: ClientConnection;
   readonly frontend: ConnectionLimits;
   readonly acceptor: StreamAcceptor;
+  /** Why its streams end with it. */
+  readonly endsWith: ErrorCode;
   /** `endBatch` of the stream follows when the current read has been handed over. */
   batch(stream: RequestStream): void;
   /** A defect of the gateway has ended the stream. */
@@ -210,8 +212,9 @@ export class RequestStream extends Http2Stream implements Downstream {
     if (this.requestLength !== 0 || this.#tunnel) stream.onBodyEnd(this.#trailers);
   }
 
-  override onReset(_code: number, message: string): void {
-    this.#leave()?.onClientGone("TG_CLIENT_GONE", message);
+  override onReset(code: number, message: string): void {
+    const defect = code === INTERNAL_ERROR && this.resetByPeer === undefined;
+    this.#leave()?.onClientGone(defect ? "TG_INTERNAL" : this.#connection.endsWith, message);
   }
 
   override onWritable(): void {
@@ -223,7 +226,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   override onFault(error: unknown): void {
     const stream = this.#leave();
     this.#connection.onStreamFault(error);
-    stream?.onClientGone("TG_CLIENT_GONE", ERRORS.TG_CLIENT_GONE.message);
+    stream?.onClientGone("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
   }
 
   // ── from the exchange ──

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { Turns } from "./pace.ts";
+import { BodyRate, Turns } from "./pace.ts";
 
 /** How many requests begin until a turn is used up, when each takes so many milliseconds. */
 function begunInTurn(turns: Turns, take: () => void): number {
@@ -31,4 +31,32 @@ test("a turn ends after its number of requests, or earlier when they take long",
     assert.equal(begun, expected, `${milliseconds} ms each`);
     await next;
   }
+});
+
+test("what a body has sent pays for at most 30 s of silence", (t) => {
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const rate = new BodyRate();
+  rate.start();
+  rate.received = 2_000_000;
+  const silentFor = (): number => {
+    const begin = now;
+    while (!rate.tooSlow(now, 240)) now += 1000;
+    return now - begin;
+  };
+  assert.equal(silentFor(), 31_000);
+  rate.reset();
+  rate.start();
+  assert.equal(silentFor(), 11_000);
+  rate.reset();
+  rate.start();
+  for (let i = 0; i < 300; i++) {
+    now += 1000;
+    rate.received += 240;
+    assert.equal(rate.tooSlow(now, 240), false);
+  }
+  rate.pause();
+  now += 100_000;
+  rate.resume();
+  assert.equal(rate.tooSlow(now, 240), false);
 });

@@ -149,17 +149,23 @@ export class Deadline {
 
 /** Milliseconds before `minBodyRate` applies: TCP slow start or a busy client may delay a legitimate body. */
 const RATE_GRACE_MS = 10_000;
+/** Milliseconds over which the rate is measured: what a client has sent before counts for no longer silence than this. */
+const RATE_WINDOW_MS = 30_000;
 
 /**
- * Measures the rate of a request body: one that trickles in ("R-U-Dead-Yet") would occupy the request and its upstream
- * indefinitely. Time in which the gateway took nothing does not count.
+ * Measures the rate of a request body: one that trickles in ("R-U-Dead-Yet"), or stops before its end, would occupy the request and its
+ * upstream indefinitely. Every byte pays for some time at the minimum rate. Time in which the gateway took nothing does not count.
  */
 export class BodyRate {
   /** The stream reads the body. */
   open = false;
   /** Bytes so far, without framing. */
   received = 0;
-  /** `performance.now()` ms from which the rate is measured, moved by the time that the body was paused. */
+  /** Those of them that have been counted. */
+  #counted = 0;
+  /** Milliseconds that are paid for. */
+  #paid = 0;
+  /** `performance.now()` ms of the last count, moved by the time that the body was paused. */
   #since = 0;
   #pausedAt = 0;
 
@@ -167,6 +173,7 @@ export class BodyRate {
   reset(): void {
     this.open = false;
     this.received = 0;
+    this.#counted = 0;
     this.#pausedAt = 0;
   }
 
@@ -177,6 +184,7 @@ export class BodyRate {
   start(): void {
     this.open = true;
     this.#since = performance.now();
+    this.#paid = RATE_GRACE_MS;
   }
 
   pause(): void {
@@ -188,10 +196,13 @@ export class BodyRate {
     this.#pausedAt = 0;
   }
 
-  /** Whether the client has sent less than `minRate` bytes per second, though it could send more. */
+  /** For a sweep: whether the client has sent less than `minRate` bytes per second, though it could send more. */
   tooSlow(now: number, minRate: number): boolean {
     if (!this.open || this.#pausedAt !== 0 || minRate === 0) return false;
-    const elapsed = now - this.#since - RATE_GRACE_MS;
-    return elapsed > 0 && this.received * 1000 < minRate * elapsed;
+    const earned = ((this.received - this.#counted) * 1000) / minRate;
+    this.#paid = Math.min(this.#paid - (now - this.#since) + earned, RATE_WINDOW_MS);
+    this.#counted = this.received;
+    this.#since = now;
+    return this.#paid < 0;
   }
 }

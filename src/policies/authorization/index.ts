@@ -6,7 +6,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
-import { afterWholeBody } from "../shared/expressions.ts";
+import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { Rules } from "./rules.ts";
 import type { Authorization } from "./schema.ts";
@@ -41,5 +41,5 @@ function prepare({ rules: configured }: Authorization, cel: CelEnvironment): () 
     }
     throw new GatewayError("TG_AUTHORIZATION");
   };
-  return () => ({ onRequest: afterWholeBody(rules.conditions, decide) });
+  return () => ({ onRequest: afterRequestBody(rules.conditions, decide) });
 }

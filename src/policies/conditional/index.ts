@@ -3,10 +3,10 @@
  * defines. In: prepared alternatives with their conditions. Out: hooks that run the first alternative whose condition is true.
  */
 import { GatewayError } from "../../base/errors.ts";
-import type { CelEnvironment, CelError, Condition, WhenFailed } from "../../cel/index.ts";
+import { type CelEnvironment, type CelError, type Condition, readsBody, type WhenFailed } from "../../cel/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { PolicyError, within } from "../policy-error.ts";
-import { afterRequestBody, afterWholeBody } from "../shared/expressions.ts";
+import { wholeBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks, RequestOutcome } from "../types.ts";
 import type { Conditional } from "./schema.ts";
 
@@ -24,13 +24,12 @@ export function isConditional<Entry extends object>(config: unknown): config is 
 /**
  * Prepares a list of alternatives. The one that is chosen for a request also handles its response. A condition that fails to
  * evaluate ends the request with TG_INVALID_REQUEST: the next alternative could be the weaker one, and clients can cause failures.
- * `rejects`: see `Alternatives` of `policy.ts`. Throws PolicyError for an alternative that can never apply, or is itself invalid.
+ * Throws PolicyError for an alternative that can never apply, or is itself invalid.
  */
 export function prepareAlternatives<Entry extends object>(
   kind: string,
   entries: Conditional<Entry>["conditional"],
   prepare: (entry: Entry, cel: CelEnvironment) => (deps: PolicyDeps) => PolicyHooks,
-  rejects: boolean,
   cel: CelEnvironment,
 ): (deps: PolicyDeps) => PolicyHooks {
   const prepared = entries.map((entry, i) =>
@@ -49,22 +48,29 @@ export function prepareAlternatives<Entry extends object>(
       condition,
       policy: bind({ ...deps, identity: `${deps.identity} ${i}` }),
     }));
-    return combine(kind, alternatives, rejects);
+    return combine(kind, alternatives);
   };
 }
 
-function combine(kind: string, alternatives: readonly Alternative[], rejects: boolean): PolicyHooks {
+function combine(kind: string, alternatives: readonly Alternative[]): PolicyHooks {
   /** The choice per exchange, for its response; weak, so that it ends with the exchange. undefined = none applies. */
   const chosen = new WeakMap<PolicyContext, PolicyHooks | undefined>();
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
-  const conditions = alternatives.map(({ condition }) => condition).filter((each) => each !== undefined);
-  const onRequest = (context: PolicyContext): RequestOutcome => {
-    const policy = choose(kind, alternatives, context, rejectRequest);
+  // Those before the first condition that reads the body are tried without it.
+  const reader = alternatives.findIndex(({ condition }) => condition !== undefined && readsBody(condition, "request"));
+  const before = reader === -1 ? alternatives : alternatives.slice(0, reader);
+  const use = (context: PolicyContext, policy: PolicyHooks | undefined): RequestOutcome => {
     if (answers) chosen.set(context, policy);
     return policy?.onRequest?.(context);
   };
   return {
-    onRequest: (rejects ? afterWholeBody : afterRequestBody)(conditions, onRequest),
+    onRequest(context) {
+      const policy = choose(kind, before, context, rejectRequest);
+      if (policy !== undefined || reader === -1) return use(context, policy);
+      return wholeBody(context, "request").then(() =>
+        use(context, choose(kind, alternatives.slice(reader), context, rejectRequest)),
+      );
+    },
     ...(answers && {
       onResponse(context, response) {
         // A policy before this one rejected the request, so nothing has been chosen: choose now, for the response alone.

@@ -5,7 +5,7 @@
 import { parseDuration } from "../../base/durations.ts";
 import { type Activation, CelDuration, type CelEnvironment, type CelValue, type Expression } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
-import { afterRequestBody } from "../shared/expressions.ts";
+import { afterRequestBody, bodyIfShort } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Delay } from "./schema.ts";
 
@@ -26,7 +26,11 @@ function prepare({ duration }: Delay, cel: CelEnvironment): () => PolicyHooks {
   const fixed = parseDuration(duration);
   if (fixed !== undefined) return () => ({ onRequest: (context) => hold(context, fixed) });
   const expression = cel.compileExpression(duration, "request");
-  const onRequest = afterRequestBody([expression], (context) => hold(context, delayOf(expression, context.variables)));
+  const onRequest = afterRequestBody(
+    [expression],
+    (context) => hold(context, delayOf(expression, context.variables)),
+    (context) => bodyIfShort(context, KIND),
+  );
   return () => ({ onRequest });
 }
 

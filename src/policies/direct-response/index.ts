@@ -21,7 +21,6 @@ export const directResponse = defineConditionalPolicy({
   kind: "directResponse",
   phases: ["route"],
   traceStage: "direct response",
-  alternatives: { rejects: false },
   prepare,
   redact: (config, hidden) =>
     config.headers === undefined ? config : { ...config, headers: redactValues(config.headers, hidden) },

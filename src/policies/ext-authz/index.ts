@@ -30,7 +30,6 @@ export const extAuthz = defineConditionalPolicy({
   phases: ["gateway", "route", "backend"],
   traceStage: "ext authz",
   calls: "warn",
-  alternatives: { rejects: true },
   prepare,
   redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),
 });

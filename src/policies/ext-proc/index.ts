@@ -41,7 +41,6 @@ export const extProc = defineConditionalPolicy({
   kind: "extProc",
   phases: ["gateway", "route"],
   traceStage: "ext proc",
-  alternatives: { rejects: true },
   prepare,
   redact: (config: ExtProc, hidden) => redactCalling(config, hidden),
 });

@@ -2,30 +2,43 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { fc } from "../../../test/helpers/property.ts";
+import { Metrics } from "../../telemetry/metrics.ts";
+import type { Layout } from "./bucket-sets.ts";
 import { type BucketRule, createBuckets, TokenBuckets } from "./buckets.ts";
 import { type Hash64, halfSipHash } from "./sip-hash.ts";
 
 const RULE: BucketRule = { maxTokens: 3, tokensPerFill: 2, fillInterval: 1000 };
 
-/** Buckets with a clock that the test sets. */
-function buckets(memory?: SharedArrayBuffer) {
+/** Room for one limit whose clients choose keys: 64 of them. */
+const SMALL: Layout = {
+  common: 1,
+  sizes: [
+    { shares: 1, sets: 1 },
+    { shares: 0, sets: 0 },
+  ],
+};
+
+/** Buckets with a clock that the test sets. `takeUntilEmpty` uses those of keys of one limit. */
+function buckets(layout?: Layout) {
   const clock = { now: 5000 };
-  const table = new TokenBuckets(memory, 0, () => clock.now);
-  const takeUntilEmpty = (name: string, rule: BucketRule): number => {
+  const metrics = new Metrics();
+  const table = new TokenBuckets(layout && createBuckets(layout), 0, metrics, () => clock.now);
+  const limit = table.of("limit");
+  const takeUntilEmpty = (key: string | undefined, rule: BucketRule, of = limit): number => {
     let taken = 0;
-    while (table.take(name, rule)) taken++;
+    while (of.take(rule, key)) taken++;
     return taken;
   };
-  return { table, clock, takeUntilEmpty };
+  return { table, limit, clock, metrics, takeUntilEmpty };
 }
 
 test("a bucket begins full and gets its tokens in whole intervals, at most as many as it holds", () => {
-  const { table, clock, takeUntilEmpty } = buckets();
+  const { limit, clock, takeUntilEmpty } = buckets();
   assert.equal(takeUntilEmpty("a", RULE), 3);
-  assert.deepEqual([table.remaining, table.untilFill], [0, 1000]);
+  assert.deepEqual([limit.remaining, limit.untilFill], [0, 1000]);
   clock.now += 999;
-  assert.equal(table.take("a", RULE), false);
-  assert.equal(table.untilFill, 1);
+  assert.equal(limit.take(RULE, "a"), false);
+  assert.equal(limit.untilFill, 1);
   clock.now += 1;
   assert.equal(takeUntilEmpty("a", RULE), 2);
   clock.now += 1500;
@@ -55,13 +68,76 @@ test("a changed rule applies to the tokens in the bucket", () => {
 });
 
 test("full buckets make room for any number of names, and no limited client is forgotten", () => {
-  const { table, clock, takeUntilEmpty } = buckets(createBuckets(1));
+  const { limit, clock, metrics, takeUntilEmpty } = buckets(SMALL);
   takeUntilEmpty("limited", { ...RULE, fillInterval: 1e9 });
   for (let i = 0; i < 1000; i++) {
     assert.equal(takeUntilEmpty(`passing ${i}`, RULE), 3);
     clock.now += 100;
   }
-  assert.equal(table.take("limited", { ...RULE, fillInterval: 1e9 }), false);
+  assert.equal(limit.take({ ...RULE, fillInterval: 1e9 }, "limited"), false);
+  assert.deepEqual(metrics.snapshot().local_rate_limit_overflow_total ?? [], []);
+});
+
+const MINUTE: BucketRule = { maxTokens: 5, tokensPerFill: 5, fillInterval: 60_000 };
+
+test("a flood of keys on one limit lets nobody through on another", () => {
+  const { table, takeUntilEmpty } = buckets();
+  const login = table.of("login");
+  const plain = table.of("plain");
+  const api = table.of("api");
+  assert.equal(takeUntilEmpty("203.0.113.9", MINUTE, login), 5);
+  assert.equal(takeUntilEmpty(undefined, MINUTE, plain), 5);
+  for (let i = 0; i < 130_000; i++) api.take(MINUTE, `random ${i}`);
+  assert.equal(login.take(MINUTE, "203.0.113.9"), false);
+  assert.equal(plain.take(MINUTE), false);
+});
+
+test("keys that find no room are counted together, those that have a bucket keep it; the metric counts them", () => {
+  const { limit, clock, metrics, takeUntilEmpty } = buckets(SMALL);
+  for (let i = 0; i < 64; i++) assert.equal(takeUntilEmpty(`key ${i}`, MINUTE), 5);
+  let admitted = 0;
+  for (let i = 64; i < 1000; i++) if (limit.take(MINUTE, `key ${i}`)) admitted++;
+  assert.equal(admitted, 5);
+  assert.equal(limit.take(MINUTE, "key 0"), false);
+  const [overflow] = metrics.snapshot().local_rate_limit_overflow_total ?? [];
+  assert.deepEqual([overflow?.labels, overflow?.value], [["limit"], 936]);
+  clock.now += 60_000;
+  assert.equal(takeUntilEmpty("key 999", MINUTE), 5);
+});
+
+test("a limit without a share counts its keys together, until another one is idle", () => {
+  const { table, clock, takeUntilEmpty } = buckets(SMALL);
+  const other = table.of("other");
+  assert.equal(takeUntilEmpty("a", MINUTE), 5);
+  clock.now += 2000;
+  assert.equal(takeUntilEmpty("a", MINUTE, other) + takeUntilEmpty("b", MINUTE, other), 5);
+  clock.now += 60_000;
+  assert.equal(takeUntilEmpty("a", MINUTE, other), 5);
+  assert.equal(takeUntilEmpty("b", MINUTE, other), 5);
+  // The share has gone to the other limit, which is noticed.
+  assert.equal(takeUntilEmpty("a", MINUTE) + takeUntilEmpty("b", MINUTE), 5);
+});
+
+test("limits beyond the large shares get small ones, and do not touch those of others", () => {
+  const { table, takeUntilEmpty } = buckets({
+    common: 4,
+    sizes: [
+      { shares: 2, sets: 2 },
+      { shares: 200, sets: 1 },
+    ],
+  });
+  const limits = Array.from({ length: 202 }, (_, i) => table.of(`limit ${i}`));
+  for (const limit of limits) assert.equal(takeUntilEmpty("a", MINUTE, limit), 5);
+  for (const limit of limits) for (let i = 0; i < 70; i++) limit.take(MINUTE, `random ${i}`);
+  for (const limit of limits) assert.equal(limit.take(MINUTE, "a"), false);
+});
+
+test("a reload and other threads find the share of a limit again", () => {
+  const { table, clock } = buckets(SMALL);
+  const other = new TokenBuckets(table.memory, 1, undefined, () => clock.now);
+  for (let i = 0; i < 5; i++) table.of("limit").take(MINUTE, "a");
+  assert.equal(table.of("limit").take(MINUTE, "a"), false);
+  assert.equal(other.of("limit").take(MINUTE, "a"), false);
 });
 
 test("a bucket admits what tokens and time allow, in any pattern", () => {
@@ -74,12 +150,12 @@ test("a bucket admits what tokens and time allow, in any pattern", () => {
   fc.assert(
     fc.property(rules, steps, (rule, list) => {
       fc.pre(rule.tokensPerFill <= rule.maxTokens);
-      const { table, clock } = buckets(createBuckets(1));
+      const { limit, clock } = buckets(SMALL);
       const start = clock.now;
       let admitted = 0;
       for (const [wait, asks] of list) {
         clock.now += wait;
-        for (let i = 0; i < asks; i++) if (table.take("a", rule)) admitted++;
+        for (let i = 0; i < asks; i++) if (limit.take(rule, "a")) admitted++;
         const fills = Math.floor((clock.now - start) / rule.fillInterval);
         assert.ok(admitted <= rule.maxTokens + fills * rule.tokensPerFill);
       }
@@ -92,10 +168,10 @@ test("threads together admit exactly what the bucket holds", { timeout: 60_000 }
   const code = `
     const { workerData, parentPort } = require("node:worker_threads");
     import(workerData.module).then(({ TokenBuckets }) => {
-      const table = new TokenBuckets(workerData.memory, workerData.index);
+      const limit = new TokenBuckets(workerData.memory, workerData.index).of("limit");
       parentPort.once("message", () => {
         let admitted = 0;
-        for (let i = 0; i < 20000; i++) if (table.take("shared", workerData.rule)) admitted++;
+        for (let i = 0; i < 20000; i++) if (limit.take(workerData.rule, "shared")) admitted++;
         parentPort.postMessage(admitted);
       });
       parentPort.postMessage("ready");
@@ -119,16 +195,16 @@ test("threads together admit exactly what the bucket holds", { timeout: 60_000 }
 });
 
 test("the lock of a thread that has died is released", () => {
-  const memory = createBuckets(1);
-  const dead = new TokenBuckets(memory, 7, () => {
-    throw new Error("never comes back");
-  });
-  // A thread that dies while it holds a lock leaves its mark there: after 64 buckets of 32 bytes.
-  new Int32Array(memory)[64 * 8] = 7 + 1;
-  dead.releaseLocksOf(6);
-  assert.equal(new Int32Array(memory)[64 * 8], 8);
-  dead.releaseLocksOf(7);
-  assert.equal(buckets(memory).table.take("a", RULE), true);
+  const { table, limit } = buckets(SMALL);
+  limit.take(RULE, "a");
+  // A thread that dies while it holds a lock leaves its mark there; the locks are the last words: two sets, and the shares.
+  const words = new Int32Array(table.memory);
+  const locks = words.subarray(words.length - 3);
+  locks.fill(7 + 1);
+  table.releaseLocksOf(6);
+  assert.deepEqual([...locks], [8, 8, 8]);
+  table.releaseLocksOf(7);
+  assert.deepEqual([limit.take(RULE, "a"), limit.take(RULE)], [true, true]);
 });
 
 test("the hash depends on every character, the length and the key", () => {

@@ -1,164 +1,163 @@
-import { randomBytes } from "node:crypto";
-import { type Hash64, halfSipHash } from "./sip-hash.ts";
+import type { Count } from "../../telemetry/counter-memory.ts";
+import { type BucketRule, BucketSets, bucketMemory, type Layout } from "./bucket-sets.ts";
+import type { Hash64 } from "./sip-hash.ts";
 
-/** Capacity and refill of a bucket. */
-export interface BucketRule {
-  /** Tokens of a full bucket. */
-  readonly maxTokens: number;
-  readonly tokensPerFill: number;
-  /** Milliseconds between fills. */
-  readonly fillInterval: number;
-}
-
-/** Buckets per lock (a set). Scanning a set takes about as long as taking its lock. */
-const WAYS = 64;
-const SETS = 1024;
-const SECRET_WORDS = 2;
-const BYTES_A_BUCKET = 2 * 4 + 3 * 8;
-/** Attempts before a thread sleeps on a lock. The holder needs less than a microsecond unless it is descheduled. */
-const SPINS = 200;
-const SLEEP_MS = 1;
+export type { BucketRule } from "./bucket-sets.ts";
 
 /**
- * Token buckets that all threads share, in one table of fixed size (65,536 buckets, 2 MiB): clients that choose their key cannot
- * make it grow. A bucket is found by a keyed 64-bit hash. A full bucket is equivalent to a missing one, so its slot is free for
- * others. A client that is being limited keeps its bucket as long as at most 64 buckets of one set are in use, which holds up to
- * about 40,000 limited names; beyond that, the bucket closest to full is evicted.
+ * 65,536 buckets that only the configuration can make: those of limits without a key, and what requests of a limit share. Then
+ * 64 shares of 32,768 buckets, and 2,048 of 256: 84 MiB of addresses, of which the system provides what is used.
+ */
+const LAYOUT: Layout = {
+  common: 1024,
+  sizes: [
+    { shares: 64, sets: 512 },
+    { shares: 2048, sets: 4 },
+  ],
+};
+
+/** Milliseconds before a limit without a share looks for one again. */
+const RETRY_MS = 1000;
+/** Milliseconds for which a share is kept for a limit that has claimed it and not used it yet. */
+const RESERVED_MS = 1000;
+const NONE = -1;
+
+/** What metrics count. */
+export interface BucketCounters {
+  /** Requests that were counted together because the share of the limit had no room for a bucket of their own. */
+  limitOverflows(limit: string): Count;
+  /** Buckets that were dropped before they were full, because a configuration has more limits than fit. */
+  limitEvictions(): Count;
+}
+
+/**
+ * The token buckets of a process: all threads see the same ones, in a table of fixed size. Each limit whose clients choose keys has
+ * its own share of it, so that a flood of keys reaches no other limit. Requests whose keys find no room in the share are counted
+ * together, in one bucket, as if they had no key: who is being limited stays limited, and strangers are not let through. A share
+ * belongs to a limit until all its buckets are full, which means the same as having none. Larger shares are given out first.
  */
 export class TokenBuckets {
   readonly memory: SharedArrayBuffer;
-  readonly #locks: Int32Array;
-  readonly #secret: Int32Array;
-  readonly #low: Int32Array;
-  readonly #high: Int32Array;
-  readonly #tokens: Float64Array;
-  /** Milliseconds: when the tokens were last counted. Advances by whole intervals, so that fractions are not lost. */
-  readonly #filledAt: Float64Array;
-  /** Milliseconds: when the bucket will be full, and its slot free. */
-  readonly #fullAt: Float64Array;
-  readonly #sets: number;
-  readonly #owner: number;
-  readonly #now: () => number;
-  readonly #hash: Hash64 = { low: 0, high: 0 };
-  /** Results of the last `take`, instead of an object for each: tokens left, and milliseconds until the next refill. */
-  remaining = 0;
-  untilFill = 0;
+  readonly #sets: BucketSets;
+  readonly #counters: BucketCounters | undefined;
 
-  /** `worker`: index of the thread, written into the locks that it holds. `now`: milliseconds of a clock that all threads share. */
-  constructor(memory: SharedArrayBuffer = createBuckets(), worker = 0, now: () => number = monotonic) {
+  /** `worker`: index of the thread. `now`: milliseconds of a clock that all threads share. */
+  constructor(memory = createBuckets(), worker = 0, counters?: BucketCounters, now?: () => number) {
     this.memory = memory;
-    this.#owner = worker + 1;
-    this.#now = now;
-    const sets = Math.floor(memory.byteLength / (WAYS * BYTES_A_BUCKET + 4));
-    const buckets = sets * WAYS;
-    this.#sets = sets;
-    let at = 0;
-    const doubles = (): Float64Array => {
-      const array = new Float64Array(memory, at, buckets);
-      at += array.byteLength;
-      return array;
-    };
-    const words = (length: number): Int32Array => {
-      const array = new Int32Array(memory, at, length);
-      at += array.byteLength;
-      return array;
-    };
-    this.#tokens = doubles();
-    this.#filledAt = doubles();
-    this.#fullAt = doubles();
-    this.#low = words(buckets);
-    this.#high = words(buckets);
-    this.#locks = words(sets);
-    this.#secret = words(SECRET_WORDS);
+    this.#sets = new BucketSets(memory, worker, now);
+    this.#counters = counters;
   }
 
-  /** Takes a token from the bucket `name`; a new bucket is full. False if it is empty. */
-  take(name: string, rule: BucketRule): boolean {
-    const hash = this.#hash;
-    halfSipHash(this.#secret[0] as number, this.#secret[1] as number, name, hash);
-    const set = (hash.low >>> 0) % this.#sets;
-    this.#lock(set);
-    try {
-      return this.#takeFrom(set, hash, rule, this.#now());
-    } finally {
-      this.#unlock(set);
-    }
+  /** The buckets of the limit `name`: the same ones in every thread, and after a reload. */
+  of(name: string): LimitBuckets {
+    return new LimitBuckets(this.#sets, name, this.#counters);
   }
 
   /** Releases the locks of a thread that died while holding them. Call only after the thread has ended. */
   releaseLocksOf(worker: number): void {
-    for (let set = 0; set < this.#sets; set++)
-      if (Atomics.compareExchange(this.#locks, set, worker + 1, 0) === worker + 1) Atomics.notify(this.#locks, set);
-  }
-
-  #takeFrom(set: number, hash: Hash64, rule: BucketRule, now: number): boolean {
-    const { maxTokens, tokensPerFill, fillInterval } = rule;
-    const at = this.#find(set, hash, now);
-    let tokens = maxTokens;
-    let filledAt = now;
-    if ((this.#fullAt[at] as number) > now) {
-      const since = this.#filledAt[at] as number;
-      const fills = Math.floor((now - since) / fillInterval);
-      tokens = Math.min(maxTokens, (this.#tokens[at] as number) + fills * tokensPerFill);
-      // A full bucket does not accumulate time toward the next refill.
-      if (tokens < maxTokens) filledAt = since + fills * fillInterval;
-    }
-    const admitted = tokens >= 1;
-    if (admitted) tokens--;
-    this.#low[at] = hash.low;
-    this.#high[at] = hash.high;
-    this.#tokens[at] = tokens;
-    this.#filledAt[at] = filledAt;
-    const missing = maxTokens - tokens;
-    this.#fullAt[at] =
-      missing === 0
-        ? now
-        : tokensPerFill === 0
-          ? Number.POSITIVE_INFINITY
-          : filledAt + Math.ceil(missing / tokensPerFill) * fillInterval;
-    this.remaining = tokens;
-    this.untilFill = filledAt + fillInterval - now;
-    return admitted;
-  }
-
-  /** The slot of the bucket, or else the slot of the set that is free or free soonest, marked as full. */
-  #find(set: number, { low, high }: Hash64, now: number): number {
-    const first = set * WAYS;
-    let soonest = first;
-    for (let at = first; at < first + WAYS; at++) {
-      if (this.#low[at] === low && this.#high[at] === high) return at;
-      if ((this.#fullAt[at] as number) < (this.#fullAt[soonest] as number)) soonest = at;
-    }
-    this.#fullAt[soonest] = now;
-    return soonest;
-  }
-
-  #lock(set: number): void {
-    const locks = this.#locks;
-    for (let tries = 1; ; tries++) {
-      if (Atomics.compareExchange(locks, set, 0, this.#owner) === 0) return;
-      const holder = Atomics.load(locks, set);
-      if (tries > SPINS && holder !== 0) Atomics.wait(locks, set, holder, SLEEP_MS);
-    }
-  }
-
-  #unlock(set: number): void {
-    Atomics.store(this.#locks, set, 0);
+    this.#sets.releaseLocksOf(worker);
   }
 }
 
-/** Memory for `sets` × 64 buckets, with a new random hash key. One per process; tests use fewer sets. */
-export function createBuckets(sets = SETS): SharedArrayBuffer {
-  const size = sets * (WAYS * BYTES_A_BUCKET + 4);
-  const memory = new SharedArrayBuffer(size + SECRET_WORDS * 4);
-  const secret = randomBytes(SECRET_WORDS * 4);
-  const words = new Int32Array(memory, size, SECRET_WORDS);
-  words[0] = secret.readInt32LE(0);
-  words[1] = secret.readInt32LE(4);
-  return memory;
+export class LimitBuckets {
+  readonly #sets: BucketSets;
+  readonly #name: string;
+  readonly #counters: BucketCounters | undefined;
+  /** Names the limit in the table of shares. */
+  readonly #id: Hash64 = { low: 0, high: 0 };
+  readonly #hash: Hash64 = { low: 0, high: 0 };
+  #overflows: Count | undefined;
+  #share = NONE;
+  #first = 0;
+  #setCount = 0;
+  /** Milliseconds before which a share is not looked for. */
+  #lookAt = 0;
+
+  constructor(sets: BucketSets, name: string, counters: BucketCounters | undefined) {
+    this.#sets = sets;
+    this.#name = name;
+    this.#counters = counters;
+    sets.hash(name, this.#id);
+  }
+
+  /** Of the last `take`: tokens left. */
+  get remaining(): number {
+    return this.#sets.remaining;
+  }
+
+  /** Of the last `take`: milliseconds until the next refill. */
+  get untilFill(): number {
+    return this.#sets.untilFill;
+  }
+
+  /** Takes a token from the bucket of `key`, or from that of all requests without one. False if it is empty. */
+  take(rule: BucketRule, key?: string): boolean {
+    if (key === undefined) return this.#takeCommon(this.#name, rule);
+    const sets = this.#sets;
+    if (this.#hasShare()) {
+      sets.hash(`${this.#name} =${key}`, this.#hash);
+      const admitted = sets.take(this.#first, this.#setCount, this.#hash, rule, false);
+      if (admitted !== undefined) {
+        const { idleAt } = sets;
+        if ((idleAt[this.#share] as number) < sets.fullAt) idleAt[this.#share] = sets.fullAt;
+        return admitted;
+      }
+    }
+    this.#overflows ??= this.#counters?.limitOverflows(this.#name);
+    if (this.#overflows !== undefined) this.#overflows.count++;
+    return this.#takeCommon(`${this.#name} overflow`, rule);
+  }
+
+  #takeCommon(name: string, rule: BucketRule): boolean {
+    const sets = this.#sets;
+    sets.hash(name, this.#hash);
+    const admitted = sets.take(0, sets.layout.common, this.#hash, rule, true);
+    if (sets.evicted && this.#counters !== undefined) this.#counters.limitEvictions().count++;
+    return admitted === true;
+  }
+
+  /** Another limit may have got the share since it became idle. Finds or claims one then, if there is one. */
+  #hasShare(): boolean {
+    const { owners, now } = this.#sets;
+    const { low, high } = this.#id;
+    const share = this.#share;
+    if (share !== NONE && owners[2 * share] === low && owners[2 * share + 1] === high) return true;
+    const time = now();
+    if (time < this.#lookAt) return false;
+    this.#share = this.#sets.withShares(() => this.#claim(time));
+    if (this.#share === NONE) this.#lookAt = time + RETRY_MS;
+    else this.#locate();
+    return this.#share !== NONE;
+  }
+
+  /** The share that another thread has claimed for the limit, else the first that is idle; NONE if all are in use. */
+  #claim(now: number): number {
+    const { owners, idleAt } = this.#sets;
+    const { low, high } = this.#id;
+    let idle = NONE;
+    for (let share = 0; share < idleAt.length; share++) {
+      if (owners[2 * share] === low && owners[2 * share + 1] === high) return share;
+      if (idle === NONE && (idleAt[share] as number) <= now) idle = share;
+    }
+    if (idle === NONE) return NONE;
+    // Its buckets stay: they are full, and no key of this limit has the hash of one.
+    owners[2 * idle] = low;
+    owners[2 * idle + 1] = high;
+    idleAt[idle] = now + RESERVED_MS;
+    return idle;
+  }
+
+  #locate(): void {
+    const { common, sizes } = this.#sets.layout;
+    const [large, small] = sizes;
+    const beyond = this.#share - large.shares;
+    this.#setCount = beyond < 0 ? large.sets : small.sets;
+    this.#first =
+      beyond < 0 ? common + this.#share * large.sets : common + large.shares * large.sets + beyond * small.sets;
+  }
 }
 
-/** `performance.now()` has a different origin in each thread, so it cannot be compared across threads. */
-function monotonic(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
+/** Memory for the buckets of a process; tests use smaller ones. */
+export function createBuckets(layout: Layout = LAYOUT): SharedArrayBuffer {
+  return bucketMemory(layout);
 }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { TestPlane } from "../../../test/helpers/data-plane.ts";
+import { RawPeer, RawUpstream, reply, statusOf } from "../../../test/helpers/raw-peer.ts";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import type { CompiledPolicy } from "../types.ts";
-import { TokenBuckets } from "./buckets.ts";
+import { createBuckets, TokenBuckets } from "./buckets.ts";
 import { localRateLimit } from "./index.ts";
 import type { LocalLimit } from "./schema.ts";
 
@@ -97,4 +99,40 @@ test("reports what it decided", () => {
     { kind: "localRateLimit", details: { allowed: true, limit: 1, remaining: 0 } },
     { kind: "localRateLimit", details: { allowed: false, limit: 1 }, severity: "error" },
   ]);
+});
+
+test("random keys on one route do not admit more logins on another", async () => {
+  await using upstream = await RawUpstream.answering(() => reply("ok"));
+  const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
+  const limit: LocalLimit = { ...LIMIT, maxTokens: 5, tokensPerFill: 5 };
+  const buckets = createBuckets({
+    common: 1,
+    sizes: [
+      { shares: 2, sets: 1 },
+      { shares: 0, sets: 0 },
+    ],
+  });
+  const routes = [
+    { path: "/login", target, policies: { localRateLimit: [{ ...limit, key: 'request.headers["x-user"]' }] } },
+    { path: "/api", target, policies: { localRateLimit: [{ ...limit, key: 'request.headers["x-key"]' }] } },
+  ];
+  await using plane = await TestPlane.start(routes, { buckets });
+  const client = await RawPeer.connect(plane.port);
+  const send = async (path: string, fields: string): Promise<number> => {
+    client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\n${fields}\r\n\r\n`);
+    return statusOf(await client.message());
+  };
+  const login = () => send("/login", "x-user: zoe");
+  for (let i = 0; i < 5; i++) assert.equal(await login(), 200);
+  assert.equal(await login(), 429);
+  const statuses: number[] = [];
+  for (let i = 0; i < 200; i++) statuses.push(await send("/api", `x-key: ${i}`));
+  // 64 keys have found room, and the others got the tokens of one bucket.
+  assert.equal(statuses.filter((status) => status === 200).length, 64 + 5);
+  assert.equal(await login(), 429);
+  await plane.configure(routes);
+  assert.equal(await login(), 429);
+  const counted = plane.metrics.snapshot().local_rate_limit_overflow_total?.map(({ value }) => value);
+  assert.deepEqual(counted, [136]);
+  client.socket.destroy();
 });

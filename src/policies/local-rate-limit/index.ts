@@ -1,7 +1,8 @@
 /**
  * `localRateLimit`: token buckets in memory that all workers share (reference 3.1). In: limits, each with an optional CEL key that
  * gives every client, user or path its own bucket. Out: the request continues, and the response reports the most constrained limit
- * in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. `buckets.ts` has the table, `sip-hash.ts` how a bucket is found.
+ * in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. `buckets.ts` gives each limit its share of
+ * them, `bucket-sets.ts` has the table, `sip-hash.ts` how a bucket is found.
  */
 import { withDurations } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
@@ -14,7 +15,7 @@ import { defineConditionalPolicy } from "../policy.ts";
 import { type ConfigPath, PolicyError } from "../policy-error.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
-import type { TokenBuckets } from "./buckets.ts";
+import type { LimitBuckets } from "./buckets.ts";
 import type { LocalLimit, LocalRateLimit } from "./schema.ts";
 
 const KIND = "localRateLimit";
@@ -22,8 +23,7 @@ const KIND = "localRateLimit";
 const MAX_KEY = 1024;
 
 interface Limit extends LocalLimit {
-  /** Name of the bucket; with a key, the prefix of the names of its buckets. Unique per place and limit, stable over reloads. */
-  readonly name: string;
+  readonly buckets: LimitBuckets;
   readonly expression: Expression | undefined;
 }
 
@@ -31,7 +31,6 @@ export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRat
   kind: KIND,
   phases: ["route"],
   traceStage: "local rate limit",
-  alternatives: { rejects: true },
   prepare,
   redact,
 });
@@ -52,10 +51,10 @@ function prepare(config: LocalRateLimit | LocalLimit, cel: CelEnvironment): (dep
   });
   const expressions = compiled.map(({ expression }) => expression).filter((each) => each !== undefined);
   return ({ identity, buckets }) => {
-    const limits = compiled.map((limit, i): Limit => ({ ...limit, name: `${identity} ${i}` }));
+    const limits = compiled.map((limit, i): Limit => ({ ...limit, buckets: buckets.of(`${identity} ${i}`) }));
     return {
       onRequest: afterRequestBody(expressions, (context) => {
-        takeAll(limits, buckets, context);
+        takeAll(limits, context);
         return undefined;
       }),
     };
@@ -80,15 +79,16 @@ function checkLimit(path: ConfigPath, { maxTokens, tokensPerFill, fillInterval, 
  * Takes one token per limit. Throws TG_RATE_LIMITED at the first empty bucket, with `x-ratelimit-*` and Retry-After; tokens that
  * were taken from earlier limits are not returned, so rejected requests count too.
  */
-function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: PolicyContext): void {
+function takeAll(limits: readonly Limit[], context: PolicyContext): void {
   let tightest: Limit | undefined;
   let remaining = Number.POSITIVE_INFINITY;
   let untilFill = 0;
   for (const limit of limits) {
-    const admitted = buckets.take(bucketOf(limit, context), limit);
+    const { buckets } = limit;
+    const admitted = buckets.take(limit, keyOf(limit, context));
     if (!admitted) {
       context.trace?.decided(KIND, false, { allowed: false, limit: limit.maxTokens });
-      throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers: rejectionFields(limit, buckets) });
+      throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers: rejectionFields(limit) });
     }
     if (buckets.remaining < remaining) {
       tightest = limit;
@@ -102,20 +102,20 @@ function takeAll(limits: readonly Limit[], buckets: TokenBuckets, context: Polic
   context.editResponse({ action: "set", name: "x-ratelimit-reset", value: latin1(seconds(untilFill)) });
 }
 
-/** A key that cannot be evaluated uses the shared bucket: a client must not escape the limit by making it fail. */
-function bucketOf({ name, expression }: Limit, context: PolicyContext): string {
-  if (expression === undefined) return name;
+/** undefined for the shared bucket, also if the key cannot be evaluated: a client must not escape the limit by making it fail. */
+function keyOf({ expression }: Limit, context: PolicyContext): string | undefined {
+  if (expression === undefined) return undefined;
   try {
     const value = expression.evaluate(context.variables);
     const text = typeof value === "string" ? value : JSON.stringify(toJson(value));
-    return `${name} =${text.length > MAX_KEY ? text.slice(0, MAX_KEY) : text}`;
+    return text.length > MAX_KEY ? text.slice(0, MAX_KEY) : text;
   } catch {
-    return name;
+    return undefined;
   }
 }
 
 /** Fields of the 429 (RFC 9110, section 10.2.3 for Retry-After). */
-function rejectionFields({ maxTokens, tokensPerFill }: Limit, buckets: TokenBuckets): HeaderList {
+function rejectionFields({ maxTokens, tokensPerFill, buckets }: Limit): HeaderList {
   const reset = seconds(buckets.untilFill);
   return [
     ...["x-ratelimit-limit", String(maxTokens), "x-ratelimit-remaining", "0", "x-ratelimit-reset", reset],

@@ -21,7 +21,7 @@ import type { PolicyDeps } from "../deps.ts";
 import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import { afterWholeBody } from "../shared/expressions.ts";
+import { afterRequestBody } from "../shared/expressions.ts";
 import { type HeaderEdit, NO_PSEUDO } from "../shared/header-edits.ts";
 import { rejectionReply } from "../shared/rejection.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
@@ -35,7 +35,6 @@ export const remoteRateLimit = defineConditionalPolicy({
   kind: KIND,
   phases: ["route"],
   traceStage: "remote rate limit",
-  alternatives: { rejects: true },
   prepare,
   redact: (config: RemoteRateLimit, hidden) => redactCalling(config, hidden),
 });
@@ -50,7 +49,7 @@ function prepare(config: RemoteRateLimit, cel: CelEnvironment): (deps: PolicyDep
   return ({ callouts }) => {
     const callout = callouts(config.target, config.policies);
     return {
-      onRequest: afterWholeBody(
+      onRequest: afterRequestBody(
         makers.flatMap(({ expressions }) => expressions),
         (context) => {
           const descriptors = makeAll(makers, context, config.failureMode === "failOpen");

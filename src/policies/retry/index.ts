@@ -11,7 +11,7 @@ import { type CelEnvironment, type Expression, readsBody } from "../../cel/index
 import { GRPC_CODES } from "../../http/grpc-codes.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
-import { afterRequestBody } from "../shared/expressions.ts";
+import { afterRequestBody, bodyIfShort } from "../shared/expressions.ts";
 import type { PolicyHooks, RetryPlan } from "../types.ts";
 import type { Retry } from "./schema.ts";
 
@@ -60,10 +60,14 @@ function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
     grpcCodes: grpcCodesOf(config),
     condition,
   };
-  const onRequest = afterRequestBody(expressions, (context) => {
-    if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
-    else context.trace?.skipped(KIND, "precondition not met");
-    return undefined;
-  });
+  const onRequest = afterRequestBody(
+    expressions,
+    (context) => {
+      if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
+      else context.trace?.skipped(KIND, "precondition not met");
+      return undefined;
+    },
+    (context) => bodyIfShort(context, KIND),
+  );
   return () => ({ onRequest });
 }

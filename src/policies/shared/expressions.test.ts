@@ -2,15 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
-import { contextOf } from "../testing/context.ts";
-import {
-  afterRequestBody,
-  afterWholeBody,
-  compileAll,
-  evaluateAll,
-  sendableText,
-  withVariables,
-} from "./expressions.ts";
+import { contextOf, RecordedTrace } from "../testing/context.ts";
+import { afterRequestBody, bodyIfShort, compileAll, evaluateAll, sendableText, withVariables } from "./expressions.ts";
 
 const compile = (text: string) => STANDARD_ENVIRONMENT.compileExpression(text, "request");
 const tooLong = () => contextOf({}, { body: "x".repeat(3_000_000) });
@@ -19,18 +12,18 @@ test("without an expression that reads the body, nothing waits", () => {
   assert.equal(afterRequestBody([compile("request.path")], () => undefined)(contextOf()), undefined);
 });
 
-test("a body over the limit rejects where a policy could deny, and is unknown where it could not", async () => {
+test("a body over the limit ends the request, except for policies that can do without it", async () => {
   const body = [compile("request.body")];
+  const done = (): undefined => undefined;
   await assert.rejects(
-    async () => afterWholeBody(body, () => undefined)(tooLong()),
+    async () => afterRequestBody(body, done)(tooLong()),
     (error) => error instanceof GatewayError && error.code === "TG_BODY_TOO_LARGE",
   );
-  let ran = 0;
-  await afterRequestBody(body, () => {
-    ran++;
-    return undefined;
-  })(tooLong());
-  assert.equal(ran, 1);
+  const trace = new RecordedTrace();
+  const optional = afterRequestBody(body, done, (context) => bodyIfShort(context, "delay"));
+  assert.equal(await optional({ ...tooLong(), trace }), undefined);
+  const reason = "the body is unknown: it is longer than 2097152 bytes (maxBufferSize)";
+  assert.deepEqual(trace.events, [{ kind: "delay", reason, severity: "warn" }]);
 });
 
 test("a value that cannot be evaluated is omitted, the others are not", () => {

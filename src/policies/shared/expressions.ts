@@ -36,37 +36,43 @@ export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
   return { request, response };
 }
 
+/** What a body over `maxBufferSize` ends a message with. */
+const TOO_LARGE = { request: "TG_BODY_TOO_LARGE", response: "TG_RESPONSE_TOO_LARGE" } as const;
+
 /**
- * Waits for a body of at most `maxBufferSize` bytes; longer ones stay unknown to expressions and flow on (undefined). Response
- * expressions that read the request body need it buffered on the request side: later it has been forwarded.
+ * Waits for the whole body. One over `maxBufferSize` ends the exchange, before any of it is read if its length is announced: what the
+ * policy decides or changes by the body cannot be known. Padding would be a way around it, and a message without its body would
+ * look like a valid one. Response expressions that read the request body need it buffered on the request side: later it has been
+ * forwarded.
  */
-export function bufferBody(context: PolicyContext, side: "request" | "response"): Promise<Uint8Array | undefined> {
-  return (side === "request" ? context.requestBody : context.responseBody).buffer(context.maxBufferSize);
+export async function wholeBody(context: PolicyContext, side: "request" | "response"): Promise<void> {
+  const { maxBufferSize: limit } = context;
+  const body = side === "request" ? context.requestBody : context.responseBody;
+  if ((await body.buffer(limit)) === undefined)
+    throw new GatewayError(
+      TOO_LARGE[side],
+      `a policy reads the body, and it is longer than ${limit} bytes (maxBufferSize)`,
+    );
 }
 
-/** Runs `work` after the request body is buffered if an expression reads it, otherwise at once and without a promise. */
+/**
+ * Waits for the body of a request, for policies that neither decide about it nor change it: one that is too long flows on, stays
+ * unknown to expressions, and the trace says so.
+ */
+export async function bodyIfShort({ requestBody, maxBufferSize, trace }: PolicyContext, kind: string): Promise<void> {
+  if ((await requestBody.buffer(maxBufferSize)) === undefined)
+    trace?.skipped(kind, `the body is unknown: it is longer than ${maxBufferSize} bytes (maxBufferSize)`, "warn");
+}
+
+/** Runs `work` after `wait` if an expression reads the request's body, otherwise at once and without a promise. */
 export function afterRequestBody(
   expressions: Iterable<Expression>,
   work: (context: PolicyContext) => RequestOutcome,
+  wait: (context: PolicyContext) => Promise<void> = (context) => wholeBody(context, "request"),
 ): (context: PolicyContext) => RequestOutcome {
   if (!bodyNeeds(expressions).request) return work;
   return async (context) => {
-    await bufferBody(context, "request");
-    return work(context);
-  };
-}
-
-/**
- * Like `afterRequestBody`, for policies that may reject the request. A body over the limit ends the request with TG_BODY_TOO_LARGE:
- * if it passed, padding would be a way around the policy.
- */
-export function afterWholeBody(
-  expressions: Iterable<Expression>,
-  work: (context: PolicyContext) => RequestOutcome,
-): (context: PolicyContext) => RequestOutcome {
-  if (!bodyNeeds(expressions).request) return work;
-  return async (context) => {
-    if ((await bufferBody(context, "request")) === undefined) throw new GatewayError("TG_BODY_TOO_LARGE");
+    await wait(context);
     return work(context);
   };
 }

@@ -1,13 +1,14 @@
 /**
  * `transformations`: changes requests and responses by CEL (reference 3.10). In: expressions for header fields, pseudo-header
- * fields, the body, and values to keep for later expressions. Out: the changed message; a transformation never rejects one.
+ * fields, the body, and values to keep for later expressions. Out: the changed message, or TG_BODY_TOO_LARGE or TG_RESPONSE_TOO_LARGE
+ * where an expression reads a body that is too long; expressions that fail never reject a message.
  * `program.ts` compiles and runs one side, `messages.ts` is the message that it edits, also for `ext-proc` and callouts.
  */
 import type { CelEnvironment } from "../../cel/index.ts";
 import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
-import { bodyNeeds, bufferBody } from "../shared/expressions.ts";
+import { bodyNeeds, wholeBody } from "../shared/expressions.ts";
 import { redactValues } from "../shared/header-edits.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
@@ -20,7 +21,6 @@ export const transformations = defineConditionalPolicy({
   traceStage: "transformation",
   calls: "apply",
   traceKey: "transformation",
-  alternatives: { rejects: false },
   prepare,
   redact: redactTransformations,
 });
@@ -39,7 +39,7 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
     ...((onWay !== undefined || wanted.request) && {
       onRequest(context) {
         if (!wanted.request) return transformRequest(onWay, context);
-        return bufferBody(context, "request").then(() => transformRequest(onWay, context));
+        return wholeBody(context, "request").then(() => transformRequest(onWay, context));
       },
     }),
     ...(back !== undefined && {
@@ -50,7 +50,7 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
           const failed = back.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes));
           report(context, "response", failed);
         };
-        return wanted.response ? bufferBody(context, "response").then(run) : run();
+        return wanted.response ? wholeBody(context, "response").then(run) : run();
       },
     }),
   };

@@ -1,6 +1,112 @@
-/** Body bytes that a worker holds for policies, over all its requests and responses. */
+/** Bytes per second that the sender of a buffered body must keep up, when the budget is used up, to keep its place before others. */
+const RATE = 16 * 1024;
+/** Milliseconds that a sender may fall behind that rate before it counts as slow. */
+const PATIENCE_MS = 2000;
+/** Milliseconds after which slow senders are looked for again where there was none. */
+const LOOK_AGAIN_MS = 100;
+
+/** Whose bytes a share holds. */
+export interface BufferClient {
+  /** Of the client; several connections can have it. */
+  readonly address: string;
+  /** Identifies the connection, which may carry several exchanges. */
+  readonly connection: object;
+}
+
+/** A body that is still arriving from a client. */
+export interface ArrivingBody {
+  /** Gives up bytes for others: the body is dropped, and its request rejected unless it can do without them. `slow`: see `BufferBudget`. */
+  giveWay(slow: boolean): void;
+}
+
+/**
+ * Body bytes that a worker holds for policies, over all its requests and responses. When it is used up, bodies that are still arriving
+ * give way, so that a client which begins many bodies and stops does not keep all others out:
+ *
+ * 1. the one whose sender has been too slow for the longest time, whoever it is;
+ * 2. otherwise, one of the client address that holds most, or of its connection that holds most, if that is more than what the
+ *    one that needs room would hold.
+ */
 export class BufferBudget {
   used = 0;
+  readonly now: () => number;
+  readonly #shares = new Set<BufferShare>();
+  /** Milliseconds before which there is no slow sender. */
+  #lookAt = 0;
+
+  /** `now`: milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.now = now;
+  }
+
+  /** A share holds bytes from now on, or none any more. */
+  enter(share: BufferShare): void {
+    this.#shares.add(share);
+  }
+
+  leave(share: BufferShare): void {
+    this.#shares.delete(share);
+  }
+
+  /** Makes room for `bytes` of `share` below `limit`. False if nobody has to give way. */
+  makeRoom(share: BufferShare, bytes: number, limit: number): boolean {
+    while (this.used + bytes > limit) {
+      const slow = this.#slowest(share);
+      const victim = slow ?? this.#ofHeaviest(share, bytes);
+      if (victim === undefined) return false;
+      const before = this.used;
+      victim.giveWay(slow !== undefined);
+      if (this.used === before) return false;
+    }
+    return true;
+  }
+
+  #slowest(except: BufferShare): BufferShare | undefined {
+    const now = this.now();
+    if (now < this.#lookAt) return undefined;
+    const found = longestBehind(this.#shares, (share) => share !== except && share.keepsUpUntil < now);
+    if (found === undefined) this.#lookAt = now + LOOK_AGAIN_MS;
+    return found;
+  }
+
+  #ofHeaviest(share: BufferShare, bytes: number): BufferShare | undefined {
+    const { address, connection } = share.client;
+    const addresses = new Map<string, number>();
+    for (const each of this.#shares) add(addresses, each.client.address, each.taken);
+    const [heaviest, most] = largest(addresses);
+    if (heaviest !== address)
+      return most > (addresses.get(address) ?? 0) + bytes
+        ? longestBehind(this.#shares, (each) => each.client.address === heaviest)
+        : undefined;
+    const connections = new Map<object, number>();
+    for (const each of this.#shares)
+      if (each.client.address === address) add(connections, each.client.connection, each.taken);
+    const [busiest, held] = largest(connections);
+    if (busiest === connection || held <= (connections.get(connection) ?? 0) + bytes) return undefined;
+    return longestBehind(this.#shares, (each) => each.client.connection === busiest);
+  }
+}
+
+function add<K>(sums: Map<K, number>, key: K, bytes: number): void {
+  sums.set(key, (sums.get(key) ?? 0) + bytes);
+}
+
+function largest<K>(sums: ReadonlyMap<K, number>): readonly [K | undefined, number] {
+  let found: readonly [K | undefined, number] = [undefined, 0];
+  for (const entry of sums) if (entry[1] > found[1]) found = entry;
+  return found;
+}
+
+/** The share of an arriving body that fell behind first. */
+function longestBehind(
+  shares: Iterable<BufferShare>,
+  wanted: (share: BufferShare) => boolean,
+): BufferShare | undefined {
+  let found: BufferShare | undefined;
+  for (const share of shares)
+    if (share.arriving && wanted(share) && (found === undefined || share.keepsUpUntil < found.keepsUpUntil))
+      found = share;
+  return found;
 }
 
 /**
@@ -8,21 +114,42 @@ export class BufferBudget {
  * are still held then are freed with the exchange.
  */
 export class BufferShare {
+  readonly client: BufferClient;
   readonly #budget: BufferBudget;
   readonly #limit: number;
   #taken = 0;
   #closed = false;
+  #body: ArrivingBody | undefined;
+  /** Milliseconds until which the sender of the body has kept up: what has arrived is worth that time at `RATE`. */
+  keepsUpUntil = 0;
 
   /** `limit`: bytes for the worker as a whole. */
-  constructor(budget: BufferBudget, limit: number) {
+  constructor(budget: BufferBudget, limit: number, client: BufferClient) {
     this.#budget = budget;
     this.#limit = limit;
+    this.client = client;
   }
 
-  /** False = the worker holds too much already, and nothing was taken. */
+  /** Bytes. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Its client is sending a body, and the gateway is waiting for it. */
+  get arriving(): boolean {
+    return this.#body !== undefined;
+  }
+
+  /** Takes bytes that are needed: others may have to give way. False = there is no room, and nothing was taken. */
   take(bytes: number): boolean {
+    return this.tryTake(bytes) || (this.#budget.makeRoom(this, bytes, this.#limit) && this.tryTake(bytes));
+  }
+
+  /** Takes bytes that one can do without. False = there is no room, and nothing was taken. */
+  tryTake(bytes: number): boolean {
     if (this.#closed) return true;
     if (this.#budget.used + bytes > this.#limit) return false;
+    if (this.#taken === 0) this.#budget.enter(this);
     this.#budget.used += bytes;
     this.#taken += bytes;
     return true;
@@ -32,10 +159,30 @@ export class BufferShare {
     const given = Math.min(bytes, this.#taken);
     this.#taken -= given;
     this.#budget.used -= given;
+    if (this.#taken === 0) this.#budget.leave(this);
+  }
+
+  /** Bytes of a body have arrived, and more have to follow. */
+  arrived(body: ArrivingBody, bytes: number): void {
+    const now = this.#budget.now();
+    const since = this.#body === undefined ? now + PATIENCE_MS : Math.max(this.keepsUpUntil, now - PATIENCE_MS);
+    this.#body = body;
+    this.keepsUpUntil = Math.min(since + (bytes * 1000) / RATE, now + PATIENCE_MS);
+  }
+
+  /** The client does not have to send anything for now. */
+  stopArriving(): void {
+    this.#body = undefined;
+  }
+
+  giveWay(slow: boolean): void {
+    this.#body?.giveWay(slow);
+    this.#body = undefined;
   }
 
   /** The exchange is over. */
   close(): void {
+    this.#body = undefined;
     this.give(this.#taken);
     this.#closed = true;
   }

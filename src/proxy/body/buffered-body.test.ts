@@ -10,6 +10,7 @@ import { type BodyDestination, type BodySide, BufferedBody } from "./buffered-bo
 /** A side of an exchange that records what a body requests of it. */
 class Side implements BodySide, BodyDestination {
   closed = false;
+  fromClient = false;
   destination: BodyDestination | undefined;
   readonly events: string[] = [];
   sent = "";
@@ -52,7 +53,7 @@ function bodyOf({ announced = UNKNOWN_LENGTH, limit = 1000 }: Options = {}) {
   const side = new Side();
   const headers: HeaderList = ["content-length", "5", "trailer", "x"];
   const budget = new BufferBudget();
-  const share = new BufferShare(budget, limit);
+  const share = new BufferShare(budget, limit, { address: "192.0.2.1", connection: {} });
   return { side, headers, budget, body: new BufferedBody({ headers }, announced, side, share) };
 }
 

@@ -4,11 +4,11 @@
  * destination. A body that no policy works on has no `BufferedBody`; its bytes are forwarded directly.
  */
 
-import { GatewayError } from "../../base/errors.ts";
+import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/types.ts";
-import type { BufferShare } from "./buffer-budget.ts";
+import type { ArrivingBody, BufferShare } from "./buffer-budget.ts";
 import { type StageOutput, Stages } from "./stages.ts";
 
 /** Where the bytes go. `buffer[from, to)` is valid during the call only. False = wait. */
@@ -23,6 +23,8 @@ export interface BodyDestination {
 export interface BodySide {
   /** The exchange is over: further bytes of the body are dropped. */
   readonly closed: boolean;
+  /** The bytes come from a client. */
+  readonly fromClient: boolean;
   /** undefined = there is no destination yet, so bytes are held. */
   readonly destination: BodyDestination | undefined;
   pauseSource(): void;
@@ -41,7 +43,7 @@ interface Waiter {
   readonly done: (whole: Uint8Array | undefined) => void;
 }
 
-export class BufferedBody implements IncomingBody, StageOutput {
+export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   readonly #message: { readonly headers: HeaderList };
   /** Bytes, UNKNOWN_LENGTH or TUNNEL, as the sender announced them. */
   readonly #announced: number;
@@ -159,7 +161,7 @@ export class BufferedBody implements IncomingBody, StageOutput {
     this.#replaced = true;
     this.#clear();
     // Counted if there is room, and never rejected: the policy holds the bytes already.
-    this.#share?.take(bytes.length);
+    this.#share?.tryTake(bytes.length);
     if (bytes.length > 0) this.#put(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     const { headers } = this.#message;
     removeHeader(headers, "trailer");
@@ -253,31 +255,47 @@ export class BufferedBody implements IncomingBody, StageOutput {
     const { destination } = this.#side;
     const held = destination === undefined || (!this.#lost && this.#size + to - from <= this.#keep);
     if (!held) this.#lose();
-    else if (!this.#add(buffer, from, to)) {
+    else if (!this.#add(buffer, from, to, destination === undefined && !this.#lenient)) {
       // Only bytes without a destination must be held; copies are optional.
       if (destination !== undefined) this.#lose();
       else if (this.#lenient) this.#giveUp(buffer, from, to);
       else {
-        this.#reject();
+        this.#reject("TG_BUFFERS_FULL");
         return true;
       }
     }
     this.#dismissWaiters();
+    if (this.#side.fromClient) this.#reportArrival(to - from);
     return destination === undefined ? this.#waiters.length > 0 : destination.sendBody(buffer, from, to);
+  }
+
+  /** Only a client that we wait for can be late: not while a policy works on what has arrived. */
+  #reportArrival(bytes: number): void {
+    if (this.#size > 0 && (this.#waiters.length > 0 || this.#side.destination !== undefined))
+      this.#share?.arrived(this, bytes);
+    else this.#share?.stopArriving();
+  }
+
+  giveWay(slow: boolean): void {
+    // Copies for another attempt are optional.
+    if (this.#side.destination !== undefined) this.#lose();
+    else if (slow) this.#reject("TG_CLIENT_TIMEOUT", "the body arrives too slowly, and other bodies need its room");
+    else this.#reject("TG_BUFFERS_FULL", "the client holds more than others");
   }
 
   #finish(trailers: HeaderList): void {
     this.#ended = true;
+    this.#share?.stopArriving();
     this.#trailers = trailers;
     if (!this.#replaced) this.#side.destination?.sendEnd(trailers);
     if (this.#waiters.length > 0) this.#answer(this.#lost ? undefined : this.#whole());
   }
 
   /** The worker's budget for buffered bodies is used up. */
-  #reject(): void {
+  #reject(code: ErrorCode, detail?: string): void {
     this.#dropsRest = true;
     this.#clear();
-    this.#side.breakOff(new GatewayError("TG_BUFFERS_FULL"));
+    this.#side.breakOff(new GatewayError(code, detail));
   }
 
   /** Holds bytes for which the budget has no room: at most those of one read, because the source waits from now on. */
@@ -323,10 +341,11 @@ export class BufferedBody implements IncomingBody, StageOutput {
 
   // ── held bytes ──
 
-  /** False = the worker's budget has no room, and nothing was added. */
-  #add(buffer: Buffer, from: number, to: number): boolean {
+  /** `needed`: others have to give way. False = the worker's budget has no room, and nothing was added. */
+  #add(buffer: Buffer, from: number, to: number, needed: boolean): boolean {
     if (to === from) return true;
-    if (this.#share?.take(to - from) === false) return false;
+    const share = this.#share;
+    if ((needed ? share?.take(to - from) : share?.tryTake(to - from)) === false) return false;
     // The source's buffer is valid during the call only.
     this.#put(Buffer.from(buffer.subarray(from, to)));
     return true;

@@ -33,7 +33,7 @@ test("named bodies are recorded, up to 64 KiB or the configured limit for bodies
 });
 
 test("the beginning of a body is kept, as a copy", () => {
-  const share = new BufferShare(new BufferBudget(), MIB);
+  const share = new BufferShare(new BufferBudget(), MIB, { address: "192.0.2.1", connection: {} });
   const { request, response } = new RecordedBodies({ request: true, response: false, limit: 1000 }, share);
   assert.ok(request !== undefined);
   assert.equal(response, undefined);
@@ -49,9 +49,9 @@ test("the beginning of a body is kept, as a copy", () => {
 
 test("recording ends when the worker's budget is used up, without a gap, and its share is returned", () => {
   const budget = new BufferBudget();
-  const other = new BufferShare(budget, 100);
+  const other = new BufferShare(budget, 100, { address: "192.0.2.1", connection: {} });
   other.take(60);
-  const share = new BufferShare(budget, 100);
+  const share = new BufferShare(budget, 100, { address: "192.0.2.1", connection: {} });
   const { request, response } = new RecordedBodies({ request: true, response: true, limit: 30 }, share);
   const bytes = Buffer.from("0123456789".repeat(4));
   request?.add(bytes, 0, 40);

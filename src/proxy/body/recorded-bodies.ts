@@ -56,7 +56,7 @@ class CountedCapture extends BodyCapture {
   }
 
   override add(buffer: Buffer, from: number, to: number): void {
-    this.#full ||= !this.#share.take(Math.min(to - from, this.room));
+    this.#full ||= !this.#share.tryTake(Math.min(to - from, this.room));
     if (this.#full) this.truncated = true;
     else super.add(buffer, from, to);
   }

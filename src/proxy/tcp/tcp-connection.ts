@@ -158,12 +158,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   closeIfIdle(): void {}
 
   terminate(reason: string): void {
-    this.#fail("TG_CLIENT_GONE", `${reason} before the connection was done`);
-    this.#transport.destroy();
-  }
-
-  #abort(reason: string): void {
-    this.#fail("TG_CLIENT_GONE", reason);
+    this.#fail("TG_SHUT_DOWN", `${reason} before the connection was done`);
     this.#transport.destroy();
   }
 
@@ -176,7 +171,9 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     }
     const waiting = this.#clientBlocked || this.#upstreamBlocked || this.#clientEnded || this.#upstreamEnded;
     if ((!waiting && !this.#closed) || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
-    this.#abort("no progress for too long");
+    const clientStalls = this.#clientBlocked || this.#upstreamEnded;
+    this.#fail(clientStalls ? "TG_CLIENT_TIMEOUT" : "TG_UPSTREAM_TIMEOUT", "no progress for too long");
+    this.#transport.destroy();
   }
 
   // ── from the client ──

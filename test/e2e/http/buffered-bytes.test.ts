@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import type { IncomingHttpHeaders } from "node:http2";
 import { suite, test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
 import { type PlaneOptions, TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, settled, statusOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
+import { NodeClient } from "../http2/support.ts";
 
 /** Room for two bodies and a half. */
 const SIZE = 40_000;
@@ -37,6 +41,44 @@ async function holding(plane: TestPlane, count: number): Promise<RawPeer[]> {
   }
   return clients;
 }
+
+test("clients that send almost all of their bodies and then nothing do not keep others out", async () => {
+  await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
+  await using plane = await planeTo(upstream.port, BUFFER);
+  const silent = await holding(plane, 2);
+  plane.later += 5000;
+  const client = await RawPeer.connect(plane.port);
+  client.send(`${post("/good")}${BODY}x`);
+  assert.equal((await client.message()).body, String(SIZE + 1));
+  const gone = await silent[0]?.message();
+  assert.equal(statusOf(gone ?? assert.fail()), 408);
+  const line = await plane.logged("408");
+  assert.deepEqual(
+    [line.reason, line.error],
+    ["InvalidRequest", "request timeout: the body arrives too slowly, and other bodies need its room"],
+  );
+  // The other one has had room for its last byte.
+  silent[1]?.send("x");
+  assert.equal(statusOf((await silent[1]?.message()) ?? assert.fail()), 200);
+  assert.equal(plane.buffers.used, 0);
+});
+
+test("streams of HTTP/2 that stop give way one by one", async () => {
+  await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
+  await using plane = await planeTo(upstream.port, BUFFER);
+  await using client = await NodeClient.connect(plane.port);
+  const statuses: Promise<unknown>[] = [];
+  for (let i = 0; i < 2; i++) {
+    const stream = client.open({ ":path": "/", ":method": "POST", "content-length": SIZE + 1 });
+    statuses.push(once(stream, "response").then(([headers]) => (headers as IncomingHttpHeaders)[":status"]));
+    stream.on("error", () => {});
+    stream.write(BODY);
+    await until(() => plane.buffers.used === (i + 1) * SIZE);
+  }
+  plane.later += 5000;
+  assert.equal((await client.fetch({ ":path": "/", ":method": "POST" }, BODY)).body, String(SIZE));
+  assert.equal(await statuses[0], 408);
+});
 
 suite("maxBufferedBytes", () => {
   test("a body for which there is no room is 503; buffered ones continue, and then there is room again", async () => {

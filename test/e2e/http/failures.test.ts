@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { constants } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { suite, test } from "node:test";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import {
   closedPort,
@@ -16,6 +18,7 @@ import {
 } from "../../helpers/raw-peer.ts";
 import { unreachable } from "../../helpers/unreachable.ts";
 import { until } from "../../helpers/until.ts";
+import { NodeClient } from "../http2/support.ts";
 
 const GET = "GET /it HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -278,4 +281,43 @@ test("a slow upstream slows down the client instead of filling memory", async ()
   });
   peer.socket.resume();
   await until(() => got >= size);
+});
+
+suite("a client that leaves is counted and logged with a reason of its own, in every phase", () => {
+  const phases = {
+    "a policy reads the body": { body: true, answer: "" },
+    "the backend has not responded": { body: false, answer: "" },
+    "the response is on its way": { body: false, answer: "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf" },
+  };
+  for (const [what, { body, answer }] of Object.entries(phases))
+    for (const version of ["HTTP/1.1", "HTTP/2"] as const)
+      test(`${version}: ${what}`, async () => {
+        await using upstream = await RawUpstream.listen(async (peer) => {
+          if (answer !== "") peer.send(answer);
+        });
+        const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
+        const reading = { transformations: { request: { set: { "x-size": "string(size(request.body))" } } } };
+        await using plane = await TestPlane.start([{ target, policies: body ? reading : {} }]);
+        const begun = () => until(() => plane.metrics.inFlight.count === 1);
+        if (version === "HTTP/1.1") {
+          const client = await RawPeer.connect(plane.port);
+          client.send(body ? "POST /it HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf" : GET);
+          if (answer === "") await begun();
+          else await until(() => client.received.endsWith("half"));
+          client.socket.destroy();
+        } else {
+          await using client = await NodeClient.connect(plane.port);
+          const stream = client.open({ ":path": "/it", ":method": body ? "POST" : "GET" }, !body);
+          stream.on("error", () => {});
+          if (body) stream.write("half");
+          if (answer === "") await begun();
+          else await once(stream, "data");
+          stream.close(constants.NGHTTP2_CANCEL);
+        }
+        const line = await plane.logged("/it");
+        const status = answer === "" ? 0 : 200;
+        assert.deepEqual([line["http.status"], line.reason], [status, "ClientGone"]);
+        const counted = plane.metrics.snapshot().requests_total?.map(({ labels }) => labels.slice(3, 5));
+        assert.deepEqual(counted, [[String(status), "ClientGone"]]);
+      });
 });

@@ -49,19 +49,25 @@ test("an incomplete preface is an incomplete head: 408", async () => {
   assert.equal(statusOf(await peer.message()), 408);
 });
 
-test("bytes of neither version get no response, malformed HTTP/1.1 does", async () => {
+test("a first line that is not a request line of HTTP gets 400", async () => {
   await using gateway = await LocalGateway.start(plaintext);
-  const other = await RawPeer.connect(gateway.port());
-  other.send("INVALID CONNECTION PREFACE\r\n\r\n");
-  await other.closed();
-  assert.equal(other.received, "");
-  await logged(gateway, { scope: "request", level: "info", "http.status": 400 });
-  for (const line of ["GET /a b HTTP/1.1", "GET / http/1.1", "GET /"]) {
+  for (const line of [
+    ...[
+      "GET / HTTX/1.1",
+      "GET / FTP/1.1",
+      "INVALID CONNECTION PREFACE",
+      "get",
+      "EHLO mail.example",
+      "GET /a b HTTP/1.1",
+    ],
+    ...["GET / http/1.1", "GET /", "GET  / HTTP/1.1", "GET / HTTP/1.1 ", "PRI * HTTX/2.0", "\x16\x03\x01\x02\x00"],
+  ]) {
     const peer = await RawPeer.connect(gateway.port());
-    peer.send(`${line}\r\nHost: a\r\n\r\n`);
+    peer.send(Buffer.from(`${line}\r\nHost: a\r\n\r\n`, "latin1"));
     assert.equal(statusOf(await peer.message()), 400, line);
-    peer.end();
+    await peer.closed();
   }
+  await logged(gateway, { scope: "request", level: "info", "http.status": 400 });
   const wrong = await RawPeer.connect(gateway.port());
   wrong.send("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n");
   const client = new H2Client(wrong);
