@@ -1,5 +1,6 @@
 import { formatDuration, withDurations } from "../base/durations.ts";
 import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
+import { REDACTED } from "../base/redaction.ts";
 import type { FrontendInput } from "../config/schema/frontend.ts";
 import type { Settings, XdsSettings } from "../config/settings.ts";
 import type {
@@ -21,7 +22,6 @@ import { redactNetwork } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/registry.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
-import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";
 import type { Target } from "../upstream/target.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";

@@ -342,6 +342,7 @@ export class IrCompiler {
     const accessLog = log && new AccessLogEdits(log, cel);
     const logExport = log?.otlp && new LogExport(log.otlp, this.#exports, cel);
     const tracing = spans && new RequestTracing(spans, this.#exports, this.#random, cel);
+    const readers = [accessLog, logExport, tracing, this.#customLabels];
     return {
       key: bind.key,
       host: bind.host,
@@ -351,7 +352,8 @@ export class IrCompiler {
       accessLog,
       logExport,
       tracing,
-      recordedBodies: bodyCaptureOptions([accessLog, logExport, tracing, this.#customLabels], maxBufferSize),
+      writesValues: readers.some((reader) => (reader?.reads.size ?? 0) > 0),
+      recordedBodies: bodyCaptureOptions(readers, maxBufferSize),
       network: bind.frontend.networkAuthorization && new Rules(bind.frontend.networkAuthorization, "network", cel),
       networkAuthorizer: service && this.#networkAuthorizer(service),
       frontend: bind.frontend,

@@ -41,6 +41,8 @@ export interface CompiledBind {
   readonly logExport: LogExport | undefined;
   /** Which requests leave spans; undefined = none. */
   readonly tracing: RequestTracing | undefined;
+  /** Expressions write down what they read of requests: in the access log, in spans or as labels of metrics. */
+  readonly writesValues: boolean;
   /** Bodies that are recorded for what is read at the end of requests; undefined = none. */
   readonly recordedBodies: BodyCaptureOptions | undefined;
   readonly frontend: Frontend;

@@ -3,8 +3,9 @@
  * fields, the body, and values to keep for later expressions. Out: the changed message; a transformation never rejects one.
  * `program.ts` compiles and runs one side, `messages.ts` is the message that it edits, also for `ext-proc` and callouts.
  */
+
+import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { bodyNeeds, bufferBody } from "../shared/expressions.ts";
