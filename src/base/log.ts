@@ -1,5 +1,6 @@
 import { formatTimestamp } from "./dates.ts";
 import { type ControllerComponent, LEVEL_RANK, type LogFilter, type LogLevel, type LogModule } from "./log-filter.ts";
+import { redactUrls } from "./redaction.ts";
 
 export type LogFormat = "text" | "json";
 /** Values of one line; undefined ones are left out. An error shows its message, at levels debug and trace its stack. */
@@ -76,7 +77,7 @@ export class Logger {
 
 /**
  * `<time>\t<level>\t<target> <message> k=v …`, or a JSON object with `level`, `time`, `targetField`, `message` and the fields,
- * with its line break.
+ * with its line break. Secrets in URLs are redacted here, so that no caller can forget it.
  */
 export function formatLine(
   format: LogFormat,
@@ -88,12 +89,14 @@ export function formatLine(
 ): string {
   const time = formatTimestamp(Date.now());
   const json = format === "json";
+  const text = redactUrls(message);
   let line = json
-    ? `{"level":"${level}","time":"${time}","${targetField}":${quote(target)},"message":${quote(message)}`
-    : `${time}\t${level}\t${target} ${oneLine(message)}`;
+    ? `{"level":"${level}","time":"${time}","${targetField}":${quote(target)},"message":${quote(text)}`
+    : `${time}\t${level}\t${target} ${oneLine(text)}`;
   for (const [name, value] of Object.entries(fields ?? {})) {
     if (value === undefined) continue;
-    const shown = value instanceof Error ? describe(value, level) : value;
+    const described = value instanceof Error ? describe(value, level) : value;
+    const shown = typeof described === "string" ? redactUrls(described) : described;
     if (json) line += `,${quote(name)}:${typeof shown === "string" ? quote(shown) : JSON.stringify(shown)}`;
     else line += ` ${name}=${typeof shown === "string" ? quoteIfNeeded(shown) : shown}`;
   }

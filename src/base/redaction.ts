@@ -82,6 +82,15 @@ export function redactUrls(text: string, secret: Names = SECRET_PARAMETERS): str
   );
 }
 
+/** The same for all texts in JSON data, such as a dump. */
+export function redactAll(value: unknown): unknown {
+  if (typeof value === "string") return redactUrls(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(redactAll);
+  if ("toJSON" in value && typeof value.toJSON === "function") return redactAll(value.toJSON());
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, redactAll(each)]));
+}
+
 function decodedName(name: string): string {
   if (!name.includes("%") && !name.includes("+")) return name;
   return new URLSearchParams(`${name}=`).keys().next().value ?? "";

@@ -63,7 +63,7 @@ for (const protocol of ["grpc", "http"] as const)
       env: { OTEL_RESOURCE_ATTRIBUTES: "deployment.environment=test%20only" },
     });
     const headers = { traceparent: PARENT, tracestate: "vendor=1", "x-user": "zoe" };
-    assert.equal(await get(gateway, "/shop/cart?token=<redacted>", headers), 200);
+    assert.equal(await get(gateway, "/shop/cart?token=t", headers), 200);
     const entries = await collector.until(({ length }) => length === 2);
     const [server = {}] = byKind(entries, SERVER);
     const [client = {}] = byKind(entries, CLIENT);
