@@ -2,7 +2,7 @@
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment, Scope } from "../../cel/index.ts";
-import type { Frontend, Listener, Route } from "../../ir/ir.ts";
+import type { Frontend, Listener, ProxyProtocol, Route } from "../../ir/ir.ts";
 import type { Authorization, AuthorizationRule } from "../../policies/authorization/schema.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { readCertificate } from "../../tls/certificate-list.ts";
@@ -10,6 +10,7 @@ import { altNames } from "../../tls/client-certificate.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
+import type { FrontendInput } from "../schema/frontend.ts";
 
 /**
  * Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7), each with the
@@ -128,6 +129,34 @@ export function adviseOnBodies(
     ["frontendPolicies", "http", "maxBufferSize"],
     `a body of this size gets 503, because maxBufferedBytes is ${maxBufferedBytes}; raise that too`,
   );
+}
+
+/** About the peers that may claim the address of a client. */
+export function adviseOnProxies(
+  { proxyProtocol, proxy, http }: Pick<FrontendInput, "proxyProtocol" | "proxy" | "http">,
+  report: Report,
+): void {
+  const used = proxyProtocol ?? proxy;
+  if (used === undefined) return;
+  adviseOnPeers(used, ["frontendPolicies", proxyProtocol === undefined ? "proxy" : "proxyProtocol"], report);
+  if ((http?.forwarded?.trustedProxies?.length ?? 0) > 0)
+    warn(
+      report,
+      ["frontendPolicies", "http", "forwarded", "trustedProxies"],
+      "is compared with the peer that really connects, here a load balancer with PROXY headers; if it is listed, its clients " +
+        "can set X-Forwarded-For, unless it rewrites HTTP itself",
+    );
+}
+
+/** About a port whose connections begin with a PROXY header. */
+export function adviseOnPeers(settings: ProxyProtocol | undefined, path: Path, report: Report): void {
+  if (settings?.from === undefined)
+    warn(
+      report,
+      path,
+      "lets every peer send a PROXY header, and so choose the address that rules, limits and logs see; set " +
+        "frontendPolicies.proxyProtocol.from to the networks of the load balancers",
+    );
 }
 
 /** About the address of the admin server, which has no authentication. */

@@ -272,6 +272,25 @@ export const proxyProtocol = z
       .enum(["strict", "optional"])
       .default("strict")
       .describe("Whether connections without a header are closed, or served with the addresses of their socket."),
+    from: z
+      .array(network)
+      .min(1)
+      .optional()
+      .describe(
+        "Addresses and networks (`10.0.0.0/8`) of the load balancers that may send the header: whoever sends one chooses the address " +
+          "that rules, limits and logs see. Connections of others are closed with `strict`; with `optional`, which requires `from`, " +
+          "they are served with the address of their socket, and a header of theirs is not a request (400). Default: all.",
+      ),
+  })
+  .check(({ value, issues }) => {
+    if (value.mode === "strict" || value.from !== undefined) return;
+    issues.push({
+      code: "custom",
+      input: value,
+      path: ["mode"],
+      message:
+        "needs from with the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
+    });
   })
   .meta({
     id: "ProxyProtocol",
