@@ -35,13 +35,18 @@ const looksSecretInUrl = remembering((name) => {
 /** Names whose values are redacted: the given ones, in lower case, and all that look like the name of a secret. */
 export class SensitiveNames extends Set<string> {
   override has(name: string): boolean {
-    return looksSecret(name) || super.has(name) || super.has(name.toLowerCase());
+    return looksSecret(name) || this.lists(name);
+  }
+
+  /** Whether the name is one of those that were given. */
+  protected lists(name: string): boolean {
+    return this.size > 0 && (super.has(name) || super.has(name.toLowerCase()));
   }
 }
 
 /** As `SensitiveNames`, for parameters of URLs. */
 export class SensitiveParameters extends SensitiveNames {
   override has(name: string): boolean {
-    return looksSecretInUrl(name) || super.has(name);
+    return looksSecretInUrl(name) || this.lists(name);
   }
 }

@@ -1,9 +1,8 @@
-import type { Activation } from "../../cel/index.ts";
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
-import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { LogExport } from "./log-export.ts";
+import type { Subject } from "./subject.ts";
 
 /** The access log settings of a configuration. */
 export interface AccessLogRules {
@@ -11,14 +10,6 @@ export interface AccessLogRules {
   readonly accessLog: AccessLogEdits | undefined;
   /** Records for a collector. */
   readonly logExport: LogExport | undefined;
-}
-
-/** The subject of a record: a request, connection or session. */
-export interface Subject {
-  /** What filters read of it; computed only if there are any. */
-  readonly variables: Activation;
-  /** What expressions read whose values are written. */
-  readonly shown: ShownVariables;
 }
 
 /** Whether a record is needed at all, for the log or a collector: making one has a cost. */

@@ -4,7 +4,7 @@ import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
 import { encodeLogRecord } from "../../telemetry/otlp/entries.ts";
 import { type EntrySink, exporterKey } from "../../telemetry/otlp/messages.ts";
-import type { Subject } from "./log-access.ts";
+import type { Subject } from "./subject.ts";
 
 /** `frontendPolicies.accessLog.otlp`: the access log as records for a collector (reference 3.29). */
 export class LogExport {

@@ -8,7 +8,7 @@ import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
 import { type Attributes, encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
-import type { Subject } from "./log-access.ts";
+import type { Subject } from "./subject.ts";
 
 /** The trace that a sampled request continues or begins. */
 export interface TraceContext {
