@@ -6,6 +6,10 @@ export const REDACTED = "<redacted>";
 /** Names of parameters that are secrets everywhere. */
 export const SECRET_PARAMETERS = new SensitiveParameters();
 
+declare const shown: unique symbol;
+/** The target of a request without its secrets: what is logged has this type, so that a log of the target itself does not compile. */
+export type RedactedTarget = string & { readonly [shown]: true };
+
 /** A set of decoded names. */
 type Names = Pick<ReadonlySet<string>, "has">;
 
@@ -24,10 +28,10 @@ const USER_INFO = /(\/\/)[^/?#@\s"<>]+@/g;
  * (`/cart;jsessionid=…`, RFC 3986 3.3). Every request that is logged comes here: a target without parameters costs two searches, and one
  * without secrets is not copied.
  */
-export function redactTarget(target: string, secret: Names): string {
+export function redactTarget(target: string, secret: Names): RedactedTarget {
   const query = target.indexOf("?");
   const segment = target.indexOf(";");
-  if (query === -1 && segment === -1) return target;
+  if (query === -1 && segment === -1) return target as RedactedTarget;
   const encoded = target.includes("%") || target.includes("+");
   let redacted = "";
   let copied = 0;
@@ -50,7 +54,7 @@ export function redactTarget(target: string, secret: Names): string {
       at = nextParameter(target, stop, query);
     } else at = nextParameter(target, end, query);
   }
-  return copied === 0 ? target : redacted + target.slice(copied);
+  return (copied === 0 ? target : redacted + target.slice(copied)) as RedactedTarget;
 }
 
 /** Where a parameter that begins at `from` ends: before the next, or before the next segment of the path. */

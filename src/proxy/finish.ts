@@ -3,7 +3,7 @@
  * could not be read are accounted for here too.
  */
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
-import { redactTarget } from "../base/redaction.ts";
+import { type RedactedTarget, redactTarget } from "../base/redaction.ts";
 import type { ClientConnection } from "../http/stream.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { severityOf } from "../trace/tracer.ts";
@@ -89,7 +89,7 @@ function factsOf(exchange: Exchange): AccessRecord {
 }
 
 /** Path and query as the client sent them, with its secrets redacted. */
-function redactedTarget({ requestSide, bind }: Exchange): string {
+function redactedTarget({ requestSide, bind }: Exchange): RedactedTarget {
   const { arrivedTarget } = requestSide;
   return redactTarget(arrivedTarget, bind.policies.credentials.parametersOf(arrivedTarget));
 }

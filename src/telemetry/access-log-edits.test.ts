@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SECRET_PARAMETERS } from "../base/redaction.ts";
+import { type RedactedTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import { type Activation, STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { RequestSecrets } from "../trace/secrets.ts";
@@ -11,7 +11,7 @@ import { ShownVariables } from "./shown-variables.ts";
 const RECORD = {
   time: 0,
   method: "GET",
-  path: "/a b",
+  path: "/a b" as RedactedTarget,
   protocol: "http",
   bytesReceived: 3,
   bytesSent: 4,
@@ -87,7 +87,7 @@ test("a filter decides; it is not met without a value that it reads, and logs th
 test("what clients send cannot drive a terminal from a line with changed fields", () => {
   const edits = new AccessLogEdits({ remove: ["http.method"] }, STANDARD_ENVIRONMENT);
   for (const format of ["text", "json"] as const) {
-    const line = edits.format({ ...RECORD, path: "a\u009b2Jb\u2028\n" }, format, SHOWN);
+    const line = edits.format({ ...RECORD, path: "a\u009b2Jb\u2028\n" as RedactedTarget }, format, SHOWN);
     assert.match(line, /a\\u009b2Jb\\u2028\\n/);
     assert.doesNotMatch(line.slice(0, -1).replaceAll("\t", ""), /[\p{Cc}\u2028]/u);
   }

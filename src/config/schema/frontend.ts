@@ -44,7 +44,8 @@ const forwarded = z
       .default([])
       .describe(
         "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. Their fields are kept, and the gateway adds " +
-          "to their X-Forwarded-For. X-Forwarded-Client-Cert is always dropped.",
+          "to their X-Forwarded-For. Compared with the peer that really connects, not with an address in a PROXY header: to list a load " +
+          "balancer that only passes bytes on is to trust the fields of all its clients. X-Forwarded-Client-Cert is always dropped.",
       ),
   })
   .meta({ id: "Forwarded", description: "What the gateway tells backends about the origin of a request." });
