@@ -38,6 +38,18 @@ test("bytes of a peer cannot forge a line or control a terminal", () => {
   }
 });
 
+test("secrets in URLs are redacted in messages, fields and errors, in both formats", () => {
+  for (const format of ["text", "json"] as const) {
+    const { output, lines } = capture("info", format);
+    output.logger("gateway").warn("cannot fetch https://me:s3cret@a.test/keys?token=s3cret", {
+      url: "https://a.test/?password=s3cret&page=2",
+      error: new Error("bad", { cause: new Error("no answer from http://a.test/?api_key=s3cret") }),
+    });
+    assert.doesNotMatch(lines[0] ?? "", /s3cret/);
+    assert.match(lines[0] ?? "", /token=<redacted>.*page=2.*api_key=<redacted>/);
+  }
+});
+
 test("loggers follow a filter that is replaced at run time", () => {
   const { output, lines } = capture("info,proxy=off");
   const log = output.logger("proxy::match");

@@ -52,6 +52,21 @@ suite("PROXY headers", () => {
     assert.equal(text.state === "complete" && text.addresses?.remoteAddress, "2001:db8::1");
   });
 
+  test("the address in a text header has one form, whatever its spelling", () => {
+    for (const [spelling, address] of [
+      ["::ffff:203.0.113.9", "203.0.113.9"],
+      ["::FFFF:cb00:7109", "203.0.113.9"],
+      ["0:0:0:0:0:ffff:CB00:7109", "203.0.113.9"],
+      ["2001:DB8::1", "2001:db8::1"],
+      ["2001:0db8:0:0::0001", "2001:db8::1"],
+      ["2001:db8:0:0:0:0:203.0.113.9", "2001:db8::cb00:7109"],
+    ] as const) {
+      const parsed = parseProxyHeader(Buffer.from(`PROXY TCP6 ${spelling} ${spelling} 1 2\r\n`), "v1");
+      assert.ok(parsed.state === "complete", spelling);
+      assert.deepEqual([parsed.addresses?.remoteAddress, parsed.addresses?.localAddress], [address, address]);
+    }
+  });
+
   test("LOCAL, UNKNOWN and what is not TCP over IP keep the addresses of the socket", () => {
     for (const header of [
       v2(0x20, 0, Buffer.alloc(0)),
@@ -90,6 +105,8 @@ suite("PROXY headers", () => {
     assert.match(text("PROXY TCP4 ::1 ::1 1 2\r\n"), /two addresses of TCP4/);
     assert.match(text("PROXY TCP6 1.2.3.4 ::1 1 2\r\n"), /two addresses of TCP6/);
     assert.match(text("PROXY TCP6 fe80::1%lo ::1 1 2\r\n"), /two addresses of TCP6/);
+    for (const spelling of ["1.2.3.04", "0x1.2.3.4", "16909060", "1.2.3", "1.2.3.4%lo", "::ffff:1.2.3.4"])
+      assert.match(text(`PROXY TCP4 ${spelling} 1.2.3.4 1 2\r\n`), /two addresses of TCP4/);
     assert.match(text("PROXY TCP4 1.2.3.4 1.2.3.4 1\r\n"), /two ports/);
     assert.match(text("PROXY TCP4 1.2.3.4 1.2.3.4 1 2 3\r\n"), /two ports/);
     assert.match(text("PROXY TCP4 1.2.3.4  1.2.3.4 1 2\r\n"), /two addresses/);

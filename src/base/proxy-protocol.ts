@@ -3,8 +3,9 @@
  * the client. https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt
  */
 import { isIP } from "node:net";
+import { addressOfBytes, canonicalAddress } from "./ip-address.ts";
 
-/** The addresses of the connection between the client and the proxy in front. */
+/** The addresses of the connection between the client and the proxy in front, in canonical form. */
 export interface ProxiedAddresses {
   readonly remoteAddress: string;
   readonly remotePort: number;
@@ -66,24 +67,26 @@ function parseV1(bytes: Buffer): ProxyHeader {
   const version = family === "TCP4" ? 4 : family === "TCP6" ? 6 : undefined;
   if (version === undefined) return invalid("the protocol is not TCP4, TCP6 or UNKNOWN");
   const [source = "", destination = "", sourcePort = "", destinationPort = ""] = parts;
-  if (parts.length !== 4 || !isAddress(source, version) || !isAddress(destination, version))
+  const remoteAddress = parseAddress(source, version);
+  const localAddress = parseAddress(destination, version);
+  if (parts.length !== 4 || remoteAddress === undefined || localAddress === undefined)
     return invalid(`expected two addresses of ${family} and two ports`);
   if (!isPort(sourcePort) || !isPort(destinationPort)) return invalid("a port is not a number from 0 to 65535");
   return {
     state: "complete",
     length,
     addresses: {
-      remoteAddress: source,
+      remoteAddress,
       remotePort: Number(sourcePort),
-      localAddress: destination,
+      localAddress,
       localPort: Number(destinationPort),
     },
   };
 }
 
-/** Rejects scopes (`fe80::1%eth0`), which have no meaning on another machine. */
-function isAddress(text: string, version: 4 | 6): boolean {
-  return isIP(text) === version && !text.includes("%");
+/** The proxy chooses the spelling, so the address is brought into the form that rules and limits compare. */
+function parseAddress(text: string, version: 4 | 6): string | undefined {
+  return isIP(text) === version ? canonicalAddress(text) : undefined;
 }
 
 function isPort(text: string): boolean {
@@ -129,7 +132,7 @@ function sizeOf(family: number): number {
 function addresses(bytes: Buffer, family: number): ProxiedAddresses | undefined {
   if (sizeOf(family) === 0) return undefined;
   const size = family === TCP_OVER_IPV4 ? 4 : 16;
-  const format = size === 4 ? ipv4 : ipv6;
+  const format = size === 4 ? ipv4 : addressOfBytes;
   return {
     remoteAddress: format(bytes.subarray(0, size)),
     remotePort: bytes.readUInt16BE(2 * size),
@@ -140,24 +143,6 @@ function addresses(bytes: Buffer, family: number): ProxiedAddresses | undefined 
 
 function ipv4(bytes: Buffer): string {
   return bytes.join(".");
-}
-
-/** RFC 5952: the longest run of two or more zero groups, the first of equals, becomes `::`. */
-function ipv6(bytes: Buffer): string {
-  const groups = Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i));
-  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) return ipv4(bytes.subarray(12));
-  let best = { at: 0, length: 1 };
-  for (let at = 0; at < 8; at++) {
-    let length = 0;
-    while (groups[at + length] === 0) length++;
-    if (length > best.length) best = { at, length };
-  }
-  const text = (from: number, to: number): string =>
-    groups
-      .slice(from, to)
-      .map((group) => group.toString(16))
-      .join(":");
-  return best.length === 1 ? text(0, 8) : `${text(0, best.at)}::${text(best.at + best.length, 8)}`;
 }
 
 function invalid(detail: string): ProxyHeader {

@@ -3,22 +3,50 @@ export const SENSITIVE_HEADERS = ["authorization", "cookie", "set-cookie", "prox
 
 /** Words that mark a name as that of a secret: `x-amz-security-token`, `clientSecret`, `JSESSIONID`; `max_tokens` is a number. */
 const SECRET_WORD =
-  /token(?!s\b|iz)|^dpop$|^x-auth$|oidc-data$|authentication$|secret|passw|passphrase|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth|subscription|functions|account|master)[-_]?key|(?:^|[-_.])(?:sig|otp)$/i;
-/** Parameters of URLs that are short for a secret: an authorization code (RFC 6749 4.1.2), a key. */
-const SECRET_PARAMETER = /^(?:code|key|auth)$/i;
+  /token(?!s\b|iz)|^dpop$|^x-auth$|oidc-data$|authentication$|secret|passw|passphrase|passcode|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth|subscription|functions|account|master)[-_]?key|auth[-_]?code|(?:^|[-_.])(?:sig|otp|pass|bearer)$/i;
+/** Parameters of URLs that are short for a secret: an authorization code (RFC 6749 4.1.2), a key, a ticket of CAS. */
+const SECRET_PARAMETER = /^(?:code|key|auth|ticket|samlresponse)$/i;
+/** `user[password]` and `code[]`, as PHP and Rails name the fields of lists and objects. */
+const BRACKETS = /\[[^\]]*\]$/;
 /** CORS fields (Fetch 3.3) that contain such a word but no secret. */
 const PUBLIC = new Set(["access-control-allow-credentials"]);
 
-/** Names whose values are redacted: the given ones, and all that look like the name of a secret. */
+/** Results for names that have been asked for: most requests name the same. Clients choose names, so both are bounded. */
+const MAX_NAMES = 2_000;
+const MAX_LENGTH = 64;
+
+function remembering(isSecret: (name: string) => boolean): (name: string) => boolean {
+  const known = new Map<string, boolean>();
+  return (name) => {
+    const before = known.get(name);
+    if (before !== undefined) return before;
+    const secret = isSecret(name);
+    if (known.size < MAX_NAMES && name.length <= MAX_LENGTH) known.set(name, secret);
+    return secret;
+  };
+}
+
+const looksSecret = remembering((name) => SECRET_WORD.test(name) && !PUBLIC.has(name));
+const looksSecretInUrl = remembering((name) => {
+  const plain = name.replace(BRACKETS, "");
+  return SECRET_WORD.test(name) || SECRET_WORD.test(plain) || SECRET_PARAMETER.test(plain);
+});
+
+/** Names whose values are redacted: the given ones, in lower case, and all that look like the name of a secret. */
 export class SensitiveNames extends Set<string> {
   override has(name: string): boolean {
-    return super.has(name) || (SECRET_WORD.test(name) && !PUBLIC.has(name));
+    return looksSecret(name) || this.lists(name);
+  }
+
+  /** Whether the name is one of those that were given. */
+  protected lists(name: string): boolean {
+    return this.size > 0 && (super.has(name) || super.has(name.toLowerCase()));
   }
 }
 
 /** As `SensitiveNames`, for parameters of URLs. */
 export class SensitiveParameters extends SensitiveNames {
   override has(name: string): boolean {
-    return super.has(name) || SECRET_PARAMETER.test(name);
+    return looksSecretInUrl(name) || this.lists(name);
   }
 }

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import { escapeUnsafe } from "../base/terminal-text.ts";
 
 /** The process as a command sees it: streams, environment and cancellation. */
 export interface Context {
@@ -12,10 +13,14 @@ export interface Context {
   readonly signal: AbortSignal;
 }
 
-/** Resolves when the system has accepted the text, so that a slow reader slows the writer down. */
+/**
+ * Writes what a command prints; nothing else does. Clients and backends choose what is in traces and dumps, so their characters must
+ * not drive a terminal. Bytes are written as they are: profiles. Resolves when the system has accepted the text, so that a slow
+ * reader slows the writer down.
+ */
 export function write(stream: Writable, text: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
-    stream.write(text, (error) => {
+    stream.write(typeof text === "string" ? escapeUnsafe(text) : text, (error) => {
       if (error) reject(error);
       else resolve();
     });

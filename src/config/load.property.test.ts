@@ -62,7 +62,7 @@ const backend = fc.record({
   host: fc.tuple(fc.domain(), port).map(([host, at]) => `${host}:${at}`),
   weight: fc.nat(9),
 });
-const route = fc.record(
+const anyRoute = fc.record(
   {
     hostnames: fc.array(hostname, { maxLength: 2 }),
     matches: fc.array(match, { maxLength: 3 }),
@@ -71,6 +71,17 @@ const route = fc.record(
   },
   { requiredKeys: [] },
 );
+/** A prefix can be replaced only where all matches are by prefix. */
+const route = anyRoute.map(({ matches, policies, ...others }) => {
+  const { urlRewrite, ...more } = policies ?? {};
+  const byPrefix = matches?.every(({ path }) => path === undefined || "pathPrefix" in path) ?? true;
+  const usable = urlRewrite === undefined || "full" in urlRewrite.path || byPrefix;
+  return {
+    ...others,
+    ...(matches !== undefined && { matches }),
+    ...(policies !== undefined && { policies: { ...more, ...(usable && urlRewrite !== undefined && { urlRewrite }) } }),
+  };
+});
 const config = fc
   .uniqueArray(fc.tuple(port, fc.array(route, { maxLength: 4 })), { selector: ([at]) => at, maxLength: 3 })
   .map((binds) => ({ binds: binds.map(([at, routes]) => ({ port: at, listeners: [{ routes }] })) }));

@@ -47,3 +47,14 @@ test("configurations with different functions are checked side by side", () => {
   assert.deepEqual(load("", "other()").sort(), everywhere("other").sort());
   assert.deepEqual(load(one, "one()"), []);
 });
+
+test("an error about a URL does not show its secret parameters", () => {
+  const url = "https://issuer.test/jwks?token=s3cret&v=1";
+  const jwtAuth = { issuer: "i", jwks: { url } };
+  const config = { binds: [{ port: 1, listeners: [{ routes: [{ policies: { jwtAuth } }] }] }] };
+  const text = JSON.stringify(config);
+  const loaded = loadConfig({ kind: "text", text }, {}, new Map([[url, { problem: `no answer from ${url}` }]]));
+  const problems = JSON.stringify(loaded.ok ? loaded.warnings : loaded.diagnostics);
+  assert.match(problems, /issuer\.test\/jwks\?token=<redacted>&v=1/);
+  assert.doesNotMatch(problems, /s3cret/);
+});

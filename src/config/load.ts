@@ -8,6 +8,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { messageOf } from "../base/errors.ts";
+import { redactUrls } from "../base/redaction.ts";
 import { CelEnvironment, type CustomFunctions, NO_FUNCTIONS, readFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
@@ -200,7 +201,7 @@ function byPlace(diagnostics: readonly Diagnostic[]): Diagnostic[] {
 
 /** A problem of the whole file. */
 function problem(file: string, message: string): Diagnostic[] {
-  return [{ severity: "error", file, line: 0, column: 0, path: "", message }];
+  return [{ severity: "error", file, line: 0, column: 0, path: "", message: redactUrls(message) }];
 }
 
 /** Why `oidc` cannot seal its cookies; undefined if there is a valid key, or no such policy. */

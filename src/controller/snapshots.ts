@@ -1,11 +1,14 @@
 /** The controller's state as the admin server shows it. Contents of Secrets, and settings that may hold some, are left out. */
+import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
+import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 import { keyOfObject } from "../kube/objects.ts";
 import type { GatewayState } from "../xds/resources.ts";
 import type { Graph } from "./graph.ts";
 import type { InputKind, Inputs } from "./inputs.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 
-const REDACTED = "<redacted>";
+const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
+const SECRETS = new SensitiveNames(SENSITIVE_HEADERS);
 
 /** Objects by kind and key. */
 export function objectSnapshot(graph: Graph): unknown {
@@ -33,8 +36,21 @@ function redacted(object: Inputs[InputKind]): unknown {
     case "TracegateParameters":
       return { ...object, spec: REDACTED };
     default:
-      return object;
+      return withoutMatches(object);
   }
+}
+
+/** What a route compares a secret header or parameter with, or sets it to, is a secret; a copy of the object as it was applied has it too. */
+function withoutMatches(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(withoutMatches);
+  const { name } = value as { readonly name?: unknown };
+  const secret = typeof name === "string" && (SECRETS.has(name) || SECRET_PARAMETERS.has(name));
+  const entries = Object.entries(value).map(([key, each]) => {
+    const hidden = key === LAST_APPLIED || (secret && key === "value");
+    return [key, hidden ? REDACTED : withoutMatches(each)];
+  });
+  return Object.fromEntries(entries);
 }
 
 function namesOf(data: object = {}): unknown {

@@ -137,6 +137,8 @@ export interface ProxyProtocol {
   readonly version: "v1" | "v2" | "all";
   /** `optional`: connections without a header are served as they are. */
   readonly mode: "strict" | "optional";
+  /** Addresses and networks of the proxies that may send the header. Absent: all. */
+  readonly from?: readonly string[] | undefined;
 }
 
 export interface Keepalives {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { BoundedCache } from "../base/bounded-cache.ts";
 import { asError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { redactUrls } from "../base/redaction.ts";
 import { type KubeClient, KubeError } from "./client.ts";
 import type { KubeObject } from "./objects.ts";
 
@@ -60,7 +61,8 @@ export class EventRecorder {
   /** Never rejects: an event that cannot be written is logged. */
   async record(object: KubeObject, draft: EventDraft): Promise<void> {
     const { name, namespace, uid = "" } = object.metadata;
-    const message = draft.message.length > MAX_MESSAGE ? `${draft.message.slice(0, MAX_MESSAGE)}…` : draft.message;
+    const text = redactUrls(draft.message);
+    const message = text.length > MAX_MESSAGE ? `${text.slice(0, MAX_MESSAGE)}…` : text;
     const digest = createHash("sha256").update(JSON.stringify([object.kind, uid, draft.reason, message]));
     const id = digest.digest("hex").slice(0, 16);
     const collection = `/api/v1/namespaces/${namespace === "" ? "default" : namespace}/events`;

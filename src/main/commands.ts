@@ -115,7 +115,8 @@ const migrate = defineCommand({
     if (file === undefined) throw usage("migrate needs a file", "tracegate migrate -f FILE");
     if (isReadOnce(file)) throw usage(`migrate rewrites a file, which ${file} is not`);
     const { migrate } = await import("./migrate.ts");
-    return migrate(file, (text) => write(context.stdout, text));
+    // A file of the user's own, which must not change: as bytes.
+    return migrate(file, (text) => write(context.stdout, Buffer.from(text)));
   },
 });
 

@@ -1,5 +1,6 @@
 import { formatDuration, withDurations } from "../base/durations.ts";
 import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
+import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { FrontendInput } from "../config/schema/frontend.ts";
 import type { Settings, XdsSettings } from "../config/settings.ts";
 import type {
@@ -21,7 +22,6 @@ import { redactNetwork } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/registry.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
-import { REDACTED } from "../trace/redaction.ts";
 import { targetName } from "../upstream/pool-target.ts";
 import type { Target } from "../upstream/target.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
@@ -128,7 +128,7 @@ function dumpRoute(route: Route, live: Live): Json {
       path: dumpPath(match.path),
       ...(match.method !== undefined && { method: match.method }),
       ...(match.headers.length > 0 && { headers: match.headers.map((header) => dumpHeader(header, live)) }),
-      ...(match.query.length > 0 && { query: match.query.map(dumpValue) }),
+      ...(match.query.length > 0 && { query: match.query.map(dumpParameter) }),
     })),
     backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
     ...inline(route, live),
@@ -156,9 +156,13 @@ function dumpPath(path: PathMatch): Json {
   return { [path.type]: path.value };
 }
 
-/** The value that a secret header is compared with is a secret too. */
+/** The value that a secret header or parameter is compared with is a secret too. */
 function dumpHeader(header: ValueMatch, live: Live): Json {
   return dumpValue(live.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
+}
+
+function dumpParameter(parameter: ValueMatch): Json {
+  return dumpValue(SECRET_PARAMETERS.has(parameter.name) ? { ...parameter, value: REDACTED } : parameter);
 }
 
 function dumpValue({ name, type, value }: ValueMatch): Json {

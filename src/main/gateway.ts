@@ -7,6 +7,7 @@ import { startStatsServer } from "../admin/stats-server.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import { openFilesLimit } from "../base/open-files.ts";
 import { CliError } from "../cli/errors.ts";
 import { type ConfigSource, rereadable } from "../config/load.ts";
 import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
@@ -26,7 +27,7 @@ import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
 import { StreamFollower } from "./stream-follower.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
-import { memoryLimit, supervisorSettings } from "./worker-settings.ts";
+import { memoryLimit, openFilesWarning, supervisorSettings } from "./worker-settings.ts";
 
 /** Milliseconds for the last exports if the drain has used up its deadline. */
 const MIN_EXPORT_MS = 1000;
@@ -197,6 +198,9 @@ export class Gateway {
     this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
     this.supervisor.start(portsOf(this.addresses.admin ?? []));
     await this.#follower.begin();
+    const ports = this.configuration.frame.binds.length;
+    const fewFiles = openFilesWarning(openFilesLimit(), this.settings.workerThreads, ports);
+    if (fewFiles !== undefined) this.#log.warn(fewFiles);
     const memory = memoryLimit(this.settings);
     if (memory !== undefined) this.#memory = new MemoryWatch(this.supervisor.pressure, memory, this.#log);
     for (const [name, addresses] of Object.entries(this.addresses))

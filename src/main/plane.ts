@@ -6,6 +6,7 @@ import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import { redactAll } from "../base/redaction.ts";
 import { CelError } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
@@ -46,7 +47,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   let profiles = 0;
   return {
     version,
-    configStatus: () => gateway.status,
+    configStatus: () => redactAll(gateway.status) as ConfigStatus,
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,
     draining: () => gateway.draining,
@@ -67,11 +68,12 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const ir = unpackIr(gateway.configuration);
       const locality = withLocalityOfNode(settings.locality, ir.workloads);
       const live = { ports: supervisor.ports, endpoints, calls, locality, hidden };
-      return sorted({
+      const dump = {
         ...dumpIr(ir, live),
         version,
         config: dumpSettings({ ...settings, locality }, gateway.configuration.frame, gateway.addresses),
-      });
+      };
+      return redactAll(sorted(dump)) as ReturnType<typeof sorted>;
     },
     setLogFilter(directives, reset) {
       const base = parseLogFilter(reset ? startFilter : gateway.logFilter);

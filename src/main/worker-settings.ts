@@ -33,7 +33,7 @@ export function supervisorSettings(
       expressions: { perRequest: expressions.perRequest * 1000, routeShare: expressions.routeShare },
       lookupFamily: settings.dns.lookupFamily,
       lookupLanes: new LookupLanes().memory,
-      connections: connectionsPerWorker(settings.workerThreads),
+      connections: connectionsPerWorker(openFilesLimit(), settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
       oidcCookieKey,
       sessionKey: sessionKey(oidcCookieKey),
@@ -67,12 +67,29 @@ const RESERVED = 512;
  * reserved allow. Without a limit clients, or the requests of a few of them over HTTP/2, would use up all descriptors, and nothing of
  * the gateway could open a connection or a file. Undefined if the system does not report its limit.
  */
-function connectionsPerWorker(workers: number): number | undefined {
-  const limit = openFilesLimit();
+function connectionsPerWorker(limit: number | undefined, workers: number): number | undefined {
   if (limit === undefined) return undefined;
   // With a small limit, a quarter is reserved.
   const left = limit - Math.min(RESERVED, limit / 4);
   return Math.max(1, Math.floor(left / workers));
+}
+
+/** Connections that a worker needs at least, of clients and to backends: a browser opens six, a pool several. */
+const FEW = 256;
+
+/**
+ * What to tell at the start if `limit` open files are too few for the workers, each of which listens on all `ports`; undefined if they
+ * are enough.
+ */
+export function openFilesWarning(limit: number | undefined, workers: number, ports: number): string | undefined {
+  const needed = RESERVED + workers * (ports + FEW);
+  if (limit === undefined || limit >= needed) return undefined;
+  const left = connectionsPerWorker(limit, workers);
+  return (
+    `this process may have ${limit} open files, so each of ${workers} workers has room for ${left} connections, those to backends ` +
+    `included, and rejects others; allow at least ${needed}, better 65536: LimitNOFILE= of a systemd unit, ` +
+    "--ulimit nofile= of docker run, ulimit -Hn of a shell; or set fewer config.workerThreads"
+  );
 }
 
 /** The limit that the memory of the process is compared with; undefined if the memory watch is off. */

@@ -1,3 +1,5 @@
+import { canonicalAddress } from "../base/ip-address.ts";
+
 /** Where a connection comes from and where it went. */
 export interface Addresses {
   /** The client's address: that of the TCP peer, or the one in a PROXY header. IPv4 clients of a dual-stack socket appear as IPv4. */
@@ -61,7 +63,10 @@ export function socketAddresses(socket: {
   };
 }
 
-/** IPv4 clients of a dual-stack socket appear with IPv6 addresses that contain theirs (RFC 4291 2.5.5.2). */
+/**
+ * An address of the system in canonical form: IPv4 clients of a dual-stack socket appear with IPv6 addresses that contain theirs
+ * (RFC 4291 2.5.5.2). Those of a link keep their zone.
+ */
 export function unmapped(address: string): string {
-  return address.startsWith("::ffff:") ? address.slice(7) : address;
+  return address.includes(":") ? (canonicalAddress(address) ?? address) : address;
 }

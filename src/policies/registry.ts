@@ -1,4 +1,4 @@
-import { REDACTED } from "../trace/redaction.ts";
+import { REDACTED } from "../base/redaction.ts";
 import { apiKey } from "./api-key/index.ts";
 import { authorization } from "./authorization/index.ts";
 import { backendAuth } from "./backend-auth/index.ts";

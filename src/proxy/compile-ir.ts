@@ -1,3 +1,4 @@
+import { Networks } from "../base/ip-address.ts";
 import type { Logger } from "../base/log.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import type { Bind, Ir, Listener, Route, RouteBackend, TcpRoute } from "../ir/ir.ts";
@@ -339,9 +340,11 @@ export class IrCompiler {
     const service = bind.frontend.networkExtAuthz;
     const { cel } = this.#policies;
     const { accessLog: log, tracing: spans, maxBufferSize } = bind.frontend;
+    const proxies = bind.frontend.proxyProtocol?.from;
     const accessLog = log && new AccessLogEdits(log, cel);
     const logExport = log?.otlp && new LogExport(log.otlp, this.#exports, cel);
     const tracing = spans && new RequestTracing(spans, this.#exports, this.#random, cel);
+    const readers = [accessLog, logExport, tracing, this.#customLabels];
     return {
       key: bind.key,
       host: bind.host,
@@ -351,10 +354,12 @@ export class IrCompiler {
       accessLog,
       logExport,
       tracing,
-      recordedBodies: bodyCaptureOptions([accessLog, logExport, tracing, this.#customLabels], maxBufferSize),
+      writesValues: readers.some((reader) => (reader?.reads.size ?? 0) > 0),
+      recordedBodies: bodyCaptureOptions(readers, maxBufferSize),
       network: bind.frontend.networkAuthorization && new Rules(bind.frontend.networkAuthorization, "network", cel),
       networkAuthorizer: service && this.#networkAuthorizer(service),
       frontend: bind.frontend,
+      proxies: proxies && new Networks(proxies),
       forwarding: new Forwarding(bind.frontend),
       listeners: new ListenerTable(listeners),
       policies: this.#policies,

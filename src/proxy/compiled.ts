@@ -1,6 +1,7 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
 
 import type { Milliseconds } from "../base/durations.ts";
+import type { Networks } from "../base/ip-address.ts";
 import type { Frontend, Listener } from "../ir/ir.ts";
 import type { Rules } from "../policies/authorization/rules.ts";
 import type { CompiledChain } from "../policies/compile.ts";
@@ -41,9 +42,13 @@ export interface CompiledBind {
   readonly logExport: LogExport | undefined;
   /** Which requests leave spans; undefined = none. */
   readonly tracing: RequestTracing | undefined;
+  /** Expressions write down what they read of requests: in the access log, in spans or as labels of metrics. */
+  readonly writesValues: boolean;
   /** Bodies that are recorded for what is read at the end of requests; undefined = none. */
   readonly recordedBodies: BodyCaptureOptions | undefined;
   readonly frontend: Frontend;
+  /** Who may send a PROXY header; undefined = all peers. */
+  readonly proxies: Networks | undefined;
   /** What requests to backends say about their origin. */
   readonly forwarding: Forwarding;
   readonly listeners: ListenerTable<CompiledListener>;

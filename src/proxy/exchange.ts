@@ -8,6 +8,7 @@
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import { ms } from "../base/durations.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/errors.ts";
+import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Activation } from "../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
@@ -24,6 +25,8 @@ import type {
   ResponseTranslation,
   RetryPlan,
 } from "../policies/types.ts";
+import { ShownVariables } from "../telemetry/shown-variables.ts";
+import { RequestSecrets } from "../trace/secrets.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { BufferShare } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
@@ -35,7 +38,7 @@ import { RequestTrace } from "./request-trace.ts";
 import { ResponseSide } from "./response-side.ts";
 import type { Services } from "./services.ts";
 import type { RequestSpan } from "./telemetry/request-span.ts";
-import { ExchangeVariables } from "./variables.ts";
+import { ExchangeVariables, sensitiveNames } from "./variables.ts";
 
 /** What a phase returns when an event will continue the exchange, by one of the methods of `Lifecycle`. */
 export const WAIT = Symbol("wait");
@@ -179,6 +182,9 @@ export class Exchange implements ServerStream, PolicyContext {
   grpcDeadline: GrpcDeadline | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #variables: Activation | undefined;
+  /** Set from the beginning if expressions write down values of the request, from which policies may remove a credential. */
+  #secrets: RequestSecrets | undefined;
+  #shown: ShownVariables | undefined;
   #requestMetadata: RequestMetadata | undefined;
   #share: BufferShare | undefined;
   #onClose: (() => void)[] | undefined;
@@ -200,6 +206,7 @@ export class Exchange implements ServerStream, PolicyContext {
     this.responseSide = new ResponseSide(this);
     this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies, this.bufferShare);
     this.trace = RequestTrace.of(this);
+    if (bind.writesValues) this.#secretsOf().remember(request.headers);
     services.metrics.inFlight.count++;
   }
 
@@ -219,7 +226,7 @@ export class Exchange implements ServerStream, PolicyContext {
       phase: this.#lifecycle.phases[this.phase]?.name ?? "",
       attempt: this.call?.attempts ?? 0,
       ageMs: performance.now() - this.startedAt,
-      request: `${this.request.method} ${this.request.authority}${this.request.path}`,
+      request: `${this.request.method} ${this.request.authority}${redactTarget(this.request.path, SECRET_PARAMETERS)}`,
       route: this.selected.route?.label,
       endpoint: this.call?.endpointName,
       bytesReceived: this.downstream.bodyBytes,
@@ -389,6 +396,17 @@ export class Exchange implements ServerStream, PolicyContext {
   get variables(): Activation {
     this.#variables ??= new ExchangeVariables(this);
     return this.#variables;
+  }
+
+  get shown(): ShownVariables {
+    this.#shown ??= new ShownVariables(this.variables, this.#secretsOf());
+    return this.#shown;
+  }
+
+  #secretsOf(): RequestSecrets {
+    const parameters = this.bind.policies.credentials.parametersOf(this.requestSide.arrivedTarget);
+    this.#secrets ??= new RequestSecrets(false, sensitiveNames(this), parameters);
+    return this.#secrets;
   }
 
   get requestMetadata(): RequestMetadata {

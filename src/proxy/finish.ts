@@ -3,9 +3,9 @@
  * could not be read are accounted for here too.
  */
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
+import { type RedactedTarget, redactTarget } from "../base/redaction.ts";
 import type { ClientConnection } from "../http/stream.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
-import { redactSearch } from "../trace/redaction.ts";
 import { severityOf } from "../trace/tracer.ts";
 import type { CompiledBind } from "./compiled.ts";
 import type { Exchange } from "./exchange.ts";
@@ -34,7 +34,7 @@ function count(exchange: Exchange): void {
   const { status, reason, endedAt } = result;
   const { backend, reachedBackend, route, listener } = selected;
   const cache = ((reachedBackend ? backend : undefined) ?? route ?? listener ?? bind).series;
-  const custom = services.customLabels?.read(exchange.variables);
+  const custom = services.customLabels?.read(exchange.shown);
   const { method } = request;
   const series =
     custom === undefined ? cache.get(method, status, reason) : cache.getCustom(method, status, reason, custom);
@@ -53,7 +53,7 @@ function record(exchange: Exchange): void {
   const { bind, services, span, request } = exchange;
   const facts = factsOf(exchange);
   logAccess(facts, bind, services.accessLog, exchange);
-  if (span !== undefined) span.finished(facts, request.scheme, exchange.variables);
+  if (span !== undefined) span.finished(facts, request.scheme, exchange);
 }
 
 /** The fields of the access log, which spans and exported log records share. */
@@ -89,12 +89,9 @@ function factsOf(exchange: Exchange): AccessRecord {
 }
 
 /** Path and query as the client sent them, with its secrets redacted. */
-function redactedTarget({ requestSide, bind }: Exchange): string {
+function redactedTarget({ requestSide, bind }: Exchange): RedactedTarget {
   const { arrivedTarget } = requestSide;
-  const query = arrivedTarget.indexOf("?");
-  if (query === -1) return arrivedTarget;
-  const secret = bind.policies.credentials.parametersAt(arrivedTarget.slice(0, query));
-  return secret.size === 0 ? arrivedTarget : redactSearch(arrivedTarget, secret);
+  return redactTarget(arrivedTarget, bind.policies.credentials.parametersOf(arrivedTarget));
 }
 
 /** `sub` of verified claims; other types than text are not logged. */

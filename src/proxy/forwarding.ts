@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { BlockList, isIP } from "node:net";
+import { Networks } from "../base/ip-address.ts";
 import { makeFields } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { addFields, type HeaderList, type HttpRequest, type Latin1, removeHeader, setHeader } from "../http/message.ts";
@@ -26,7 +26,7 @@ export type Origin = Pick<Downstream, "connection" | "hasForwarded">;
  */
 export class Forwarding {
   readonly #mode: "replace" | "append" | "off";
-  readonly #proxies: BlockList | undefined;
+  readonly #proxies: Networks | undefined;
   /** Whether a connection comes from a trusted proxy; kept because the look-up takes a microsecond. */
   readonly #trusted = new WeakMap<ClientConnection, boolean>();
   readonly #ids = new RequestIds();
@@ -36,7 +36,7 @@ export class Forwarding {
   constructor({ forwarded, requestId }: Pick<Frontend, "forwarded" | "requestId">) {
     const { mode = "replace", trustedProxies = [] } = forwarded ?? {};
     this.#mode = mode;
-    this.#proxies = trustedProxies.length === 0 ? undefined : listOf(trustedProxies);
+    this.#proxies = trustedProxies.length === 0 ? undefined : new Networks(trustedProxies);
     this.#idHeader = requestId?.header ?? DEFAULT_ID_HEADER;
     this.#idMode = requestId?.mode ?? "preserve";
   }
@@ -97,25 +97,12 @@ export class Forwarding {
     if (this.#proxies === undefined) return false;
     let trusted = this.#trusted.get(from);
     if (trusted === undefined) {
-      const [address = ""] = from.remoteAddress.split("%");
-      const family = isIP(address);
-      trusted = family !== 0 && this.#proxies.check(address, family === 6 ? "ipv6" : "ipv4");
+      // The peer that has really connected: anybody may be named in a PROXY header, and whoever is trusted writes the fields.
+      trusted = this.#proxies.contains(from.rawAddress);
       this.#trusted.set(from, trusted);
     }
     return trusted;
   }
-}
-
-/** A list of addresses and networks in CIDR notation. */
-function listOf(networks: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address = "", bits] = network.split("/");
-    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
-    if (bits === undefined) list.addAddress(address, family);
-    else list.addSubnet(address, Number(bits), family);
-  }
-  return list;
 }
 
 /** The value of a field that occurs once; undefined otherwise. */

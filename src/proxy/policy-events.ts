@@ -1,20 +1,20 @@
 import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../policies/types.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Severity } from "../trace/events.ts";
-import type { TraceSecrets } from "../trace/secrets.ts";
+import type { RequestSecrets } from "../trace/secrets.ts";
 import { severityOf, type TraceSink } from "../trace/tracer.ts";
 
 /**
  * The trace events of policies: those of the request, or those of a callout, whose events carry its scope. Every value passes
- * through `TraceSecrets`, so that a policy cannot show a credential by mistake.
+ * through `RequestSecrets`, so that a policy cannot show a credential by mistake.
  */
 export class PolicyEvents implements PolicyTrace {
   readonly #tracer: TraceSink;
   readonly #scope: readonly string[];
-  readonly #secrets: TraceSecrets;
+  readonly #secrets: RequestSecrets;
 
   /** `scope`: the callouts that the events belong to, outermost first. */
-  constructor(tracer: TraceSink, scope: readonly string[], secrets: TraceSecrets) {
+  constructor(tracer: TraceSink, scope: readonly string[], secrets: RequestSecrets) {
     this.#tracer = tracer;
     this.#scope = scope;
     this.#secrets = secrets;

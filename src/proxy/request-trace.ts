@@ -1,4 +1,3 @@
-import { SensitiveNames } from "../base/sensitive-names.ts";
 import { Budget, type CelValue, toJson } from "../cel/index.ts";
 import { MessageCounter } from "../http/grpc-frames.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
@@ -8,7 +7,7 @@ import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { RequestMetadata } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { CallTiming, GrpcEnd, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
-import { TraceSecrets } from "../trace/secrets.ts";
+import { RequestSecrets } from "../trace/secrets.ts";
 import { bothSinks, severityOf, type TraceSink } from "../trace/tracer.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
@@ -18,6 +17,7 @@ import type { ListenerTable } from "./match/hosts.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
 import { StreamProgress } from "./stream-progress.ts";
+import { sensitiveNames } from "./variables.ts";
 
 /** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
@@ -45,10 +45,10 @@ interface TracedExchange {
  */
 export class RequestTrace extends PolicyEvents {
   /** Headers (lower-case) whose values are secrets, as are the values that the configuration compares them with. */
-  readonly secretHeaders: ReadonlySet<string>;
+  readonly secretHeaders: Pick<ReadonlySet<string>, "has">;
   readonly #tracer: TraceSink;
   readonly #exchange: TracedExchange;
-  readonly #secrets: TraceSecrets;
+  readonly #secrets: RequestSecrets;
   readonly #startTime: string;
   readonly #progress: StreamProgress | undefined;
   #callStart = 0;
@@ -76,9 +76,9 @@ export class RequestTrace extends PolicyEvents {
   /** `watched`: for a watcher, not for the log alone. */
   private constructor(tracer: TraceSink, exchange: TracedExchange, watched: boolean) {
     const { credentials } = exchange.bind.policies;
-    const headers = new SensitiveNames([...exchange.services.sensitive, ...credentials.headers]);
+    const headers = sensitiveNames(exchange);
     const parameters = credentials.parametersAt(exchange.request.path);
-    const secrets = new TraceSecrets(tracer.options.reveal, headers, parameters);
+    const secrets = new RequestSecrets(tracer.options.reveal, headers, parameters);
     super(tracer, [], secrets);
     this.#tracer = tracer;
     if (watched) this.#progress = new StreamProgress(tracer);
@@ -97,12 +97,12 @@ export class RequestTrace extends PolicyEvents {
     if (!this.#tracer.snapshots) return;
     const { request, downstream, services, selected } = this.#exchange;
     const { backend } = selected;
-    const pathAndQuery = request.path + this.#secrets.search(request.search);
+    const pathAndQuery = this.#secrets.target(request.path + request.search);
     const state: RequestState = {
       request: {
         method: request.method,
         uri: `${request.scheme}://${request.authority}${pathAndQuery}`,
-        path: request.path,
+        path: this.#secrets.target(request.path),
         pathAndQuery,
         host: request.authority,
         scheme: request.scheme,

@@ -1,3 +1,4 @@
+import { SECRET_PARAMETERS } from "../base/redaction.ts";
 import {
   type Activation,
   Budget,
@@ -9,7 +10,10 @@ import {
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { type Connected, Source } from "../http/source.ts";
 import type { Downstream } from "../http/stream.ts";
+import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { RequestMetadata } from "../policies/types.ts";
+import { ShownVariables } from "../telemetry/shown-variables.ts";
+import { RequestSecrets } from "../trace/secrets.ts";
 import type { RecordedBodies } from "./body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Services } from "./services.ts";
@@ -138,10 +142,16 @@ export class ExchangeVariables implements Activation {
   }
 }
 
+/** What says which values of an exchange are secrets. */
+interface Guarded {
+  readonly services: Pick<Services, "sensitive">;
+  readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
+}
+
 type SensitiveNames = Pick<ReadonlySet<string>, "has">;
 
 /** The headers that are configured as secrets, and those in which policies look for credentials. */
-function sensitiveNames({ services, bind }: ReadableExchange): SensitiveNames {
+export function sensitiveNames({ services, bind }: Guarded): SensitiveNames {
   return { has: (name) => services.sensitive.has(name) || bind.policies.credentials.headers.has(name) };
 }
 
@@ -228,4 +238,9 @@ export function connectionVariables(
   const destination = { address: connection.localAddress, port: connection.localPort, hostname: serverName };
   const budget = new Budget(expressions.limits.perRequest);
   return { source: new Source(connection, workloads), destination, env, budget };
+}
+
+/** The variables of a connection as telemetry shows them. */
+export function shownOfConnection(variables: Activation, { sensitive }: Pick<Services, "sensitive">): ShownVariables {
+  return new ShownVariables(variables, new RequestSecrets(false, sensitive, SECRET_PARAMETERS));
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
 import { type LogFormat, quote, quoteIfNeeded } from "../base/log.ts";
+import type { RedactedTarget } from "../base/redaction.ts";
 import { mostBytes, writeAccessLine } from "./access-line.ts";
 import { type AccessRecord, recordFields } from "./access-record.ts";
 
@@ -20,7 +21,7 @@ const full: AccessRecord = {
   source: "127.0.0.1:5555",
   method: "GET",
   host: "shop.example",
-  path: "/a?x=1",
+  path: "/a?x=1" as RedactedTarget,
   version: "HTTP/1.1",
   status: 503,
   grpcStatus: 14,
@@ -167,7 +168,7 @@ test("a client cannot forge a line or a field", () => {
   const record: AccessRecord = {
     time,
     protocol: "http",
-    path: "/\r\n2026 \u009b error=x",
+    path: "/\r\n2026 \u009b error=x" as RedactedTarget,
     host: 'a" status=200',
     ...NOTHING,
     durationMs: 1,
@@ -214,7 +215,7 @@ const record: fc.Arbitrary<AccessRecord> = fc.record({
   source: some,
   method: some,
   host: some,
-  path: some,
+  path: some as fc.Arbitrary<RedactedTarget | undefined>,
   version: some,
   status: fc.option(number, { nil: undefined }),
   grpcStatus: fc.option(number, { nil: undefined }),

@@ -4,6 +4,7 @@ import { type Activation, type CelEnvironment, type Condition, type Expression, 
 import { durationText } from "./access-line.ts";
 import { type AccessRecord, recordFields } from "./access-record.ts";
 import type { LogFields } from "./settings.ts";
+import type { ShownVariables } from "./shown-variables.ts";
 
 /**
  * Chooses the requests to log, or to export as records, and edits their fields (`frontendPolicies.accessLog` and similar,
@@ -36,7 +37,7 @@ export class AccessLogEdits {
   }
 
   /** The line of a record with its fields changed, and with its line break. */
-  format(record: AccessRecord, format: LogFormat, variables: Activation): string {
+  format(record: AccessRecord, format: LogFormat, variables: ShownVariables): string {
     const fields: Record<string, unknown> = { level: "info", time: formatTimestamp(record.time), scope: "request" };
     for (const [name, value] of Object.entries(recordFields(record))) if (value !== undefined) fields[name] = value;
     if (format === "text") fields.duration = durationText(record.durationMs);
@@ -45,7 +46,7 @@ export class AccessLogEdits {
   }
 
   /** Removes and adds fields, in place. */
-  edit(fields: Record<string, unknown>, variables: Activation): Record<string, unknown> {
+  edit(fields: Record<string, unknown>, variables: ShownVariables): Record<string, unknown> {
     for (const name of this.#remove) delete fields[name];
     for (const [name, expression] of this.#add) {
       const value = readField(expression, variables);
@@ -64,9 +65,9 @@ export function readsOf(expressions: readonly Pick<Expression, "reads">[]): Read
   return new Set(expressions.flatMap(({ reads }) => [...reads]));
 }
 
-function readField(expression: Expression, variables: Activation): NonNullable<unknown> | undefined {
+function readField(expression: Expression, variables: ShownVariables): NonNullable<unknown> | undefined {
   try {
-    return toJson(expression.evaluate(variables)) ?? undefined;
+    return variables.redact(toJson(expression.evaluate(variables))) ?? undefined;
   } catch {
     return undefined;
   }

@@ -1,3 +1,5 @@
+import type { RedactedTarget } from "../base/redaction.ts";
+
 /** The values of one line about a request or connection. Undefined ones are omitted. */
 export interface AccessRecord {
   /** Milliseconds since the epoch at which the request ended. */
@@ -17,7 +19,7 @@ export interface AccessRecord {
   readonly method?: string | undefined;
   readonly host?: string | undefined;
   /** With query. */
-  readonly path?: string | undefined;
+  readonly path?: RedactedTarget | undefined;
   /** Such as `HTTP/1.1`. */
   readonly version?: string | undefined;
   readonly status?: number | undefined;

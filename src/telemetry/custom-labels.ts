@@ -1,6 +1,7 @@
-import { type Activation, type CelEnvironment, type Expression, toText } from "../cel/index.ts";
+import { type CelEnvironment, type Expression, toText } from "../cel/index.ts";
 import { readsOf } from "./access-log-edits.ts";
 import { REQUEST_LABELS } from "./metric-table.ts";
+import type { ShownVariables } from "./shown-variables.ts";
 
 /** Value of a label that does not apply, or whose expression fails or yields nothing. */
 export const UNKNOWN = "unknown";
@@ -20,7 +21,7 @@ export class CustomLabels {
   }
 
   /** The values at the end of a request, in the order of the configuration. */
-  read(variables: Activation): readonly string[] {
+  read(variables: ShownVariables): readonly string[] {
     return this.#expressions.map((expression) => labelValue(expression, variables));
   }
 }
@@ -39,10 +40,11 @@ export function wrongLabelName(name: string): string | undefined {
   return undefined;
 }
 
-function labelValue(expression: Expression, variables: Activation): string {
+function labelValue(expression: Expression, variables: ShownVariables): string {
   try {
+    const value = toText(expression.evaluate(variables));
     // U+0000 separates the labels in the key of a series.
-    const text = toText(expression.evaluate(variables))?.replaceAll("\u0000", "") ?? "";
+    const text = value === undefined ? "" : String(variables.redact(value)).replaceAll("\u0000", "");
     return text === "" ? UNKNOWN : text.slice(0, MAX_VALUE);
   } catch {
     return UNKNOWN;

@@ -83,6 +83,15 @@ suite("ClientHello", () => {
     assert.equal(detail(fragmented(bytes, 1)), "the ClientHello is spread over too many records");
   });
 
+  test("bytes after the extensions, within the message, are malformed: TLS libraries disagree about them", () => {
+    const bytes = made(serverName("a.example"));
+    const longer = Buffer.concat([bytes, Buffer.of(0)]);
+    longer.writeUInt16BE(bytes.readUInt16BE(3) + 1, 3);
+    longer.writeUInt16BE(bytes.readUInt16BE(7) + 1, 7);
+    assert.equal(detail(longer), "the ClientHello is malformed");
+    assert.deepEqual(parseClientHello(bytes), complete("a.example"));
+  });
+
   test("other protocols are recognized by their first bytes", () => {
     assert.equal(detail(Buffer.from("G")), "not a TLS handshake");
     assert.equal(detail(Buffer.from([22, 2])), "not a TLS handshake");

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { REDACTED, redactHeaders, sensitiveHeaders } from "./redaction.ts";
+import { REDACTED } from "../base/redaction.ts";
+import { redactHeaders, sensitiveHeaders } from "./redaction.ts";
 
 const HIDDEN = sensitiveHeaders(["X-Tenant-Key"]);
 

@@ -1,6 +1,8 @@
+import { REDACTED, redactUrls } from "../base/redaction.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 
-export const REDACTED = "<redacted>";
+/** A set of names. */
+type Names = Pick<ReadonlySet<string>, "has">;
 
 /** Header fields whose values are URLs. */
 const URL_HEADERS = new Set(
@@ -8,10 +10,6 @@ const URL_HEADERS = new Set(
     " ",
   ),
 );
-/** A query parameter of a URL inside a text. */
-const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=([^&#\s"<>]*)/g;
-/** User name and password before the host. */
-const USER_INFO = /(\/\/)[^/?#@\s"<>]+@/g;
 
 /** Lower-case names of headers to redact; `configured` is `config.sensitiveHeaders`. */
 export function sensitiveHeaders(configured: readonly string[]): ReadonlySet<string> {
@@ -22,11 +20,7 @@ export function sensitiveHeaders(configured: readonly string[]): ReadonlySet<str
  * Converts a flat header list to the object in snapshots: repeated fields are joined (`; ` for cookies, otherwise `, `); the values
  * of `hidden` names, and of `parameters` in URLs, are redacted.
  */
-export function redactHeaders(
-  headers: readonly string[],
-  hidden: ReadonlySet<string>,
-  parameters?: ReadonlySet<string>,
-): Record<string, string> {
+export function redactHeaders(headers: readonly string[], hidden: Names, parameters?: Names): Record<string, string> {
   const redacted: Record<string, string> = {};
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
@@ -42,22 +36,18 @@ export function redactHeaders(
   return redacted;
 }
 
-/** Redacts the values of `hidden` parameters in a query, which is empty or starts with `?`. */
-export function redactSearch(search: string, hidden: ReadonlySet<string>): string {
-  return search.replace(/([?&])([^=&]*)=([^&]*)/g, (all, separator: string, name: string) =>
-    hidden.has(decoded(name)) ? `${separator}${name}=${REDACTED}` : all,
-  );
-}
-
-/** Redacts user information and the values of `hidden` parameters of all URLs in a text. */
-export function redactUrls(text: string, hidden: ReadonlySet<string>): string {
-  return text
-    .replace(USER_INFO, `$1${REDACTED}@`)
-    .replace(PARAMETER, (all, separator: string, name: string) =>
-      hidden.has(decoded(name)) ? `${separator}${name}=${REDACTED}` : all,
-    );
-}
-
-function decoded(name: string): string {
-  return new URLSearchParams(`${name}=`).keys().next().value ?? "";
+/** The same for a list: returned as it is if there is nothing to redact. */
+export function redactFields(headers: readonly string[], hidden: Names, parameters: Names): readonly string[] {
+  let redacted: string[] | undefined;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string;
+    const value = headers[i + 1] as string;
+    let shown = value;
+    if (hidden.has(name)) shown = REDACTED;
+    else if (URL_HEADERS.has(name)) shown = redactUrls(value, parameters);
+    if (shown === value) continue;
+    redacted ??= [...headers];
+    redacted[i + 1] = shown;
+  }
+  return redacted ?? headers;
 }

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TraceSecrets } from "./secrets.ts";
+import { SensitiveNames, SensitiveParameters } from "../base/sensitive-names.ts";
+import { RequestSecrets } from "./secrets.ts";
 
-const of = (reveal = false): TraceSecrets => new TraceSecrets(reveal, ["x-tenant"], ["ticket"]);
+const of = (reveal = false): RequestSecrets =>
+  new RequestSecrets(reveal, new SensitiveNames(["x-tenant"]), new SensitiveParameters(["ticket"]));
 
 test("a redacted value is redacted wherever it reappears, whole or in part", () => {
   const secrets = of();
@@ -52,7 +54,7 @@ test("reveal shows everything except what a policy hides", () => {
   secrets.hide("header", "x-injected");
   const headers = ["authorization", "Bearer abcdefgh", "x-injected", "secret-of-the-gateway"];
   assert.deepEqual(secrets.headers(headers), { authorization: "Bearer abcdefgh", "x-injected": "<redacted>" });
-  assert.equal(secrets.search("?ticket=1"), "?ticket=1");
+  assert.equal(secrets.target("?ticket=1"), "?ticket=1");
 });
 
 test("values that are deep or long are truncated", () => {

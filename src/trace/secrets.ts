@@ -1,6 +1,6 @@
 import { cookiePairs } from "../base/cookies.ts";
-import { SensitiveNames, SensitiveParameters } from "../base/sensitive-names.ts";
-import { REDACTED, redactHeaders, redactSearch, redactUrls } from "./redaction.ts";
+import { REDACTED, redactTarget, redactUrls } from "../base/redaction.ts";
+import { redactFields, redactHeaders } from "./redaction.ts";
 
 /** Minimum length, in characters, of a secret that is searched for in other values: shorter ones would match parts of words. */
 const MIN_SECRET = 8;
@@ -9,26 +9,33 @@ const MAX_INPUT = 200;
 /** Levels of nesting that are shown. */
 const MAX_DEPTH = 20;
 
+/** A set of names. */
+type Names = Pick<ReadonlySet<string>, "has">;
+
+const NO_NAMES: Names = new Set();
+
 /**
- * Redacts the secrets of one traced request: values of headers and parameters whose names mark them as secret, and the same values
- * wherever they reappear: in claims, in metadata, in the inputs of rules.
+ * Redacts the secrets of one request in its trace and in what expressions of telemetry yield: values of headers and parameters whose
+ * names mark them as secret, and the same values wherever they reappear: in claims, in metadata, in the inputs of rules.
  */
-export class TraceSecrets {
+export class RequestSecrets {
   readonly #reveal: boolean;
-  readonly #headers: Set<string>;
-  readonly #parameters: Set<string>;
+  readonly #headers: Names;
+  readonly #parameters: Names;
+  readonly #hidden = { header: new Set<string>(), "query parameter": new Set<string>() };
   readonly #values = new Set<string>();
 
   /** `reveal`: redact only what policies `hide`. `headers` in lower case. */
-  constructor(reveal: boolean, headers: Iterable<string>, parameters: Iterable<string>) {
+  constructor(reveal: boolean, headers: Names, parameters: Names) {
+    const { header, "query parameter": parameter } = this.#hidden;
     this.#reveal = reveal;
-    this.#headers = reveal ? new Set() : new SensitiveNames(headers);
-    this.#parameters = reveal ? new Set() : new SensitiveParameters(parameters);
+    this.#headers = reveal ? header : { has: (name) => headers.has(name) || header.has(name) };
+    this.#parameters = reveal ? parameter : { has: (name) => parameters.has(name) || parameter.has(name) };
   }
 
   /** Redacts a secret of the gateway itself, from now on. */
   hide(place: "header" | "query parameter", name: string): void {
-    (place === "header" ? this.#headers : this.#parameters).add(name);
+    this.#hidden[place].add(name);
   }
 
   headers(list: readonly string[]): Record<string, string> {
@@ -39,6 +46,11 @@ export class TraceSecrets {
     return redacted;
   }
 
+  /** The same list if it shows no secrets, otherwise a redacted copy. Does not look for remembered values. */
+  fields(list: readonly string[]): readonly string[] {
+    return redactFields(list, this.#headers, this.#reveal ? NO_NAMES : this.#parameters);
+  }
+
   /** Remembers the secret values of these headers, to redact them everywhere else too. */
   remember(list: readonly string[]): void {
     for (let i = 0; i < list.length; i += 2) {
@@ -47,8 +59,25 @@ export class TraceSecrets {
     }
   }
 
-  search(search: string): string {
-    return redactSearch(search, this.#parameters);
+  /** Redacts a path, a query with its question mark, or both. */
+  target(target: string): string {
+    return redactTarget(target, this.#parameters);
+  }
+
+  /** Replaces the properties with secret names in plain objects and lists; other objects, such as dates, stay as they are. */
+  named(value: unknown, depth = 0): unknown {
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return depth === MAX_DEPTH ? "…" : value.map((each) => this.named(each, depth + 1));
+    const prototype = Object.getPrototypeOf(value);
+    if (prototype !== null && prototype !== Object.prototype) return value;
+    if (depth === MAX_DEPTH) return "…";
+    const shown = Object.getOwnPropertyDescriptors(value) as Record<string, PropertyDescriptor>;
+    for (const [name, property] of Object.entries(shown)) {
+      // An opaque value, such as `jwt.rawToken`, which is not enumerable either, shows nothing itself.
+      const hidden = property.value !== null && typeof property.value !== "object" && this.#headers.has(name);
+      property.value = hidden ? REDACTED : this.named(property.value, depth + 1);
+    }
+    return Object.create(prototype, shown);
   }
 
   /** Redacts JSON data: by property name, in URLs, and values that a redacted header has. */

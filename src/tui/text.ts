@@ -19,7 +19,7 @@ export function harmless(text: string): string {
   return text
     .replaceAll("\t", "  ")
     .replaceAll("\r\n", "\n")
-    .replace(/[\p{Cc}\p{Bidi_Control}]/gu, (control) => {
+    .replace(/[\p{Cc}\p{Bidi_Control}\u200b\u2060-\u2064\ufeff]/gu, (control) => {
       if (control === "\n") return control;
       // The block of pictures of control characters: ␛ for escape.
       return control < " " ? String.fromCharCode(0x2400 + control.charCodeAt(0)) : "\ufffd";

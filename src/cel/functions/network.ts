@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { canonicalAddress } from "../../base/ip-address.ts";
 import { BOOL, INT, opaque, STRING } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
@@ -101,11 +102,8 @@ const PER_ADDRESS = 1024;
 
 function parseAddress(text: string): Address | undefined {
   charge(PER_ADDRESS);
-  if (text.length > 60 || text.includes("%")) return undefined;
-  if (!text.includes(":")) return parseIpv4(text) === undefined ? undefined : ipaddr.IPv4.parse(text);
-  if (!ipaddr.IPv6.isValid(text)) return undefined;
-  const address = ipaddr.IPv6.parse(text);
-  return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+  const address = text.length > 60 ? undefined : canonicalAddress(text);
+  return address === undefined ? undefined : ipaddr.parse(address);
 }
 
 function ip(text: string): CelIp | Failure {

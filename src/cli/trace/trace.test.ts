@@ -158,6 +158,19 @@ test("-o text: values cannot control the terminal", async () => {
   assert.ok(!stdout.includes("\u001b") && stdout.includes("a␛]0;owned␇b"), stdout);
 });
 
+test("whatever a client has sent, no format prints what drives a terminal, and JSON stays the same JSON", async () => {
+  const sent = "a\u009b2Jb\u0085\u007f\u202ec\u200bd\u2066";
+  const message = { type: "backendCallResult", status: null, error: sent };
+  const event = { eventStart: 0, eventEnd: 0, severity: "error", message };
+  const text = `${JSON.stringify(event)}\n`;
+  for (const format of [["--raw"], ["-o", "json"], ["-o", "text"]]) {
+    const { stdout } = await invoke(["trace", ...format, "--file", "-"], text);
+    assert.match(stdout, /2Jb/, format.join(" "));
+    assert.doesNotMatch(stdout.replaceAll("\n", ""), /[\p{Cc}\p{Bidi_Control}\u200b]/u, format.join(" "));
+    if (!format.includes("text")) assert.deepEqual(JSON.parse(stdout), event);
+  }
+});
+
 test("-o json is --raw", async () => {
   const raw = await invoke(["trace", "--raw", "--file", SAVED]);
   assert.deepEqual(await invoke(["trace", "-o", "json", "--file", SAVED]), raw);

@@ -2,8 +2,9 @@
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment, Scope } from "../../cel/index.ts";
-import type { Frontend, Listener, Route } from "../../ir/ir.ts";
+import type { Frontend, Listener, ProxyProtocol, Route } from "../../ir/ir.ts";
 import type { Authorization, AuthorizationRule } from "../../policies/authorization/schema.ts";
+import { isConditional } from "../../policies/conditional/index.ts";
 import type { ExtAuthz } from "../../policies/ext-authz/schema.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { readCertificate } from "../../tls/certificate-list.ts";
@@ -11,6 +12,7 @@ import { altNames } from "../../tls/client-certificate.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
+import type { FrontendInput } from "../schema/frontend.ts";
 
 /**
  * Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7), each with the
@@ -97,12 +99,44 @@ export function adviseOnRoute(route: Route, path: Path, report: Report): void {
   for (const [i, { method }] of route.matches.entries())
     if (method !== undefined && method !== method.toUpperCase())
       warn(report, [...path, "matches", i, "method"], `methods are case-sensitive; write ${method.toUpperCase()}`);
+  adviseOnPaths(route, path, report);
+  adviseOnPrefixes(route, path, report);
   const { directResponse, requestRedirect } = route.policies;
+  if (requestRedirect !== undefined && !isConditional(requestRedirect) && route.backends.length > 0)
+    warn(report, [...path, "backends"], "get no requests, because requestRedirect answers all; remove one of them");
   if (directResponse !== undefined || requestRedirect !== undefined) return;
   if (route.backends.length === 0)
     warn(report, path, "has no backends, so every request gets 500; add one, or a directResponse");
   else if (route.backends.every(({ weight }) => weight === 0))
     warn(report, [...path, "backends"], "all weights are 0, so every request gets 500");
+}
+
+/** People write `/api/*` for what is a prefix here. A path may contain the character, so it is no mistake for sure. */
+function adviseOnPaths({ matches }: Route, path: Path, report: Report): void {
+  for (const [i, { path: match }] of matches.entries())
+    if (match.type !== "regex" && match.value.includes("*")) {
+      const instead = match.value.slice(0, match.value.indexOf("*")).replace(/\/+$/, "") || "/";
+      const message = `* stands for itself, so only paths with this character match; write pathPrefix: ${instead} for all below it, or regex`;
+      warn(report, [...path, "matches", i, "path", match.type], message);
+    }
+}
+
+/** `path.prefix` replaces what a prefix match has matched, and fails with 500 for requests that another kind of match has selected. */
+function adviseOnPrefixes({ matches, policies, backends }: Route, path: Path, report: Report): void {
+  // The route of the group is matched last, and has matches of its own.
+  if (backends.some(({ target }) => target.type === "routeGroup")) return;
+  const others = [...matches.entries()].filter(([, match]) => match.path.type !== "pathPrefix");
+  for (const kind of ["urlRewrite", "requestRedirect"] as const) {
+    const policy = policies[kind];
+    if (policy === undefined || isConditional(policy) || policy.path === undefined || !("prefix" in policy.path))
+      continue;
+    const why = `${kind}.path.prefix replaces a matched prefix; use pathPrefix here, or path.full in ${kind}`;
+    for (const [i, match] of others)
+      report([...path, "matches", i, "path", match.path.type], {
+        message: `every request that this selects gets 500, because ${why}`,
+        warning: others.length < matches.length,
+      });
+  }
 }
 
 /** About the routes of a listener: those that no request can reach because of others; each is reported at its path. */
@@ -165,6 +199,34 @@ export function adviseOnBodies(
     ["frontendPolicies", "http", "maxBufferSize"],
     `a body of this size gets 503, because maxBufferedBytes is ${maxBufferedBytes}; raise that too`,
   );
+}
+
+/** About the peers that may claim the address of a client. */
+export function adviseOnProxies(
+  { proxyProtocol, proxy, http }: Pick<FrontendInput, "proxyProtocol" | "proxy" | "http">,
+  report: Report,
+): void {
+  const used = proxyProtocol ?? proxy;
+  if (used === undefined) return;
+  adviseOnPeers(used, ["frontendPolicies", proxyProtocol === undefined ? "proxy" : "proxyProtocol"], report);
+  if ((http?.forwarded?.trustedProxies?.length ?? 0) > 0)
+    warn(
+      report,
+      ["frontendPolicies", "http", "forwarded", "trustedProxies"],
+      "is compared with the peer that really connects, here a load balancer with PROXY headers; if it is listed, its clients " +
+        "can set X-Forwarded-For, unless it rewrites HTTP itself",
+    );
+}
+
+/** About a port whose connections begin with a PROXY header. */
+export function adviseOnPeers(settings: ProxyProtocol | undefined, path: Path, report: Report): void {
+  if (settings?.from === undefined)
+    warn(
+      report,
+      path,
+      "lets every peer send a PROXY header, and so choose the address that rules, limits and logs see; set " +
+        "frontendPolicies.proxyProtocol.from to the networks of the load balancers",
+    );
 }
 
 /** About the address of the admin server, which has no authentication. */

@@ -1,4 +1,5 @@
 import { type Document, parseDocument } from "yaml";
+import { redactUrls } from "../../base/redaction.ts";
 import { aliasProblem, syntaxProblems, unusableKeys } from "../explain/yaml-errors.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import { type Expanded, expandEnv } from "./env.ts";
@@ -141,16 +142,19 @@ export class ConfigDocument {
       ...(problem.expected !== undefined && { expected: this.#withoutValues(problem.expected) }),
       ...(problem.suggestion !== undefined && { suggestion: this.#withoutValues(problem.suggestion) }),
       ...(problem.invalidCertificate !== undefined && { invalidCertificate: problem.invalidCertificate }),
-      ...(showSource && column <= MAX_SOURCE && !SECRET_LINE.test(source) && { source: source.slice(0, MAX_SOURCE) }),
+      ...(showSource &&
+        column <= MAX_SOURCE &&
+        !SECRET_LINE.test(source) &&
+        redactUrls(source) === source && { source: source.slice(0, MAX_SOURCE) }),
     });
   }
 
-  /** Values from the environment may be secrets: replaces them by the names of their variables. */
+  /** Values from the environment may be secrets: replaces them by the names of their variables. Those in URLs are redacted. */
   #withoutValues(text: string): string {
     let shown = text;
     for (const [name, value] of this.#expanded.values)
       if (value.length >= SECRET_LENGTH) shown = shown.replaceAll(value, () => `\${${name}}`);
-    return shown;
+    return redactUrls(shown);
   }
 }
 

@@ -44,7 +44,8 @@ const forwarded = z
       .default([])
       .describe(
         "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. Their fields are kept, and the gateway adds " +
-          "to their X-Forwarded-For. X-Forwarded-Client-Cert is always dropped.",
+          "to their X-Forwarded-For. Compared with the peer that really connects, not with an address in a PROXY header: to list a load " +
+          "balancer that only passes bytes on is to trust the fields of all its clients. X-Forwarded-Client-Cert is always dropped.",
       ),
   })
   .meta({ id: "Forwarded", description: "What the gateway tells backends about the origin of a request." });
@@ -278,6 +279,25 @@ export const proxyProtocol = z
       .enum(["strict", "optional"])
       .default("strict")
       .describe("Whether connections without a header are closed, or served with the addresses of their socket."),
+    from: z
+      .array(network)
+      .min(1)
+      .optional()
+      .describe(
+        "Addresses and networks (`10.0.0.0/8`) of the load balancers that may send the header: whoever sends one chooses the address " +
+          "that rules, limits and logs see. Connections of others are closed with `strict`; with `optional`, which requires `from`, " +
+          "they are served with the address of their socket, and a header of theirs is not a request (400). Default: all.",
+      ),
+  })
+  .check(({ value, issues }) => {
+    if (value.mode === "strict" || value.from !== undefined) return;
+    issues.push({
+      code: "custom",
+      input: value,
+      path: ["mode"],
+      message:
+        "needs from with the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
+    });
   })
   .meta({
     id: "ProxyProtocol",

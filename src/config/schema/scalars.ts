@@ -2,6 +2,7 @@ import { isIP } from "node:net";
 import { RE2JS } from "re2js";
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
+import { parseNetwork } from "../../base/ip-address.ts";
 import { parseListenAddress } from "../../base/listen-address.ts";
 import { isToken } from "../../http/h1/syntax.ts";
 import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
@@ -43,10 +44,7 @@ export const listenAddress = z
 export const network = z
   .string()
   .check(({ value, issues }) => {
-    const [address = "", bits, ...rest] = value.split("/");
-    const family = isIP(address);
-    const valid = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
-    if (family !== 0 && !address.includes("%") && valid && rest.length === 0) return;
+    if (parseNetwork(value) !== undefined) return;
     const message = "not an IP address or network; write one such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32";
     issues.push({ code: "custom", input: value, message });
   })

@@ -186,7 +186,7 @@ export const settings = z
       .array(z.string())
       .default([])
       .describe(
-        "Additional headers whose values are redacted in traces and dumps. Always redacted: `authorization`, `cookie` and the like, and every header whose name contains a word such as `token`, `secret`, `password`, `session` or `api-key`.",
+        "Additional headers whose values are redacted in traces, dumps, the access log, spans and metrics. Always redacted: `authorization`, `cookie` and the like, and every header whose name contains a word such as `token`, `secret`, `password`, `session` or `api-key`.",
       ),
   })
   .describe("Settings of the process, read once at startup.");

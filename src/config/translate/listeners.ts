@@ -2,7 +2,7 @@ import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { checkTlsServer, findInvalid, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
-import { adviseOnCertificates, adviseOnRoutes } from "../explain/advice.ts";
+import { adviseOnCertificates, adviseOnPeers, adviseOnRoutes } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context } from "./context.ts";
@@ -17,6 +17,7 @@ type Protocol = Listener["protocol"];
 /** One entry of `binds`. */
 export function translateBind(input: BindInput, path: Path, frontend: Frontend, host: string, context: Context): Bind {
   const { port = 0, mode, tunnelProtocol } = input;
+  if (tunnelProtocol === "proxy") adviseOnPeers(frontend.proxyProtocol, [...path, "tunnelProtocol"], context.report);
   const udp = input.listeners.some(({ protocol }) => protocol === "UDP");
   const name = mode === "internal" && port === 0 ? "internal" : udp ? `udp/${port}` : String(port);
   if (input.port === undefined && mode === "standard")

@@ -9,7 +9,7 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnRoutes, warnAboutDenyRules } from "../explain/advice.ts";
+import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, warnAboutDenyRules } from "../explain/advice.ts";
 import type { Report } from "../parse/document.ts";
 import type { InputReader } from "../parse/inputs.ts";
 import type { Path } from "../parse/paths.ts";
@@ -105,6 +105,7 @@ export function translate(
   const calling = translateCalling(config, formerTracing, context);
   const frontend = translateFrontend(config.frontendPolicies, calling);
   adviseOnBodies(frontend, report);
+  adviseOnProxies(config.frontendPolicies, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
   warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);

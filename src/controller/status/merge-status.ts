@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { redactUrls } from "../../base/redaction.ts";
 import { type Condition, GATEWAY_GROUP, type KubeObject, type ParentReference } from "../../kube/objects.ts";
 import type { ConditionDraft } from "../translate/model.ts";
 import type { DesiredStatus } from "./desired.ts";
@@ -102,7 +103,14 @@ function datedCondition(
   const { type, status, reason, message } = draft;
   const old = before.find((each) => each.type === type);
   const lastTransitionTime = (old?.status === status ? old.lastTransitionTime : undefined) ?? now;
-  return { type, status, reason, message: message.slice(0, MAX_MESSAGE), observedGeneration, lastTransitionTime };
+  return {
+    type,
+    status,
+    reason,
+    message: redactUrls(message).slice(0, MAX_MESSAGE),
+    observedGeneration,
+    lastTransitionTime,
+  };
 }
 
 function asList<T>(value: unknown): readonly T[] {

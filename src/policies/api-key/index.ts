@@ -5,9 +5,9 @@
  */
 import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";
+import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CelSecret } from "../../cel/index.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";

@@ -1,6 +1,6 @@
 /** `redact` of `backendAuth`, apart from the module: `calls/` uses it too, and the module uses `calls/`. */
 import { withDurations } from "../../base/durations.ts";
-import { REDACTED } from "../../trace/redaction.ts";
+import { REDACTED } from "../../base/redaction.ts";
 import { redactCallPolicies } from "../calls/redact-policies.ts";
 import type { BasicBackendAuth } from "./basic-schema.ts";
 import type { BackendAuth } from "./schema.ts";

@@ -8,8 +8,8 @@
  */
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { GatewayError } from "../../base/errors.ts";
+import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { within } from "../policy-error.ts";

@@ -7,9 +7,9 @@
  * `flow.ts` has the steps, `transaction.ts` the login under way, `session.ts` the logged-in user, `provider.ts` the protocol.
  */
 import { GatewayError } from "../../base/errors.ts";
+import { REDACTED } from "../../base/redaction.ts";
 import { getHeader, type HttpRequest } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { REDACTED } from "../../base/redaction.ts";
 import { latin1 } from "../../http/h1/syntax.ts";
 import type { HeaderList } from "../../http/message.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import { PolicyError } from "../policy-error.ts";
 import { applyHeaderEdits, compileHeaderEdits, type HeaderEdit, pickHeaders, redactModifier } from "./header-edits.ts";
 

@@ -1,3 +1,4 @@
+import { REDACTED } from "../../base/redaction.ts";
 import { isFieldValue, isToken } from "../../http/h1/syntax.ts";
 import {
   copyField,
@@ -8,7 +9,7 @@ import {
   removeHeader,
   setHeader,
 } from "../../http/message.ts";
-import { REDACTED, redactHeaders } from "../../trace/redaction.ts";
+import { redactHeaders } from "../../trace/redaction.ts";
 import { type ConfigPath, PolicyError, type PolicyProblem } from "../policy-error.ts";
 import type { HeaderModifier } from "./field-schemas.ts";
 

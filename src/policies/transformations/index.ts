@@ -4,8 +4,9 @@
  * where an expression reads a body that is too long; expressions that fail never reject a message.
  * `program.ts` compiles and runs one side, `messages.ts` is the message that it edits, also for `ext-proc` and callouts.
  */
+
+import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
 import { bodyNeeds, wholeBody } from "../shared/expressions.ts";

@@ -4,9 +4,9 @@
  * phase order and no hooks (docs/decisions/0033).
  */
 import { withDurations } from "../../base/durations.ts";
+import { REDACTED } from "../../base/redaction.ts";
 import { type CelEnvironment, CelError, readsBody } from "../../cel/index.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import type {
   BackendHttp,
   BackendTcp,

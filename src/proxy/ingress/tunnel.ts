@@ -7,10 +7,11 @@ import { type HttpRequest, hostOf } from "../../http/message.ts";
 import { type Downstream, type ServerStream, TUNNEL } from "../../http/stream.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { ByteStream } from "../../net/transport.ts";
+import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { CompiledBind } from "../compiled.ts";
 import type { Services } from "../services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
-import { connectionVariables } from "../variables.ts";
+import { connectionVariables, shownOfConnection } from "../variables.ts";
 
 /** Does nothing: no write is waiting. */
 const TAKEN = (): void => {};
@@ -68,6 +69,11 @@ export class Tunnel implements ServerStream {
     const { connection } = this.#downstream;
     const variables = connectionVariables(connection, connection.tls?.serverName ?? "", this.#services);
     return { ...variables, request: this.#request, response: { status: this.#status, headers: [] } };
+  }
+
+  /** The same for what the access log writes. */
+  get shown(): ShownVariables {
+    return shownOfConnection(this.variables, this.#services);
   }
 
   /** Opens the tunnel, or responds with an error. Only the port of the authority matters: the targets are binds of this process. */

@@ -40,7 +40,7 @@ export function explain<R extends Keyed>(
   request: HttpRequest,
   host: string,
   winner: Entry<R> | undefined,
-  hidden: ReadonlySet<string>,
+  hidden: Pick<ReadonlySet<string>, "has">,
 ): Explanation<R> {
   const fitting = buckets.all(host);
   const winnerBucket = fitting.find((bucket) => bucket.routes.some((known) => isWinner(known, winner)));
@@ -82,7 +82,7 @@ function isWinner<R>(known: KnownRoute<R>, winner: Entry<R> | undefined): boolea
 function evaluate<R extends Keyed>(
   known: KnownRoute<R>,
   request: HttpRequest,
-  hidden: ReadonlySet<string>,
+  hidden: Pick<ReadonlySet<string>, "has">,
 ): Entry<R> | Miss {
   let best: Entry<R> | undefined;
   let nearest: Miss = { stage: 0, reason: "path: the route has no matches" };

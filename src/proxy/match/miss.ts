@@ -1,6 +1,5 @@
-import { SensitiveParameters } from "../../base/sensitive-names.ts";
+import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import type { HttpRequest } from "../../http/message.ts";
-import { REDACTED } from "../../trace/redaction.ts";
 import { type Condition, headerHolds, pathOf, pseudoHeader, queryValues } from "./condition.ts";
 import { type Entry, withoutTrailingSlashes } from "./entry.ts";
 
@@ -13,10 +12,13 @@ export interface Miss {
 
 /** Longest part of a path or value shown: a reason is written for every route, which would multiply a long path. */
 const MAX_SHOWN = 120;
-const SECRET_PARAMETERS: ReadonlySet<string> = new SensitiveParameters();
 
 /** The first thing that does not fit, or undefined when the match fits. Values of the headers in `hidden` are not shown. */
-export function findMiss<R>(entry: Entry<R>, request: HttpRequest, hidden: ReadonlySet<string>): Miss | undefined {
+export function findMiss<R>(
+  entry: Entry<R>,
+  request: HttpRequest,
+  hidden: Pick<ReadonlySet<string>, "has">,
+): Miss | undefined {
   const path = pathMiss(entry, pathOf(request));
   if (path !== undefined) return { stage: 0, reason: `path: ${path}` };
   if (entry.method !== undefined && entry.method !== request.method)
@@ -38,19 +40,20 @@ export function findMiss<R>(entry: Entry<R>, request: HttpRequest, hidden: Reado
 
 function pathMiss<R>(entry: Entry<R>, path: string): string | undefined {
   const wanted = entry.path.value;
+  const shown = (): string => cut(redactTarget(path, SECRET_PARAMETERS));
   switch (entry.path.type) {
     case "exact":
-      return path === wanted ? undefined : `${cut(path)} is not exactly ${cut(wanted)}`;
+      return path === wanted ? undefined : `${shown()} is not exactly ${cut(wanted)}`;
     case "regex":
-      return entry.pattern?.testExact(path) ? undefined : `${cut(path)} does not match ${cut(wanted)}`;
+      return entry.pattern?.testExact(path) ? undefined : `${shown()} does not match ${cut(wanted)}`;
     case "pathPrefix": {
       const under = `${withoutTrailingSlashes(path)}/`.startsWith(`${withoutTrailingSlashes(wanted)}/`);
-      return under ? undefined : `${cut(path)} is not under prefix ${cut(wanted)}`;
+      return under ? undefined : `${shown()} is not under prefix ${cut(wanted)}`;
     }
   }
 }
 
-function headerMiss(header: Condition, request: HttpRequest, hidden: ReadonlySet<string>): string {
+function headerMiss(header: Condition, request: HttpRequest, hidden: Pick<ReadonlySet<string>, "has">): string {
   const pseudo = pseudoHeader(header.name, request);
   const values = pseudo === undefined ? [] : [pseudo];
   for (let i = 0; i < request.headers.length; i += 2)
@@ -61,7 +64,7 @@ function headerMiss(header: Condition, request: HttpRequest, hidden: ReadonlySet
 }
 
 function valueMiss(condition: Condition, values: readonly string[]): string {
-  const shown = values.map((value) => JSON.stringify(cut(value))).join(", ");
+  const shown = values.map((value) => JSON.stringify(cut(redactUrls(value)))).join(", ");
   const { type, value } = condition.source;
   return type === "exact"
     ? `${cut(shown)} is not ${JSON.stringify(cut(value))}`

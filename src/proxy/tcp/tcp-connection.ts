@@ -5,6 +5,7 @@ import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
+import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import {
@@ -18,7 +19,7 @@ import type { LiveConnection } from "../ingress/arrival.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
-import { connectionVariables } from "../variables.ts";
+import { connectionVariables, shownOfConnection } from "../variables.ts";
 import { ConnectionTrace } from "./connection-trace.ts";
 
 /** The bind of a connection. */
@@ -139,6 +140,11 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   /** What expressions can read of the connection. */
   get variables(): Activation {
     return connectionVariables(this.#transport, this.#origin.serverName, this.#services);
+  }
+
+  /** The same for what is written down. */
+  get shown(): ShownVariables {
+    return shownOfConnection(this.variables, this.#services);
   }
 
   /** Chooses a backend and connects; the client is not read before that has succeeded. */

@@ -1,8 +1,8 @@
-import type { Activation } from "../../cel/index.ts";
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import type { LogExport } from "./log-export.ts";
+import type { Subject } from "./subject.ts";
 
 /** The access log settings of a configuration. */
 export interface AccessLogRules {
@@ -10,12 +10,6 @@ export interface AccessLogRules {
   readonly accessLog: AccessLogEdits | undefined;
   /** Records for a collector. */
   readonly logExport: LogExport | undefined;
-}
-
-/** The subject of a record: a request, connection or session. */
-interface Subject {
-  /** What expressions read of it; computed only if there are any. */
-  readonly variables: Activation;
 }
 
 /** Whether a record is needed at all, for the log or a collector: making one has a cost. */
@@ -26,11 +20,11 @@ export function isLogged({ logExport }: AccessLogRules, log: AccessLog): boolean
 /** Writes the line of a request or a connection that is over, and the record for the collector. */
 export function logAccess(record: AccessRecord, rules: AccessLogRules, log: AccessLog, subject: Subject): void {
   if (log.enabled("info")) writeLine(record, rules.accessLog, log, subject);
-  rules.logExport?.add(record, subject.variables);
+  rules.logExport?.add(record, subject);
 }
 
 function writeLine(record: AccessRecord, edits: AccessLogEdits | undefined, log: AccessLog, subject: Subject): void {
   if (edits !== undefined && !edits.wants(subject.variables)) return;
-  if (edits?.changesFields) log.output.write(edits.format(record, log.output.format, subject.variables));
+  if (edits?.changesFields) log.output.write(edits.format(record, log.output.format, subject.shown));
   else log.write(record);
 }

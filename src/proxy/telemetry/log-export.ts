@@ -1,9 +1,10 @@
-import type { Activation, CelEnvironment } from "../../cel/index.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
 import type { AccessLog } from "../../ir/ir.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
 import { encodeLogRecord } from "../../telemetry/otlp/entries.ts";
 import { type EntrySink, exporterKey } from "../../telemetry/otlp/messages.ts";
+import type { Subject } from "./subject.ts";
 
 /** `frontendPolicies.accessLog.otlp`: the access log as records for a collector (reference 3.29). */
 export class LogExport {
@@ -23,12 +24,12 @@ export class LogExport {
     return this.#edits.reads;
   }
 
-  add(record: AccessRecord, variables: Activation): void {
-    if (!this.#edits.wants(variables)) return;
+  add(record: AccessRecord, subject: Subject): void {
+    if (!this.#edits.wants(subject.variables)) return;
     const { traceId, spanId } = record;
     // A record has separate fields for the ids.
     const own = recordFields({ ...record, traceId: undefined, spanId: undefined });
-    const attributes = this.#edits.edit(own, variables);
+    const attributes = this.#edits.edit(own, subject.shown);
     const span = traceId === undefined || spanId === undefined ? undefined : { traceId, spanId };
     this.#sink.add(
       this.#exporter,

@@ -1,4 +1,4 @@
-import type { Activation } from "../../cel/index.ts";
+import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { grpcStatusIn } from "../../http/grpc-reply.ts";
 import { latin1 } from "../../http/h1/syntax.ts";
 import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message.ts";
@@ -8,6 +8,7 @@ import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
 import { type Attributes, encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";
 import { formatTraceparent, newSpanId } from "../../telemetry/tracing/traceparent.ts";
+import type { Subject } from "./subject.ts";
 
 /** The trace that a sampled request continues or begins. */
 export interface TraceContext {
@@ -89,7 +90,7 @@ export class RequestSpan {
       "http.method": request.method,
       "http.host": request.authority,
       // The query may hold the backend's credentials.
-      "http.path": request.path,
+      "http.path": redactTarget(request.path, SECRET_PARAMETERS),
     };
     this.#call = { spanId, name: `${request.method} ${target}`, start: performance.now(), attributes };
   }
@@ -125,7 +126,7 @@ export class RequestSpan {
   }
 
   /** The request is over: exports the spans if the filter wants them. */
-  finished(record: AccessRecord, scheme: string, variables: Activation): void {
+  finished(record: AccessRecord, scheme: string, { variables, shown }: Subject): void {
     const { edits } = this.#rules;
     this.callEnded(null, record.error ?? "given up", []);
     this.#kept = edits.wants(variables);
@@ -133,7 +134,7 @@ export class RequestSpan {
     const { error, ...fields } = recordFields({ ...record, traceId: undefined, spanId: undefined });
     const { "span.name": named, ...attributes } = edits.edit(
       { ...fields, "url.scheme": scheme, "network.protocol.version": record.version?.slice("HTTP/".length) },
-      variables,
+      shown,
     );
     const { parentId, traceState } = this.#context;
     for (const call of this.#ended) this.#rules.export(encodeSpan(call));

@@ -5,6 +5,7 @@ import type { Activation } from "../../cel/index.ts";
 import type { Connected } from "../../http/source.ts";
 import { type DatagramSource, UdpFlow, type UdpFlowEvents } from "../../net/udp-socket.ts";
 import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
+import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import { NO_RESPONSE, SUCCEEDED } from "../../upstream/outlier.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
@@ -12,7 +13,7 @@ import type { LiveConnection } from "../ingress/arrival.ts";
 import { pick } from "../match-route.ts";
 import type { Services } from "../services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
-import { connectionVariables } from "../variables.ts";
+import { connectionVariables, shownOfConnection } from "../variables.ts";
 
 /** Why a datagram was dropped; the label `reason` of the metric. */
 export type DropReason = "authorization" | "backend" | "draining" | "overload" | "queue" | "sessions" | "size";
@@ -111,6 +112,11 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   /** What expressions can read of the session. */
   get variables(): Activation {
     return connectionVariables(this.#from, "", this.#services);
+  }
+
+  /** The same for what is written down. */
+  get shown(): ShownVariables {
+    return shownOfConnection(this.variables, this.#services);
   }
 
   /** Chooses the endpoint, after the service has allowed the client. */

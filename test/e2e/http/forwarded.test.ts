@@ -95,17 +95,17 @@ suite("forwarded", () => {
     }
   });
 
-  test("the address in a PROXY header counts, as the client's and for trustedProxies", async () => {
+  test("the address in a PROXY header is the client's; trustedProxies names the peer that really connects", async () => {
     const proxyProtocol = { version: "v1", mode: "strict" } as const;
     const before = "PROXY TCP4 10.1.2.3 127.0.0.1 4000 80\r\n";
     const one = await received(
-      { frontend: { ...forwarded("replace", "127.0.0.1").frontend, proxyProtocol } },
+      { frontend: { ...forwarded("replace", "10.0.0.0/8").frontend, proxyProtocol } },
       CLAIMS,
       before,
     );
     assert.deepEqual(valuesOf(one, "x-forwarded-for"), ["10.1.2.3"]);
     const two = await received(
-      { frontend: { ...forwarded("replace", "10.0.0.0/8").frontend, proxyProtocol } },
+      { frontend: { ...forwarded("replace", "127.0.0.1").frontend, proxyProtocol } },
       CLAIMS,
       before,
     );

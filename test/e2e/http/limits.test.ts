@@ -88,6 +88,20 @@ test("a body longer than maxRequestBodySize is 413, with and without Content-Len
   await peer.closed();
 });
 
+test("a body of exactly maxRequestBodySize passes, with and without Content-Length", async () => {
+  await using upstream = await RawUpstream.answering(({ body }) => reply(body));
+  await using plane = await TestPlane.start(upstream.port, { frontend: { maxRequestBodySize: 10 } });
+  for (const framed of [
+    "Content-Length: 10\r\n\r\n0123456789",
+    "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n",
+  ]) {
+    const client = await RawPeer.connect(plane.port);
+    client.send(`POST / HTTP/1.1\r\nHost: a\r\n${framed}`);
+    const answer = await client.message();
+    assert.deepEqual([statusOf(answer), answer.body], [200, "0123456789"]);
+  }
+});
+
 test("a head that does not arrive in time is 408; an idle connection closes without a response", async () => {
   await using plane = await TestPlane.start(OWN, { frontend: { headerReadTimeout: 50, idleTimeout: 50 } });
   const slow = await RawPeer.connect(plane.port);

@@ -18,6 +18,9 @@ test("clients that use up their connections leave readiness, metrics and backend
     await upstream.close();
   });
   await using gateway = await TestGateway.start(proxyTo(upstream.address), { openFiles: OPEN_FILES });
+  const early = gateway.lines.find(({ message }) => /may have 300 open files/.test(String(message)));
+  assert.equal(early?.level, "warn", "the gateway says at its start that the limit is too small");
+  assert.match(String(early?.message), /LimitNOFILE.*--ulimit/);
   for (let i = 0; i < OPEN_FILES; i++) {
     const client = connect(gateway.port(), "127.0.0.1");
     client.on("error", () => undefined).resume();

@@ -73,6 +73,45 @@ suite("PROXY headers on HTTP ports", () => {
     assert.equal(upstream.connections.length, 0);
   });
 
+  test("however a text header spells an address, a rule that denies it holds", async () => {
+    await using upstream = await answering();
+    await using plane = await TestPlane.start(upstream.port, {
+      frontend: {
+        proxyProtocol: { version: "v1", mode: "strict", from: ["127.0.0.0/8"] },
+        networkAuthorization: [{ mode: "deny", expression: 'source.address == "203.0.113.9"' }],
+      },
+    });
+    for (const address of ["::ffff:203.0.113.9", "::FFFF:cb00:7109", "0:0:0:0:0:ffff:cb00:7109"]) {
+      const client = await RawPeer.connect(plane.port);
+      client.send(`PROXY TCP6 ${address} ::1 1 2\r\n${REQUEST}`);
+      await client.closed();
+      assert.equal(client.received, "", address);
+    }
+    assert.equal(upstream.connections.length, 0);
+  });
+
+  test("only peers in `from` may send a header", async () => {
+    await using upstream = await answering();
+    for (const mode of ["strict", "optional"] as const) {
+      await using plane = await TestPlane.start(upstream.port, {
+        frontend: { proxyProtocol: { version: "v1", mode, from: ["192.0.2.0/24"] } },
+      });
+      const forging = await RawPeer.connect(plane.port);
+      forging.send(Buffer.concat([V1, Buffer.from(REQUEST)]));
+      if (mode === "strict") {
+        await forging.closed();
+        assert.equal(forging.received, "");
+        await plane.logged("frontendPolicies.proxyProtocol.from");
+        continue;
+      }
+      assert.equal(statusOf(await forging.message()), 400);
+      const plain = await RawPeer.connect(plane.port);
+      plain.send(REQUEST);
+      assert.equal(statusOf(await plain.message()), 200);
+      assert.equal((await plane.logged("http.method"))["src.addr"], `127.0.0.1:${plain.socket.localPort}`);
+    }
+  });
+
   test("optional: connections with and without a header are served", async () => {
     await using upstream = await answering();
     await using plane = await TestPlane.start(upstream.port, {

@@ -88,7 +88,7 @@ for (const protocol of ["grpc", "http"] as const)
       route: "default/route0",
       "http.method": "GET",
       "http.host": "127.0.0.1",
-      "http.path": "/shop/cart?token=t",
+      "http.path": "/shop/cart?token=<redacted>",
       "http.version": "HTTP/1.1",
       "http.status": 200,
       protocol: "http",

@@ -1,14 +1,15 @@
+import { SensitiveNames, SensitiveParameters } from "../../../base/sensitive-names.ts";
 import type { CredentialLocation } from "./location-schema.ts";
 
 /**
- * Headers and query parameters of one configuration that carry credentials; traces and logs redact them. Cookies are always
- * redacted, so they need no names. What an expression reads is not known.
+ * Headers and query parameters of one configuration that carry credentials, and all whose names suggest it; everything that shows a
+ * request redacts them. Cookies are always redacted, so they need no names. What an expression reads is not known.
  */
 export class CredentialNames {
   /** Lower-case names. */
-  readonly headers = new Set<string>();
+  readonly headers = new SensitiveNames();
   /** Decoded names. */
-  readonly parameters = new Set<string>();
+  readonly parameters = new SensitiveParameters();
   readonly #parametersOfPaths = new Map<string, ReadonlySet<string>>();
 
   get empty(): boolean {
@@ -35,7 +36,14 @@ export class CredentialNames {
   /** Names of the parameters, decoded, that are secrets in requests for `path`. */
   parametersAt(path: string): ReadonlySet<string> {
     const more = this.#parametersOfPaths.size === 0 ? undefined : this.#parametersOfPaths.get(path);
-    return more === undefined ? this.parameters : new Set([...this.parameters, ...more]);
+    return more === undefined ? this.parameters : new SensitiveParameters([...this.parameters, ...more]);
+  }
+
+  /** The same for a target, which is a path with or without a query. */
+  parametersOf(target: string): ReadonlySet<string> {
+    if (this.#parametersOfPaths.size === 0) return this.parameters;
+    const query = target.indexOf("?");
+    return this.parametersAt(query === -1 ? target : target.slice(0, query));
   }
 }
 

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fc } from "../../test/helpers/property.ts";
+import { canonicalAddress, Networks, parseNetwork } from "./ip-address.ts";
+
+test("an address has one form, whatever its spelling", () => {
+  for (const [text, canonical] of [
+    ["203.0.113.9", "203.0.113.9"],
+    ["::FFFF:203.0.113.9", "203.0.113.9"],
+    ["2001:DB8:0:0:1:0:0:1", "2001:db8::1:0:0:1"],
+    ["::", "::"],
+    ["::1.2.3.4", "::102:304"],
+    ["1::", "1::"],
+    ["0:1:2:3:4:5:6:7", "0:1:2:3:4:5:6:7"],
+    ["fe80::1%eth0", undefined],
+    ["203.0.113.09", undefined],
+    ["203.0.113", undefined],
+    ["", undefined],
+  ] as const)
+    assert.equal(canonicalAddress(text), canonical, text);
+});
+
+test("the form of any address is an address, and its own form", () => {
+  fc.assert(
+    fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
+      const canonical = canonicalAddress(text) ?? assert.fail(text);
+      assert.equal(canonicalAddress(canonical), canonical);
+      assert.equal(canonicalAddress(text.toUpperCase()), canonical);
+      assert.ok(new Networks([text]).contains(canonical) && new Networks([canonical]).contains(text));
+    }),
+  );
+});
+
+test("a network contains addresses in every spelling, and only those", () => {
+  const networks = new Networks(["10.0.0.0/8", "::ffff:192.0.2.0/120", "2001:DB8::/32", "203.0.113.9"]);
+  for (const inside of [
+    "10.1.2.3",
+    "::ffff:10.1.2.3",
+    "192.0.2.7",
+    "2001:db8:1::1",
+    "::FFFF:cb00:7109",
+    "2001:db8::1%lo",
+  ])
+    assert.ok(networks.contains(inside), inside);
+  for (const outside of ["11.0.0.1", "192.0.3.1", "2001:db9::1", "203.0.113.8", "::a00:1", "", "x"])
+    assert.ok(!networks.contains(outside), outside);
+});
+
+test("what is not a network is refused", () => {
+  for (const text of [
+    "10.0.0.0/33",
+    "10.0.0.0/08",
+    "10.0.0.0/",
+    "10.0.0.0/8/8",
+    "::/129",
+    "::ffff:1.2.3.4/95",
+    "fe80::%lo/64",
+    "a",
+  ])
+    assert.equal(parseNetwork(text), undefined, text);
+});

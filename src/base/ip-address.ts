@@ -1,0 +1,102 @@
+/**
+ * IP addresses as text: one parser and one canonical form for sockets, PROXY headers, lists of networks and expressions. With two
+ * spellings of one address, a rule that denies one would let the other pass.
+ */
+import { BlockList, isIPv4, isIPv6 } from "node:net";
+
+/**
+ * The canonical form of an address: dotted decimal, or RFC 5952; an IPv4 address that is mapped to IPv6 (`::ffff:192.0.2.1`, RFC 4291
+ * 2.5.5.2) is the IPv4 address. undefined = not an address, or one with a zone (`fe80::1%eth0`), which has a meaning on one
+ * machine only.
+ */
+export function canonicalAddress(text: string): string | undefined {
+  // Both reject leading zeros in decimal numbers, which some programs read as octal.
+  if (isIPv4(text)) return text;
+  return isIPv6(text) && !text.includes("%") ? formatIpv6(parseGroups(text)) : undefined;
+}
+
+/** The canonical form of 16 bytes. */
+export function addressOfBytes(bytes: Buffer): string {
+  return formatIpv6(Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i)));
+}
+
+/** The eight groups of a valid address. */
+function parseGroups(text: string): number[] {
+  const dotted = /(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);
+  const [, a = 0, b = 0, c = 0, d = 0] = dotted?.map(Number) ?? [];
+  const hex =
+    dotted === null
+      ? text
+      : `${text.slice(0, dotted.index)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  const [before = "", after] = hex.split("::");
+  const head = groupsOf(before);
+  if (after === undefined) return head;
+  const tail = groupsOf(after);
+  return [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail];
+}
+
+function groupsOf(text: string): number[] {
+  return text === "" ? [] : text.split(":").map((group) => Number.parseInt(group, 16));
+}
+
+/** RFC 5952: the longest run of two or more zero groups, the first of equals, becomes `::`. */
+function formatIpv6(groups: readonly number[]): string {
+  const [, , , , , , high = 0, low = 0] = groups;
+  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff)
+    return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+  let best = { at: 0, length: 1 };
+  for (let at = 0; at < 8; at++) {
+    let length = 0;
+    while (groups[at + length] === 0) length++;
+    if (length > best.length) best = { at, length };
+  }
+  const text = (from: number, to: number): string =>
+    groups
+      .slice(from, to)
+      .map((group) => group.toString(16))
+      .join(":");
+  return best.length === 1 ? text(0, 8) : `${text(0, best.at)}::${text(best.at + best.length, 8)}`;
+}
+
+/** An address, or a network in CIDR notation. */
+interface Network {
+  /** Canonical. */
+  readonly address: string;
+  readonly family: "ipv4" | "ipv6";
+  readonly bits: number;
+}
+
+/** `192.0.2.7`, `10.0.0.0/8`, `2001:db8::/32`; undefined = neither. Mapped networks are those of IPv4. */
+export function parseNetwork(text: string): Network | undefined {
+  const [written = "", length, ...rest] = text.split("/");
+  const address = canonicalAddress(written);
+  if (address === undefined || rest.length > 0) return undefined;
+  const family = isIPv4(address) ? "ipv4" : "ipv6";
+  const most = family === "ipv4" ? 32 : 128;
+  if (length === undefined) return { address, family, bits: most };
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(length)) return undefined;
+  const mapped = family === "ipv4" && written.includes(":");
+  const bits = Number(length) - (mapped ? 96 : 0);
+  return bits >= 0 && bits <= most ? { address, family, bits } : undefined;
+}
+
+/** A list of addresses and networks. */
+export class Networks {
+  readonly #list = new BlockList();
+
+  /** Texts that `parseNetwork` accepts. */
+  constructor(networks: readonly string[]) {
+    for (const text of networks) {
+      const network = parseNetwork(text);
+      if (network === undefined) throw new Error(`${text} is not a network`);
+      this.#list.addSubnet(network.address, network.bits, network.family);
+    }
+  }
+
+  /** Whether the address of a peer is in one of them. A zone is ignored: the socket has the address of its link. */
+  contains(peer: string): boolean {
+    const [text = ""] = peer.split("%");
+    const address = canonicalAddress(text);
+    return address !== undefined && this.#list.check(address, isIPv4(address) ? "ipv4" : "ipv6");
+  }
+}

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { redactTarget, redactUrls, SECRET_PARAMETERS } from "./redaction.ts";
+import { SensitiveParameters } from "./sensitive-names.ts";
+
+const target = (text: string): string => redactTarget(text, SECRET_PARAMETERS);
+
+test("the values of secret parameters are redacted, whatever the spelling of their names", () => {
+  for (const name of [
+    "access_token",
+    "access-token",
+    "accessToken",
+    "ID_TOKEN",
+    "refresh%5Ftoken",
+    "%70assword",
+    "passwd",
+    "pwd",
+    "pass",
+    "client_secret",
+    "api_key",
+    "apikey",
+    "API-Key",
+    "key",
+    "code",
+    "auth",
+    "signature",
+    "sig",
+    "X-Amz-Signature",
+    "X-Amz-Security-Token",
+    "X-Amz-Credential",
+    "session",
+    "user[password]",
+    "code[]",
+    "ticket",
+  ]) {
+    assert.equal(target(`/a?page=2&${name}=s3cret&x=1`), `/a?page=2&${name}=<redacted>&x=1`);
+    assert.equal(redactUrls(`see http://a.test/?${name}=s3cret.`), `see http://a.test/?${name}=<redacted>`);
+  }
+});
+
+test("ordinary parameters stay as they are, and a target without secrets is the same text", () => {
+  for (const text of [
+    "/",
+    "/a?",
+    "/a?b",
+    "/a?b=c&max_tokens=5&monkey=1&keyword=x&state=open&zip_code=1&sort_key=2",
+    "/a;v=1/b?next=https%3A%2F%2Fa.test%2F%3Fpage%3D2",
+    "/a?=x&&=",
+  ])
+    assert.equal(target(text), text);
+});
+
+test("neither semicolons, nested URLs nor parameters of path segments hide a secret", () => {
+  assert.equal(target("/a?x=1;token=s3cret;y&z=2"), "/a?x=1;token=<redacted>&z=2");
+  assert.equal(target("/a?token=s3;cret=x&z=2"), "/a?token=<redacted>&z=2");
+  assert.equal(target("/a;jsessionid=s3cret/b;v=1?x=1"), "/a;jsessionid=<redacted>/b;v=1?x=1");
+  assert.equal(target("/a?next=http%3A%2F%2Fb%2F%3Ftoken%3Ds3cret"), "/a?next=<redacted>");
+  assert.equal(target("/a?token=a=b&token=c&token"), "/a?token=<redacted>&token=<redacted>&token");
+});
+
+test("names that a policy adds are redacted too", () => {
+  assert.equal(redactTarget("/a?k=s3cret&b=1", new SensitiveParameters(["k"])), "/a?k=<redacted>&b=1");
+});
+
+test("in a text, users of URLs and parameters are redacted, fragments included", () => {
+  assert.equal(
+    redactUrls('cannot fetch "https://me:pw@a.test/jwks?token=s3cret&v=1#access_token=x": refused'),
+    'cannot fetch "https://<redacted>@a.test/jwks?token=<redacted>&v=1#access_token=<redacted>": refused',
+  );
+  assert.equal(redactUrls("mail me@a.test, a=b"), "mail me@a.test, a=b");
+});
