@@ -53,7 +53,8 @@ async function recordProxy(
   context: Context,
 ): Promise<void> {
   const { port, "proxy-admin-port": adminPort } = options;
-  if (port !== undefined && adminPort !== undefined) throw usage("--port and --proxy-admin-port are mutually exclusive");
+  if (port !== undefined && adminPort !== undefined)
+    throw usage("--port and --proxy-admin-port are mutually exclusive");
   const words = { argument, options: { ...options, "proxy-admin-port": port ?? adminPort } };
   await using proxies = await openProxies(words, context);
   const proxy = await proxies.first();
