@@ -71,7 +71,7 @@ test("the view is read with the keyboard, resized, and gone after q", { skip }, 
   assert.match(screen, /›15 {2}2\.385 {2}Backend Result {2}status=503/);
   assert.doesNotMatch(screen, /BEFORE/);
 
-  await terminal.keys("Up", "Up", "Up");
+  await terminal.keys("Down", "Down", "Down");
   await terminal.until("row 18", (now) => now.includes("›18  2.480  Snapshot        final response"));
   await terminal.keys("s");
   await terminal.until("the snapshot", (now) => now.includes("Snapshot · final response") && now.includes("code: 503"));
