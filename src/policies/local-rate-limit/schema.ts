@@ -27,7 +27,7 @@ const limits = z
   .array(limit)
   .min(1)
   .describe(
-    "Limits the requests of a route, across all threads of the process. Each request takes a token from every limit in the list; if one has none left, the response is 429. Counts survive reloads.",
+    "Limits the requests of a route, across all threads of the process. Each request takes a token from every limit in the list; if one has none left, the response is 429. Responses carry `x-ratelimit-limit`, `x-ratelimit-remaining` and `x-ratelimit-reset` (seconds until the next refill) of the limit with the fewest tokens left; a 429 carries those of the limit that was empty, and `retry-after` unless its bucket is never refilled. Counts survive reloads.",
   );
 
 export const schema = conditionally("LocalLimit", limits, limit);
