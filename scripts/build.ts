@@ -1,8 +1,9 @@
 /**
  * `npm run build`: makes dist/ for the published package and for images, from scratch, so that no removed module remains: a bundle
- * for each program and each kind of thread, the code that V8 compiles of them, and the licenses of what is in them.
+ * for each program and each kind of thread, the code that V8 compiles of them, the licenses of what is in them, and the commit.
  */
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
+import { ORIGIN_FILE, originOfBuild } from "../src/base/build-info.ts";
 import { bundle } from "./bundle/bundle.ts";
 import { recordCodeCache } from "./bundle/code-cache.ts";
 import { writeNotices } from "./bundle/notices.ts";
@@ -11,6 +12,7 @@ import { root } from "./lib/files.ts";
 const dist = `${root}dist`;
 rmSync(dist, { recursive: true, force: true });
 const { files, modules } = await bundle(dist);
+writeFileSync(`${root}${ORIGIN_FILE}`, `${JSON.stringify(originOfBuild(root, process.env))}\n`);
 writeNotices(`${dist}/THIRD-PARTY-NOTICES.txt`, modules);
 await recordCodeCache(dist);
 process.stdout.write(`build: ${files.length} bundles in dist/\n`);

@@ -37,7 +37,7 @@ export interface AdminPlane {
   draining(): boolean;
   /** Begins the graceful shutdown and returns at once. */
   shutdown(): void;
-  readonly version: { readonly version: string };
+  readonly version: string;
 }
 
 export interface TraceOptions {

@@ -22,6 +22,6 @@ export function readDirectives(
   });
 }
 
-function unknownLevel(level: string): string {
+export function unknownLevel(level: string): string {
   return `unknown level "${level}"`;
 }

@@ -64,8 +64,11 @@ export interface Proxies extends AsyncDisposable {
   /** `http://localhost:15000` or `gateway/web`. */
   readonly name: string;
   readonly inCluster: boolean;
-  /** The first proxy by name, of those that run if any does. @throws CliError */
-  first(): Promise<ProxyAdmin>;
+  /**
+   * The first proxy by name, of those that run if any does. Which one of several it is goes to a terminal, and if `said` to any standard
+   * error. @throws CliError
+   */
+  first(said?: boolean): Promise<ProxyAdmin>;
   /** Calls all of them, at least one, and waits for all results. @throws CliError if they cannot be looked up */
   each<T>(call: (proxy: ProxyAdmin) => Promise<T>): Promise<readonly Outcome<T>[]>;
   /**

@@ -128,6 +128,15 @@ test("--version prints the version for people, with --json for programs", async 
 
 test("version prints one line of JSON", async () => {
   const { stdout } = await invoke(["version"]);
-  assert.deepEqual(Object.keys(JSON.parse(stdout)), ["version", "node", "runtimeOS", "runtimeArch"]);
+  assert.deepEqual(Object.keys(JSON.parse(stdout)), [
+    "version",
+    "commit",
+    "buildDate",
+    "runtimeOS",
+    "runtimeArch",
+    "node",
+  ]);
+  // The tests run from a checkout.
+  assert.match(JSON.parse(stdout).commit, /^[0-9a-f]{40}(-dirty)?$/);
   assert.equal(stdout.split("\n").length, 2);
 });

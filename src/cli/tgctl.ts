@@ -1,5 +1,4 @@
-import { readFile } from "node:fs/promises";
-import { appRoot } from "../base/app-root.ts";
+import { buildInfo, packageVersion } from "../base/build-info.ts";
 import { completionCommand, helpCommand } from "./builtin.ts";
 import { controllerGroup } from "./commands/controller/index.ts";
 import { proxyGroup } from "./commands/proxy/index.ts";
@@ -43,21 +42,14 @@ const version = defineCommand({
   run: (_invocation, context) => writeBuild(context),
 });
 
-/** The version of this package. */
-async function packageVersion(): Promise<string> {
-  const manifest: unknown = JSON.parse(await readFile(`${appRoot}package.json`, "utf8"));
-  return typeof manifest === "object" && manifest !== null && "version" in manifest ? String(manifest.version) : "";
-}
-
 /** `tgctl --version`: one line for people; as JSON the same as `tgctl version`. */
 async function writeVersion(context: Context): Promise<void> {
   if (context.json) return writeBuild(context);
-  await write(context.stdout, `tgctl ${await packageVersion()}\n`);
+  await write(context.stdout, `tgctl ${packageVersion()}\n`);
 }
 
 /** `tgctl version`: one line of JSON. */
 async function writeBuild(context: Context): Promise<void> {
-  const version = await packageVersion();
-  const build = { version, node: process.versions.node, runtimeOS: process.platform, runtimeArch: process.arch };
-  await write(context.stdout, `${JSON.stringify(build)}\n`);
+  const runtime = { runtimeOS: process.platform, runtimeArch: process.arch, node: process.versions.node };
+  await write(context.stdout, `${JSON.stringify({ ...buildInfo(), ...runtime })}\n`);
 }

@@ -8,6 +8,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import type { LeafCaching } from "../tls/tls-settings.ts";
 import { type Locality, ownLocality } from "../upstream/locality.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
+import { FREE_PORTS } from "./free-ports.ts";
 import type { ConfigDocument } from "./parse/document.ts";
 import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
 import { countThreads } from "./worker-threads.ts";
@@ -97,13 +98,15 @@ export function resolveSettings(
   const family = override("DNS_LOOKUP_FAMILY", parseFamily, "All, Auto, V4Preferred, V4Only or V6Only");
   const threads =
     override("WORKER_THREADS", parseThreads, "a number or a percentage such as 50%") ?? input.workerThreads;
+  const usual = (address: ListenAddress): ListenAddress =>
+    env[FREE_PORTS] === undefined ? address : { type: "socket", host: "127.0.0.1", port: 0 };
   const settings: Settings = {
     enableIpv6,
     dns: { lookupFamily: family ?? input.dns.lookupFamily },
-    adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? { type: "localhost", port: 15000 },
-    statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? { type: "socket", host: anyAddress, port: 15020 },
-    readinessAddr: address("READINESS_ADDR") ??
-      input.readinessAddr ?? { type: "socket", host: anyAddress, port: 15021 },
+    adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? usual({ type: "localhost", port: 15000 }),
+    statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? usual({ type: "socket", host: anyAddress, port: 15020 }),
+    readinessAddr:
+      address("READINESS_ADDR") ?? input.readinessAddr ?? usual({ type: "socket", host: anyAddress, port: 15021 }),
     workerThreads: countThreads(threads, env.CPU_LIMIT),
     terminationMaxDeadline:
       time("CONNECTION_TERMINATION_DEADLINE") ??

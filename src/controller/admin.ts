@@ -16,7 +16,8 @@ import { changeLogLevels } from "./log-levels.ts";
 
 /** What the server sees of the controller. */
 export interface ControllerPlane extends Pick<AdminPlane, "cpuProfile" | "heapProfile"> {
-  readonly version: { readonly version: string };
+  readonly version: string;
+  build(): object;
   readonly output: LogOutput;
   /** Objects by kind and key, without secrets. */
   objects(): unknown;
@@ -37,7 +38,7 @@ const ROUTES: readonly AdminRoute<ControllerPlane>[] = [
       const lines = ROUTES.map(
         ({ path, methods, summary }) => `${methods.join(", ").padEnd(9)} ${path.padEnd(21)} ${summary}\n`,
       );
-      return textReply(200, `tracegate ${plane.version.version} controller\n\n${lines.join("")}`);
+      return textReply(200, `tracegate ${plane.version} controller\n\n${lines.join("")}`);
     },
   },
   {
@@ -76,7 +77,7 @@ const ROUTES: readonly AdminRoute<ControllerPlane>[] = [
     path: "/version",
     methods: ["GET"],
     summary: "version of the controller",
-    handle: ({ plane }) => jsonReply(plane.version),
+    handle: ({ plane }) => jsonReply(plane.build()),
   },
   ...profileRoutes,
 ];

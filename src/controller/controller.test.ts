@@ -45,7 +45,13 @@ async function run(server: TestApiServer, name = "one", xds: "tls" | "plaintext"
     ...controllerSettings(env, "0.0.0", "host"),
     ports: { admin: 0, metrics: 0, health: 0, xds: 0 },
   };
-  const controller = await Controller.start({ settings, access: server.access, version: { version: "0.0.0" }, output });
+  const controller = await Controller.start({
+    settings,
+    access: server.access,
+    version: "0.0.0",
+    build: () => ({ version: "0.0.0" }),
+    output,
+  });
   return {
     controller,
     lines,

@@ -41,7 +41,9 @@ const CLOSE_MS = 5000;
 export interface ControllerOptions {
   readonly settings: ControllerSettings;
   readonly access: ClusterAccess;
-  readonly version: { readonly version: string };
+  readonly version: string;
+  /** What `GET /version` shows. */
+  readonly build: () => object;
   readonly output: LogOutput;
 }
 
@@ -191,6 +193,7 @@ export class Controller {
     const plane = {
       ...ownProfiles,
       version: this.#options.version,
+      build: this.#options.build,
       output: this.#options.output,
       objects: () => objectSnapshot(this.#graph),
       gateways: () => gatewaySnapshot(this.#graph, this.#syncer.published),
@@ -249,7 +252,7 @@ export class Controller {
       client: this.#client,
       graph: this.#graph,
       settings,
-      version: version.version,
+      version,
       output,
       ...input,
     });
@@ -268,7 +271,7 @@ export class Controller {
 
   #render(): ControllerCounters {
     return {
-      version: this.#options.version.version,
+      version: this.#options.version,
       leading: this.#election.leading,
       objects: this.#reflectors.map(({ kind, state }) => ({ kind, state, count: this.#graph.count(kind) })),
       extra: [...this.#metrics.render(), ...this.#stream.metrics(), ...(this.#writers?.render() ?? [])],

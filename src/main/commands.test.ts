@@ -93,7 +93,7 @@ test("-V prints the version, --version what it was built with", async () => {
   const short = (await invokeProgram(tracegate, ["-V"])).stdout;
   const long = JSON.parse((await invokeProgram(tracegate, ["--version"])).stdout);
   assert.equal(short, `${long.version}\n`);
-  assert.deepEqual(Object.keys(long), ["version", "node", "platform"]);
+  assert.deepEqual(Object.keys(long), ["version", "commit", "buildDate", "node", "platform"]);
 });
 
 test("completion offers commands, and the options of a gateway", async () => {

@@ -1,5 +1,6 @@
 /** Runs the Kubernetes controller in this process: settings, log and signals. Called by `tracegate controller`. */
 import { hostname } from "node:os";
+import { packageVersion } from "../base/build-info.ts";
 import { messageOf } from "../base/errors.ts";
 import { formatLine, LogOutput } from "../base/log.ts";
 import { CliError } from "../cli/errors.ts";
@@ -18,8 +19,8 @@ export async function runController(
   env: Readonly<Record<string, string | undefined>>,
   choice: ClusterChoice,
 ): Promise<number> {
-  const version = versionInfo();
-  const settings = controllerSettings(env, version.version, hostname());
+  const version = packageVersion();
+  const settings = controllerSettings(env, version, hostname());
   const format = env.LOG_FORMAT === "text" ? "text" : "json";
   const sink = new LogSink((lines) =>
     formatLine(format, "warn", "default", "log lines were dropped", { lines }, "component"),
@@ -37,11 +38,11 @@ export async function runController(
     const log = output.logger("default");
     const access = await findCluster(env, choice);
     log.info("starting", {
-      version: version.version,
+      version: version,
       server: access.server.href,
       controllerName: settings.controllerName,
     });
-    const controller = await Controller.start({ settings, access, version, output });
+    const controller = await Controller.start({ settings, access, version, build: versionInfo, output });
     await signalled;
     log.info("stopping");
     await controller.close();

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { moduleUrl } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
 import { CliError } from "../cli/errors.ts";
+import { FREE_PORTS } from "../config/free-ports.ts";
 import { SUPERVISED } from "./supervised.ts";
 
 /** A program with its arguments, and the configuration of the gateway beside it. */
@@ -38,6 +39,7 @@ export async function oneshot({ config, file, program: command, output }: Onesho
   const gateway = fork(fileURLToPath(moduleUrl("main")), [source, SUPERVISED], {
     detached: true,
     stdio: ["ignore", log, 2, "ipc"],
+    env: { ...process.env, [FREE_PORTS]: "1" },
   });
   if (log !== 2) closeSync(log);
   const exited = ended(gateway);

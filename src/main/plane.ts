@@ -4,6 +4,7 @@ import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
 import { AdminBadRequest, type AdminPlane, AdminUnavailable } from "../admin/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
+import { packageVersion } from "../base/build-info.ts";
 import { messageOf } from "../base/errors.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { redactAll } from "../base/redaction.ts";
@@ -41,7 +42,7 @@ interface PlaneSource {
 /** The gateway as the admin, stats and readiness servers see it. */
 export function makePlane(gateway: PlaneSource): AdminPlane {
   const { supervisor, settings } = gateway;
-  const version = versionInfo();
+  const version = packageVersion();
   const startFilter = gateway.logFilter;
   const hidden = sensitiveHeaders(settings.sensitiveHeaders);
   let profiles = 0;
@@ -70,7 +71,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const live = { ports: supervisor.ports, endpoints, calls, locality, hidden };
       const dump = {
         ...dumpIr(ir, live),
-        version,
+        version: versionInfo(),
         config: dumpSettings({ ...settings, locality }, gateway.configuration.frame, gateway.addresses),
       };
       return redactAll(sorted(dump)) as ReturnType<typeof sorted>;
@@ -109,7 +110,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     tasks: async () => ({ admin: [], workload: await supervisor.tasks() }),
     async metricsText() {
       const snapshot = supervisor.metrics();
-      const extra = await processMetrics({ tag: version.version, synchronized: gateway.status.synchronized });
+      const extra = await processMetrics({ tag: version, synchronized: gateway.status.synchronized });
       extra.push(...endpointMetrics(await supervisor.endpoints()));
       extra.push(
         ...certificateMetrics(gateway.configuration.frame),

@@ -13,6 +13,8 @@ import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
 import { type GatewayLog, LogSink } from "./log-sink.ts";
+import { isNpmScript, onceEach, onParentGone } from "./npm-script.ts";
+import { quickstartText, tgctlCommand } from "./quickstart-text.ts";
 import { ServiceManager } from "./service-manager.ts";
 import { onOrphaned, reportReady } from "./supervised.ts";
 
@@ -81,11 +83,14 @@ async function start(
   };
   // The first signal drains, any second one ends the process at once (reference 7).
   let signalled = false;
-  const onSignal = (exitCode: number): void => {
+  const act = (exitCode: number): void => {
     if (signalled) process.exit(exitCode);
     signalled = true;
     stop(exitCode);
   };
+  const npm = isNpmScript(process.env);
+  const onSignal = npm ? onceEach(act) : act;
+  if (npm) onParentGone(() => stop(143));
   process.on("SIGTERM", () => onSignal(143));
   process.on("SIGINT", () => onSignal(130));
   signals.onTerminalClosed = () => stop(129);
@@ -144,17 +149,12 @@ export async function quickstart(file: string | undefined, signals: HarmlessSign
     { kind: "file", path: file ?? `${appRoot}examples/quickstart.yaml` },
     signals,
   );
-  const port = Object.values(gateway.supervisor.ports)[0];
-  if (port === undefined) return stopped;
-  const path = file === undefined ? "/api/hello" : "/";
-  gateway.sink.write(`
-tracegate serves http://localhost:${port}. Try, in another terminal:
-
-  curl -s "http://localhost:${port}${path}?name=you"
-  npx tgctl proxy trace --local --port ${port} -- http://localhost:${port}${path}
-${file === undefined ? "" : `\nThe echo server listens on 127.0.0.1:${ECHO_PORT}. Examples say in their first lines what to try.\n`}
-Press Ctrl-C to stop.
-`);
+  gateway.sink.write(
+    quickstartText(gateway.configuration.frame.binds, gateway.supervisor.ports, file, {
+      echo: ECHO_PORT,
+      tgctl: tgctlCommand(),
+    }),
+  );
   return stopped;
 }
 

@@ -1,3 +1,4 @@
+import { packageVersion } from "../base/build-info.ts";
 import type { Logger } from "../base/log.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
@@ -21,7 +22,6 @@ import { otlpSender } from "../upstream/otlp-sender.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver } from "../upstream/resolver.ts";
 import type { WorkerOptions } from "../worker/messages.ts";
-import { versionInfo } from "./version.ts";
 
 type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "lookupLanes" | "sensitiveHeaders" | "locality" | "env">;
 
@@ -39,7 +39,7 @@ export function makeExports(worker: Worker, env: ExportContext["env"], log: Logg
     random: Math.random,
     tickets: new TicketSecrets(),
   };
-  const { version } = versionInfo();
+  const version = packageVersion();
   return new TelemetryExport({ env, snapshotEnv: worker.env, version, log }, services, new Endpoints(pools));
 }
 

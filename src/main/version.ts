@@ -1,14 +1,11 @@
-import { readFileSync } from "node:fs";
-import { appRoot } from "../base/app-root.ts";
+import { type BuildInfo, buildInfo } from "../base/build-info.ts";
 
-/** Build information as `--version` and the dump show it. */
-export interface VersionInfo {
-  readonly version: string;
+/** Build information as `--version`, the dump and the controller show it. */
+export interface VersionInfo extends BuildInfo {
   readonly node: string;
   readonly platform: string;
 }
 
 export function versionInfo(): VersionInfo {
-  const { version } = JSON.parse(readFileSync(`${appRoot}package.json`, "utf8")) as { version: string };
-  return { version, node: process.version, platform: `${process.platform}-${process.arch}` };
+  return { ...buildInfo(), node: process.version, platform: `${process.platform}-${process.arch}` };
 }

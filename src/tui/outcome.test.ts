@@ -135,7 +135,37 @@ test("a long stream has its status, its idle time and its traffic", () => {
 
 test("a request rejected by the engine has no route and no request, only the reason", () => {
   const line = outcomeLine(outcomeOf(rowsOf([done(431, "request head too large")])));
-  assert.equal(line, "→ 431 in 3 µs · request head too large");
+  assert.equal(line, "a request that could not be read → 431 in 3 µs · request head too large");
+});
+
+const finished = (grpc: Fields) => event("info", { type: "requestFinished", status: 200, error: null, grpc });
+const start = event("info", { type: "backendCallStart", target: "10.0.0.1:80" });
+const result = event("info", { type: "backendCallResult", status: 200, error: null });
+
+test("a failed gRPC call is an error, also with status 200, and one without a status", () => {
+  const line = (grpc: Fields) => outcome(WON, start, result, finished(grpc));
+  assert.equal(
+    line({ status: 14 }),
+    "GET http://a/x → 200, grpc-status 14 (UNAVAILABLE) in 3 µs · route api · backend 10.0.0.1:80 ended the call with grpc-status 14 (UNAVAILABLE)",
+  );
+  assert.match(line({ status: null }), /→ 200, no grpc-status in 3 µs .* ended the call with no grpc-status$/);
+  assert.match(line({ status: 0 }), /→ 200, grpc-status 0 \(OK\) in 3 µs · route api · the only route that matches$/);
+  const severity = (grpc: Fields) => outcomeOf(rowsOf([snapshot, finished(grpc)])).severity;
+  assert.deepEqual(
+    [severity({ status: 14 }), severity({ status: null }), severity({ status: 0 })],
+    ["error", "error", "info"],
+  );
+});
+
+test("the outcome counts retries; calls of policies are none", () => {
+  const failed = event("error", { type: "backendCallResult", status: 503, error: null });
+  const callout = { ...start, scope: ["extAuthz"] };
+  assert.match(outcome(WON, callout, start, failed, done(503)), /backend 10\.0\.0\.1:80 returned 503$/);
+  assert.match(outcome(WON, start, failed, start, failed, done(503)), /returned 503, after 1 retry$/);
+  assert.match(
+    outcome(WON, start, failed, start, failed, start, failed, start, result, done(200)),
+    /the only route that matches, after 3 retries$/,
+  );
 });
 
 test("a request that ends without a response says so", () => {

@@ -1,4 +1,5 @@
 import { candidatesOf, type Fields, fields, selectedName } from "./fields.ts";
+import { grpcEndOf } from "./grpc-end.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
 import { authorizationText, LABEL_WIDTH, textOf } from "./summaries.ts";
 import { duration, harmless, milliseconds } from "./text.ts";
@@ -11,7 +12,7 @@ export interface TraceOutcome {
   /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
   /**
-   * The final status, or `closed` of a connection without requests, or `still running` if the trace has ended first. Of a stream that
+   * The final status, with that of a gRPC call (`200, grpc-status 14 (UNAVAILABLE)`), or `closed` of a connection without requests, or `still running` if the trace has ended first. Of a stream that
    * lasts, `200 streaming`, or `open`. Empty while any other request runs, or when there was no response.
    */
   readonly status: string;
@@ -21,6 +22,8 @@ export interface TraceOutcome {
   readonly route: string;
   /** What decided the response: a route, policy, rule or backend. Until the request has finished, how far its stream is, or empty. */
   readonly why: string;
+  /** The row of the event that decided; undefined while the request runs, and if none tells more than this outcome. */
+  readonly decider: Row | undefined;
   readonly severity: Row["severity"];
 }
 
@@ -31,13 +34,19 @@ export function outcomeOf(rows: readonly Row[]): TraceOutcome {
   const finished = last("requestFinished");
   const route = last("routeSelection");
   const end = (finished ?? own.findLast((row) => row.end !== undefined))?.end;
+  const decision = finished === undefined ? undefined : decisionOf(own, finished, route);
   return {
-    request: harmless(requestOf(own)),
+    request: harmless(requestOf(own) || (finished === undefined ? "" : "a request that could not be read")),
     status:
       finished !== undefined ? statusOf(own, finished) : last("traceEnded") !== undefined ? RUNNING : streaming(own),
     duration: end === undefined ? "" : duration(end),
     route: harmless(route === undefined ? "" : selectedName(route.message)),
-    why: harmless(finished === undefined ? (last("streamProgress")?.summary ?? "") : why(own, finished, route)),
+    why: harmless(
+      decision === undefined
+        ? (last("streamProgress")?.summary ?? "")
+        : [decision.text, retriesOf(own)].filter(Boolean).join(", "),
+    ),
+    decider: decision?.row,
     severity: finished?.severity ?? "info",
   };
 }
@@ -61,7 +70,16 @@ function requestOf(rows: readonly Row[]): string {
 
 function statusOf(rows: readonly Row[], finished: Row): string {
   const status = textOf(finished.message.status);
-  return status === "" && connectionOf(rows) !== "" ? "closed" : status;
+  if (status === "" && connectionOf(rows) !== "") return "closed";
+  const call = grpcEndOf(finished.message);
+  return call === undefined ? status : `${status}, ${call.text}`;
+}
+
+/** `after 3 retries`; empty if the first attempt was the only one. */
+function retriesOf(rows: readonly Row[]): string {
+  const retries = rows.filter(({ message }) => message.type === "backendCallStart").length - 1;
+  if (retries < 1) return "";
+  return retries === 1 ? "after 1 retry" : `after ${retries} retries`;
 }
 
 /** Of a stream that has lasted long enough for an event of its progress. */
@@ -81,23 +99,38 @@ function firstState(rows: readonly Row[]): Fields {
   return fields(rows.find((row) => row.message.type === "requestSnapshot")?.message.requestState);
 }
 
-function why(rows: readonly Row[], finished: Row, route: Row | undefined): string {
+interface Decision {
+  readonly text: string;
+  readonly row?: Row | undefined;
+}
+
+/** What decided how the request ended. */
+function decisionOf(rows: readonly Row[], finished: Row, route: Row | undefined): Decision {
   const { status, error } = finished.message;
   const code = typeof status === "number" ? status : 0;
-  if (route !== undefined && selectedName(route.message) === "") return noRoute(route.message);
+  if (route !== undefined && selectedName(route.message) === "") return { text: noRoute(route.message), row: route };
+  const result = rows.findLast((row) => row.message.type === "backendCallResult");
   if (code >= 400 || error !== null) {
-    const decider = rows.findLast(decides);
-    const reason = decider === undefined ? "" : decision(decider.message, rows);
-    if (reason !== "") return reason;
-    if (typeof error === "string" && error !== "") return error;
-    return rows.some((row) => row.message.type === "backendCallResult") ? `the backend returned ${code}` : "";
+    const row = rows.findLast(decides);
+    const reason = row === undefined ? "" : decision(row.message, rows);
+    if (reason !== "") return { text: reason, row };
+    if (typeof error === "string" && error !== "") return { text: error };
+    return { text: result === undefined ? "" : `the backend returned ${code}`, row: result };
   }
+  const call = grpcEndOf(finished.message);
+  if (call?.failed === true) {
+    const row = rows.findLast(decides) ?? result;
+    const reason = row === undefined || row === result ? "" : decision(row.message, rows);
+    return { text: reason || (row === undefined ? "" : `${backendOf(rows)} ended the call with ${call.text}`), row };
+  }
+  const applied = (kind: string) => rows.findLast(({ message }) => message.type === "policy" && message.kind === kind);
   const location = code >= 300 ? locationOf(rows) : "";
-  const redirect = rows.findLast((row) => row.message.type === "policy" && row.message.kind === "request_redirect");
-  if (location !== "" && redirect !== undefined) return `redirected to ${location} by request_redirect`;
-  const direct = rows.findLast((row) => row.message.type === "policy" && row.message.kind === "direct_response");
-  if (direct !== undefined) return "response by direct_response";
-  return route === undefined ? "" : won(route.message);
+  const redirect = applied("request_redirect");
+  if (location !== "" && redirect !== undefined)
+    return { text: `redirected to ${location} by request_redirect`, row: redirect };
+  const direct = applied("direct_response");
+  if (direct !== undefined) return { text: "response by direct_response", row: direct };
+  return { text: route === undefined ? "" : won(route.message), row: route };
 }
 
 /** Whether an event can be why a request failed. Severity is not enough: an authorization that allows may hold a failed rule. */
@@ -121,10 +154,15 @@ function decision(message: Fields, rows: readonly Row[]): string {
     const details = typeof result.details === "string" ? result.details : "";
     return [`rejected by ${textOf(message.kind)}`, details || textOf(result.reason)].filter(Boolean).join(": ");
   }
-  const target = textOf(rows.findLast((row) => row.message.type === "backendCallStart")?.message.target);
-  const backend = target === "" ? "the backend" : `backend ${target}`;
+  const backend = backendOf(rows);
   if (typeof message.error === "string") return `${backend}: ${message.error}`;
   return `${backend} returned ${textOf(message.status)}`;
+}
+
+/** The backend of the last attempt. */
+function backendOf(rows: readonly Row[]): string {
+  const target = textOf(rows.findLast((row) => row.message.type === "backendCallStart")?.message.target);
+  return target === "" ? "the backend" : `backend ${target}`;
 }
 
 function locationOf(rows: readonly Row[]): string {

@@ -83,6 +83,17 @@ test("the status shows the progress of the trace", () => {
   assert.equal(statusText(state), "1 event · stream complete, press q to exit");
 });
 
+test("the end of the request selects the event that decided, unless the reader has moved away", () => {
+  const state = loaded(80, 24);
+  assert.equal(state.rows[state.selected]?.label, "Backend Result");
+  const before = EVENTS.slice(0, -1).reduce<State>(
+    (now, event) => reduce(now, { type: "event", event }),
+    initialState("t", SIZE),
+  );
+  const moved = reduce(before, { type: "moved", move: "home" });
+  assert.equal(reduce(moved, { type: "event", event: EVENTS.at(-1) ?? {} }).selected, 0);
+});
+
 test("a stream that broke ends in a red row that says why", () => {
   const state = reduce(loaded(80, 24), { type: "problem", text: "connection reset" });
   const row = state.rows.at(-1);

@@ -1,6 +1,7 @@
 import { type Detail, type DetailLine, detailOf, type Format, hangingIndent, type Mode } from "./detail.ts";
 import type { Fields } from "./fields.ts";
 import { type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
+import { outcomeOf } from "./outcome.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
 import { wrapHanging } from "./text.ts";
 
@@ -147,12 +148,14 @@ export function statusText(state: State): string {
   return count === 0 ? "waiting for trace data" : events;
 }
 
-/** Follows new events while the last row is selected. */
+/** Follows new events while the last row is selected; at the end of the request, selects the one that decided. */
 function append(state: State, row: Row): State {
   const follows = state.selected >= state.rows.length - 1;
   const rows = [...state.rows, row];
   if (!follows) return { ...state, rows };
-  return scrolled({ ...state, rows, selected: rows.length - 1, detailTop: 0 });
+  const decider = row.message.type === "requestFinished" ? outcomeOf(rows).decider : undefined;
+  const selected = decider === undefined ? rows.length - 1 : rows.indexOf(decider);
+  return scrolled({ ...state, rows, selected, detailTop: 0 });
 }
 
 function move(state: State, direction: Move): State {

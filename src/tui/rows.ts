@@ -1,5 +1,6 @@
 import { encodingOf } from "./bodies.ts";
 import { type Fields, fields } from "./fields.ts";
+import { grpcEndOf } from "./grpc-end.ts";
 import { summaryOf, typeLabel } from "./summaries.ts";
 import { harmless } from "./text.ts";
 
@@ -63,7 +64,9 @@ function numberOf(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
+/** The status of a failed gRPC call is 200. */
 function severityOf(event: Fields): Severity {
+  if (grpcEndOf(fields(event.message))?.failed === true) return "error";
   const { severity } = event;
   return severity === "success" || severity === "warn" || severity === "error" ? severity : "info";
 }

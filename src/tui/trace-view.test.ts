@@ -68,10 +68,10 @@ const restored = (code: number) => (screen: string) =>
 test("the view is read with the keyboard, resized, and gone after q", { skip }, async (t) => {
   const terminal = await open(t, SHOW);
   const screen = await terminal.until("the whole trace", complete);
-  assert.match(screen, /›21 {2}2\.510 {2}Request Done {4}request finished status=503/);
+  assert.match(screen, /›15 {2}2\.385 {2}Backend Result {2}status=503/);
   assert.doesNotMatch(screen, /BEFORE/);
 
-  await terminal.keys("Up", "Up", "Up");
+  await terminal.keys("Down", "Down", "Down");
   await terminal.until("row 18", (now) => now.includes("›18  2.480  Snapshot        final response"));
   await terminal.keys("s");
   await terminal.until("the snapshot", (now) => now.includes("Snapshot · final response") && now.includes("code: 503"));

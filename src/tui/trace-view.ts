@@ -104,12 +104,12 @@ export const traceView: TraceView = {
   },
 };
 
-/** Dispatches the items of the source. Rejects if it fails before the first one; later failures become a row. */
+/** Dispatches the items of the source. Rejects if it fails before the first event; later failures become a row. */
 async function follow(source: TraceSource, dispatch: (action: Action) => void): Promise<void> {
   let any = false;
   try {
     for await (const item of source.items) {
-      any = true;
+      if (item.kind === "event") any = true;
       dispatch(actionOf(item));
     }
   } catch (error) {

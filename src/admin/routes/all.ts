@@ -13,7 +13,7 @@ const indexRoute: AdminRoute = {
   handle: ({ plane }) => {
     const rows = ADMIN_ROUTES.map(({ path, methods, summary }) => [methods.join(", "), path, summary] as const);
     const lines = rows.map(([methods, path, summary]) => `${methods.padEnd(9)} ${path.padEnd(21)} ${summary}\n`);
-    return textReply(200, `tracegate ${plane.version.version} admin server\n\n${lines.join("")}`);
+    return textReply(200, `tracegate ${plane.version} admin server\n\n${lines.join("")}`);
   },
 };
 

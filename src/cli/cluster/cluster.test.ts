@@ -110,7 +110,7 @@ test("without a resource: the cluster of the kubeconfig, but --local and TGCTL_A
 const refused: readonly (readonly [words: string, message: RegExp])[] = [
   [
     "-n empty",
-    /^no Gateways found in namespace "empty"; pass a resource explicitly\nTry: did you mean gateway\/a.many, gateway\/b.many, gateway\/bare.shop, gateway\/invalid.sick, gateway\/web.shop\?/,
+    /^no Gateways found in namespace "empty"; pass a resource explicitly\nTry: did you mean gateway\/a.many, gateway\/b.many, gateway\/bare.shop, gateway\/invalid.sick, gateway\/scaled-away.sick, … \(6 Gateways\)\?/,
   ],
   ["-n many", /^found 2 Gateways in namespace "many"; pass a resource explicitly\nTry: gateway\/a, gateway\/b/],
   [
@@ -123,6 +123,10 @@ const refused: readonly (readonly [words: string, message: RegExp])[] = [
   ],
   ["web -n shop", /^failed retrieving pod\/web in namespace "shop": .*not found\nTry: did you mean gateway\/web\?/],
   ["pod/x -n shop", /^failed retrieving pod\/x in namespace "shop": .*not found/],
+  [
+    "gateway/scaled-away -n sick",
+    /^no pods found for resource "gateway\/scaled-away"\nWhy: a controller has programmed it, but its pods are gone\nTry: kubectl describe deployment scaled-away -n sick; /,
+  ],
   [
     "gateway/bare -n shop",
     /^no pods found for resource "gateway\/bare"\nWhy: no controller has taken it; its class is "tracegate"\nTry: kubectl get gatewayclass/,
@@ -145,6 +149,10 @@ for (const [words, message] of refused) {
   test(`tgctl proxy log ${words}: ${message.source.slice(1, 60)}`, async (t) => {
     const { tgctl, gateway, pod, server } = await shop(t);
     gateway("bare");
+    gateway("scaled-away", "sick", [
+      { type: "Accepted", status: "True", reason: "Accepted", message: "" },
+      { type: "Programmed", status: "True", reason: "Programmed", message: "" },
+    ]);
     gateway("a", "many");
     gateway("b", "many");
     gateway("invalid", "sick", [
@@ -249,6 +257,14 @@ test("an admin port where nothing listens", async (t) => {
   );
   connect("web-1", 15998, await closedPort());
   assert.match((await at("15998")).stderr, /port 15998 of pod web-1.shop: connection refused/);
+});
+
+test("config backends says which of several pods it shows", async (t) => {
+  const { tgctl, pod, admin, connect } = await shop(t);
+  pod("web-2", { labels: ofGateway("web") });
+  connect("web-2", 15000, admin.port);
+  const { stderr } = await tgctl("proxy", "config", "backends", "gateway/web", "-n", "shop");
+  assert.match(stderr, /^web-1\.shop, one of 2 pods of gateway\/web; --pod chooses another\n/);
 });
 
 test("log calls all pods, and reports those that fail after the others", async (t) => {

@@ -48,12 +48,12 @@ class ClusterProxies implements Proxies {
     this.serving = pinned === undefined && resource.type !== "pod" ? () => this.#serving() : undefined;
   }
 
-  async first(): Promise<ProxyAdmin> {
+  async first(said = false): Promise<ProxyAdmin> {
     const pods = await this.#pods();
     const pod = firstRunning(pods);
     if (pod === undefined) throw noPods(this.#resource);
     const { stderr } = this.#context;
-    if (pods.length > 1 && stderr.isTTY === true)
+    if (pods.length > 1 && (said || stderr.isTTY === true))
       await write(stderr, `${podName(pod)}, one of ${pods.length} pods of ${this.name}; --pod chooses another\n`);
     return this.#proxy(pod);
   }

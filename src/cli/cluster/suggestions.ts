@@ -57,18 +57,25 @@ export function whyNoPods({ metadata: { name, namespace }, spec, status }: Gatew
   readonly why?: string;
   readonly hint: string;
 } {
-  const condition = ["Accepted", "Programmed"]
-    .map((wanted) => status?.conditions?.find(({ type }) => type === wanted))
-    .find((found) => found !== undefined && found.status !== "True");
-  // The API server writes this one; a controller replaces it at once.
-  if (condition === undefined || condition.status === "Unknown") {
+  const conditions = ["Accepted", "Programmed"].map((wanted) =>
+    status?.conditions?.find(({ type }) => type === wanted),
+  );
+  const condition = conditions.find((found) => found !== undefined && found.status !== "True");
+  const pods = `its pods have the label ${GATEWAY_NAME}=${deploymentName(name)}`;
+  // The API server writes Unknown; a controller replaces it at once.
+  if (conditions.every((found) => found === undefined) || condition?.status === "Unknown") {
     return {
       why: `no controller has taken it; its class is "${spec.gatewayClassName}"`,
       hint: `kubectl get gatewayclass lists the classes; is the controller running? kubectl get pods -A -l tracegate=tracegate`,
     };
   }
+  if (condition === undefined)
+    return {
+      why: "a controller has programmed it, but its pods are gone",
+      hint: `kubectl describe deployment ${deploymentName(name)} -n ${namespace}; ${pods}`,
+    };
   return {
     why: `${condition.type} is ${condition.status}, ${condition.reason}: ${condition.message}`,
-    hint: `kubectl describe gateway ${name} -n ${namespace}; its pods have the label ${GATEWAY_NAME}=${deploymentName(name)}`,
+    hint: `kubectl describe gateway ${name} -n ${namespace}; ${pods}`,
   };
 }

@@ -50,6 +50,12 @@ suite("two pods of a Gateway", () => {
     return result;
   }
 
+  test("as text, a trace of several pods says which one it is from", async (t) => {
+    const { trace } = await cluster(t);
+    const { stdout } = await seen(trace("-o", "text"), "web-2");
+    assert.match(stdout, /^gateway\/web · web-2\.shop\n/);
+  });
+
   test("a URL is sent through a forwarded port, and only that request is traced", async (t) => {
     const { trace } = await cluster(t);
     const { code, stdout, stderr } = await trace("--raw", "--port", "80", "--", "http://shop.example/x", "-X", "PUT");

@@ -15,7 +15,8 @@ export async function loadDump(words: TargetWords, context: Context): Promise<un
   chooseTarget(words, context.env);
   if (file !== undefined) return readDump(file, context);
   await using proxies = await openProxies(words, context);
-  const proxy = await proxies.first();
+  // Replicas have different health and counters.
+  const proxy = await proxies.first(true);
   return await adminResult(proxy, proxy.client.configDump({ signal: context.signal }));
 }
 

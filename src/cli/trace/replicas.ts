@@ -58,6 +58,7 @@ export async function* replicaItems({ name, serving, open, signal }: ReplicaTrac
 
   const over = new AbortController();
   try {
+    yield { kind: "progress", text: `connecting to ${name}` };
     let shown = "";
     for (let proxies = await serving(); ; proxies = await serving().catch(keep)) {
       for (const proxy of proxies) if (!watches.has(proxy.name)) void watch(proxy);

@@ -83,15 +83,19 @@ async function* eventTexts(input: Readable, name: string): AsyncGenerator<string
 }
 
 /**
- * The items of an open trace. A request, if there is one, is sent only now, so its trace cannot be missed; `send` resolves with
+ * The items of a trace of the proxy `name`, which `open` opens. A request, if there is one, is sent only now, so its trace cannot be missed; `send` resolves with
  * its status. If it fails, its error is a problem item while events still arrive, and rejects at the end. If it ends and no
  * event arrives, the wait ends with an error: the request reached another program.
  */
 export async function* liveItems(
-  records: AsyncGenerator<TraceRecord>,
+  name: string,
+  open: () => Promise<AsyncGenerator<TraceRecord>>,
   send: (() => Promise<string>) | undefined,
 ): AsyncGenerator<TraceItem> {
+  yield { kind: "progress", text: `connecting to ${name}` };
+  const records = await open();
   if (send === undefined) {
+    yield { kind: "progress", text: `waiting for a request at ${name}` };
     yield* records;
     return;
   }

@@ -30,6 +30,9 @@ const hasReadyProxy = defineQuery<boolean>("hasReadyProxy", (read, deployment) =
     .some(({ status }) => status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True")),
 );
 
+/** Whether a Gateway has any proxy, ready or not. */
+const hasProxy = defineQuery<boolean>("hasProxy", (read, deployment) => read.find(PROXIES, deployment).length > 0);
+
 /** Why the first of the proxies that cannot start cannot; undefined if all are merely starting. */
 const startProblem = defineQuery<string | undefined>("startProblem", (read, deployment) => {
   const problems = read.find(PROXIES, deployment).map(problemOf);
@@ -53,17 +56,20 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   const { ips, unusable } = requestedAddresses(gateway);
   const addresses = ips.length === 0 ? assigned : assigned.filter(({ value }) => ips.includes(value));
   const missing = ips.filter((ip) => !addresses.some(({ value }) => value === ip));
-  // Once is enough: the status of the Deployment shows proxies that crash later.
+  // Once is enough while there are proxies: the status of the Deployment shows those that crash later. Without any, as after a scaling to 0
+  // or when no pod may be made, nothing serves.
   const wasProgrammed = (gateway.status?.conditions ?? []).some(
     ({ type, status }) => type === "Programmed" && status === "True",
   );
-  const pending = !wasProgrammed && !read.query(hasReadyProxy, deployment);
+  const deployed = read.query(hasProxy, deployment);
+  const pending = !(wasProgrammed && deployed) && !read.query(hasReadyProxy, deployment);
+  const waiting = deployed ? "No proxy of the Gateway is ready yet" : "The Gateway has no pods";
   const accepted = model.conditions.find(({ type }) => type === "Accepted");
   const obstacle =
     accepted?.status === "False"
       ? { reason: "Invalid", message: `The Gateway is not accepted: ${accepted.message}` }
       : pending
-        ? { reason: "Pending", message: "No proxy of the Gateway is ready yet" }
+        ? { reason: "Pending", message: waiting }
         : undefined;
   const condition = ((): ConditionDraft => {
     const no = (reason: string, message: string): ConditionDraft => isFalse("Programmed", reason, message);
@@ -79,7 +85,7 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
       );
     if (pending) {
       const problem = read.query(startProblem, deployment);
-      return no("Pending", `No proxy of the Gateway is ready yet${problem === undefined ? "" : `: ${problem}`}`);
+      return no("Pending", `${waiting}${problem === undefined ? "" : `: ${problem}`}`);
     }
     if (missing.length > 0)
       return no(

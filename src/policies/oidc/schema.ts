@@ -56,7 +56,7 @@ export const schema = z
       });
   })
   .describe(
-    "Requires a login with an OpenID Connect provider; browsers without a session are redirected to it. Expressions read the claims of the id token as `jwt`. Requests that cannot show a login page get 401; OPTIONS passes only as a CORS preflight for `cors`. A callback with an invalid code gets 400; if the provider fails, the response is 502, and if it cannot be reached, 503. The environment variable OIDC_COOKIE_SECRET holds the key that seals cookies: 64 hexadecimal digits.",
+    "Requires a login with an OpenID Connect provider; browsers without a session are redirected to it. Expressions read the claims of the id token as `jwt`. Requests that cannot show a login page get 401; OPTIONS passes only as a CORS preflight for `cors`. A callback with an invalid code gets 400; if the provider fails, the response is 502, and if it cannot be reached, 503. The environment variable OIDC_COOKIE_SECRET holds the key that seals cookies: 64 hexadecimal digits. A session lasts one hour, or until the id token expires if that is earlier, and cannot be revoked before; a login must be finished within 5 minutes.",
   );
 
 /** The policy as configurations have it. */

@@ -43,7 +43,7 @@ const policy = z.strictObject({
 export const schema = conditionally(
   "RemoteRateLimit",
   policy.describe(
-    "Limits requests through an external rate limit service (Envoy's protocol); requests over the limit get 429.",
+    "Limits requests through an external rate limit service (Envoy's protocol); requests over the limit get 429. Responses carry `x-ratelimit-limit`, `x-ratelimit-remaining` and `x-ratelimit-reset` of the limit with the fewest requests left, where the service names it, and the fields that the service adds; a 429 has `retry-after`, from the service or from its limits.",
   ),
   policy,
 );

@@ -20,8 +20,8 @@ const up = (times: number) => Array.from({ length: times }, () => ({ type: "move
 /** Screens as people see them; when a change is meant, print `draw(...)` and look at it before it is stored. */
 const SCREENS: Readonly<Record<string, State>> = {
   "80x24": loaded(80, 24),
-  "80x24-route": after(loaded(80, 24), ...up(15), { type: "paneSwitched" }),
-  "140x40-diff": after(loaded(140, 40), ...up(11), { type: "modeChosen", mode: "diff" }),
+  "80x24-route": after(loaded(80, 24), ...up(9), { type: "paneSwitched" }),
+  "140x40-diff": after(loaded(140, 40), ...up(5), { type: "modeChosen", mode: "diff" }),
   "60x16-waiting": initialState("http://localhost:15000", { columns: 60, rows: 16 }),
 };
 

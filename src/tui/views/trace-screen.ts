@@ -73,7 +73,7 @@ export function Header({ state }: { readonly state: State }): ReactNode {
       Text,
       { wrap: "truncate-end" },
       " ",
-      h(Text, theme.heading, fit(request === "" ? "no request yet" : request, room)),
+      h(Text, theme.heading, fit(request === "" ? (state.progress ?? "no request yet") : request, room)),
       " ",
       h(Text, known, end),
     ),

@@ -13,7 +13,7 @@ import { TRACEGATE } from "../../helpers/programs.ts";
 
 const PATIENCE_MS = 30_000;
 const CONFIG = `
-config: { adminAddr: "127.0.0.1:0", statsAddr: "off", readinessAddr: "off", workerThreads: 1 }
+config: { workerThreads: 1 }
 binds: [{ port: 0, listeners: [{ routes: [{ policies: { directResponse: { status: 200, body: hello } } }] }] }]
 `;
 /** Node.js as the program, with the gateway's log as its argument. */

@@ -123,6 +123,6 @@ function endpointTable(rows: readonly EndpointRow[], hidden: number): string {
       ...(reasons ? [row.reason] : []),
     ]),
   );
-  if (rows.length > 0 || hidden === 0) return lines;
+  if (hidden === 0) return lines;
   return `${lines}(${hidden} without requests hidden; --all shows them)\n`;
 }

@@ -1,7 +1,10 @@
+import { messageOf } from "../../../base/errors.ts";
+import { parseLogFilter } from "../../../base/log-filter.ts";
 import { adminResult } from "../../admin.ts";
 import { write, writeJson } from "../../context.ts";
 import { defineCommand } from "../../define-command.ts";
-import { levelOption, readDirectives } from "../../log-levels.ts";
+import { usage } from "../../errors.ts";
+import { readDirectives, unknownLevel } from "../../log-levels.ts";
 import { failureOf, openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
 
 const LEVELS = ["error", "warn", "info", "debug", "trace", "off"] as const;
@@ -15,7 +18,13 @@ export const log = defineCommand({
   argument: RESOURCE,
   options: {
     ...TARGET_OPTIONS,
-    level: levelOption(LEVELS, "Set the level of all modules"),
+    "proxy-admin-port": { ...TARGET_OPTIONS["proxy-admin-port"], short: "p" },
+    level: {
+      type: "text",
+      value: "filter",
+      choices: LEVELS,
+      summary: "Set the level of all modules, or several levels at once, such as info,request=off",
+    },
     set: {
       type: "list",
       value: "module=level",
@@ -26,11 +35,13 @@ export const log = defineCommand({
   examples: [
     { does: "What is logged?", run: "proxy log" },
     { does: "Log more", run: "proxy log --level debug" },
+    { does: "No access log", run: "proxy log --level info,request=off" },
     { does: "Log more of one module", run: "proxy log --set upstream=trace" },
     { does: "Back to the initial filter", run: "proxy log --reset" },
   ],
   async run(invocation, context) {
     const { level, reset } = invocation.options;
+    if (level !== undefined) checkFilter(level);
     const set = readDirectives(invocation.options, "module", LEVELS, "--set proxy=debug");
     const directives = level ?? set.map((pair) => pair.join("=")).join(",");
     const change = directives !== "" || reset;
@@ -64,3 +75,14 @@ export const log = defineCommand({
     if (failure !== undefined) throw failure;
   },
 });
+
+/** @throws CliError for what the proxy would not take */
+function checkFilter(filter: string): void {
+  if (/^\w+$/.test(filter) && !LEVELS.some((level) => level === filter))
+    throw usage(unknownLevel(filter), `one of ${LEVELS.join(", ")}`);
+  try {
+    parseLogFilter(filter);
+  } catch (error) {
+    throw usage(messageOf(error), "--level info,request=off");
+  }
+}

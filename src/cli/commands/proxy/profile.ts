@@ -1,10 +1,15 @@
 import type { AdminClient } from "../../../admin/client.ts";
 import type { Context } from "../../context.ts";
-import { defineCommand } from "../../define-command.ts";
+import { defineCommand, type OptionSpecs } from "../../define-command.ts";
+import { usage } from "../../errors.ts";
 import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../../profile.ts";
 import { openProxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxies.ts";
 
-const OPTIONS = { ...TARGET_OPTIONS, ...profileOptions("tracegate") };
+const OPTIONS = {
+  ...TARGET_OPTIONS,
+  port: { ...TARGET_OPTIONS["proxy-admin-port"], short: "p", summary: "The same as --proxy-admin-port" },
+  ...profileOptions("tracegate"),
+} as const satisfies OptionSpecs;
 
 export const profileCpu = defineCommand({
   name: "cpu",
@@ -38,13 +43,19 @@ export const profileHeap = defineCommand({
   },
 });
 
+type ProfileWords = TargetWords & { readonly options: { readonly port: number | undefined } };
+
 async function recordProxy(
   kind: "cpu" | "heap",
-  words: TargetWords,
+  { argument, options }: ProfileWords,
   recorded: (client: AdminClient) => Promise<Uint8Array>,
   output: string | undefined,
   context: Context,
 ): Promise<void> {
+  const { port, "proxy-admin-port": adminPort } = options;
+  if (port !== undefined && adminPort !== undefined)
+    throw usage("--port and --proxy-admin-port are mutually exclusive");
+  const words = { argument, options: { ...options, "proxy-admin-port": port ?? adminPort } };
   await using proxies = await openProxies(words, context);
   const proxy = await proxies.first();
   await record(kind, proxy, () => recorded(proxy.client), { output, prefix: "tracegate" }, context);

@@ -25,6 +25,28 @@ test("log shows the filter, and sets the level of all or some modules", async (t
   );
 });
 
+test("log takes what POST /logging takes: levels of modules beside a level of all", async (t) => {
+  const admin = await serve(t, (request, response) => {
+    response.end(`current log level is ${new URL(request.url ?? "", "http://x").searchParams.get("level")}\n`);
+  });
+  const level = (filter: string) => invoke(["proxy", "log", "--local", "-p", String(admin.port), "--level", filter]);
+  assert.equal((await level("info,request=off")).stdout, "current log level is info,request=off\n");
+  const wrong = await level("info,request=loud");
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /"loud" is not a level; expected one of off, error/);
+});
+
+test("profile takes the admin port as -p and --port too", async (t) => {
+  const admin = await serve(t, (_request, response) => response.end("profile"));
+  const folder = mkdtempSync(join(tmpdir(), "tgctl-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const heap = (...port: string[]) =>
+    invoke(["proxy", "profile", "heap", "--local", ...port, "-o", join(folder, "heap.pb.gz")]);
+  for (const option of ["-p", "--port", "--proxy-admin-port"])
+    assert.equal((await heap(option, String(admin.port))).code, 0, option);
+  assert.equal((await heap("-p", "1", "--proxy-admin-port", "2")).code, 2);
+});
+
 test("log prints the reason of a rejected level", async (t) => {
   const admin = await serve(t, (_request, response) => response.writeHead(400).end("Invalid level provided: x\n"));
   const { code, stderr } = await invoke(["proxy", "log", "--local", "--proxy-admin-port", String(admin.port)]);

@@ -117,7 +117,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
             throw (await proxy.failureAt(port)) ?? error;
           });
         };
-        const items = liveItems(await open(proxy, signal), request && send);
+        const items = liveItems(proxy.name, () => open(proxy, signal), request && send);
         const title = proxies.name === proxy.name ? proxy.name : `${proxies.name} · ${proxy.name}`;
         await present({ title, items }, format, context, loadTraceView);
       } finally {
@@ -160,13 +160,14 @@ async function printRaw(source: TraceSource, context: Context): Promise<void> {
   }
 }
 
-/** Prints a readable line per event as it arrives, and the outcome at the end. Progress goes to stderr. */
+/** Prints which replica it is, a readable line per event as it arrives, and the outcome at the end. Progress goes to stderr. */
 async function printText(source: TraceSource, context: Context): Promise<void> {
   const { TextLines } = await import("../../../tui/outcome.ts");
   const lines = new TextLines();
   for await (const item of source.items) {
     if (item.kind === "event") await write(context.stdout, lines.event(item.event));
     else if (item.kind === "problem") await write(context.stdout, lines.problem(item.text));
+    else if (item.kind === "source") await write(context.stdout, `${item.text}\n`);
     else if (context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
     if (context.signal.aborted) return;
   }
