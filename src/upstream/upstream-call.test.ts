@@ -8,6 +8,7 @@ import { requestHeadText } from "../http/h1/serialize.ts";
 import { requestStart } from "../http/h2/fields.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
+import type { Balancer } from "./balancers/balancer.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type BackendCalls, Endpoints } from "./endpoints.ts";
@@ -47,6 +48,8 @@ class Caller implements UpstreamCaller {
   protocol: CallProtocol = "http1";
   length = 0;
   loopGuard: UpstreamCaller["loopGuard"];
+  balancer: Balancer | undefined;
+  failed: Set<Endpoint> | undefined;
   #status = 0;
   readonly #endpoints: readonly Endpoint[];
 
@@ -67,7 +70,7 @@ class Caller implements UpstreamCaller {
   }
 
   chooseEndpoint(): Endpoint | undefined {
-    return this.#endpoints[this.calls.total];
+    return this.balancer?.choose(undefined, this.failed) ?? this.#endpoints[this.calls.total];
   }
 
   prepare({ pool }: Endpoint): CallProtocol {

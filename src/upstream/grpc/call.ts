@@ -107,7 +107,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   /** The only method of gRPC; not idempotent, so a call is replayed only where the server has not processed it. */
   readonly method = "POST";
   readonly #call = new UpstreamCall(this, CALLOUT);
-  readonly #balancer: Balancer;
+  readonly balancer: Balancer;
+  failed: Set<Endpoint> | undefined;
   readonly #request: GrpcRequest;
   readonly #events: GrpcStreamEvents;
   readonly #observer: CallObserver | undefined;
@@ -147,7 +148,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     observer: CallObserver | undefined,
     replayBytes: number,
   ) {
-    this.#balancer = balancer;
+    this.balancer = balancer;
     this.#request = request;
     this.#events = events;
     this.#observer = observer;
@@ -230,7 +231,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   }
 
   chooseEndpoint(): Endpoint | undefined {
-    return this.#balancer.choose();
+    return this.balancer.choose(undefined, this.failed);
   }
 
   /** A replay is part of the same call: it is reported once. */
