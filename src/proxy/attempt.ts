@@ -110,8 +110,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#call = call;
     this.#held = undefined;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
-    if (!call.start(this.#backend.requestTimeout ?? backendRequestTimeout))
-      throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    if (call.start(this.#backend.requestTimeout ?? backendRequestTimeout)) return;
+    const error = new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    // Another backend may have an endpoint; this one would have none for a retry either.
+    if (retry?.otherBackends !== true) throw error;
+    this.#exchange.attemptFailed(error, "the backend has no endpoint");
   }
 
   // ── for the call ──

@@ -24,6 +24,7 @@ import type {
   ResponseTranslation,
   RetryPlan,
 } from "../policies/types.ts";
+import type { BackendCalls } from "../upstream/endpoints.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { BufferShare } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
@@ -127,6 +128,12 @@ export interface RetryState {
   readonly original: HttpRequest;
   /** Milliseconds before the next retry, if the backend has requested a delay; replaces the backoff. */
   wait: number | undefined;
+  /** Backends that attempts have gone to; only with `otherBackends`. */
+  tried: Set<CompiledBackend> | undefined;
+  /** The backend whose limits count the request as retried; undefined = none. */
+  counted: BackendCalls | undefined;
+  /** The end of the request will be counted too. */
+  leaves: boolean;
 }
 
 const NO_METADATA: RequestMetadata = Object.freeze({});
