@@ -160,7 +160,12 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   const backoff = retry?.backoff ?? 0;
   const delay = retries.wait ?? (backoff === 0 ? 0 : backoff / 2 + services.random() * backoff);
   retries.wait = undefined;
-  trace?.applied("retry", { attempt: retries.count, reason: why, delay: `${Math.round(delay)}ms`, ...whereTo(exchange) });
+  trace?.applied("retry", {
+    attempt: retries.count,
+    reason: why,
+    delay: `${Math.round(delay)}ms`,
+    ...whereTo(exchange),
+  });
   const timer = setTimeout(() => {
     // The deadline may have ended the exchange in the meantime.
     if (!exchange.closed && exchange.responseSide.head === undefined) again();

@@ -22,7 +22,6 @@ const HTTP1_MEMORY_MS = 300_000;
 /** The same for one that did not respond: it may speak HTTP/2 and have been about to stop. */
 const SILENCE_MEMORY_MS = 30_000;
 
-/** Milliseconds after which a request that waits for a new connection goes to another endpoint, if there is one. */
 const PATIENCE_MS = 1000;
 
 export interface PoolSettings {
@@ -34,6 +33,8 @@ export interface PoolSettings {
   readonly maxIdle: number | undefined;
   /** Milliseconds until TCP keep-alive probes; 0 = off. */
   readonly keepAliveDelay: number;
+  /** Milliseconds after which a request that waits for a new connection goes to another endpoint, if there is one. Default 1000. */
+  readonly patience?: number;
 }
 
 /**
@@ -120,7 +121,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.hostname =
         target.port === (target.tls === undefined ? 80 : 443) ? target.host : `${target.host}:${target.port}`;
     this.#settings = withTcp(settings, target.tcp);
-    this.patience = target.tcp?.connectTimeout === undefined ? PATIENCE_MS : 0;
+    this.patience = target.tcp?.connectTimeout === undefined ? (settings.patience ?? PATIENCE_MS) : 0;
     this.#dialer = new Dialer(target, this.#settings.keepAliveDelay);
     this.viaProxy = this.#dialer.viaProxy;
     this.http2 = http2Use(target);

@@ -108,6 +108,11 @@ export class SessionPool implements SessionOwner {
     return this.#sessions.filter(({ streams }) => streams === 0).length;
   }
 
+  /** Sessions whose server allows no streams. */
+  get barred(): number {
+    return this.#sessions.filter(({ limit }) => limit === 0).length;
+  }
+
   /** Gives an HTTP/1.1 connection to the first waiter. False when the queue is empty. */
   hand(connection: UpstreamConnection): boolean {
     const waiter = this.#waiting.shift();
@@ -147,8 +152,8 @@ export class SessionPool implements SessionOwner {
       const patience = this.#guessed(session) ? connectTimeout / 2 : connectTimeout;
       if (!session.settled && session.openedAt < now - patience)
         session.abort("the upstream did not send its SETTINGS of HTTP/2 in time");
-      else if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
       else if (session.barredSince > 0 && session.barredSince < now - BARRED_MS) this.#leaveBarred(session);
+      else if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
       session.sweep(now);
     }
   }
@@ -183,7 +188,7 @@ export class SessionPool implements SessionOwner {
       const { first } = this.#waiting;
       const session = first && this.#roomy(first.needsSettings);
       if (session === undefined) break;
-      this.#barred = false;
+      if (session.settled) this.#barred = false;
       this.#waiting.shift()?.onSession(session);
     }
     this.grow();
@@ -246,7 +251,7 @@ export class SessionPool implements SessionOwner {
       this.#http1Wanted = 0;
       return;
     }
-    const barred = this.#sessions.filter(({ limit }) => limit === 0).length;
+    const { barred } = this;
     if (barred > 0 && this.#barred && barred === this.#sessions.length) {
       // Not at once: a waiter must not fail before `wait` has returned.
       queueMicrotask(() => this.#waiting.failAll("TG_UPSTREAM_FAILED", BARRED, {}));

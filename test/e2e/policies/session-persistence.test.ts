@@ -162,7 +162,7 @@ test("routes do not share sessions, and cookies have the path of the match", asy
 
 test("a retry chooses another endpoint, and the session moves with it", async () => {
   const more = {
-    policies: { sessionPersistence: { sessionName: "s" }, retry: { attempts: 8, codes: [503] } },
+    policies: { sessionPersistence: { sessionName: "s" }, retry: { attempts: 1, codes: [503] } },
   };
   await using gateway = await LocalGateway.start(config([at("/", {}, more)], ["a", "b"]));
   const first = await ask(gateway, "/");
