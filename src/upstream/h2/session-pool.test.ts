@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
-import { END_STREAM, HEADERS, RawFrames } from "../../../test/e2e/upstream-h2/frames.ts";
+import { END_STREAM, HEADERS, RawFrames, SETTINGS } from "../../../test/e2e/upstream-h2/frames.ts";
 import { RawUpstream } from "../../../test/helpers/raw-peer.ts";
 import { until } from "../../../test/helpers/until.ts";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -189,6 +189,24 @@ test("a closed pool serves late requests, and keeps nothing", async () => {
   await until(() => server.streams.length === 1);
   server.answer();
   assert.equal(await late.closed, "answered");
+  await until(() => openOf(pool) === 0);
+});
+
+test("a pool that is closed while requests wait for the SETTINGS of a server still serves them", async () => {
+  const settle = Promise.withResolvers<void>();
+  await using server = await RawUpstream.listen(async (peer) => {
+    const frames = new RawFrames(peer);
+    await frames.begin();
+    await settle.promise;
+    frames.send(SETTINGS, 0, 0, Buffer.alloc(0));
+    for (;;) frames.respond((await frames.next(HEADERS)).stream, {}, END_STREAM);
+  });
+  const pool = poolTo(server.port);
+  const callers = [call(pool), call(pool)];
+  await until(() => callers[0]?.session !== undefined);
+  pool.close();
+  settle.resolve();
+  assert.deepEqual(await Promise.all(callers.map(({ closed }) => closed)), ["answered", "answered"]);
   await until(() => openOf(pool) === 0);
 });
 

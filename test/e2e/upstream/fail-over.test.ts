@@ -116,6 +116,21 @@ suite("an endpoint that refuses connections", () => {
     first.socket.destroy();
   });
 
+  test("a request does not leave an endpoint whose limits are reached", async () => {
+    await using busy = await RawUpstream.listen();
+    const limits = { http: { maxConnections: 1, maxPendingRequests: 0 } };
+    const { plane, options } = await start([busy.port], limits);
+    await using _ = plane;
+    const first = await RawPeer.connect(plane.port);
+    first.send(POST);
+    await (await busy.connection()).message();
+    await using alive = await echo();
+    options.workloads = [busy.port, alive.port].map(workload);
+    await plane.configure(routes(limits));
+    assert.deepEqual((await statuses(plane, 2)).sort(), [200, 503]);
+    first.socket.destroy();
+  });
+
   test("connections of a TCP route go on too", async () => {
     await using alive = await RawUpstream.listen(async (peer) => peer.send("hi"));
     const services = [{ ...SERVICE, ports: { 80: 80 } }];
@@ -222,11 +237,11 @@ suite("retries", () => {
     await using alive = await echo();
     const options = { services: [SERVICE], workloads: [failing.port, alive.port].map(workload) };
     const retry = { attempts: 1, backoff: ms(0), codes: [503] };
-    // One value of the affinity: every request belongs to the same endpoint.
-    for (const source of ['"a"', '"b"', '"c"', '"d"']) {
-      await using plane = await TestPlane.start(routes({ sessionAffinity: { source } }, { retry }), options);
-      assert.deepEqual(await statuses(plane, 3), [200, 200, 200]);
-    }
+    // Each path belongs to one of the endpoints.
+    const sessionAffinity = { source: "request.path" };
+    await using plane = await TestPlane.start(routes({ sessionAffinity }, { retry }), options);
+    for (let i = 0; i < 16; i++) assert.deepEqual(await statuses(plane, 1, POST.replace("/", `/${i}`)), [200]);
+    assert.ok(stats(plane, failing.port).total > 0);
   });
 
   const split = (backends: readonly object[], retry: object): object => ({
@@ -281,6 +296,18 @@ suite("retries", () => {
       services,
     });
     assert.equal((await RawPeer.ask(gateway.port(), POST)).body, "x-retry-attempt: 1,x-of: alive");
+  });
+
+  test("otherBackends: a retry does not go to a backend without endpoints", async () => {
+    await using alive = await echo();
+    const none = { service: { name: "a/none", port: 80 }, weight: 1000 };
+    const services = [{ name: "none", namespace: "a", hostname: "none", ports: { 80: 80 } }];
+    const backends = [at(await closedPort(), MOST), none, at(alive.port, 1)];
+    await using gateway = await LocalGateway.start({
+      ...split(backends, { codes: [], otherBackends: true }),
+      services,
+    });
+    assert.deepEqual(await statuses({ port: gateway.port() }, 5), [200, 200, 200, 200, 200]);
   });
 
   test("otherBackends: the limits of the backend that gets the retry apply", async () => {
