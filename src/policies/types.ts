@@ -117,6 +117,8 @@ export interface RetryPlan {
   readonly grpcCodes: ReadonlySet<number> | undefined;
   /** Over request and response: true = retry. */
   readonly condition: Condition | undefined;
+  /** Each retry goes to a backend of the route that the request has not tried. */
+  readonly otherBackends: boolean;
 }
 
 /** What a policy may see and change of one exchange. */

@@ -47,9 +47,11 @@ export function attempt(exchange: Exchange): typeof WAIT {
 
 class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   readonly #exchange: Exchange;
-  readonly #backend: CompiledBackend;
   attempts = 0;
   endpointName: string | undefined;
+  failed: Set<Endpoint> | undefined;
+  /** Of the current or last attempt. */
+  #endpoint: Endpoint | undefined;
   answeredAt = 0;
   /** The current or last attempt. */
   #call: UpstreamCall | undefined;
@@ -58,8 +60,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
-    this.#backend = exchange.selected.backend as CompiledBackend;
     this.#backend.retries?.budget?.begin(performance.now());
+  }
+
+  /** A retry may have chosen another one. */
+  get #backend(): CompiledBackend {
+    return this.#exchange.selected.backend as CompiledBackend;
+  }
+
+  get balancer(): Balancer | undefined {
+    return this.#backend.balancer;
   }
 
   get startedAt(): number {
@@ -91,12 +101,20 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   /** Throws TG_NO_HEALTHY_BACKENDS or TG_UPGRADE_MISMATCH; later failures are events. */
   attempt(): void {
     const { retry, backendRequestTimeout } = this.#exchange;
+    // A retry would probably fail again where the last attempt has failed.
+    if (this.#endpoint !== undefined) {
+      this.failed ??= new Set();
+      this.failed.add(this.#endpoint);
+    }
     const call = new UpstreamCall(this, this.#backend);
     this.#call = call;
     this.#held = undefined;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
-    if (!call.start(this.#backend.requestTimeout ?? backendRequestTimeout))
-      throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    if (call.start(this.#backend.requestTimeout ?? backendRequestTimeout)) return;
+    const error = new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    // Another backend may have an endpoint; this one would have none for a retry either.
+    if (retry?.otherBackends !== true) throw error;
+    this.#exchange.attemptFailed(error, "the backend has no endpoint");
   }
 
   // ── for the call ──
@@ -122,11 +140,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { balancer, affinity, target, connection } = this.#backend;
     const exchange = this.#exchange;
     if (balancer !== undefined) {
-      // A retry would probably fail again where the session or its affinity leads.
-      const isRetry = exchange.retries !== undefined && exchange.retries.count > 0;
-      const endpoint = isRetry
-        ? balancer.choose()
-        : (this.#preferred(balancer) ?? balancer.choose(affinity?.read(exchange.variables)));
+      // The session's endpoint may be among those that have failed.
+      const preferred = this.failed === undefined ? this.#preferred(balancer) : undefined;
+      const endpoint = preferred ?? balancer.choose(affinity?.read(exchange.variables), this.failed);
       exchange.trace?.endpointChosen(endpoint, balancer.endpoints);
       return endpoint;
     }
@@ -146,8 +162,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return preferredEndpoint === undefined ? undefined : balancer.find(preferredEndpoint);
   }
 
-  prepare({ pool }: Endpoint): CallProtocol {
+  prepare(endpoint: Endpoint): CallProtocol {
     const exchange = this.#exchange;
+    const { pool } = endpoint;
+    this.#endpoint = endpoint;
     const { request, downstream, trace } = exchange;
     const http2 = wantsHttp2(exchange, pool);
     const webSocket = http2 && isWebSocket(downstream.upgrade);
@@ -195,7 +213,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     let path = request.path + request.search;
     const via = call.endpoint?.pool.viaProxy;
     // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
-    if (via !== undefined) path = via.origin + (path === "*" ? "" : path);
+    if (via !== undefined) {
+      path = via.origin + (path === "*" ? "" : path);
+      // A request that was to be sent in HTTP/2, through a tunnel, has not been addressed to the proxy.
+      addressProxy(this.#exchange, via);
+    }
     const head = requestHeadText(
       request.method,
       path,
@@ -413,7 +435,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
  * Whether the request is sent as HTTP/2 (reference 2.5). If neither the backend nor its service determines the version, HTTP/2 is
  * used for gRPC from clients inside TLS, and for all requests of plaintext clients that speak HTTP/2 themselves. A browser inside
  * TLS speaks HTTP/2 whatever the backend supports, but a plaintext client uses it by prior knowledge. That is knowledge about the
- * gateway, not the backend, so a backend that responds in HTTP/1.1 gets HTTP/1.1 from then on.
+ * gateway, not the backend: it is a guess, see `isGuess` of a session, and a backend for which it was wrong gets HTTP/1.1.
  */
 function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
   const use = pool.http2;

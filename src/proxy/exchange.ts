@@ -27,6 +27,7 @@ import type {
 } from "../policies/types.ts";
 import { ShownVariables } from "../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../trace/secrets.ts";
+import type { BackendCalls } from "../upstream/endpoints.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { BufferShare } from "./body/buffer-budget.ts";
 import { RecordedBodies } from "./body/recorded-bodies.ts";
@@ -130,6 +131,12 @@ export interface RetryState {
   readonly original: HttpRequest;
   /** Milliseconds before the next retry, if the backend has requested a delay; replaces the backoff. */
   wait: number | undefined;
+  /** Backends that attempts have gone to; only with `otherBackends`. */
+  tried: Set<CompiledBackend> | undefined;
+  /** The backend whose limits count the request as retried; undefined = none. */
+  counted: BackendCalls | undefined;
+  /** The end of the request will be counted too. */
+  leaves: boolean;
 }
 
 const NO_METADATA: RequestMetadata = Object.freeze({});

@@ -14,7 +14,7 @@ import { Exchange, type Lifecycle, type PhaseResult, WAIT } from "./exchange.ts"
 import { finish } from "./finish.ts";
 import { matchRoute, selectBackend } from "./match-route.ts";
 import { answerInstead, endGrpc, respond } from "./respond.ts";
-import { afterBackoff, reasonToRetry, retryAllowed } from "./retry.ts";
+import { afterBackoff, prepareAttempt, reasonToRetry, retryAllowed } from "./retry.ts";
 import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectListener } from "./select-listener.ts";
 import type { Services } from "./services.ts";
@@ -32,8 +32,8 @@ export const PHASES: readonly PhaseSpec[] = [
   { name: "gateway-policies", run: gatewayPolicies },
   { name: "match-route", run: matchRoute },
   { name: "route-policies", run: routePolicies },
-  { name: "select-backend", run: selectBackend },
   // Retries come back here: see `attemptAnswered` and `attemptFailed`.
+  { name: "select-backend", run: selectBackend },
   { name: "backend-policies", run: backendPolicies },
   // Waits for the response's head.
   { name: "attempt", run: attempt },
@@ -45,7 +45,8 @@ export const PHASES: readonly PhaseSpec[] = [
 ];
 
 // Where events enter; the names above are what documentation and the task dump show.
-const BACKEND_POLICIES = PHASES.findIndex(({ name }) => name === "backend-policies");
+const SELECT_BACKEND = PHASES.findIndex(({ name }) => name === "select-backend");
+const BACKEND_POLICIES = SELECT_BACKEND + 1;
 const ATTEMPT = BACKEND_POLICIES + 1;
 const RESPONSE_POLICIES = ATTEMPT + 1;
 const RESPOND = RESPONSE_POLICIES + 1;
@@ -124,7 +125,7 @@ function resume(exchange: Exchange): void {
   run(exchange);
 }
 
-// ── retries: from the end of an attempt back to the policies of the backend ──
+// ── retries: from the end of an attempt back to the backend, which may be another one ──
 
 function attemptAnswered(exchange: Exchange): void {
   const why = exchange.retry === undefined ? undefined : reasonToRetry(exchange);
@@ -146,7 +147,8 @@ function attemptFailed(exchange: Exchange, error: GatewayError, why: string): vo
 
 function retry(exchange: Exchange, why: string): void {
   afterBackoff(exchange, why, () => {
-    exchange.phase = BACKEND_POLICIES;
+    prepareAttempt(exchange);
+    exchange.phase = SELECT_BACKEND;
     run(exchange);
   });
 }

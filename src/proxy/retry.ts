@@ -5,7 +5,10 @@
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import { decimal, getHeader, type HttpRequest, madeOf, setHeader } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
-import type { Exchange } from "./exchange.ts";
+import type { BackendCalls } from "../upstream/endpoints.ts";
+import type { CompiledBackend } from "./compiled.ts";
+import type { Exchange, RetryState } from "./exchange.ts";
+import { pick } from "./match-route.ts";
 import type { ResponseSide } from "./response-side.ts";
 
 /** Each attempt starts from the same request: called before the policies of the backend, which may change it. */
@@ -13,7 +16,8 @@ export function prepareAttempt(exchange: Exchange): void {
   const { request, retries } = exchange;
   if (exchange.retry === undefined) return;
   if (retries === undefined) {
-    exchange.retries = { count: 0, original: copyOf(request), wait: undefined };
+    const original = copyOf(request);
+    exchange.retries = { count: 0, original, wait: undefined, tried: undefined, counted: undefined, leaves: false };
     return;
   }
   Object.assign(request, copyOf(retries.original));
@@ -36,27 +40,67 @@ function repeatable({ retry, retries, downstream, request, requestSide }: Exchan
   return downstream.upgrade === "" && request.method !== "CONNECT" && requestSide.repeatable;
 }
 
-/** Whether the limits of the backend allow another retry; if so, it is counted. */
+/** Chooses the backend of the next attempt. False: its limits allow no further retry. */
 function takeTurn(exchange: Exchange): boolean {
-  const { retries, selected, trace } = exchange;
-  const { backend } = selected;
-  if (backend?.retries === undefined) return true;
-  const { calls, retries: limits } = backend;
-  // A request counts as retried until it ends, however many retries it has.
-  const isFirst = (retries?.count ?? 0) === 0;
-  let why: string | undefined;
-  if (isFirst && calls.retrying >= limits.max) why = `${limits.max} retried requests to the backend are in progress`;
-  else if (limits.budget?.take(performance.now()) === false) why = "the retry budget of the backend is used up";
-  if (why !== undefined) {
-    limits.overflows.count++;
-    trace?.skipped("retry", why, "warn");
-    return false;
-  }
-  if (isFirst) {
-    calls.retrying++;
-    exchange.onClose(() => calls.retrying--);
-  }
+  const { selected } = exchange;
+  const next = otherBackend(exchange) ?? selected.backend;
+  if (next === undefined || !withinLimits(exchange, next)) return false;
+  if (next === selected.backend) return true;
+  selected.backend = next;
+  selected.dynamicTarget = "";
   return true;
+}
+
+/** A backend of the route that the request has not tried, if the policy allows that and there is one. */
+function otherBackend({ retry, retries, selected, services }: Exchange): CompiledBackend | undefined {
+  const { route, backend } = selected;
+  if (retry?.otherBackends !== true || retries === undefined || route === undefined || backend === undefined)
+    return undefined;
+  retries.tried ??= new Set();
+  const { tried } = retries;
+  tried.add(backend);
+  const backends = route.backends.filter((each) => !tried.has(each) && canServe(each));
+  const totalWeight = backends.reduce((sum, { weight }) => sum + weight, 0);
+  return pick({ backends, totalWeight }, services.random);
+}
+
+function canServe({ balancer, target }: CompiledBackend): boolean {
+  return balancer === undefined
+    ? target.type === "dynamic" || target.type === "internal"
+    : balancer.endpoints.length > 0;
+}
+
+/** Whether the limits of the backend allow another retry; if so, it is counted. */
+function withinLimits(exchange: Exchange, backend: CompiledBackend): boolean {
+  const { retries, trace } = exchange;
+  if (retries === undefined) return false;
+  const { calls, retries: limits } = backend;
+  // A request counts as retried until it ends or goes to another backend, however many retries it has.
+  const isFirst = retries.counted !== calls;
+  if (limits !== undefined) {
+    let why: string | undefined;
+    if (isFirst && calls.retrying >= limits.max) why = `${limits.max} retried requests to the backend are in progress`;
+    else if (limits.budget?.take(performance.now()) === false) why = "the retry budget of the backend is used up";
+    if (why !== undefined) {
+      limits.overflows.count++;
+      trace?.skipped("retry", why, "warn");
+      return false;
+    }
+  }
+  if (isFirst) count(exchange, retries, limits === undefined ? undefined : calls);
+  return true;
+}
+
+function count(exchange: Exchange, retries: RetryState, calls: BackendCalls | undefined): void {
+  if (retries.counted !== undefined) retries.counted.retrying--;
+  retries.counted = calls;
+  if (calls === undefined) return;
+  calls.retrying++;
+  if (retries.leaves) return;
+  retries.leaves = true;
+  exchange.onClose(() => {
+    if (retries.counted !== undefined) retries.counted.retrying--;
+  });
 }
 
 /** A response is passed on if the condition fails. */
@@ -116,10 +160,25 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   const backoff = retry?.backoff ?? 0;
   const delay = retries.wait ?? (backoff === 0 ? 0 : backoff / 2 + services.random() * backoff);
   retries.wait = undefined;
-  trace?.applied("retry", { attempt: retries.count, reason: why, delay: `${Math.round(delay)}ms` });
+  trace?.applied("retry", {
+    attempt: retries.count,
+    reason: why,
+    delay: `${Math.round(delay)}ms`,
+    ...whereTo(exchange),
+  });
   const timer = setTimeout(() => {
     // The deadline may have ended the exchange in the meantime.
     if (!exchange.closed && exchange.responseSide.head === undefined) again();
   }, delay);
   exchange.onClose(() => clearTimeout(timer));
+}
+
+/** For the trace: the backend that the next attempt goes to, if the policy chooses among them, and that it has one endpoint only. */
+function whereTo({ retry, selected }: Exchange): { readonly backend?: string; readonly onlyEndpoint?: string } {
+  const { backend } = selected;
+  const [endpoint, ...others] = backend?.balancer?.endpoints ?? [];
+  return {
+    ...(retry?.otherBackends === true && backend !== undefined && { backend: backend.key }),
+    ...(endpoint !== undefined && others.length === 0 && { onlyEndpoint: endpoint.pool.name }),
+  };
 }

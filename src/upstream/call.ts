@@ -81,7 +81,8 @@ export function callUpstream(
 /** A call whose request is in memory, and whose response is read into memory up to a limit. */
 class BufferedCall implements UpstreamCaller {
   readonly #call = new UpstreamCall(this, CALLOUT);
-  readonly #balancer: Balancer;
+  readonly balancer: Balancer;
+  failed: Set<Endpoint> | undefined;
   readonly #request: CallRequest;
   readonly #observer: CallObserver | undefined;
   readonly #resolve: (response: CallResponse) => void;
@@ -103,7 +104,7 @@ class BufferedCall implements UpstreamCaller {
     resolve: (response: CallResponse) => void,
     reject: (error: GatewayError) => void,
   ) {
-    this.#balancer = balancer;
+    this.balancer = balancer;
     this.#request = request;
     this.#observer = observer;
     this.#resolve = resolve;
@@ -127,7 +128,7 @@ class BufferedCall implements UpstreamCaller {
   }
 
   chooseEndpoint(): Endpoint | undefined {
-    return this.#balancer.choose();
+    return this.balancer.choose(undefined, this.failed);
   }
 
   /** A replay is part of the same call: it is reported once. */

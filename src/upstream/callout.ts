@@ -162,7 +162,12 @@ function headOf(
 }
 
 /** A service without endpoints. */
-export const NO_UPSTREAM = new Callout<unknown>({ endpoints: [], choose: () => undefined, find: () => undefined });
+export const NO_UPSTREAM = new Callout<unknown>({
+  endpoints: [],
+  choose: () => undefined,
+  hasOther: () => false,
+  find: () => undefined,
+});
 
 /** The reason of a failure, for the log: the message of its `cause`, if it has one. */
 export function reasonOf(error: unknown): string {

@@ -57,6 +57,17 @@ test("thresholds: failures in a row including this one, or the health before it"
   assert.equal(ailing.isEvicted(1), true);
 });
 
+test("at the threshold: as many failures as allowed evict, and health that equals its threshold does not", () => {
+  const counted = testEndpoint("a");
+  assert.equal(fail(counted, 1, { consecutiveFailures: 1 }), true);
+
+  const ailing = testEndpoint("b");
+  fail(ailing, 1, { healthThreshold: 0.7 });
+  assert.equal(ailing.health, 0.7);
+  assert.equal(fail(ailing, 1, { healthThreshold: 0.7 }), false);
+  assert.equal(fail(ailing, 1, { healthThreshold: 0.7 }), true);
+});
+
 test("an eviction by another thread applies here too; a shorter eviction does not shorten a longer one", () => {
   const endpoint = testEndpoint("10.0.0.1:80");
   endpoint.evict({ key: "", ms: 1000, timesEjected: 2, restoreHealth: 0.5 }, 0);

@@ -33,6 +33,12 @@ export interface CheckStats {
   failed: number;
 }
 
+/** A call that waits for a connection to an endpoint; it has sent nothing. */
+export interface WaitingCall {
+  /** No configuration has the endpoint any more. */
+  onEndpointRemoved(): void;
+}
+
 /** One address of an upstream, with its health, its load and its connection pool. */
 export class Endpoint {
   readonly key: string;
@@ -60,6 +66,8 @@ export class Endpoint {
   timesEjected = 0;
   /** Health after the eviction; undefined = unchanged. */
   #restoreHealth: number | undefined;
+  /** Made for the first call that waits: most calls find a connection. */
+  #waiting: Set<WaitingCall> | undefined;
   readonly #onEvicted: (notice: EvictionNotice) => void;
 
   /** `onEvicted` is called for evictions by this thread, not for those that other threads report (`evict`). */
@@ -80,6 +88,21 @@ export class Endpoint {
   begin(): void {
     this.pending++;
     this.total++;
+  }
+
+  /** A call waits for a connection; `stopWaiting` follows. */
+  wait(call: WaitingCall): void {
+    this.#waiting ??= new Set();
+    this.#waiting.add(call);
+  }
+
+  stopWaiting(call: WaitingCall): void {
+    this.#waiting?.delete(call);
+  }
+
+  /** No configuration has the endpoint any more: calls that wait for it leave if there is another one to go to. */
+  remove(): void {
+    for (const call of [...(this.#waiting ?? [])]) call.onEndpointRemoved();
   }
 
   /** `seconds` counts only for successful calls. */

@@ -99,6 +99,7 @@ export class Endpoints {
       if (counted === undefined || --counted.users > 0) continue;
       this.#known.delete(endpoint.key);
       if (endpoint.check !== undefined) this.#checks?.delete(endpoint);
+      endpoint.remove();
       this.#pools.release(endpoint.pool);
     }
   }

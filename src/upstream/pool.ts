@@ -19,6 +19,10 @@ const MAX_PENDING_REQUESTS = 4_096;
 
 /** A server that responded to HTTP/2 in HTTP/1.1 is tried with HTTP/2 again after this many milliseconds. */
 const HTTP1_MEMORY_MS = 300_000;
+/** The same for one that did not respond: it may speak HTTP/2 and have been about to stop. */
+const SILENCE_MEMORY_MS = 30_000;
+
+const PATIENCE_MS = 1000;
 
 export interface PoolSettings {
   /** Milliseconds to open a connection, over all addresses of the name. Default 10000. */
@@ -29,6 +33,8 @@ export interface PoolSettings {
   readonly maxIdle: number | undefined;
   /** Milliseconds until TCP keep-alive probes; 0 = off. */
   readonly keepAliveDelay: number;
+  /** Milliseconds after which a request that waits for a new connection goes to another endpoint, if there is one. Default 1000. */
+  readonly patience?: number;
 }
 
 /**
@@ -94,7 +100,9 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   #connecting = 0;
   /** An unused connection is being closed to make room. */
   #makingRoom = false;
-  /** `performance.now()` ms until which the server is assumed to speak HTTP/1.1 only; 0 = it has never responded in HTTP/1.1. */
+  /** Milliseconds; 0 = `connectTimeout` alone decides, because the backend has its own. */
+  readonly patience: number;
+  /** `performance.now()` ms until which the server is assumed to speak HTTP/1.1 only; 0 = there was no reason to. */
   #http1Until = 0;
   /** Set by `close`; called when the last connection is gone. */
   #onDrained: (() => void) | undefined;
@@ -113,6 +121,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.hostname =
         target.port === (target.tls === undefined ? 80 : 443) ? target.host : `${target.host}:${target.port}`;
     this.#settings = withTcp(settings, target.tcp);
+    this.patience = target.tcp?.connectTimeout === undefined ? (settings.patience ?? PATIENCE_MS) : 0;
     this.#dialer = new Dialer(target, this.#settings.keepAliveDelay);
     this.viaProxy = this.#dialer.viaProxy;
     this.http2 = http2Use(target);
@@ -142,15 +151,23 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     return this.#open + this.#connecting < this.#maxConnections;
   }
 
-  /** The server has recently responded to HTTP/2 in HTTP/1.1: requests that may use either version use HTTP/1.1. */
+  /** The server has recently failed to respond to HTTP/2 in HTTP/2: requests that may use either version use HTTP/1.1. */
   get http1Only(): boolean {
     return this.#http1Until > 0 && performance.now() < this.#http1Until;
   }
 
-  onHttp1(): boolean {
-    const takesBoth = this.http2 === "asked";
-    if (takesBoth) this.#http1Until = performance.now() + HTTP1_MEMORY_MS;
-    return takesBoth;
+  onGuessFailed(answered: boolean): void {
+    this.#http1Until = performance.now() + (answered ? HTTP1_MEMORY_MS : SILENCE_MEMORY_MS);
+  }
+
+  /** A connection is being opened, up to the SETTINGS of a server that is known to speak HTTP/2. */
+  get opening(): boolean {
+    return this.#connecting > 0 || this.#sessions?.opening === true;
+  }
+
+  /** Requests wait for the SETTINGS of a server that may speak HTTP/1.1 only. */
+  get guessing(): boolean {
+    return this.#sessions?.guessing === true;
   }
 
   /** Requests wait for connections of HTTP/1.1. */
@@ -254,7 +271,8 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
         onConnect: (transport, agreed) => {
           const http2 = agreed === "h2" || (agreed !== "http/1.1" && this.http2 !== "offered" && !http1);
           if (!http2 || attempt.closed) return this.#opened(transport, attempt);
-          const session = new UpstreamSession(transport, this.sessions, this.#note(attempt.clock));
+          const isGuess = this.http2 === "asked" && agreed !== "h2";
+          const session = new UpstreamSession(transport, this.sessions, this.#note(attempt.clock), isGuess);
           attempt.succeed(session);
           return session.handler;
         },

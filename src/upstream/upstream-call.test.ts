@@ -8,6 +8,7 @@ import { requestHeadText } from "../http/h1/serialize.ts";
 import { requestStart } from "../http/h2/fields.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
+import { type Balancer, BucketBalancer } from "./balancers/balancer.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type BackendCalls, Endpoints } from "./endpoints.ts";
@@ -47,6 +48,8 @@ class Caller implements UpstreamCaller {
   protocol: CallProtocol = "http1";
   length = 0;
   loopGuard: UpstreamCaller["loopGuard"];
+  balancer: Balancer | undefined;
+  failed: Set<Endpoint> | undefined;
   #status = 0;
   readonly #endpoints: readonly Endpoint[];
 
@@ -67,7 +70,7 @@ class Caller implements UpstreamCaller {
   }
 
   chooseEndpoint(): Endpoint | undefined {
-    return this.#endpoints[this.calls.total];
+    return this.balancer?.choose(undefined, this.failed) ?? this.#endpoints[this.calls.total];
   }
 
   prepare({ pool }: Endpoint): CallProtocol {
@@ -186,6 +189,57 @@ test("a connection that cannot be opened is a failure of the endpoint, and nothi
   using first = endpointAt(await closedPort());
   assert.deepEqual(await new Caller([first.endpoint]).outcome(), ["to first", "send failed", "TG_UPSTREAM_FAILED"]);
   assert.deepEqual(known(first.endpoint), FAILED);
+});
+
+/** Chooses the first endpoint that has not failed. */
+function inOrder(...endpoints: readonly Endpoint[]): Balancer {
+  return new BucketBalancer(
+    endpoints.map((endpoint) => [endpoint]),
+    ({ endpoints: [first] }) => first as Endpoint,
+  );
+}
+
+test("a call leaves an endpoint that is removed while it waits for a connection, which is no failure of it", async () => {
+  await using busy = await RawUpstream.listen();
+  await using other = await RawUpstream.answering(() => reply("ok"));
+  using first = endpointAt(busy.port, { limits: { maxConnections: 1 } });
+  using second = endpointAt(other.port);
+  const holder = new Caller([first.endpoint]);
+  holder.call.start();
+  const caller = new Caller([]);
+  caller.method = "POST";
+  caller.balancer = inOrder(first.endpoint, second.endpoint);
+  const outcome = caller.outcome();
+  first.endpoint.remove();
+  assert.equal((await outcome).at(-1), "status 200");
+  assert.deepEqual(known(first.endpoint), { ...HEALTHY, pending: 1, total: 2 });
+  assert.deepEqual(known(second.endpoint), HEALTHY);
+  holder.call.abandon({ countFailure: false });
+});
+
+test("a call keeps its place in the queue of a full pool, but does not wait long for a connection to be opened", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await using busy = await RawUpstream.listen();
+  await using other = await RawUpstream.answering(() => reply("ok"));
+  using first = endpointAt(busy.port, { limits: { maxConnections: 1 } });
+  using second = endpointAt(other.port);
+  const holder = new Caller([first.endpoint]);
+  holder.call.start();
+  await holder.connected.promise;
+  const queued = new Caller([]);
+  queued.balancer = inOrder(first.endpoint, second.endpoint);
+  queued.call.start();
+  t.mock.timers.tick(1000);
+  assert.deepEqual(known(second.endpoint), { ...HEALTHY, total: 0 });
+  for (const { call } of [queued, holder]) call.abandon({ countFailure: false });
+
+  using slow = endpointAt(busy.port);
+  const opening = new Caller([]);
+  opening.balancer = inOrder(slow.endpoint, second.endpoint);
+  const outcome = opening.outcome();
+  t.mock.timers.tick(1000);
+  assert.equal((await outcome).at(-1), "status 200");
+  assert.equal(second.endpoint.total, 1);
 });
 
 test("a full pool is not a failure of the endpoint", async () => {

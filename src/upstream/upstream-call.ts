@@ -11,10 +11,11 @@ import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import type { Addresses } from "../net/addresses.ts";
+import type { Balancer } from "./balancers/balancer.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import { isLoop, LOOP_DETECTED } from "./dynamic.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { Endpoint, WaitingCall } from "./endpoint.ts";
 import type { BackendCalls } from "./endpoints.ts";
 import { HeadTooLarge, type UpstreamSession } from "./h2/session.ts";
 import type { UpstreamWaiter } from "./h2/session-pool.ts";
@@ -53,7 +54,7 @@ export interface CallFailure {
 
 /**
  * Makes a call and receives its response. The call invokes `chooseEndpoint`, `prepare`, `onConnection` or `onSession`, then the
- * events of the response. A replay starts over after `onSendFailed`. `onResponseEnd`, `onCallFailure` and `onUpstreamFault` are
+ * events of the response. After `onSendFailed` it starts over, for a replay or at another endpoint. `onResponseEnd`, `onCallFailure` and `onUpstreamFault` are
  * final, and nothing follows once the caller has invoked `settle`, `discard`, `timeOut` or `abandon`.
  */
 export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"> {
@@ -64,7 +65,11 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   readonly requestSent: boolean;
   /** The address that the client connected to, if the client chooses the target: a call to the same address would loop. */
   readonly loopGuard?: Pick<Addresses, "localAddress" | "localPort"> | undefined;
-  /** undefined = the backend has no endpoint to choose. May throw a GatewayError. */
+  /** undefined: there is at most one endpoint. */
+  readonly balancer: Balancer | undefined;
+  /** Endpoints without a connection for this request so far; the call adds to them. */
+  failed: Set<Endpoint> | undefined;
+  /** One of `failed` only if there is no other; undefined = the backend has no endpoint to choose. May throw a GatewayError. */
   chooseEndpoint(): Endpoint | undefined;
   /** Adapts the request to the endpoint that is called next, and returns how it is sent. May throw a GatewayError. */
   prepare(endpoint: Endpoint): CallProtocol;
@@ -91,20 +96,26 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
 const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 /** After this many sends a call fails: every connection of a pool may be stale, and every server may be shutting down. */
 const MAX_SENDS = 3;
+/**
+ * Endpoints at which a call tries to get a connection: most of a backend may be gone at once, but a backend that is gone altogether
+ * must not turn each request into one connect per endpoint.
+ */
+const MAX_ENDPOINTS = 5;
 
 export function isIdempotent(method: string): boolean {
   return IDEMPOTENT.has(method);
 }
 
 /**
- * One call to an upstream: chooses the endpoint, gets a connection, replays the request if a stale connection lost it, enforces
- * the timeout, and reports the outcome to the endpoint, exactly once for each send. An instance serves one call.
+ * One call to an upstream: chooses the endpoint, gets a connection, goes on to another endpoint if it gets none, replays the
+ * request if a stale connection lost it, enforces the timeout, and reports the outcome to the endpoint, exactly once for each
+ * send. An instance serves one call.
  *
- * Replays need no `retry` policy, because the upstream did not process the request (RFC 9110 9.2.2, RFC 9113 8.7): any method
+ * Without a connection nothing was sent, so any request may go to another endpoint of its backend. Replays need no `retry` policy, because the upstream did not process the request (RFC 9110 9.2.2, RFC 9113 8.7): any method
  * if the upstream has said so, idempotent methods if a pooled connection closed before the response, which happens when the
  * request crosses the end of an idle timeout.
  */
-export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
+export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall {
   /** The connection or stream that carries the request; undefined before there is one and after the response is complete. */
   upstream: Upstream | undefined;
   /** `performance.now()` ms of the last send; 0 = none yet. */
@@ -116,7 +127,9 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   /** The endpoint of the current send, until its outcome is recorded. */
   #endpoint: Endpoint | undefined;
   #protocol: CallProtocol = "http1";
+  /** Requests that reached a connection, and endpoints that were left without one. */
   #sends = 0;
+  #left = 0;
   /** Status of the response; 0 = none yet. */
   #status = 0;
   #tunnel = false;
@@ -126,6 +139,8 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   #outcomeContext: OutcomeContext | undefined;
   /** Cancels the wait for a connection. */
   #cancelWait: (() => void) | undefined;
+  /** Ends the wait for a connection if there is another endpoint to go to. */
+  #patience: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
   #timeoutMs = 0;
   #timeoutCovers: "head" | "response" = "head";
@@ -193,10 +208,11 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
 
   /**
    * A deadline of the caller has passed. It counts as a failure unless the upstream is still waiting for the body of a slow
-   * client.
+   * client, or the gateway for an answer to its guess that the upstream speaks HTTP/2.
    */
   timeOut(): void {
-    this.abandon({ countFailure: this.upstream === undefined || this.#caller.requestSent });
+    const blameless = this.upstream === undefined ? this.#guesses : !this.#caller.requestSent;
+    this.abandon({ countFailure: !blameless });
   }
 
   /** Ends the call without a usable response. `countFailure`: because of the endpoint, not of the client or the gateway. */
@@ -217,13 +233,11 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
 
   /** `fresh`: on a new connection, because a pooled one was stale. */
   #send(fresh: boolean): boolean {
-    const caller = this.#caller;
-    const endpoint = caller.chooseEndpoint();
+    const endpoint = this.#caller.chooseEndpoint();
     if (endpoint === undefined) return false;
-    const protocol = caller.prepare(endpoint);
+    const protocol = this.#caller.prepare(endpoint);
     this.#protocol = protocol;
     this.#endpoint = endpoint;
-    this.#sends++;
     const full = endpoint.pending >= endpoint.maxRequests;
     endpoint.begin();
     const { calls } = this.#target;
@@ -238,8 +252,65 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     else if (protocol === "grpc") cancel = pool.acquireSession(this);
     else cancel = pool.acquire(protocol !== "http1", fresh, this);
     // Not overwritten with undefined: the send may have failed already, and the cancel function may be that of its replay.
-    if (cancel !== undefined) this.#cancelWait = cancel;
+    if (cancel !== undefined) this.#wait(endpoint, cancel);
     return true;
+  }
+
+  #wait(endpoint: Endpoint, cancel: () => void): void {
+    this.#cancelWait = cancel;
+    endpoint.wait(this);
+    const { balancer, failed } = this.#caller;
+    const { patience } = endpoint.pool;
+    if (patience === 0 || balancer?.hasOther(endpoint, failed) !== true) return;
+    this.#patience = setTimeout(() => {
+      this.#patience = undefined;
+      // At a pool that is full, it keeps its place in the queue.
+      if (endpoint.pool.opening) this.#leave(NO_RESPONSE, `no connection within ${patience} ms`);
+    }, patience);
+  }
+
+  #stopWaiting(): void {
+    if (this.#cancelWait === undefined) return;
+    this.#cancelWait = undefined;
+    this.#endpoint?.stopWaiting(this);
+    clearTimeout(this.#patience);
+    this.#patience = undefined;
+  }
+
+  onEndpointRemoved(): void {
+    this.#leave(undefined, "the endpoint was removed");
+  }
+
+  /** Stops waiting for a connection if there is another endpoint to go to. `outcome`: of the one that it leaves. */
+  #leave(outcome: CallOutcome | undefined, why: string): void {
+    const endpoint = this.#endpoint;
+    if (endpoint === undefined || !this.#mayGoOn(endpoint)) return;
+    this.#cancelWait?.();
+    this.#stopWaiting();
+    this.#caller.onSendFailed?.(why, { connect: performance.now() - this.sentAt });
+    this.#record(outcome);
+    if (!this.#goOn(endpoint)) this.#failUnsent("TG_UPSTREAM_FAILED", why);
+  }
+
+  #mayGoOn(from: Endpoint): boolean {
+    const { balancer, failed } = this.#caller;
+    if (balancer === undefined || this.#left + 1 >= MAX_ENDPOINTS) return false;
+    return balancer.endpoints.some((endpoint) => endpoint !== from && failed?.has(endpoint) !== true);
+  }
+
+  /** Goes on from an endpoint without a connection to another one. False = there is none, or the request cannot be sent there. */
+  #goOn(from: Endpoint): boolean {
+    if (!this.#mayGoOn(from)) return false;
+    this.#left++;
+    const caller = this.#caller;
+    caller.failed ??= new Set();
+    caller.failed.add(from);
+    return this.#sendAgain(false);
+  }
+
+  /** The gateway waits to see whether the server speaks HTTP/2, which nobody has configured. */
+  get #guesses(): boolean {
+    return this.#protocol !== "http1" && this.#protocol !== "raw" && this.#endpoint?.pool.guessing === true;
   }
 
   /** Fails the call once `start` has returned, as a full queue of the pool does. Returns a function that cancels that. */
@@ -260,7 +331,8 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   }
 
   onConnection(connection: UpstreamConnection): void {
-    this.#cancelWait = undefined;
+    this.#stopWaiting();
+    this.#sends++;
     const { loopGuard } = this.#caller;
     if (loopGuard !== undefined && isLoop(loopGuard, connection)) {
       connection.destroy();
@@ -278,7 +350,8 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   }
 
   onSession(session: UpstreamSession): void {
-    this.#cancelWait = undefined;
+    this.#stopWaiting();
+    this.#sends++;
     const caller = this.#caller;
     if (caller.onSession === undefined) throw new TypeError("a caller that asks for HTTP/2 needs onSession");
     const { loopGuard } = caller;
@@ -297,10 +370,17 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   }
 
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
-    this.#cancelWait = undefined;
+    this.#stopWaiting();
     this.#caller.onSendFailed?.(message, times);
-    // A full queue says nothing about the endpoint.
-    this.abandon({ countFailure: code !== "TG_POOL_FULL" });
+    // A full queue says nothing about the endpoint, and its load must not move to others.
+    const full = code === "TG_POOL_FULL";
+    const endpoint = this.#endpoint;
+    this.#record(full ? undefined : NO_RESPONSE);
+    if (full || endpoint === undefined || !this.#goOn(endpoint)) this.#failUnsent(code, message);
+  }
+
+  #failUnsent(code: ErrorCode, message: string): void {
+    this.abandon({ countFailure: false });
     this.#caller.onCallFailure({ code, message, sent: false, timedOut: false });
   }
 
@@ -364,7 +444,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     if (upstream !== undefined && !answered && this.#mayReplay(upstream)) {
       // An idle connection that closed says nothing about the endpoint.
       this.#record(undefined);
-      if (this.#replay()) return;
+      if (this.#sendAgain(true)) return;
     }
     this.abandon({ countFailure: true });
     this.#caller.onCallFailure({
@@ -387,9 +467,9 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   }
 
   /** False = the request cannot be sent again, and the call ends with the failure of the last send. */
-  #replay(): boolean {
+  #sendAgain(fresh: boolean): boolean {
     try {
-      return this.#send(true);
+      return this.#send(fresh);
     } catch (error) {
       if (error instanceof GatewayError) return false;
       this.onUpstreamFault(error);
@@ -422,7 +502,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
   #drop(): void {
     this.#stopTimer();
     this.#cancelWait?.();
-    this.#cancelWait = undefined;
+    this.#stopWaiting();
     const { upstream } = this;
     this.upstream = undefined;
     upstream?.destroy();

@@ -18,19 +18,19 @@ let address = "";
 before(async () => {
   await apply(
     namespaceYaml(NS) +
-      echoYaml(NS, "echo", 2) +
+      echoYaml(NS, "echo", 3) +
       `
 ---
 apiVersion: tracegate.dev/v1alpha1
 kind: TracegateParameters
-metadata: {name: two, namespace: ${NS}}
+metadata: {name: three, namespace: ${NS}}
 spec:
-  deployment: {spec: {replicas: 2}}
+  deployment: {spec: {replicas: 3}}
 ` +
       gatewayYaml(
         NS,
         "web",
-        "  infrastructure: {parametersRef: {group: tracegate.dev, kind: TracegateParameters, name: two}}",
+        "  infrastructure: {parametersRef: {group: tracegate.dev, kind: TracegateParameters, name: three}}",
       ) +
       routeYaml(NS, "main", "web", HOST, "/", "echo"),
   );
@@ -75,7 +75,7 @@ async function readyEndpoints(service: string): Promise<number> {
 
 /** Runs `work` while clients send requests, none of which may fail. */
 async function underLoad(work: () => Promise<void>): Promise<void> {
-  const load = new Load({ address, host: HOST, path: "/load" });
+  const load = new Load({ address, host: HOST, path: "/load" }, 8, 50);
   await work().finally(() => load.stop());
   const { requests, failures } = load;
   assert.ok(requests > 0);
@@ -90,7 +90,7 @@ test("rolling the Deployment loses no request", { timeout: 400_000 }, () =>
       "the old pods to be gone",
       async () => {
         const { items } = await getJson<Pods>("-n", NS, "pods", "-l", SELECTOR);
-        return items.length === 2;
+        return items.length === 3;
       },
       180,
     );
@@ -101,7 +101,7 @@ test("deleting one pod after the other loses no request", { timeout: 400_000 }, 
   underLoad(async () => {
     for (const pod of await readyPods(NS, SELECTOR)) {
       await kubectl("-n", NS, "delete", "pod", pod, "--wait=true");
-      await eventually("two ready pods", async () => (await readyPods(NS, SELECTOR)).length === 2, 120);
+      await eventually("three ready pods", async () => (await readyPods(NS, SELECTOR)).length === 3, 120);
     }
   }),
 );
@@ -199,7 +199,7 @@ test(
         // Endpoints follow their pods late, because the controllers of the cluster reconnect after pauses.
         resumeManager = processes?.pause("kcm");
         resumeReports?.();
-        await eventually("ready pods", async () => (await readyPods(NS, "app=echo")).length === 2, 60);
+        await eventually("ready pods", async () => (await readyPods(NS, "app=echo")).length === 3, 60);
         await apply(routeYaml(NS, "fourth", "web", "fourth.example.com", "/", "echo"));
         // The Service of the proxies has no ready endpoint either, so nodes refuse new connections to its address.
         const proxy = await podAddress(SELECTOR);
@@ -214,7 +214,7 @@ test(
         await restarted;
       }
       // When a new pod is ready beside the others, the cluster has caught up.
-      await kubectl("-n", NS, "scale", "deployment/echo", "--replicas=3");
-      await eventually("three ready endpoints", async () => (await readyEndpoints("echo")) === 3, 180);
+      await kubectl("-n", NS, "scale", "deployment/echo", "--replicas=4");
+      await eventually("four ready endpoints", async () => (await readyEndpoints("echo")) === 4, 180);
     }),
 );

@@ -82,3 +82,25 @@ test("check warns about keys of an authorization cache without effect, and about
   assert.deepEqual(warned({ cache, protocol: { http: { path: "'/check'" } } }), ["cache.key[2]", ...credentials]);
   assert.deepEqual(warned({ cache: { ttl: "1m" } }), []);
 });
+
+test("check says that a retry at a lone address goes there again, and warns if the route has other backends", () => {
+  const said = (retry: object, hosts: readonly string[], weight = 1): string[] => {
+    const backends = hosts.map((host, i) => ({ host, weight: i === 0 ? 1 : weight }));
+    const precondition = 'request.method == "GET"';
+    const routes = [{ policies: { retry: { codes: [503], precondition, ...retry } }, backends }];
+    const { diagnostics } = reportOf(
+      loadConfig({ kind: "text", text: stringify({ binds: [{ port: 1, listeners: [{ routes }] }] }) }, {}),
+    );
+    return diagnostics.map(({ severity, path, message }) => `${severity} ${path} ${message}`);
+  };
+  const at =
+    "binds[0].listeners[0].routes[0].policies.retry a retry at 127.0.0.1:1 goes to the same endpoint again, also when it is down";
+  const warning = `warning ${at}; with otherBackends: true it goes to another backend, false leaves it there`;
+  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"]), [warning]);
+  assert.deepEqual(said({}, ["other:2", "127.0.0.1:1"]), [warning]);
+  assert.deepEqual(said({}, ["127.0.0.1:1"]), [`note ${at}: the route has no other`]);
+  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"], 0), [`note ${at}: the route has no other`]);
+  // Names may have several addresses, and who has decided is not told again.
+  assert.deepEqual(said({}, ["one:1", "other:2"]), []);
+  for (const otherBackends of [true, false]) assert.deepEqual(said({ otherBackends }, ["127.0.0.1:1", "other:2"]), []);
+});

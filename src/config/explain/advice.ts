@@ -1,4 +1,5 @@
 /** Warnings about settings that are valid but most likely not intended. */
+import { isIP } from "node:net";
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { CelEnvironment, Scope } from "../../cel/index.ts";
@@ -10,6 +11,8 @@ import type { PolicySet } from "../../policies/policy-set.ts";
 import { readCertificate } from "../../tls/certificate-list.ts";
 import { altNames } from "../../tls/client-certificate.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
+import { targetName } from "../../upstream/pool-target.ts";
+import type { Target } from "../../upstream/target.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
@@ -109,6 +112,26 @@ export function adviseOnRoute(route: Route, path: Path, report: Report): void {
     warn(report, path, "has no backends, so every request gets 500; add one, or a directResponse");
   else if (route.backends.every(({ weight }) => weight === 0))
     warn(report, [...path, "backends"], "all weights are 0, so every request gets 500");
+  else adviseOnRetries(route, path, report);
+}
+
+/** Retries of a route at a backend with one endpoint are of no use while that is down. */
+function adviseOnRetries({ policies, backends }: Route, path: Path, report: Report): void {
+  if (policies.retry === undefined || policies.retry.otherBackends !== undefined) return;
+  const used = backends.filter(({ weight }) => weight > 0);
+  const single = used.flatMap(({ target }) => onlyAddress(target) ?? [])[0];
+  if (single === undefined) return;
+  const at = [...path, "policies", "retry"];
+  const again = `a retry at ${single} goes to the same endpoint again, also when it is down`;
+  if (used.length > 1)
+    warn(report, at, `${again}; with otherBackends: true it goes to another backend, false leaves it there`);
+  else report(at, { message: `${again}: the route has no other`, note: true });
+}
+
+/** The one address of a target; undefined for names and services, which may have several. */
+function onlyAddress(target: Target): string | undefined {
+  if (target.type === "unix") return `unix:${target.path}`;
+  return target.type === "static" && isIP(target.host) !== 0 ? targetName(target) : undefined;
 }
 
 /** People write `/api/*` for what is a prefix here. A path may contain the character, so it is no mistake for sure. */

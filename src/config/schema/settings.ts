@@ -92,7 +92,11 @@ export const settings = z
     histograms: z.literal("classic").default("classic").describe("Histograms of durations have fixed buckets."),
     backend: z
       .strictObject({
-        connectTimeout: duration.prefault("10s").describe("Timeout of connecting."),
+        connectTimeout: duration
+          .prefault("10s")
+          .describe(
+            "Timeout of connecting to an endpoint. While another endpoint of the backend can be tried, a request waits for at most 1s.",
+          ),
         poolIdleTimeout: duration.prefault("90s").describe("Idle time after which a pooled connection is closed."),
         poolMaxSize: z.int().min(0).optional().describe("Idle connections kept per target. Default: all."),
         keepalives: keepalives.prefault({}).describe("TCP keepalive probes of connections to backends."),

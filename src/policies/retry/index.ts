@@ -59,6 +59,7 @@ function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
     codes: new Set(config.codes),
     grpcCodes: grpcCodesOf(config),
     condition,
+    otherBackends: config.otherBackends === true,
   };
   const onRequest = afterRequestBody(
     expressions,

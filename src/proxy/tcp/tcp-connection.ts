@@ -6,6 +6,7 @@ import type { Activation } from "../../cel/index.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
+import type { Balancer } from "../../upstream/balancers/balancer.ts";
 import type { UpstreamConnection } from "../../upstream/connection.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import {
@@ -55,6 +56,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   readonly method = "CONNECT";
   readonly replayable = false;
   readonly requestSent = true;
+  failed: Set<Endpoint> | undefined;
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly #origin: TcpOrigin;
@@ -245,6 +247,10 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#transport.resume();
   }
 
+  onSendFailed(message: string): void {
+    this.#trace?.callEnded(message);
+  }
+
   onCallFailure({ code, message, sent }: CallFailure): void {
     if (this.#closed) return;
     this.#fail(code, `${ERRORS[code].message}: ${message}`);
@@ -281,12 +287,16 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return this.#backend?.target.type === "dynamic" ? this.#transport : undefined;
   }
 
+  get balancer(): Balancer | undefined {
+    return this.#backend?.balancer;
+  }
+
   /** Undefined: no healthy endpoint is left. Throws a GatewayError for backends that cannot be called at all. */
   chooseEndpoint(): Endpoint | undefined {
     const { serverName, transport } = this.#origin;
     const backend = this.#backend;
     if (backend === undefined || backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
-    if (backend.balancer !== undefined) return backend.balancer.choose();
+    if (backend.balancer !== undefined) return backend.balancer.choose(undefined, this.failed);
     // A dynamic backend is the server that the client named in TLS, on the port that it connected to (reference 3.33).
     const target = backend.dynamic?.read(this.variables) ?? (backend.target.type === "dynamic" ? serverName : "");
     if (target === "") throw new GatewayError("TG_NO_BACKENDS");

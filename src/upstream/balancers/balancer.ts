@@ -6,9 +6,11 @@ export interface Balancer {
   readonly endpoints: readonly Endpoint[];
   /**
    * undefined = there is no endpoint with capacity. `key`: what session affinity has derived from the request (reference 3.27);
-   * balancers without affinity ignore it.
+   * balancers without affinity ignore it. Endpoints in `failed` are chosen only if there are no others.
    */
-  choose(key?: Uint8Array): Endpoint | undefined;
+  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined;
+  /** Whether an endpoint takes calls now besides `endpoint` and those in `failed`. */
+  hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean;
   /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
   find(name: string): Endpoint | undefined;
 }
@@ -28,6 +30,10 @@ export class SingleEndpoint implements Balancer {
 
   choose(): Endpoint {
     return this.#endpoint;
+  }
+
+  hasOther(): boolean {
+    return false;
   }
 
   find(name: string): Endpoint | undefined {
@@ -69,10 +75,20 @@ export class BucketBalancer implements Balancer {
     this.#now = now;
   }
 
-  choose(key?: Uint8Array): Endpoint | undefined {
+  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined {
+    const other = failed === undefined ? undefined : this.#chooseAmong(this.#without(failed), key);
+    return other ?? this.#chooseAmong(this.#buckets, key);
+  }
+
+  #without(failed: ReadonlySet<Endpoint>): Bucket[] {
+    const left = this.#buckets.map(({ endpoints }) => endpoints.filter((endpoint) => !failed.has(endpoint)));
+    return left.filter((endpoints) => endpoints.length > 0).map((endpoints) => new Bucket(endpoints));
+  }
+
+  #chooseAmong(buckets: readonly Bucket[], key: Uint8Array | undefined): Endpoint | undefined {
     let fallback: Endpoint | undefined;
     let full: Endpoint | undefined;
-    for (const bucket of this.#buckets) {
+    for (const bucket of buckets) {
       const picked = this.#pick(bucket, key);
       fallback ??= picked;
       // The usual case reads the endpoints that the algorithm has looked at, not the whole bucket.
@@ -82,6 +98,12 @@ export class BucketBalancer implements Balancer {
       full ??= bucket.endpoints.find((endpoint) => !isEvicted(endpoint, this.#now));
     }
     return full ?? fallback;
+  }
+
+  hasOther(than: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {
+    return this.endpoints.some(
+      (endpoint) => endpoint !== than && failed?.has(endpoint) !== true && isActive(endpoint, this.#now),
+    );
   }
 
   find(name: string): Endpoint | undefined {

@@ -122,6 +122,30 @@ for (const [name, create] of Object.entries(IMPLEMENTATIONS)) {
     assert.equal(balancer.find(near.pool.name), near);
   });
 
+  test(`${name}: endpoints that have failed for a request are chosen only if there are no others`, () => {
+    const [near, alsoNear, far] = [testEndpoint(a), testEndpoint(b), testEndpoint(c)];
+    const balancer = balancerOf([[near, alsoNear], [far]]);
+    const chosenWithout = (...failed: Endpoint[]): Set<Endpoint | undefined> => {
+      const without = new Set(failed);
+      const keys = Array.from({ length: 50 }, (_, i) => Buffer.from(`user-${i}`));
+      return new Set(keys.flatMap((key) => [balancer.choose(key, without), balancer.choose(undefined, without)]));
+    };
+    assert.deepEqual(chosenWithout(near), new Set([alsoNear]));
+    assert.deepEqual(chosenWithout(near, alsoNear), new Set([far]));
+    assert.deepEqual(chosenWithout(near, alsoNear, far), new Set([near, alsoNear]));
+    evict(far, 1);
+    assert.deepEqual(chosenWithout(near, alsoNear), new Set([far]), "one that is evicted may work");
+  });
+
+  test(`${name}: knows whether another endpoint takes calls`, () => {
+    const [near, far] = [testEndpoint(a), testEndpoint(b)];
+    const balancer = balancerOf([[near], [far]]);
+    assert.equal(balancer.hasOther(near), true);
+    assert.equal(balancer.hasOther(near, new Set([far])), false);
+    evict(far, 1);
+    assert.equal(balancer.hasOther(near), false);
+  });
+
   test(`${name}: knows all endpoints that have capacity`, () => {
     const [near, far] = [testEndpoint(a), testEndpoint(b)];
     assert.deepEqual(balancerOf([[near, testEndpoint(c, 0)], [far]]).endpoints, [near, far]);

@@ -16,8 +16,12 @@ export class MovableBalancer implements Balancer {
     return this.#current.endpoints;
   }
 
-  choose(key?: Uint8Array): Endpoint | undefined {
-    return this.#current.choose(key);
+  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined {
+    return this.#current.choose(key, failed);
+  }
+
+  hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {
+    return this.#current.hasOther(endpoint, failed);
   }
 
   find(name: string): Endpoint | undefined {

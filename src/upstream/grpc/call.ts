@@ -120,7 +120,8 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   /** The only method of gRPC; not idempotent, so a call is replayed only where the server has not processed it. */
   readonly method = "POST";
   readonly #call = new UpstreamCall(this, CALLOUT);
-  readonly #balancer: Balancer;
+  readonly balancer: Balancer;
+  failed: Set<Endpoint> | undefined;
   readonly #request: GrpcRequest;
   readonly #events: GrpcStreamEvents;
   readonly #observer: CallObserver | undefined;
@@ -160,7 +161,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     observer: CallObserver | undefined,
     replayBytes: number,
   ) {
-    this.#balancer = balancer;
+    this.balancer = balancer;
     this.#request = request;
     this.#events = events;
     this.#observer = observer;
@@ -243,7 +244,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   }
 
   chooseEndpoint(): Endpoint | undefined {
-    return this.#balancer.choose();
+    return this.balancer.choose(undefined, this.failed);
   }
 
   /** A replay is part of the same call: it is reported once. */

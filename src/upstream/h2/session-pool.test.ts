@@ -3,6 +3,8 @@ import { once } from "node:events";
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream, type Settings } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
+import { END_STREAM, HEADERS, RawFrames, SETTINGS } from "../../../test/e2e/upstream-h2/frames.ts";
+import { RawUpstream } from "../../../test/helpers/raw-peer.ts";
 import { until } from "../../../test/helpers/until.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { ConnectWaiter } from "../connect-attempt.ts";
@@ -79,7 +81,8 @@ class Caller implements UpstreamWaiter, UpstreamEvents {
     this.#end("HTTP/1.1");
   }
 
-  onConnectFailure(code: ErrorCode): void {
+  onConnectFailure(code: ErrorCode, message: string): void {
+    this.failure = message;
     this.#end(code);
   }
 
@@ -189,6 +192,24 @@ test("a closed pool serves late requests, and keeps nothing", async () => {
   await until(() => openOf(pool) === 0);
 });
 
+test("a pool that is closed while requests wait for the SETTINGS of a server still serves them", async () => {
+  const settle = Promise.withResolvers<void>();
+  await using server = await RawUpstream.listen(async (peer) => {
+    const frames = new RawFrames(peer);
+    await frames.begin();
+    await settle.promise;
+    frames.send(SETTINGS, 0, 0, Buffer.alloc(0));
+    for (;;) frames.respond((await frames.next(HEADERS)).stream, {}, END_STREAM);
+  });
+  const pool = poolTo(server.port);
+  const callers = [call(pool), call(pool)];
+  await until(() => callers[0]?.session !== undefined);
+  pool.close();
+  settle.resolve();
+  assert.deepEqual(await Promise.all(callers.map(({ closed }) => closed)), ["answered", "answered"]);
+  await until(() => openOf(pool) === 0);
+});
+
 test("calls to a server that accepts and sends nothing fail together after the timeout", async () => {
   const silent = createTcpServer();
   silent.listen(0, "127.0.0.1");
@@ -203,7 +224,7 @@ test("calls to a server that accepts and sends nothing fail together after the t
     "the upstream did not send its SETTINGS of HTTP/2 in time",
     ...Array(2).fill("TG_UPSTREAM_FAILED"),
   ]);
-  assert.equal(openOf(pool), 0);
+  await until(() => openOf(pool) === 0);
   silent.close();
 });
 
@@ -270,5 +291,95 @@ test("with maxConnections, an unused connection of one version makes room for on
   await until(() => server.streams.length === 1);
   server.answer();
   assert.equal(await last.closed, "answered");
+  pool.close();
+});
+
+const TOO_LONG = 3000;
+const REFUSED_STREAM = 7;
+
+/** A server that announces a limit of streams for each connection by its number; at 0 it refuses those that come too early. */
+async function limiting(limitOf: (connection: number) => number): Promise<RawUpstream> {
+  let connections = 0;
+  return RawUpstream.listen(async (peer) => {
+    const frames = new RawFrames(peer);
+    const limit = limitOf(connections++);
+    await frames.greet(limit);
+    for (;;) {
+      const { stream } = await frames.next(HEADERS);
+      if (limit === 0) frames.reset(stream, REFUSED_STREAM);
+      else frames.respond(stream, {}, END_STREAM);
+    }
+  });
+}
+
+test("a connection on which the server allows no streams does not keep the pool from opening others", async () => {
+  await using server = await limiting((connection) => (connection === 0 ? 0 : 100));
+  const pool = poolTo(server.port);
+  const early = call(pool);
+  const callers = Array.from({ length: 30 }, () => call(pool));
+  assert.deepEqual(await Promise.all(callers.map(({ closed }) => closed)), Array(30).fill("answered"));
+  assert.match(await early.closed, /REFUSED_STREAM/);
+  assert.equal(server.connections.length, 2);
+  pool.sweep(performance.now() + TOO_LONG);
+  await (await server.connection(0)).closed();
+  pool.close();
+});
+
+test("a connection that later allows no streams finishes what it has, and leaves", async () => {
+  using server = await Server.start();
+  const pool = poolTo(server.port);
+  const early = call(pool);
+  await until(() => server.streams.length === 1);
+  server.sessions[0]?.settings({ maxConcurrentStreams: 0 });
+  await until(() => early.session?.limit === 0);
+  const late = call(pool);
+  await until(() => server.streams.length === 2);
+  assert.notEqual(late.session, early.session);
+  pool.sweep(performance.now() + TOO_LONG);
+  server.sessions[0]?.settings({ maxConcurrentStreams: 100 });
+  await until(() => early.session?.limit === 100);
+  assert.equal(early.session?.room, false, "it takes no more requests");
+  server.answer();
+  assert.deepEqual([await early.closed, await late.closed], ["answered", "answered"]);
+  await until(() => openOf(pool) === 1);
+  pool.close();
+});
+
+test("if the server allows streams nowhere, requests fail, soon at once, and few connections are opened", async () => {
+  let limit = 0;
+  await using server = await limiting(() => limit);
+  const pool = poolTo(server.port);
+  const callers = Array.from({ length: 30 }, () => call(pool));
+  await until(() => pool.sessions.barred === 3);
+  pool.sweep(performance.now() + TOO_LONG);
+  await Promise.all(callers.map(({ closed }) => closed));
+  const reasons = callers.flatMap(({ failure }) => failure ?? []);
+  assert.equal(reasons.length, 27, "one request was sent on each connection, before its SETTINGS");
+  assert.match(reasons[0] ?? "", /SETTINGS_MAX_CONCURRENT_STREAMS is 0/);
+  // No sweep is needed for the next ones: one finds out, the others fail with it.
+  const next = Array.from({ length: 5 }, () => call(pool));
+  const ends = await Promise.all(next.map(({ closed }) => closed));
+  assert.deepEqual(ends.slice(1), Array(4).fill("TG_UPSTREAM_FAILED"));
+  assert.equal(await call(pool).closed, "TG_UPSTREAM_FAILED");
+  assert.equal(server.connections.length, 4);
+  // Once it allows streams again, requests are sent.
+  limit = 100;
+  pool.sweep(performance.now() + TOO_LONG);
+  assert.equal(await call(pool).closed, "answered");
+  pool.close();
+});
+
+test("with maxConnections, a connection that allows no streams is not replaced again and again", async () => {
+  await using server = await limiting(() => 0);
+  const settings = { connectTimeout: 5000, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
+  const target = { host: "127.0.0.1", port: server.port, version: "HTTP/2.0", limits: { maxConnections: 1 } } as const;
+  const pool = new Pool(target, settings, new Resolver("All"), { onConnected: () => {} });
+  const [first, second] = [call(pool), call(pool)];
+  await until(() => pool.sessions.barred === 1);
+  assert.match(await first.closed, /REFUSED_STREAM/);
+  pool.sweep(performance.now() + TOO_LONG);
+  assert.match(await second.closed, /REFUSED_STREAM/);
+  assert.equal(await call(pool).closed, "TG_UPSTREAM_FAILED");
+  assert.equal(server.connections.length, 2);
   pool.close();
 });

@@ -11,6 +11,15 @@ export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
   onSession(session: UpstreamSession): void;
 }
 
+/**
+ * Milliseconds that a server may forbid streams (SETTINGS_MAX_CONCURRENT_STREAMS of 0) on a connection, which it should do for
+ * short moments only (RFC 9113 6.5.2). Then the connection takes no more requests.
+ */
+const BARRED_MS = 1000;
+/** Connections on which a server may forbid streams at a time before no others are opened. */
+const MAX_BARRED = 3;
+const BARRED = "the upstream allows no requests on its connections (SETTINGS_MAX_CONCURRENT_STREAMS is 0)";
+
 /** A new connection, by the protocol that was negotiated. */
 type Opened = UpstreamSession | UpstreamConnection;
 
@@ -28,8 +37,8 @@ export interface SessionOpener {
   readonly crowded: boolean;
   /** Closes an idle HTTP/1.1 connection, so that another one may be opened. */
   makeRoom(): void;
-  /** The server has responded in HTTP/1.1. Returns whether requests may use that version. */
-  onHttp1(): boolean;
+  /** The server does not speak HTTP/2, as was guessed. `answered`: it has responded in HTTP/1.1. */
+  onGuessFailed(answered: boolean): void;
   /** A defect of the gateway has ended a session. */
   onFault(error: unknown): void;
 }
@@ -64,8 +73,12 @@ export class SessionPool implements SessionOwner {
   #coming = 0;
   /** Requests that a connection is expected to carry at a time: the limit that the newest one has announced. */
   #perConnection = Number.POSITIVE_INFINITY;
-  /** Requests that were waiting when the server responded in HTTP/1.1, and get such connections. */
+  /** Requests that were waiting when a guess failed, and get connections of HTTP/1.1. */
   #http1Wanted = 0;
+  /** The server has sent SETTINGS on its last connection, so that it speaks HTTP/2 is no guess. */
+  #proven = false;
+  /** The server has forbidden streams on all connections for too long: requests fail until it allows some. */
+  #barred = false;
   #closed = false;
 
   constructor(opener: SessionOpener, limits: SessionLimits) {
@@ -95,6 +108,11 @@ export class SessionPool implements SessionOwner {
     return this.#sessions.filter(({ streams }) => streams === 0).length;
   }
 
+  /** Sessions whose server allows no streams. */
+  get barred(): number {
+    return this.#sessions.filter(({ limit }) => limit === 0).length;
+  }
+
   /** Gives an HTTP/1.1 connection to the first waiter. False when the queue is empty. */
   hand(connection: UpstreamConnection): boolean {
     const waiter = this.#waiting.shift();
@@ -109,28 +127,58 @@ export class SessionPool implements SessionOwner {
     return session !== undefined;
   }
 
-  /** Closes sessions that were idle for too long, whose server has not sent its SETTINGS in time, or whose server is silent. */
+  /** A connection waits for the SETTINGS of a server that is known to speak HTTP/2. */
+  get opening(): boolean {
+    return this.#sessions.some((session) => !session.settled && !this.#guessed(session));
+  }
+
+  /** A connection waits for the SETTINGS of a server that may speak HTTP/1.1 only. */
+  get guessing(): boolean {
+    return this.#sessions.some((session) => !session.settled && this.#guessed(session));
+  }
+
+  /** Whether the end of a session before its SETTINGS would mean that its server speaks HTTP/1.1 only. */
+  #guessed({ isGuess, speaksHttp1 }: UpstreamSession): boolean {
+    return isGuess && (speaksHttp1 || !this.#proven);
+  }
+
+  /**
+   * Closes sessions that were idle for too long, whose server has not sent its SETTINGS in time, forbids streams, or is silent. A
+   * guess gets half of the time, so that there is time left for HTTP/1.1.
+   */
   sweep(now: number): void {
     const { idleTimeout, connectTimeout } = this.#limits;
     for (const session of [...this.#sessions, ...this.#leaving]) {
-      if (!session.settled && session.openedAt < now - connectTimeout)
+      const patience = this.#guessed(session) ? connectTimeout / 2 : connectTimeout;
+      if (!session.settled && session.openedAt < now - patience)
         session.abort("the upstream did not send its SETTINGS of HTTP/2 in time");
+      else if (session.barredSince > 0 && session.barredSince < now - BARRED_MS) this.#leaveBarred(session);
       else if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
       session.sweep(now);
     }
   }
 
+  /** Requests that wait fail if the server allows streams nowhere else. */
+  #leaveBarred(session: UpstreamSession): void {
+    if (!this.#sessions.includes(session)) return;
+    this.#barred = this.#coming === 0 && this.#sessions.every(({ limit }) => limit === 0);
+    session.close();
+    this.grow();
+  }
+
   /** Closes idle sessions now, and the others when their streams have ended. */
   close(): void {
     this.#closed = true;
-    for (const session of [...this.#sessions]) session.close();
+    // Requests that wait for the SETTINGS of a server still use it.
+    for (const session of [...this.#sessions]) if (session.settled || this.#waiting.size === 0) session.close();
   }
 
   // ── from the sessions ──
 
   onSettled(session: UpstreamSession): void {
     this.#coming--;
-    this.#perConnection = Math.max(1, session.limit);
+    this.#proven = true;
+    if (session.limit > 0) this.#perConnection = session.limit;
     this.onRoom();
     if (session.streams === 0) this.onIdle(session);
   }
@@ -140,6 +188,7 @@ export class SessionPool implements SessionOwner {
       const { first } = this.#waiting;
       const session = first && this.#roomy(first.needsSettings);
       if (session === undefined) break;
+      if (session.settled) this.#barred = false;
       this.#waiting.shift()?.onSession(session);
     }
     this.grow();
@@ -158,24 +207,31 @@ export class SessionPool implements SessionOwner {
     if (index === -1) return;
     this.#sessions.splice(index, 1);
     this.#leaving.add(session);
+    if (!session.settled) this.#neverSettled(session);
+  }
+
+  /** The requests that wait for the server's SETTINGS are sent in HTTP/1.1 if HTTP/2 was a guess, otherwise they fail. */
+  #neverSettled(session: UpstreamSession): void {
+    const { failure, speaksHttp1, times } = session;
+    const guessFailed = this.#guessed(session);
+    // Without a failure, it is the gateway that closes it.
+    if (failure !== undefined) this.#proven = false;
+    if (failure === undefined || !guessFailed) {
+      this.#failed("TG_UPSTREAM_FAILED", failure ?? "", times);
+      return;
+    }
+    this.#coming--;
+    this.#opener.onGuessFailed(speaksHttp1);
+    this.#perConnection = 1;
+    this.#http1Wanted = this.#waiting.size;
+    this.grow();
   }
 
   onGone(session: UpstreamSession): void {
     this.onRetired(session);
     this.#leaving.delete(session);
     this.#opener.onSessionGone();
-    if (session.settled || session.speaksHttp1) this.grow();
-    else this.#failed("TG_UPSTREAM_FAILED", session.failure ?? "", session.times);
-  }
-
-  onHttp1({ settled }: UpstreamSession): boolean {
-    if (!this.#opener.onHttp1()) return false;
-    if (settled) return true;
-    this.#coming--;
-    this.#perConnection = 1;
-    this.#http1Wanted = this.#waiting.size;
     this.grow();
-    return true;
   }
 
   onFault(error: unknown): void {
@@ -184,18 +240,32 @@ export class SessionPool implements SessionOwner {
 
   /** The first session with room for another stream; the later ones can time out. */
   #roomy(needsSettings = false): UpstreamSession | undefined {
-    for (const session of this.#sessions) if (session.room && (session.settled || !needsSettings)) return session;
+    for (const session of this.#sessions)
+      if (session.room && (session.settled || !(needsSettings || session.isGuess))) return session;
     return undefined;
   }
 
   /** Opens connections for waiting requests, as many as the limit allows. */
   grow(): void {
-    if (this.#waiting.size === 0) return;
-    // A server that accepts no streams for now will announce when it does.
-    if (this.#sessions.some(({ limit }) => limit === 0)) return;
-    while (this.#waiting.size > 0 && (this.#coming === 0 || this.#waiting.size > this.#coming * this.#perConnection)) {
+    if (this.#waiting.size === 0) {
+      this.#http1Wanted = 0;
+      return;
+    }
+    const { barred } = this;
+    if (barred > 0 && this.#barred && barred === this.#sessions.length) {
+      // Not at once: a waiter must not fail before `wait` has returned.
+      queueMicrotask(() => this.#waiting.failAll("TG_UPSTREAM_FAILED", BARRED, {}));
+      return;
+    }
+    // The next connection may allow streams, but a server that never does must not get more and more of them.
+    const most = barred === 0 ? Number.POSITIVE_INFINITY : MAX_BARRED - barred;
+    while (
+      this.#waiting.size > 0 &&
+      this.#coming < most &&
+      (this.#coming === 0 || this.#waiting.size > this.#coming * this.#perConnection)
+    ) {
       if (!this.#opener.hasRoom) {
-        this.#opener.makeRoom();
+        if (barred === 0) this.#opener.makeRoom();
         return;
       }
       this.#coming++;

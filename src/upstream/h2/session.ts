@@ -50,11 +50,6 @@ export interface SessionOwner {
   onRetired(session: UpstreamSession): void;
   /** The connection is gone; the last call. */
   onGone(session: UpstreamSession): void;
-  /**
-   * The server has responded in HTTP/1.1, so it has processed nothing; the streams fail next. Returns whether their requests are
-   * replayed as HTTP/1.1.
-   */
-  onHttp1?(session: UpstreamSession): boolean;
   /** A defect of the gateway has ended the connection. */
   onFault(error: unknown): void;
 }
@@ -70,12 +65,16 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   limit = 1;
   /** The server has announced its limits. */
   settled = false;
-  /** The server has responded in HTTP/1.1, and its requests are replayed in that version. */
+  /** The server has responded in HTTP/1.1. */
   speaksHttp1 = false;
+  /** `performance.now()` ms since when the server has allowed no streams; 0 = it allows some. */
+  barredSince = 0;
   /** Exchanges that are over. */
   served = 0;
   /** How long each step of opening the connection took. */
   readonly times: ConnectTimes;
+  /** Nothing says that the server speaks HTTP/2, so nothing is sent before its SETTINGS. */
+  readonly isGuess: boolean;
   /** Address and port of the peer, for loop detection. */
   readonly target: string;
   /** Counts the events that the server has caused on its streams. */
@@ -90,8 +89,9 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   #heardAtSweep = 0;
   #silentSince = this.openedAt;
 
-  constructor(transport: Transport, owner: SessionOwner, times: ConnectTimes) {
+  constructor(transport: Transport, owner: SessionOwner, times: ConnectTimes, isGuess = false) {
     this.times = times;
+    this.isGuess = isGuess;
     this.target = `${transport.remoteAddress}:${transport.remotePort}`;
     this.#owner = owner;
     transport.outliveFailedWrites();
@@ -193,6 +193,8 @@ export class UpstreamSession implements StreamSession, Http2Owner {
 
   onSettings(): void {
     this.limit = Math.min(this.#connection.peer.maxStreams, MAX_STREAMS);
+    if (this.limit > 0) this.barredSince = 0;
+    else if (this.barredSince === 0) this.barredSince = performance.now();
     if (this.settled) this.#owner.onRoom();
     else {
       this.settled = true;
@@ -217,10 +219,8 @@ export class UpstreamSession implements StreamSession, Http2Owner {
 
   onConnectionError(code: number, message: string): void {
     this.#failure ??= message;
+    this.speaksHttp1 = code === HTTP_1_1_REQUIRED;
     this.#retire();
-    if (code !== HTTP_1_1_REQUIRED) return;
-    // Set before the streams fail, because they read it.
-    this.speaksHttp1 = this.#owner.onHttp1?.(this) === true;
   }
 
   onClosed(error: Error | undefined): void {

@@ -16,8 +16,6 @@ const HEAD = new ResponseHead();
 /** What a stream uses of its session. */
 export interface StreamSession {
   readonly served: number;
-  /** The server has responded in HTTP/1.1: it has processed nothing, and the request is replayed in that version. */
-  readonly speaksHttp1: boolean;
   /** Counts the events that the server has caused, on all streams. */
   heard: number;
   /** A request is abandoned before its response was complete. `heardBefore`: `heard` when the request was sent. */
@@ -129,7 +127,6 @@ export class UpstreamStream extends Http2Stream implements Upstream {
 
   onReset(_code: number, message: string): void {
     this.#blocked = false;
-    if (this.#session.speaksHttp1) this.refused = true;
     const { resetByPeer } = this;
     // Node.js servers may send this instead of END_STREAM if the window is exhausted.
     if (resetByPeer === NO_ERROR && this.#state === "body" && this.#left === 0) {

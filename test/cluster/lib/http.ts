@@ -70,16 +70,18 @@ function send({
   });
 }
 
-/** Requests one after the other on each of `connections` connections until it is stopped; counts what fails. */
+/** Requests one after the other on each of `connections` connections until it is stopped, about `perSecond` in all; counts what fails. */
 export class Load {
   readonly failures: string[] = [];
   requests = 0;
   readonly #agent: Agent;
   readonly #wanted: Wanted;
   readonly #running: Promise<void>[];
+  readonly #pauseMs: number;
   #stopped = false;
 
-  constructor(wanted: Wanted, connections = 8) {
+  constructor(wanted: Wanted, connections = 8, perSecond = 1000) {
+    this.#pauseMs = (connections * 1000) / perSecond;
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections });
     this.#wanted = { ...wanted, agent: this.#agent };
     this.#running = Array.from({ length: connections }, () => this.#loop());
@@ -101,7 +103,7 @@ export class Load {
         this.failures.push(`${at} ${error instanceof Error ? error.message : String(error)}`);
       }
       this.requests++;
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await new Promise((resolve) => setTimeout(resolve, this.#pauseMs));
     }
   }
 }

@@ -4,7 +4,11 @@ import { createServer, type Server } from "node:http";
 import { type ClientHttp2Session, connect } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { ms } from "../../../src/base/durations.ts";
+import { TestPlane } from "../../helpers/data-plane.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
+import { type RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { END_STREAM, HEADERS, RawFrames } from "../upstream-h2/frames.ts";
 
 /** A backend that speaks only HTTP/1.1 and echoes requests. Like other servers, it parses the preface of HTTP/2 and responds 400. */
 async function http1Backend(): Promise<{ port: number; connections: number } & AsyncDisposable> {
@@ -72,5 +76,82 @@ test("if the configuration requires HTTP/2, a backend that responds in HTTP/1.1 
     () => gateway.lines.some(({ error }) => String(error).includes("the peer speaks HTTP/1.1")),
     "the line of the log",
   );
+  session.close();
+});
+
+/** How a backend that speaks only HTTP/1.1 may take the preface of HTTP/2. */
+const TAKES: Readonly<Record<string, (peer: RawPeer) => void>> = {
+  "closes the connection": (peer) => peer.socket.end(),
+  "resets the connection": (peer) => peer.reset(),
+  "responds 400 and closes": (peer) => peer.socket.end(reply("no", [], "400 Bad Request")),
+  "sends something else": (peer) => peer.socket.end("220 ready for everything but HTTP/2\r\n"),
+  "says nothing": () => {},
+};
+
+for (const [what, take] of Object.entries(TAKES))
+  test(`a backend that ${what} is sent HTTP/1.1, and its endpoint has not failed`, async () => {
+    let prefaces = 0;
+    await using backend = await RawUpstream.listen(async (peer) => {
+      for (;;) {
+        const { start, body } = await peer.message();
+        if (start.startsWith("PRI ")) {
+          prefaces++;
+          take(peer);
+          return;
+        }
+        peer.send(reply(`${start.split(" ")[0]} ${body.length}`));
+      }
+    });
+    const target = { type: "static", host: "127.0.0.1", port: backend.port } as const;
+    const backendPolicies = { health: { eviction: { duration: ms(3_600_000), consecutiveFailures: 1 } } };
+    const plane = await TestPlane.start([{ target, backendPolicies }], { pool: { connectTimeout: 400 } });
+    await using _ = plane;
+    const session = connect(`http://127.0.0.1:${plane.port}`);
+    // More than is kept for replays: nothing of it may have been sent.
+    const large = "x".repeat(200_000);
+    assert.deepEqual(
+      await Promise.all([ask(session, "GET"), ask(session, "POST", "body"), ask(session, "POST", large)]),
+      ["200 GET 0", "200 POST 4", `200 POST ${large.length}`],
+    );
+    assert.equal(await ask(session, "DELETE"), "200 DELETE 0");
+    assert.equal(prefaces, 1, "the guess is not repeated");
+    const [endpoint] = plane.endpoints.stats();
+    assert.deepEqual([endpoint?.health, endpoint?.evictedMs], [1, null]);
+    session.close();
+  });
+
+test("a request that times out while the gateway waits for the answer to its guess is no failure of the endpoint", async () => {
+  await using backend = await RawUpstream.listen();
+  const target = { type: "static", host: "127.0.0.1", port: backend.port } as const;
+  const backendPolicies = { health: { eviction: { duration: ms(3_600_000), consecutiveFailures: 1 } } };
+  const policies = { timeout: { backendRequestTimeout: ms(30) } };
+  await using plane = await TestPlane.start([{ target, policies, backendPolicies }]);
+  const session = connect(`http://127.0.0.1:${plane.port}`);
+  for (let i = 0; i < 3; i++) assert.match(await ask(session, "GET"), /^504 /);
+  const [endpoint] = plane.endpoints.stats();
+  assert.deepEqual([endpoint?.health, endpoint?.evictedMs], [1, null]);
+  session.close();
+});
+
+test("a backend that has spoken HTTP/2 before and closes a connection at once has failed", async () => {
+  await using backend = await RawUpstream.listen(async (peer) => {
+    if (backend.connections.length > 1) {
+      const { start } = await peer.message();
+      if (start.startsWith("PRI ")) peer.socket.destroy();
+      else peer.send(reply("HTTP/1.1"));
+      return;
+    }
+    const frames = new RawFrames(peer);
+    await frames.greet();
+    frames.respond((await frames.next(HEADERS)).stream, {}, END_STREAM);
+    peer.end();
+  });
+  await using plane = await TestPlane.start(backend.port);
+  const session = connect(`http://127.0.0.1:${plane.port}`);
+  assert.equal(await ask(session, "GET"), "200 ");
+  await (await backend.connection()).closed();
+  assert.match(await ask(session, "GET"), /^503 /);
+  assert.equal(plane.endpoints.stats()[0]?.health, 0.7);
+  assert.equal(await ask(session, "GET"), "200 HTTP/1.1", "from then on, it is a guess again");
   session.close();
 });

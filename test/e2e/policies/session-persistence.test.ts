@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
-import { RawUpstream, reply } from "../../helpers/raw-peer.ts";
+import { RawPeer, RawUpstream, reply } from "../../helpers/raw-peer.ts";
 
 const NAMES = ["a", "b", "c", "d"] as const;
 type Name = (typeof NAMES)[number];
@@ -81,13 +81,26 @@ test("all workers of a process accept each other's sessions", async () => {
   const shop = config([at("/", { sessionName: "s" }, {})], ["a", "b", "c"]);
   const gateway = await TestGateway.start({ ...shop, config: { workerThreads: 2 } });
   try {
-    // A connection each, so that both workers get some.
-    const send = async (cookie: string): Promise<Response> =>
-      fetch(`http://127.0.0.1:${gateway.port()}/`, { headers: { connection: "close", cookie } });
-    const first = await send("");
+    const tasks = async (): Promise<object> =>
+      ((await (await fetch(`${gateway.url("admin")}/debug/tasks`)).json()) as { workload: object }).workload;
+    const first = await fetch(`http://127.0.0.1:${gateway.port()}/`, { headers: { connection: "close" } });
     const [cookie = ""] = first.headers.getSetCookie();
     const body = await first.text();
-    for (let i = 0; i < 20; i++) assert.equal(await (await send(cookie.split(";", 1)[0] ?? "")).text(), body);
+    const request = `GET / HTTP/1.1\r\nHost: a\r\nCookie: ${cookie.split(";", 1)[0]}\r\n\r\n`;
+    // The system spreads connections: they stay open until both workers have served some.
+    const clients: RawPeer[] = [];
+    const served = (workload: object): number =>
+      Object.values(workload).filter((list) => JSON.stringify(list).includes('"client"')).length;
+    while (served(await tasks()) < 2) {
+      assert.ok(clients.length < 200, "one worker gets all connections");
+      for (let i = 0; i < 10; i++) {
+        const client = await RawPeer.connect(gateway.port());
+        clients.push(client);
+        client.send(request);
+        assert.equal((await client.message()).body, body);
+      }
+    }
+    for (const { socket } of clients) socket.destroy();
   } finally {
     await gateway.stop();
   }
@@ -162,7 +175,7 @@ test("routes do not share sessions, and cookies have the path of the match", asy
 
 test("a retry chooses another endpoint, and the session moves with it", async () => {
   const more = {
-    policies: { sessionPersistence: { sessionName: "s" }, retry: { attempts: 8, codes: [503] } },
+    policies: { sessionPersistence: { sessionName: "s" }, retry: { attempts: 1, codes: [503] } },
   };
   await using gateway = await LocalGateway.start(config([at("/", {}, more)], ["a", "b"]));
   const first = await ask(gateway, "/");
