@@ -27,8 +27,8 @@ export interface ResolvedCall<Policies> {
 export interface Resolver {
   /** A resolver whose paths begin at `path`. */
   within(...path: ConfigPath): Resolver;
-  /** A resolver that reports nothing, for what is reported elsewhere already. */
-  withoutDiagnostics(): Resolver;
+  /** Runs with a resolver that reports nothing, for what is reported elsewhere already. `invalid`: it found a mistake. */
+  quietly<T>(run: (resolver: Resolver) => T): { readonly value: T; readonly invalid: boolean };
   report(path: ConfigPath, problem: { readonly message: string; readonly expected?: string }): void;
   /** The text; undefined if a file cannot be read or a URL has not been fetched yet. */
   text(path: ConfigPath, source: TextSource): string | undefined;

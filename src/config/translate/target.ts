@@ -60,11 +60,12 @@ function invalidHost(text: string): Problem {
   // Never shows the user and password of a URL.
   const message = `invalid host:port: ${text.replace(/.*@/s, "<redacted>@")}`;
   const [, scheme, authority = ""] = /^(https?):\/\/([^/?#@]+)(?:[/?#].*)?$/i.exec(text) ?? [];
-  if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path" };
+  const cause = { code: "invalidDestination" } as const;
+  if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path", cause };
   const secure = scheme.toLowerCase() === "https";
   const host = /:\d+$/.test(authority) ? authority : `${authority}:${secure ? 443 : 80}`;
   const further = secure ? ", with backendTLS: {} among the backend's policies" : "";
-  return { message, expected: `${host}, not a URL${further}` };
+  return { message, expected: `${host}, not a URL${further}`, cause };
 }
 
 function parseHost(text: string): Target | undefined {

@@ -20,9 +20,9 @@ export class ObjectSources implements Sources {
     this.urls = urls;
   }
 
-  withoutDiagnostics(): Sources {
+  again(report: Report): Sources {
     // The URLs count: what they are named for needs them.
-    return new ObjectSources(this.#read, () => {}, this.urls);
+    return new ObjectSources(this.#read, report, this.urls);
   }
 
   readFile(path: Path, name: string): string | undefined {
@@ -52,7 +52,10 @@ export class ObjectSources implements Sources {
       return undefined;
     }
     if ("text" in document) return document.text;
-    this.#report(path, { message: `cannot fetch ${shownUrl(url)}: ${document.problem}` });
+    this.#report(path, {
+      message: `cannot fetch ${shownUrl(url)}: ${document.problem}`,
+      cause: { code: "missingDocument" },
+    });
     return undefined;
   }
 
