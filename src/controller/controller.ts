@@ -20,7 +20,7 @@ import { deploymentName } from "./deploy/manifest.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
 import { startHealthServer } from "./health.ts";
-import { controllerIdentity, type Rejection, streamAuthority } from "./inputs.ts";
+import { controllerIdentity, hostRules, type Rejection, streamAuthority } from "./inputs.ts";
 import { LeaderElection } from "./leader.ts";
 import { ReconcileMetrics } from "./metrics.ts";
 import { type ControllerCounters, startMetricsServer } from "./metrics-server.ts";
@@ -135,6 +135,7 @@ export class Controller {
       onChange: (leading) => this.#lead(leading),
     });
     this.#graph.set(controllerIdentity(settings.controllerName));
+    this.#graph.set(hostRules(settings.hosts));
   }
 
   /** Resolves when the servers listen; the cluster may be out of reach. Rejects if a port is taken. */

@@ -31,6 +31,7 @@ export function supervisorSettings(
       },
       overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
       lookupFamily: settings.dns.lookupFamily,
+      lookupRules: { denyDomains: settings.dns.denyDomains, denyNetworks: settings.dns.denyNetworks },
       lookupLanes: new LookupLanes().memory,
       connections: connectionsPerWorker(settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,

@@ -29,6 +29,8 @@ export type ProblemCause =
   | { readonly code: "unknownDestination"; readonly kind: "service" | "backend"; readonly name: string }
   /** The host or port is not valid, or the backend has no fixed address. */
   | { readonly code: "invalidDestination" }
+  /** The host may not be called, because it is inside the cluster. */
+  | { readonly code: "clusterHost" }
   /** A document could not be fetched. */
   | { readonly code: "missingDocument" };
 

@@ -19,7 +19,7 @@ import {
 } from "./call-policies.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
-import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";
+import { checkTunnel, type HostCheck, type TargetContext, translateTarget } from "./target.ts";
 
 /** Milliseconds; default deadline of callouts, as in the reference for extAuthz (3.8). */
 const TIMEOUT = ms(2000);
@@ -72,13 +72,14 @@ export class CalledTargets {
     report: TargetContext["report"],
     incomplete: TargetContext["incomplete"],
     cel: CelEnvironment,
+    hosts?: HostCheck,
   ) {
     this.#cel = cel;
     this.#config = config;
     this.#backends = new Map(config.backends.map((each) => [each.name, each]));
     this.#attached = new AttachedPolicies(config);
     this.#sources = sources;
-    this.#context = { services, routeGroups: new Set(), report, incomplete };
+    this.#context = { services, routeGroups: new Set(), report, incomplete, hosts };
   }
 
   /** Translates what also appears elsewhere, where its mistakes are reported, and says whether there are any. */
@@ -91,13 +92,13 @@ export class CalledTargets {
 
   #quietContext(): QuietContext {
     if (this.#quiet !== undefined) return this.#quiet;
-    const { services, incomplete } = this.#context;
+    const { services, incomplete, hosts } = this.#context;
     const found = { invalid: false };
     const report: Report = (_path, problem) => {
       found.invalid ||= isInvalidating(problem);
     };
     const sources = this.#sources.again(report);
-    const calledTargets = new CalledTargets(this.#config, sources, services, report, incomplete, this.#cel);
+    const calledTargets = new CalledTargets(this.#config, sources, services, report, incomplete, this.#cel, hosts);
     this.#quiet = { context: { sources, calledTargets, report, cel: this.#cel }, found };
     return this.#quiet;
   }
@@ -194,6 +195,13 @@ export class CalledTargets {
     return backend === undefined ? {} : this.#attached.ofBackend(nameOf(backend));
   }
 
+  /** Reports a URL that a policy calls, if its host may not be called. */
+  checkUrl(url: string, path: Path): void {
+    const { hosts, report } = this.#context;
+    const problem = URL.canParse(url) ? hosts?.(new URL(url).hostname.replace(/^\[|\]$/g, "")) : undefined;
+    if (problem !== undefined) report(path, { message: problem.message });
+  }
+
   #named(backend: string): Backends[number] | undefined {
     return this.#backends.get(nameOf(backend));
   }
@@ -225,6 +233,7 @@ export class CalledTargets {
       // Problems of the backend are reported where it is written.
       return translateTarget({ ...named, service: undefined, backend: undefined }, at, {
         ...this.#context,
+        hosts: undefined,
         report: () => {},
       });
     this.#context.report(at, {

@@ -94,6 +94,10 @@ class PolicyResolver implements Resolver {
     return this.#context.sources.readFile([...this.#path, ...path], fileName);
   }
 
+  called(path: Path, url: string): void {
+    this.#context.calledTargets.checkUrl(url, [...this.#path, ...path]);
+  }
+
   fetched(path: Path, url: string): string | undefined {
     return this.#context.sources.readUrl([...this.#path, ...path], url);
   }

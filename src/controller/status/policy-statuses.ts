@@ -144,13 +144,13 @@ function fallbackReference({ key, namespace, targetRefs }: PolicyInput): ParentR
 const backendStatus = defineQuery<DesiredStatus | undefined>("backendStatus", (read, key) => {
   const model = read.query(backendModel, key);
   if (model === undefined) return undefined;
-  const { target, problems } = model;
+  const { target, problems, refused } = model;
   const generation = read.get("TracegateBackend", key)?.metadata.generation ?? 0;
   const condition =
     problems.length === 0
       ? isTrue("Accepted", "Accepted", "Backend is accepted")
       : target.type === "invalid"
-        ? isFalse("Accepted", "Invalid", joined(problems))
+        ? isFalse("Accepted", refused ? "HostNotAllowed" : "Invalid", joined(problems))
         : isTrue("Accepted", "PartiallyValid", joined(problems));
   return { kind: "TracegateBackend", key, generation, status: { conditions: [condition] } };
 });

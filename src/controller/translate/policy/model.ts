@@ -35,7 +35,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   if (input === undefined) return undefined;
   const problems = new Problems();
   const urls: string[] = [];
-  const context = callContext(read, input.callees, problems.report, urls);
+  const context = callContext(read, input.namespace, input.callees, problems.report, urls);
   const owner = `TracegatePolicy ${key}`;
   const { traffic: t, backend: b } = input.invalid;
   const traffic = translateKinds(input.traffic, t, input.phase, ["spec", "traffic"], context, problems, owner);

@@ -1,16 +1,17 @@
-import { isInvalidating, type Problem, type Report } from "../../../config/parse/document.ts";
+import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../config/parse/document.ts";
 import { formatPath, type Path } from "../../../config/parse/paths.ts";
 import { problemText } from "../../crd/parse-spec.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
 
 /**
- * Problems of one object. They are values, which programs decide by (`invalidating`); `errors` and `warnings` are the same for
+ * Problems of one object. They are values, which programs decide by (`invalidating`, `causes`); `errors` and `warnings` are the same for
  * statuses: each once, as lines of text with the path of the field.
  */
 export class Problems {
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   readonly #references = new Set<string>();
+  readonly causes = new Set<ProblemCause["code"]>();
   #invalidating = 0;
 
   /** How many were reported that make a value invalid; repeated ones count too. */
@@ -23,6 +24,7 @@ export class Problems {
     const path = inSpec(at);
     if (problem.note === true || (problem.advice === true && problem.cause === undefined)) return;
     if (isPlaceholder(problem)) return;
+    if (problem.cause !== undefined) this.causes.add(problem.cause.code);
     if (isInvalidating(problem)) this.#invalidating++;
     const last = path.at(-1);
     if (isReference(last)) this.#references.add(formatPath(path.slice(0, -1)));
