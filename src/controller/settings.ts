@@ -25,6 +25,13 @@ export interface ControllerSettings {
     /** Audience of the tokens: `tracegate`. */
     readonly audience: string;
   };
+  /** Which namespaces and Gateways are its business. */
+  readonly watch: {
+    /** `TRACEGATE_WATCH_NAMESPACES`, separated by commas; default all: nothing of others is read or claimed. */
+    readonly namespaces: readonly string[];
+    /** `TRACEGATE_WATCH_GATEWAY_SELECTOR`: labels of Gateways, as `kubectl -l` takes them; default all Gateways. */
+    readonly gatewaySelector: string;
+  };
   readonly hosts: {
     /** `TRACEGATE_ALLOW_CLUSTER_HOSTS`: TracegateBackends and policies may name hosts inside the cluster; default false. */
     readonly allowClusterHosts: boolean;
@@ -64,6 +71,10 @@ export function controllerSettings(
       mode: env.TRACEGATE_XDS_MODE === "plaintext" ? "plaintext" : "tls",
       auth: env.TRACEGATE_XDS_AUTH !== "false",
       audience: "tracegate",
+    },
+    watch: {
+      namespaces: [...new Set(listIn(env, "TRACEGATE_WATCH_NAMESPACES"))],
+      gatewaySelector: env.TRACEGATE_WATCH_GATEWAY_SELECTOR ?? "",
     },
     hosts: {
       allowClusterHosts: env.TRACEGATE_ALLOW_CLUSTER_HOSTS === "true",
