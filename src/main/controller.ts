@@ -17,7 +17,12 @@ const RESOLV_CONF = "/etc/resolv.conf";
 
 function settingsFrom(env: Readonly<Record<string, string | undefined>>, version: string): ControllerSettings {
   try {
-    return controllerSettings(env, version, hostname(), existsSync(RESOLV_CONF) ? readFileSync(RESOLV_CONF, "utf8") : "");
+    return controllerSettings(
+      env,
+      version,
+      hostname(),
+      existsSync(RESOLV_CONF) ? readFileSync(RESOLV_CONF, "utf8") : "",
+    );
   } catch (error) {
     throw new CliError("failure", messageOf(error));
   }
