@@ -22,7 +22,8 @@ test("what the operator says about hosts and namespaces", () => {
 });
 
 test("the domain of the cluster is among the search domains of the pod", () => {
-  const file = "nameserver 10.96.0.10\nsearch tracegate-system.svc.corp.example svc.corp.example corp.example\noptions ndots:5\n";
+  const file =
+    "nameserver 10.96.0.10\nsearch tracegate-system.svc.corp.example svc.corp.example corp.example\noptions ndots:5\n";
   assert.deepEqual(controllerSettings({}, "1.2.3", "host", file).hosts.domains, ["cluster.local", "corp.example"]);
 });
 
