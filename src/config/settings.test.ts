@@ -8,7 +8,7 @@ import { restartRequired, type Settings, writtenStartOnly } from "./settings.ts"
 /** A value other than the default for each field of `config` that is read at the start only. */
 const OTHER = {
   enableIpv6: false,
-  dns: { lookupFamily: "V6Only" },
+  dns: { lookupFamily: "V6Only", denyDomains: ["cluster.local"], denyNetworks: ["10.0.0.0/8"] },
   adminAddr: "127.0.0.1:1",
   statsAddr: "127.0.0.1:2",
   readinessAddr: "127.0.0.1:3",

@@ -7,9 +7,11 @@ import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { LeafCaching } from "../tls/tls-settings.ts";
 import { type Locality, ownLocality } from "../upstream/locality.ts";
+import type { LookupRules } from "../upstream/lookup-rules.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import { FREE_PORTS } from "./free-ports.ts";
 import type { ConfigDocument } from "./parse/document.ts";
+import { network } from "./schema/scalars.ts";
 import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
 import { countThreads } from "./worker-threads.ts";
 
@@ -18,7 +20,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 /** The `config` section with environment overrides and defaults applied; times in milliseconds. */
 export interface Settings {
   readonly enableIpv6: boolean;
-  readonly dns: { readonly lookupFamily: LookupFamily };
+  readonly dns: { readonly lookupFamily: LookupFamily } & LookupRules;
   readonly adminAddr: ListenAddress;
   readonly statsAddr: ListenAddress;
   readonly readinessAddr: ListenAddress;
@@ -102,7 +104,12 @@ export function resolveSettings(
     env[FREE_PORTS] === undefined ? address : { type: "socket", host: "127.0.0.1", port: 0 };
   const settings: Settings = {
     enableIpv6,
-    dns: { lookupFamily: family ?? input.dns.lookupFamily },
+    dns: {
+      lookupFamily: family ?? input.dns.lookupFamily,
+      denyDomains: override("DNS_DENY_DOMAINS", parseList, "names, separated by commas") ?? input.dns.denyDomains,
+      denyNetworks:
+        override("DNS_DENY_NETWORKS", parseNetworks, "networks, separated by commas") ?? input.dns.denyNetworks,
+    },
     adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? usual({ type: "localhost", port: 15000 }),
     statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? usual({ type: "socket", host: anyAddress, port: 15020 }),
     readinessAddr:
@@ -224,6 +231,15 @@ function parseBoolean(text: string): boolean | undefined {
   return text === "true" || text === "1" ? true : text === "false" || text === "0" ? false : undefined;
 }
 
+function parseList(text: string): readonly string[] {
+  return text.split(",").map((each) => each.trim());
+}
+
+function parseNetworks(text: string): readonly string[] | undefined {
+  const networks = parseList(text);
+  return networks.every((each) => network.safeParse(each).success) ? networks : undefined;
+}
+
 function parseFamily(text: string): LookupFamily | undefined {
   const known: readonly LookupFamily[] = ["All", "Auto", "V4Preferred", "V4Only", "V6Only"];
   return known.find((family) => family.toLowerCase() === text.replaceAll("_", "").toLowerCase());
@@ -241,6 +257,8 @@ function attempt<T>(action: () => T): T | undefined {
 const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   enableIpv6: (settings) => settings.enableIpv6,
   "dns.lookupFamily": (settings) => settings.dns.lookupFamily,
+  "dns.denyDomains": (settings) => settings.dns.denyDomains,
+  "dns.denyNetworks": (settings) => settings.dns.denyNetworks,
   adminAddr: (settings) => settings.adminAddr,
   statsAddr: (settings) => settings.statsAddr,
   readinessAddr: (settings) => settings.readinessAddr,

@@ -134,6 +134,16 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     assert.deepEqual(graph.query(keptCertificates, "").superfluous, [`apps/${copy.metadata.name}`]);
   });
 
+  test("are not taken from Secrets of others that look like copies, which are not deleted either", () => {
+    certificates.set(secretOf(one));
+    certificates.set(secretOf(expired));
+    const [copy] = graph.query(keptCertificates, "").missing;
+    assert.ok(copy !== undefined);
+    restart([secretOf(expired), { ...copy, metadata: { ...copy.metadata, labels: {} } }]);
+    assert.equal(served().cert, expired.cert);
+    assert.deepEqual(graph.query(keptCertificates, ""), { missing: [], superfluous: [] });
+  });
+
   test("that no Gateway uses are not copied", () => {
     graph.delete("Gateway", "apps/web");
     certificates.set(secretOf(one));

@@ -93,7 +93,13 @@ export class Certificates implements Sink {
     if (object.kind !== "Secret") return;
     const { graph } = this.#options;
     const owner = keptFor(object as Secret);
-    if (owner === undefined || graph.get("FormerCertificate", owner.key) !== undefined) return;
+    if (owner === undefined) {
+      // The copy may have come first.
+      const key = keyOfObject(object);
+      for (const copy of graph.list("Secret")) if (keptFor(copy)?.key === key) this.#restore(copy);
+      return;
+    }
+    if (graph.get("FormerCertificate", owner.key) !== undefined) return;
     const secret = graph.get("Secret", owner.key);
     const now = Date.now();
     const kept = usable(readTlsSecret(object as Secret, now));

@@ -37,10 +37,15 @@ interface Run extends AsyncDisposable {
   get(port: string, path: string, method?: string): Promise<{ status: number; text: string }>;
 }
 
-async function run(server: TestApiServer, name = "one", xds: "tls" | "plaintext" = "plaintext"): Promise<Run> {
+async function run(
+  server: TestApiServer,
+  name = "one",
+  xds: "tls" | "plaintext" = "plaintext",
+  further: Readonly<Record<string, string>> = {},
+): Promise<Run> {
   const lines: string[] = [];
   const output = new LogOutput(componentFilter("info"), "json", (line) => lines.push(line), "component");
-  const env = { POD_NAME: name, POD_NAMESPACE: "tracegate-system", TRACEGATE_XDS_MODE: xds };
+  const env = { POD_NAME: name, POD_NAMESPACE: "tracegate-system", TRACEGATE_XDS_MODE: xds, ...further };
   const settings = {
     ...controllerSettings(env, "0.0.0", "host"),
     ports: { admin: 0, metrics: 0, health: 0, xds: 0 },
@@ -149,13 +154,18 @@ test("probes, metrics and the admin server", async () => {
     metadata: { namespace: "apps", name: "key" },
     data: { "tls.key": "c2VjcmV0" },
   } as never);
-  await until(async () => (await running.get("admin", "/snapshots/objects")).text.includes("apps/key"), "the Secret");
+  const ref = (kind: string, name: string, key: string) => ({ key: { [kind]: { name, key } } });
+  const keys = [{ key: "inline-key" }, ref("secretKeyRef", "key", "tls.key"), ref("configMapKeyRef", "keys", "file")];
+  const metadata = { namespace: "apps", name: "keys" };
+  const spec = {
+    targetRefs: [{ group: "gateway.networking.k8s.io", kind: "Gateway", name: "web" }],
+    traffic: { apiKey: { keys } },
+  };
+  server.set({ apiVersion: "tracegate.dev/v1alpha1", kind: "TracegatePolicy", metadata, spec } as never);
+  await until(async () => (await running.get("admin", "/snapshots/objects")).text.includes('"apps/key"'), "the Secret");
   const { text: objects } = await running.get("admin", "/snapshots/objects");
   assert.match(objects, /"tls.key": "<redacted>"/);
   assert.doesNotMatch(objects, /c2VjcmV0/);
-  const spec = { targetRefs: [], apiKey: { keys: [{ key: "inline-key" }] } };
-  const metadata = { namespace: "apps", name: "keys" };
-  server.set({ apiVersion: "tracegate.dev/v1alpha1", kind: "TracegatePolicy", metadata, spec } as never);
   server.set({ apiVersion: "v1", kind: "ConfigMap", metadata, data: { file: "password of others" } } as never);
   const shown = async (): Promise<string> => (await running.get("admin", "/snapshots/objects")).text;
   await until(async () => [...(await shown()).matchAll(/apps\/keys/g)].length === 2, "the policy and the ConfigMap");
@@ -279,4 +289,118 @@ test("a proxy with a token gets its Gateway's state; what it rejects is a condit
   );
   proxy.answer(batch);
   await until(() => !programmed().includes("rejected"), "the condition ends");
+});
+
+test("Secrets and ConfigMaps are read only when something refers to them, in any order, and until they are deleted", async () => {
+  await using server = await TestApiServer.start();
+  server.set({ apiVersion: "v1", kind: "Namespace", metadata: { name: "apps" } });
+  const file = (name: string): string => readFileSync(`${appRoot}examples/recipes/certs/${name}`, "base64");
+  const data = { "tls.crt": file("server.pem"), "tls.key": file("server.key") };
+  const secret = (name: string): void =>
+    void server.set({ apiVersion: "v1", kind: "Secret", metadata: { namespace: "apps", name }, data } as never);
+  for (const name of ["other", "web"]) secret(name);
+  server.set({ apiVersion: "v1", kind: "ConfigMap", metadata: { namespace: "apps", name: "big" }, data: {} } as never);
+  await using running = await run(server);
+  await until(() => running.controller.leading, "leading");
+  const reads = (): readonly string[] =>
+    server.received
+      .filter(({ method, path }) => method === "GET" && /\/(secrets|configmaps)\/./.test(path))
+      .map(({ path }) => path);
+  const lists = server.received.filter(({ path }) => /\/(secrets|configmaps)$/.test(path));
+  assert.deepEqual(
+    lists.filter(({ metadataOnly }) => !metadataOnly).map(({ path }) => path),
+    [],
+  );
+  assert.deepEqual(reads(), []);
+  // A reference to an object that is there, and one to an object that is not.
+  const listeners = ["web", "late"].map((name, i) => ({
+    name,
+    port: 8443 + i,
+    protocol: "HTTPS",
+    tls: { certificateRefs: [{ name }] },
+  }));
+  server.set({ ...gateway, spec: { ...gateway.spec, listeners } } as never);
+  const resolved = (at: number): string | undefined =>
+    server.get("Gateway", "apps/web")?.status?.listeners?.[at]?.conditions.find(({ type }) => type === "ResolvedRefs")
+      ?.message;
+  await until(() => resolved(0) === "All references are resolved", "the certificate");
+  assert.match(resolved(1) ?? "", /does not exist/);
+  secret("late");
+  await until(() => resolved(1) === "All references are resolved", "the certificate that came later");
+  server.set({ apiVersion: "v1", kind: "Secret", metadata: { namespace: "apps", name: "late" }, data: {} } as never);
+  await until(() => /the former certificate stays in use/.test(resolved(1) ?? ""), "the change");
+  server.delete("Secret", "apps/web");
+  await until(() => /does not exist/.test(resolved(0) ?? ""), "the deletion");
+  assert.deepEqual(
+    reads().filter((path) => /other|big/.test(path)),
+    [],
+  );
+});
+
+test("no state is published without a Secret that is on its way", async () => {
+  await using server = await TestApiServer.start();
+  const file = (name: string): string => readFileSync(`${appRoot}examples/recipes/certs/${name}`, "base64");
+  const data = { "tls.crt": file("server.pem"), "tls.key": file("server.key") };
+  server.set({ apiVersion: "v1", kind: "Secret", metadata: { namespace: "apps", name: "web" }, data } as never);
+  const tls = { certificateRefs: [{ name: "web" }] };
+  const listeners = [{ name: "https", port: 8443, protocol: "HTTPS", tls }];
+  server.set({ ...gateway, spec: { ...gateway.spec, listeners } } as never);
+  server.set({
+    apiVersion: GATEWAY_API,
+    kind: "GatewayClass",
+    metadata: { name: "tracegate" },
+    spec: { controllerName: "tracegate.dev/gateway-controller" },
+  } as never);
+  const held = Promise.withResolvers<void>();
+  let asked = false;
+  server.intercept = ({ path }) => {
+    if (!path.endsWith("/secrets/web")) return;
+    asked = true;
+    return held.promise;
+  };
+  await using running = await run(server);
+  const published = async (): Promise<readonly string[] | undefined> => {
+    const { text } = await running.get("admin", "/snapshots/gateways");
+    return (JSON.parse(text) as { gateways: Record<string, { resources: string[] }> }).gateways["apps/web"]?.resources;
+  };
+  await until(() => asked, "the request for the Secret");
+  assert.equal(await published(), undefined);
+  held.resolve();
+  await until(async () => (await published())?.includes("listener/apps/web.https") === true, "the state");
+});
+
+test("a restricted controller reads its namespaces only, and leaves Gateways elsewhere alone", async () => {
+  await using server = await TestApiServer.start();
+  const named = (namespace: string, name: string, labels = {}) =>
+    ({ ...gateway, metadata: { namespace, name, labels } }) as never;
+  server.set(named("apps", "web", { team: "a" }));
+  server.set(named("apps", "unlabelled"));
+  server.set(named("other", "web", { team: "a" }));
+  server.set(named("more", "web", { team: "a" }));
+  const env = { TRACEGATE_WATCH_NAMESPACES: "apps, more", TRACEGATE_WATCH_GATEWAY_SELECTOR: "team=a" };
+  await using running = await run(server, "one", "plaintext", env);
+  for (const key of ["apps/web", "more/web"])
+    await until(() => accepted(server.get("Gateway", key)) === "True", `status of ${key}`);
+  await until(() => server.get("Deployment", "more/web") !== undefined, "the Deployment");
+  for (const key of ["other/web", "apps/unlabelled"]) {
+    assert.equal(accepted(server.get("Gateway", key)), undefined);
+    assert.equal(server.get("Deployment", key), undefined);
+  }
+  const namespaces = new Set(server.received.map(({ path }) => /\/namespaces\/([^/]+)\//.exec(path)?.[1]));
+  namespaces.delete(undefined);
+  assert.deepEqual([...namespaces].sort(), ["apps", "more", "tracegate-system"]);
+  const wide = server.received.map(({ path }) => path).filter((path) => !path.includes("/namespaces/"));
+  assert.deepEqual([...new Set(wide.map((path) => path.split("/").slice(-1)[0]))].sort(), [
+    "gatewayclasses",
+    "namespaces",
+    "nodes",
+    "status",
+  ]);
+  // Of one namespace, all are gone: the objects of the other stay.
+  server.delete("Gateway", "apps/web");
+  server.compact();
+  server.endWatches("cut");
+  const shown = async (): Promise<string> => (await running.get("admin", "/snapshots/gateways")).text;
+  await until(async () => !(await shown()).includes("apps/web.http"), "the end of one");
+  assert.match(await shown(), /more\/web\.http/);
 });

@@ -20,15 +20,17 @@ import { deploymentName } from "./deploy/manifest.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
 import { startHealthServer } from "./health.ts";
-import { controllerIdentity, type Rejection, streamAuthority } from "./inputs.ts";
+import { controllerIdentity, hostRules, type Rejection, streamAuthority } from "./inputs.ts";
 import { LeaderElection } from "./leader.ts";
 import { ReconcileMetrics } from "./metrics.ts";
 import { type ControllerCounters, startMetricsServer } from "./metrics-server.ts";
 import { ProxyReports } from "./proxy-reports.ts";
+import { ReferencedObjects } from "./referenced-objects.ts";
 import type { ControllerSettings } from "./settings.ts";
 import { gatewaySnapshot, objectSnapshot } from "./snapshots.ts";
+import { desiredStatuses } from "./status/statuses.ts";
 import { Syncer } from "./syncer.ts";
-import { WATCHED } from "./watched.ts";
+import { scopesOf, WATCHED } from "./watched.ts";
 import { ClusterWriters } from "./writers.ts";
 
 /** The Lease, and the source of Events. */
@@ -62,6 +64,7 @@ export class Controller {
   readonly #syncer: Syncer;
   readonly #documents: Documents;
   readonly #listenerCertificates: Certificates;
+  readonly #referenced: ReferencedObjects;
   readonly #reflectors: readonly Reflector<Kind>[];
   readonly #stream: XdsServer;
   /** undefined: the stream is in plaintext. */
@@ -87,9 +90,12 @@ export class Controller {
     this.#syncer = new Syncer({
       graph: this.#graph,
       publish: (gateway, state) => this.#stream.publish(gateway, state),
+      complete: () => this.#referenced.update(),
       write: () => {
         this.#documents.update();
-        this.#writers?.update();
+        // Statuses look for more objects than states do.
+        if (this.#writers !== undefined) this.#graph.query(desiredStatuses, "");
+        if (this.#referenced.update()) this.#writers?.update();
       },
       metrics: this.#metrics,
       log: output.logger("tracegate/translator"),
@@ -103,6 +109,13 @@ export class Controller {
       graph: this.#graph,
       syncer: this.#syncer,
       log: output.logger("tracegate/translator"),
+    });
+    this.#referenced = new ReferencedObjects({
+      client: this.#client,
+      graph: this.#graph,
+      sinks: { Secret: this.#listenerCertificates, ConfigMap: this.#syncer },
+      changed: () => this.#syncer.changed(),
+      log: output.logger("gateway-controller"),
     });
     this.#reports = new ProxyReports({
       graph: this.#graph,
@@ -127,7 +140,9 @@ export class Controller {
       onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
       onDocumentWanted: (url) => this.#documents.want(url),
     });
-    this.#reflectors = (Object.keys(WATCHED) as Kind[]).map((kind) => this.#reflector(kind));
+    this.#reflectors = (Object.keys(WATCHED) as Kind[]).flatMap((kind) =>
+      scopesOf(kind, settings.watch.namespaces).map((namespace) => this.#reflector(kind, namespace)),
+    );
     this.#election = new LeaderElection({
       client: this.#urgent,
       namespace: settings.namespace,
@@ -137,6 +152,7 @@ export class Controller {
       onChange: (leading) => this.#lead(leading),
     });
     this.#graph.set(controllerIdentity(settings.controllerName));
+    this.#graph.set(hostRules(settings.hosts));
   }
 
   /** Resolves when the servers listen; the cluster may be out of reach. Rejects if a port is taken. */
@@ -179,7 +195,10 @@ export class Controller {
     this.#certificates?.close();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, CLOSE_MS);
-    await Promise.race([Promise.all([this.#stream.close(), this.#writers?.close(), ...this.#running]), late]);
+    await Promise.race([
+      Promise.all([this.#stream.close(), this.#writers?.close(), this.#referenced.close(), ...this.#running]),
+      late,
+    ]);
     clearTimeout(timer);
     await Promise.all(this.#servers.map((server) => server.close()));
     this.#client.close();
@@ -219,7 +238,7 @@ export class Controller {
       if (signal.aborted) return;
       this.#synced = true;
       this.#log.info("synced", {
-        objects: this.#reflectors.reduce((sum, { kind }) => sum + this.#graph.count(kind), 0),
+        objects: (Object.keys(WATCHED) as Kind[]).reduce((sum, kind) => sum + this.#graph.count(kind), 0),
       });
       this.#syncer.start();
       // Who leads must be able to write at once.
@@ -228,12 +247,16 @@ export class Controller {
     });
   }
 
-  #reflector<K extends Kind>(kind: K): Reflector<Kind> {
-    const { selectors, trim } = WATCHED[kind] ?? {};
+  #reflector<K extends Kind>(kind: K, namespace: string | undefined): Reflector<Kind> {
+    const { gatewaySelector } = this.#options.settings.watch;
+    const ofGateways = kind === "Gateway" && gatewaySelector !== "" ? { labelSelector: gatewaySelector } : undefined;
+    const { metadataOnly = false, selectors = ofGateways, trim } = WATCHED[kind] ?? {};
     return new Reflector<K>({
       client: this.#client,
       kind,
-      sink: kind === "Secret" ? this.#listenerCertificates : this.#syncer,
+      namespace,
+      metadataOnly,
+      sink: metadataOnly ? this.#referenced : this.#syncer,
       log: this.#options.output.logger("gateway-controller"),
       outages: this.#outages,
       ...(selectors !== undefined && { selectors }),
@@ -273,7 +296,11 @@ export class Controller {
     return {
       version: this.#options.version,
       leading: this.#election.leading,
-      objects: this.#reflectors.map(({ kind, state }) => ({ kind, state, count: this.#graph.count(kind) })),
+      objects: (Object.keys(WATCHED) as Kind[]).map((kind) => {
+        const states = this.#reflectors.filter((each) => each.kind === kind).map(({ state }) => state);
+        const worst = states.find((state) => state !== "following") ?? "following";
+        return { kind, state: worst, count: this.#graph.count(kind) };
+      }),
       extra: [...this.#metrics.render(), ...this.#stream.metrics(), ...(this.#writers?.render() ?? [])],
     };
   }

@@ -137,10 +137,12 @@ export class Graph {
     this.#change(kind, key, undefined);
   }
 
-  /** Makes `objects` all objects of a kind, as after a list. */
-  replace<K extends InputKind>(kind: K, objects: readonly Inputs[K][]): void {
+  /** Makes `objects` all objects of a kind, or of a kind in a namespace, as after a list. */
+  replace<K extends InputKind>(kind: K, objects: readonly Inputs[K][], namespace?: string): void {
     const keys = new Set(objects.map(keyOfObject));
-    for (const key of [...this.#table(kind).objects.keys()]) if (!keys.has(key)) this.delete(kind, key);
+    const scope = namespace === undefined ? "" : `${namespace}/`;
+    for (const key of [...this.#table(kind).objects.keys()])
+      if (key.startsWith(scope) && !keys.has(key)) this.delete(kind, key);
     for (const object of objects) this.set(object);
   }
 
@@ -151,6 +153,15 @@ export class Graph {
 
   list<K extends InputKind>(kind: K): readonly Inputs[K][] {
     return this.#all(this.#table(kind)) as unknown as readonly Inputs[K][];
+  }
+
+  /** Keys of the objects of a kind that results have looked for one by one, whether they exist or not. */
+  askedFor(kind: InputKind): Iterable<string> {
+    return this.#table(kind).cells.keys();
+  }
+
+  isAskedFor(kind: InputKind, key: string): boolean {
+    return this.#table(kind).cells.has(key);
   }
 
   /** The kinds of which there are objects. */

@@ -11,6 +11,7 @@ export interface Inputs extends Objects {
   readonly FetchedDocument: FetchedDocument;
   readonly FormerCertificate: FormerCertificate;
   readonly Clock: Clock;
+  readonly HostRules: HostRules;
 }
 
 export type InputKind = keyof Inputs;
@@ -91,6 +92,23 @@ export interface Clock extends KubeObject {
 export function clock(now: number): Clock {
   return { apiVersion: "", kind: "Clock", metadata: { namespace: "", name: "controller" }, now };
 }
+
+/** What the operator says about hosts. There is one, named `controller`; without it: `DEFAULT_HOST_RULES`. */
+export interface HostRules extends KubeObject {
+  readonly kind: "HostRules";
+  /** Objects may name hosts inside the cluster. */
+  readonly allowClusterHosts: boolean;
+  /** Of the cluster's DNS, such as `cluster.local`. */
+  readonly domains: readonly string[];
+  /** CIDR. No host may be inside. */
+  readonly denyNetworks: readonly string[];
+}
+
+export function hostRules(rules: Pick<HostRules, "allowClusterHosts" | "domains" | "denyNetworks">): HostRules {
+  return { apiVersion: "", kind: "HostRules", metadata: { namespace: "", name: "controller" }, ...rules };
+}
+
+export const DEFAULT_HOST_RULES = hostRules({ allowClusterHosts: false, domains: ["cluster.local"], denyNetworks: [] });
 
 /** The CA that proxies verify the controller with. There is one, named `controller`, once the stream has a certificate. */
 export interface StreamAuthority extends KubeObject {

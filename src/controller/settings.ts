@@ -1,3 +1,5 @@
+import { network } from "../config/schema/scalars.ts";
+
 /** Settings of `tracegate controller`, from environment variables that the Helm chart sets. */
 export interface ControllerSettings {
   /** `TRACEGATE_CONTROLLER_NAME`; default `tracegate.dev/gateway-controller`. */
@@ -23,6 +25,21 @@ export interface ControllerSettings {
     /** Audience of the tokens: `tracegate`. */
     readonly audience: string;
   };
+  /** Which namespaces and Gateways are its business. */
+  readonly watch: {
+    /** `TRACEGATE_WATCH_NAMESPACES`, separated by commas; default all: nothing of others is read or claimed. */
+    readonly namespaces: readonly string[];
+    /** `TRACEGATE_WATCH_GATEWAY_SELECTOR`: labels of Gateways, as `kubectl -l` takes them; default all Gateways. */
+    readonly gatewaySelector: string;
+  };
+  readonly hosts: {
+    /** `TRACEGATE_ALLOW_CLUSTER_HOSTS`: TracegateBackends and policies may name hosts inside the cluster; default false. */
+    readonly allowClusterHosts: boolean;
+    /** The domains of the cluster's DNS: `cluster.local`, and that of the controller's pod. */
+    readonly domains: readonly string[];
+    /** `TRACEGATE_DENY_NETWORKS`: networks, separated by commas, in which no host of theirs may be; default none. */
+    readonly denyNetworks: readonly string[];
+  };
   readonly proxy: {
     /** `TRACEGATE_PROXY_IMAGE`: image of proxies, unless TracegateParameters name another. */
     readonly image: string;
@@ -33,10 +50,12 @@ export interface ControllerSettings {
 
 const DEFAULT_IMAGE = "ghcr.io/tracegate/tracegate";
 
+/** `resolvConf`: what the system's resolver is configured with. Throws an Error about a variable that is invalid. */
 export function controllerSettings(
   env: Readonly<Record<string, string | undefined>>,
   version: string,
   hostname: string,
+  resolvConf = "",
 ): ControllerSettings {
   const { TRACEGATE_PROXY_IMAGE_PULL_POLICY: imagePullPolicy } = env;
   return {
@@ -53,9 +72,40 @@ export function controllerSettings(
       auth: env.TRACEGATE_XDS_AUTH !== "false",
       audience: "tracegate",
     },
+    watch: {
+      namespaces: [...new Set(listIn(env, "TRACEGATE_WATCH_NAMESPACES"))],
+      gatewaySelector: env.TRACEGATE_WATCH_GATEWAY_SELECTOR ?? "",
+    },
+    hosts: {
+      allowClusterHosts: env.TRACEGATE_ALLOW_CLUSTER_HOSTS === "true",
+      domains: clusterDomains(resolvConf),
+      denyNetworks: listIn(env, "TRACEGATE_DENY_NETWORKS").map((each) => networkIn(each, "TRACEGATE_DENY_NETWORKS")),
+    },
     proxy: {
       image: env.TRACEGATE_PROXY_IMAGE ?? `${DEFAULT_IMAGE}:${version}`,
       ...(imagePullPolicy !== undefined && { imagePullPolicy }),
     },
   };
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+function listIn(env: Env, name: string): readonly string[] {
+  return (env[name] ?? "")
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== "");
+}
+
+function networkIn(text: string, name: string): string {
+  const parsed = network.safeParse(text);
+  if (parsed.success) return parsed.data;
+  throw new Error(`${name}: ${JSON.stringify(text)} is ${parsed.error.issues[0]?.message ?? "not a network"}`);
+}
+
+/** The search domains of a pod include `svc.<domain of the cluster>`. */
+function clusterDomains(resolvConf: string): readonly string[] {
+  const found = [...resolvConf.matchAll(/^search[ \t]+(.*)$/gm)].flatMap(([, domains = ""]) => domains.split(/\s+/));
+  const own = found.filter((each) => each.startsWith("svc.")).map((each) => each.slice("svc.".length));
+  return [...new Set(["cluster.local", ...own])];
 }

@@ -27,6 +27,11 @@ export interface SyncerOptions {
   readonly graph: Graph;
   /** undefined: the Gateway is gone, or belongs to another controller. */
   readonly publish: (gateway: string, state: GatewayState | undefined) => void;
+  /**
+   * Called when all states have been computed. False: objects that they are computed from are on their way, so they are published by a
+   * later run, which follows from a change.
+   */
+  readonly complete?: () => boolean;
   /** Called soon after runs: compares what is in the cluster with what should be there. */
   readonly write: () => void;
   readonly metrics: ReconcileMetrics;
@@ -49,8 +54,8 @@ export class Syncer implements Sink {
     this.#options = options;
   }
 
-  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void {
-    this.#change((graph) => graph.replace(kind, objects as unknown as readonly Inputs[K][]));
+  replace<K extends Kind>(kind: K, objects: readonly Objects[K][], namespace?: string): void {
+    this.#change((graph) => graph.replace(kind, objects as unknown as readonly Inputs[K][], namespace));
   }
 
   set(object: Inputs[InputKind]): void {
@@ -101,10 +106,12 @@ export class Syncer implements Sink {
     this.#timer = undefined;
     const { graph, publish } = this.#options;
     this.#runs++;
+    const keys = graph.list("Gateway").map(keyOfObject);
+    const states = keys.map((key) => this.#translate(key));
+    if (this.#options.complete?.() === false) return;
     const gone = new Set(this.#published.keys());
-    for (const gateway of graph.list("Gateway")) {
-      const key = keyOfObject(gateway);
-      const state = this.#translate(key);
+    for (const [i, key] of keys.entries()) {
+      const state = states[i];
       if (state === undefined) continue;
       gone.delete(key);
       if (state === "failed" || this.#published.get(key) === state) continue;

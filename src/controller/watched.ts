@@ -1,8 +1,11 @@
 /** Which objects of each kind the controller follows, and what it keeps of them. Nothing that a query reads may be missing. */
 import type { ContainerStatus, Kind, Objects } from "../kube/objects.ts";
+import { RESOURCES } from "../kube/resources.ts";
 import { GATEWAY_NAME } from "./deploy/manifest.ts";
 
 export interface Watched<K extends Kind> {
+  /** Only metadata is followed, and those objects are read that others refer to: see referenced-objects.ts. */
+  readonly metadataOnly?: boolean;
   /** Selectors that the API server filters by. */
   readonly selectors?: Readonly<Record<string, string>>;
   /** Drops fields that the controller does not read, such as most of a Pod. */
@@ -23,8 +26,8 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   Namespace: { trim: withMetadataOnly },
   Service: {},
   EndpointSlice: {},
-  Secret: { selectors: { fieldSelector: UNUSED_SECRETS.map((type) => `type!=${type}`).join(",") } },
-  ConfigMap: {},
+  Secret: { metadataOnly: true, selectors: { fieldSelector: UNUSED_SECRETS.map((type) => `type!=${type}`).join(",") } },
+  ConfigMap: { metadataOnly: true },
   Pod: {
     selectors: { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" },
     trim: trimPod,
@@ -45,6 +48,11 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   TracegateBackend: {},
   TracegateParameters: {},
 };
+
+/** The namespaces to follow a kind in, one by one; undefined: all at once, as objects that have no namespace are. */
+export function scopesOf(kind: Kind, namespaces: readonly string[]): readonly (string | undefined)[] {
+  return RESOURCES[kind].namespaced && namespaces.length > 0 ? namespaces : [undefined];
+}
 
 /** With labels; annotations of nodes are large and change often. */
 function withMetadataOnly<T extends Objects["Namespace" | "Node"]>({ apiVersion, kind, metadata }: T): T {

@@ -8,7 +8,12 @@ export interface KubeClient {
    * Opens a watch (`watch=true` is added) and yields its events until the server ends it or `signal` aborts.
    * @throws KubeError if it cannot be opened, also with 410 Gone
    */
-  watch<T>(path: string, query: Readonly<Record<string, string>>, signal: AbortSignal): AsyncIterable<WatchEvent<T>>;
+  watch<T>(
+    path: string,
+    query: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+    accept?: string,
+  ): AsyncIterable<WatchEvent<T>>;
 }
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -18,6 +23,8 @@ export interface RequestOptions {
   readonly body?: unknown;
   /** Default `application/json`; patches name their kind: `application/apply-patch+yaml`, `application/merge-patch+json`. */
   readonly contentType?: string;
+  /** What the response should be; default `application/json`. */
+  readonly accept?: string;
   readonly signal?: AbortSignal;
 }
 

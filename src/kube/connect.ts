@@ -38,6 +38,7 @@ interface Send {
   readonly path: string;
   readonly body?: string;
   readonly contentType?: string;
+  readonly accept?: string | undefined;
   readonly signal?: AbortSignal;
   readonly long?: boolean;
 }
@@ -61,10 +62,11 @@ export class HttpKubeClient implements KubeClient {
   }
 
   async request<T>(method: Method, path: string, options: RequestOptions = {}): Promise<T> {
-    const { query = {}, body, contentType = "application/json", signal } = options;
+    const { query = {}, body, contentType = "application/json", accept, signal } = options;
     const send: Send = {
       method,
       path: withQuery(path, query),
+      accept,
       ...(body !== undefined && { body: JSON.stringify(body), contentType }),
       ...(signal !== undefined && { signal }),
     };
@@ -84,8 +86,15 @@ export class HttpKubeClient implements KubeClient {
     path: string,
     query: Readonly<Record<string, string>>,
     signal: AbortSignal,
+    accept?: string,
   ): AsyncIterable<WatchEvent<T>> {
-    const send: Send = { method: "GET", path: withQuery(path, { ...query, watch: "true" }), signal, long: true };
+    const send: Send = {
+      method: "GET",
+      path: withQuery(path, { ...query, watch: "true" }),
+      accept,
+      signal,
+      long: true,
+    };
     const response = await this.#open(send);
     const status = response.statusCode ?? 0;
     if (status >= 300) throw kubeError(status, await bodyOf(response, send), `GET ${path}`);
@@ -148,12 +157,12 @@ export class HttpKubeClient implements KubeClient {
   }
 
   #send(
-    { method, path, body, contentType, signal, long = false }: Send,
+    { method, path, body, contentType, accept = "application/json", signal, long = false }: Send,
     credentials: Credentials,
   ): Promise<http.IncomingMessage> {
     const { server } = this.access;
     const prefix = server.pathname.replace(/\/$/, "");
-    const headers: Record<string, string | number> = { accept: "application/json", ...credentials.headers };
+    const headers: Record<string, string | number> = { accept, ...credentials.headers };
     if (body !== undefined) {
       headers["content-type"] = contentType ?? "application/json";
       headers["content-length"] = Buffer.byteLength(body);

@@ -14,8 +14,8 @@ import { trimMetadata } from "./trim.ts";
 
 /** Where objects go. */
 export interface Sink {
-  /** These are all objects of the kind. */
-  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void;
+  /** These are all objects of the kind, or of the kind in `namespace`. */
+  replace<K extends Kind>(kind: K, objects: readonly Objects[K][], namespace?: string): void;
   set(object: Objects[Kind]): void;
   /** `key`: see `objectKey`. */
   delete(kind: Kind, key: string): void;
@@ -24,6 +24,10 @@ export interface Sink {
 export interface ReflectorOptions<K extends Kind> {
   readonly client: KubeClient;
   readonly kind: K;
+  /** Only the objects in this namespace. Default: those in all. */
+  readonly namespace?: string | undefined;
+  /** The server sends nothing of objects but their metadata. */
+  readonly metadataOnly?: boolean;
   /** `labelSelector` and `fieldSelector`: the server sends only these objects. */
   readonly selectors?: Readonly<Record<string, string>>;
   /** Drops unused fields before an object is kept. Metadata is trimmed in any case. */
@@ -37,6 +41,10 @@ export interface ReflectorOptions<K extends Kind> {
   /** Milliseconds between attempts to list a kind that is not installed. Default 5 s. */
   readonly absentPause?: number;
 }
+
+/** Types of responses with the metadata of objects; servers that do not know them send whole objects. */
+const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /** Objects in one response: what client-go asks for too. */
 const PAGE = "500";
@@ -77,7 +85,7 @@ export class Reflector<K extends Kind> {
     this.kind = options.kind;
     this.#options = options;
     this.#pauses = options.pauses ?? new Backoff(200, 10_000);
-    this.#path = resourcePath(RESOURCES[options.kind]);
+    this.#path = resourcePath(RESOURCES[options.kind], options.namespace);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.synced = promise;
     this.#markSynced = resolve;
@@ -103,7 +111,7 @@ export class Reflector<K extends Kind> {
   }
 
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, kind, selectors, sink, log } = this.#options;
+    const { client, kind, namespace, metadataOnly, selectors, sink, log } = this.#options;
     const objects: Objects[K][] = [];
     let next: string | undefined;
     let version = "";
@@ -113,7 +121,11 @@ export class Reflector<K extends Kind> {
         ...(!this.#unpaged && { limit: PAGE }),
         ...(next !== undefined && { continue: next }),
       };
-      const page = await client.request<List<Objects[K]>>("GET", this.#path, { query, signal });
+      const page = await client.request<List<Objects[K]>>("GET", this.#path, {
+        query,
+        signal,
+        ...(metadataOnly === true && { accept: METADATA_LIST }),
+      });
       for (const object of page.items) objects.push(this.#kept(object));
       version = page.metadata.resourceVersion ?? "";
       next = page.metadata.continue;
@@ -121,7 +133,7 @@ export class Reflector<K extends Kind> {
     this.#unpaged = false;
     this.#listedAt = performance.now();
     this.#version = version;
-    sink.replace(kind, objects);
+    sink.replace(kind, objects, namespace);
     const again = this.#state === "absent" ? "info" : "debug";
     log.log(again, "listed", { kind, objects: objects.length });
     this.#state = "following";
@@ -131,7 +143,8 @@ export class Reflector<K extends Kind> {
 
   /** Resolves with the pause before the next watch: 0 after a watch that succeeded. */
   async #watch(signal: AbortSignal): Promise<number> {
-    const { client, kind, selectors, sink } = this.#options;
+    const { client, kind, metadataOnly, selectors, sink } = this.#options;
+    const accept = metadataOnly === true ? METADATA : undefined;
     const startedAt = performance.now();
     const seconds = Math.round(WATCH_SECONDS * (1 + Math.random()));
     const query = {
@@ -146,7 +159,7 @@ export class Reflector<K extends Kind> {
     signal.addEventListener("abort", stop);
     let events = 0;
     try {
-      for await (const { type, object } of client.watch<Objects[K]>(this.#path, query, end.signal)) {
+      for await (const { type, object } of client.watch<Objects[K]>(this.#path, query, end.signal, accept)) {
         if (type === "ERROR") throw errorOf(object);
         events++;
         if (type === "DELETED") sink.delete(kind, objectKey(object.metadata));
@@ -179,7 +192,7 @@ export class Reflector<K extends Kind> {
       if (this.#state !== "absent") log.info("kind is not installed; waiting for its CRD", { kind });
       this.#state = "absent";
       this.#version = undefined;
-      sink.replace(kind, []);
+      sink.replace(kind, [], this.#options.namespace);
       this.#markSynced();
       return absentPause * (0.5 + Math.random());
     }
@@ -206,6 +219,8 @@ export class Reflector<K extends Kind> {
   #kept(object: Objects[K]): Objects[K] {
     const { group, version } = RESOURCES[this.kind];
     const apiVersion = group === "" ? version : `${group}/${version}`;
+    if (this.#options.metadataOnly === true)
+      return { apiVersion, kind: this.kind, metadata: trimMetadata(object.metadata) } as Objects[K];
     const whole: Objects[K] = { ...object, apiVersion, kind: this.kind, metadata: trimMetadata(object.metadata) };
     return this.#options.trim?.(whole) ?? whole;
   }

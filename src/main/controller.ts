@@ -1,4 +1,5 @@
 /** Runs the Kubernetes controller in this process: settings, log and signals. Called by `tracegate controller`. */
+import { existsSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { packageVersion } from "../base/build-info.ts";
 import { messageOf } from "../base/errors.ts";
@@ -6,13 +7,27 @@ import { formatLine, LogOutput } from "../base/log.ts";
 import { CliError } from "../cli/errors.ts";
 import { Controller } from "../controller/controller.ts";
 import { componentFilter } from "../controller/log-levels.ts";
-import { controllerSettings } from "../controller/settings.ts";
+import { type ControllerSettings, controllerSettings } from "../controller/settings.ts";
 import { type ClusterChoice, findCluster } from "../kube/credentials.ts";
 import { LogSink } from "./log-sink.ts";
 import { versionInfo } from "./version.ts";
 
 /** Milliseconds for a slow reader of the log to read the last lines. */
 const LOG_FLUSH_MS = 1000;
+const RESOLV_CONF = "/etc/resolv.conf";
+
+function settingsFrom(env: Readonly<Record<string, string | undefined>>, version: string): ControllerSettings {
+  try {
+    return controllerSettings(
+      env,
+      version,
+      hostname(),
+      existsSync(RESOLV_CONF) ? readFileSync(RESOLV_CONF, "utf8") : "",
+    );
+  } catch (error) {
+    throw new CliError("failure", messageOf(error));
+  }
+}
 
 /** Runs until SIGTERM or SIGINT; resolves with the exit code, 0. A second signal ends the process at once. */
 export async function runController(
@@ -20,7 +35,7 @@ export async function runController(
   choice: ClusterChoice,
 ): Promise<number> {
   const version = packageVersion();
-  const settings = controllerSettings(env, version, hostname());
+  const settings = settingsFrom(env, version);
   const format = env.LOG_FORMAT === "text" ? "text" : "json";
   const sink = new LogSink((lines) =>
     formatLine(format, "warn", "default", "log lines were dropped", { lines }, "component"),
@@ -38,7 +53,7 @@ export async function runController(
     const log = output.logger("default");
     const access = await findCluster(env, choice);
     log.info("starting", {
-      version: version,
+      version,
       server: access.server.href,
       controllerName: settings.controllerName,
     });

@@ -32,6 +32,7 @@ export function supervisorSettings(
       overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
       expressions: { perRequest: expressions.perRequest * 1000, routeShare: expressions.routeShare },
       lookupFamily: settings.dns.lookupFamily,
+      lookupRules: { denyDomains: settings.dns.denyDomains, denyNetworks: settings.dns.denyNetworks },
       lookupLanes: new LookupLanes().memory,
       connections: connectionsPerWorker(openFilesLimit(), settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,

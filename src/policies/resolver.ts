@@ -27,12 +27,14 @@ export interface ResolvedCall<Policies> {
 export interface Resolver {
   /** A resolver whose paths begin at `path`. */
   within(...path: ConfigPath): Resolver;
-  /** A resolver that reports nothing, for what is reported elsewhere already. */
-  withoutDiagnostics(): Resolver;
+  /** Runs with a resolver that reports nothing, for what is reported elsewhere already. `invalid`: it found a mistake. */
+  quietly<T>(run: (resolver: Resolver) => T): { readonly value: T; readonly invalid: boolean };
   report(path: ConfigPath, problem: { readonly message: string; readonly expected?: string }): void;
   /** The text; undefined if a file cannot be read or a URL has not been fetched yet. */
   text(path: ConfigPath, source: TextSource): string | undefined;
   file(path: ConfigPath, name: FileName): string | undefined;
+  /** Reports a URL that is called with requests, such as a token endpoint, if its host may not be called. */
+  called(path: ConfigPath, url: string): void;
   /** A document whose URL is not written in the configuration, such as a discovery document. */
   fetched(path: ConfigPath, url: string): string | undefined;
   /** The target of a callout by gRPC or HTTP, with the policies of its calls. */

@@ -33,7 +33,12 @@ export interface System {
   readonly later: (callback: () => void, ms: number) => void;
 }
 
-const SYSTEM: System = { lookup, now: () => performance.now(), later: (callback, ms) => void setTimeout(callback, ms) };
+/** The resolver of the system. */
+export const SYSTEM: System = {
+  lookup,
+  now: () => performance.now(),
+  later: (callback, ms) => void setTimeout(callback, ms),
+};
 
 type Callback = (addresses: readonly string[], error: string | undefined) => void;
 

@@ -34,8 +34,9 @@ import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
+import { restrictedLookups, restrictedTargets } from "../upstream/lookup-rules.ts";
 import { Pools } from "../upstream/pools.ts";
-import { Resolver } from "../upstream/resolver.ts";
+import { Resolver, SYSTEM } from "../upstream/resolver.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
 import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
@@ -97,7 +98,8 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       log.error("a connection to an upstream failed inside the gateway", { error: asError(error) }),
   };
   const lanes = new LookupLanes(options.lookupLanes);
-  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, lanes);
+  const system = restrictedLookups(SYSTEM, options.lookupRules);
+  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), system, lanes);
   const shortages = { client: new LogThrottle(SHORTAGE_LOGGED_MS), upstream: new LogThrottle(SHORTAGE_LOGGED_MS) };
   const budget = new SocketBudget(options.connections, (kind) =>
     shortages[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
@@ -165,7 +167,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
-    dynamic: dynamicEndpoints(endpoints, options.adminPorts),
+    dynamic: restrictedTargets(dynamicEndpoints(endpoints, options.adminPorts), options.lookupRules),
     resolver,
     internal: () => {
       internal ??= endpoints.acquire({ path: options.internalSocket, version: "HTTP/1.1" }, 1, "internal");

@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { suite, test } from "node:test";
 import { until } from "../../test/helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../test/helpers/xds.ts";
 import { NODE, XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { ADDRESS_TYPE, type GatewayState, RESOURCE_TYPE } from "./resources.ts";
+import { AuthError } from "./server/authenticator.ts";
 
 interface Shape {
   readonly routes?: readonly string[];
@@ -212,6 +216,35 @@ suite("the stream server", () => {
     good.answer(await good.batch());
     await until(() => test.server.proxies[0]?.synchronized === true, "the acknowledgement");
     assert.equal(test.server.proxies.length, 1);
+  });
+
+  test("a proxy that has lost access is gone, whatever it has sent before it heard of that", async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "tracegate-token-"));
+    t.after(() => rmSync(folder, { recursive: true }));
+    const token = join(folder, "token");
+    writeFileSync(token, "token");
+    const revoked = Promise.withResolvers<never>();
+    revoked.promise.catch(() => {});
+    let asked = 0;
+    const seen: string[] = [];
+    await using test = await TestXdsServer.start({
+      authenticate: async () =>
+        asked++ === 0 ? { namespace: "ns", serviceAccount: "gw", pod: "gw-1" } : revoked.promise,
+      recheck: 1,
+      onProxy: ({ rejection }, connected) => {
+        seen.push(connected ? (rejection?.message ?? "") : "left");
+        // While further messages of the proxy wait to be read.
+        if (rejection !== null && connected) revoked.reject(new AuthError("the ServiceAccount is gone"));
+      },
+    });
+    using peer = new XdsPeer({ address: test.address, token });
+    await until(() => asked > 1, "the check of the token");
+    test.server.publish(GATEWAY, shaped({}));
+    const first = await peer.batch();
+    for (let i = 0; i < 10; i++) peer.answer(first, `reason ${i}`);
+    assert.match(await peer.end(), /the ServiceAccount is gone/);
+    assert.equal(seen.at(-1), "left");
+    assert.deepEqual(test.server.proxies, []);
   });
 
   test("a shutdown ends streams gracefully", async () => {

@@ -152,13 +152,19 @@ spec:
   await eventually("no more sessions", async () => (await podOf()).cookie === "");
 });
 
-test("a route can send requests to a host outside of the cluster by a TracegateBackend", async () => {
+test("a route can send requests to an address by a TracegateBackend, and none to a name inside the cluster", async () => {
+  const clusterIp = await kubectl("-n", NS, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}");
   await apply(
     `
 apiVersion: tracegate.dev/v1alpha1
 kind: TracegateBackend
 metadata: {name: outside, namespace: ${NS}}
-spec: {static: {host: echo.${NS}.svc.cluster.local, port: 80}}
+spec: {static: {host: ${clusterIp}, port: 80}}
+---
+apiVersion: tracegate.dev/v1alpha1
+kind: TracegateBackend
+metadata: {name: inside, namespace: ${NS}}
+spec: {static: {host: kubernetes.default.svc.cluster.local, port: 443}}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -169,9 +175,12 @@ spec:
   rules:
     - matches: [{path: {type: PathPrefix, value: /outside}}]
       backendRefs: [{group: tracegate.dev, kind: TracegateBackend, name: outside}]
+    - matches: [{path: {type: PathPrefix, value: /inside}}]
+      backendRefs: [{group: tracegate.dev, kind: TracegateBackend, name: inside}]
 `,
   );
   await eventually("200", async () => (await get({ address, host: HOST, path: "/outside" })).status === 200);
+  assert.equal((await get({ address, host: HOST, path: "/inside" })).status, 500);
 });
 
 test("invalid objects have conditions that say so, and the rest of the Gateway is served", async () => {

@@ -19,8 +19,25 @@ const MAX_ALIASES = 10_000;
 const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
 
+/**
+ * What programs decide by about a problem; messages are for people. All of these are about what is needed from elsewhere: the value
+ * stays, and fails when it needs that. Any other problem makes the value invalid in which it was found.
+ */
+export type ProblemCause =
+  /** None of `host`, `service` and `backend`. */
+  | { readonly code: "noDestination" }
+  /** The service or backend is not defined. */
+  | { readonly code: "unknownDestination"; readonly kind: "service" | "backend"; readonly name: string }
+  /** The host or port is not valid, or the backend has no fixed address. */
+  | { readonly code: "invalidDestination" }
+  /** The host may not be called, because it is inside the cluster. */
+  | { readonly code: "clusterHost" }
+  /** A document could not be fetched. */
+  | { readonly code: "missingDocument" };
+
 /** A diagnostic without its place. */
 export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "invalidCertificate"> & {
+  readonly cause?: ProblemCause;
   readonly warning?: boolean;
   readonly note?: boolean;
   /** A warning about valid settings. Dropped if there are errors, since a configuration without its invalid parts may look odd. */
@@ -31,6 +48,11 @@ type Position = { readonly line: number; readonly column: number };
 
 /** Reports a problem with the value at `path`; `key` points at a key of it instead. */
 export type Report = (path: Path, problem: Problem, key?: string) => void;
+
+/** Whether a problem makes the value invalid in which it was found. */
+export function isInvalidating({ warning = false, note = false, cause }: Problem): boolean {
+  return !warning && !note && cause === undefined;
+}
 
 /** Whether the value at a path may be a secret. */
 export function isSecret(path: Path): boolean {
@@ -90,7 +112,7 @@ export class ConfigDocument {
 
   /** Adds a problem that has no place in the text, such as one of the environment. */
   reportElsewhere(problem: Problem): void {
-    const { warning = false, note = false, ...rest } = problem;
+    const { warning = false, note = false, cause: _cause, ...rest } = problem;
     const severity = note ? "note" : warning ? "warning" : "error";
     this.diagnostics.push({ severity, file: this.file, line: 0, column: 0, path: "", ...rest });
   }

@@ -4,7 +4,7 @@ import { duration } from "../../policies/shared/field-schemas.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
 import { keepalives } from "./frontend.ts";
-import { listenAddress } from "./scalars.ts";
+import { listenAddress, network } from "./scalars.ts";
 import { formerAccessLog, formerTracing } from "./telemetry.ts";
 
 const MAX_LABELS = 16;
@@ -46,6 +46,20 @@ export const settings = z
           .enum(["All", "Auto", "V4Preferred", "V4Only", "V6Only"])
           .default("Auto")
           .describe("Address families to use. `Auto`: IPv4 first, or only IPv4 without `enableIpv6`."),
+        denyDomains: z
+          .array(z.string().min(1))
+          .default([])
+          .describe(
+            "Domains such as `cluster.local`: backends cannot be found by names below them. With any, search domains do not complete " +
+              "names. A controller sets it for its proxies.",
+          ),
+        denyNetworks: z
+          .array(network)
+          .default([])
+          .describe(
+            "Networks such as `10.96.0.0/12`: addresses inside are left out of what names of backends resolve to, and clients of a " +
+              "forward proxy cannot name them. A controller sets it for its proxies.",
+          ),
         edns0: z.boolean().optional().describe("Accepted for compatibility; the system resolver decides."),
       })
       .prefault({})

@@ -4,6 +4,7 @@ import type { CredentialTarget } from "../../policies/shared/credentials/locatio
 import { resolveTls } from "../../policies/upstream-settings/resolve.ts";
 import type { BackendTunnelInput } from "../../policies/upstream-settings/schema.ts";
 import type { BackendTunnel } from "../../upstream/settings.ts";
+import type { Target } from "../../upstream/target.ts";
 import type { Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { CallContext } from "./called-targets.ts";
@@ -17,21 +18,27 @@ export function translateBackendTunnel(
 ): BackendTunnel {
   const at = [...path, "policies"];
   const named = calledTargets.policiesOf(proxy.backend);
-  // Problems of a named backend are reported at its definition.
-  const { withoutDiagnostics } = calledTargets;
   const key = policies?.backendAuth?.key;
   const text = key && sources.readText([...at, "backendAuth", "key", "value"], key.value);
   const other = named.backendAuth?.key;
   const shown =
     key !== undefined
       ? { location: key.location, value: text }
-      : other && { location: other.location, value: withoutDiagnostics.sources.readText(path, other.value) };
+      : other && {
+          location: other.location,
+          value: calledTargets.quietly((quiet) => quiet.sources.readText(path, other.value)).value,
+        };
   const authorization = shown && authorizationOf(shown, [...at, "backendAuth", "key"], report);
-  const tls =
+  // Problems of a named backend are reported at its definition.
+  const theirs = named.backendTLS;
+  const { value: tls, invalid } =
     policies?.backendTLS !== undefined
-      ? resolveTls(policies.backendTLS, resolver.within("policies", "backendTLS"))
-      : named.backendTLS && resolveTls(named.backendTLS, resolver.withoutDiagnostics());
-  return defined({ proxy: calledTargets.find(proxy, [...path, "proxy"]), authorization, tls });
+      ? { value: resolveTls(policies.backendTLS, resolver.within("policies", "backendTLS")), invalid: false }
+      : resolver.quietly((quiet) => theirs && resolveTls(theirs, quiet));
+  const target = calledTargets.find(proxy, [...path, "proxy"]);
+  // Without its CAs the proxy would be verified by those of the system.
+  const usable: Target = invalid ? { type: "invalid", reference: proxy.backend ?? "" } : target;
+  return defined({ proxy: usable, authorization, tls });
 }
 
 interface Key {

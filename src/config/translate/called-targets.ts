@@ -7,7 +7,7 @@ import type { CalledService, CalledServiceInput, CallPolicies } from "../../poli
 import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { defined, type ResolvedCall, type ServiceReference } from "../../policies/resolver.ts";
 import type { Target } from "../../upstream/target.ts";
-import type { Report } from "../parse/document.ts";
+import { isInvalidating, type Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import {
@@ -19,7 +19,7 @@ import {
 } from "./call-policies.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
-import { checkTunnel, type TargetContext, translateTarget } from "./target.ts";
+import { checkTunnel, type HostCheck, type TargetContext, translateTarget } from "./target.ts";
 
 /** Milliseconds; default deadline of callouts, as in the reference for extAuthz (3.8). */
 const TIMEOUT = ms(2000);
@@ -36,6 +36,18 @@ export interface CallContext {
   readonly cel: CelEnvironment;
 }
 
+/** What was translated without reports. `invalid`: there was something to report that makes it unusable. */
+export interface Quiet<T> {
+  readonly value: T;
+  readonly invalid: boolean;
+}
+
+interface QuietContext {
+  readonly context: CallContext;
+  /** Of what is being translated. */
+  readonly found: { invalid: boolean };
+}
+
 /** Translates policies of backends. */
 export type TranslatePolicies = (input: PolicyInputs, path: Path, context: CallContext) => CallPolicies;
 
@@ -50,8 +62,8 @@ export class CalledTargets {
   readonly #sources: Sources;
   readonly #context: TargetContext;
   readonly #cel: CelEnvironment;
-  readonly #translated = new Map<string, CallPolicies>();
-  #withoutDiagnostics: CallContext | undefined;
+  readonly #translated = new Map<string, Quiet<CallPolicies>>();
+  #quiet: QuietContext | undefined;
 
   constructor(
     config: Pick<ConfigFile, "backends" | "policies">,
@@ -60,32 +72,35 @@ export class CalledTargets {
     report: TargetContext["report"],
     incomplete: TargetContext["incomplete"],
     cel: CelEnvironment,
+    hosts?: HostCheck,
   ) {
     this.#cel = cel;
     this.#config = config;
     this.#backends = new Map(config.backends.map((each) => [each.name, each]));
     this.#attached = new AttachedPolicies(config);
     this.#sources = sources;
-    this.#context = { services, routeGroups: new Set(), report, incomplete };
+    this.#context = { services, routeGroups: new Set(), report, incomplete, hosts };
   }
 
-  /** For values that also appear elsewhere, where their mistakes are reported. */
-  get withoutDiagnostics(): CallContext {
-    const { services, incomplete } = this.#context;
-    this.#withoutDiagnostics ??= {
-      sources: this.#sources.withoutDiagnostics(),
-      calledTargets: new CalledTargets(
-        this.#config,
-        this.#sources.withoutDiagnostics(),
-        services,
-        silentReport,
-        incomplete,
-        this.#cel,
-      ),
-      report: silentReport,
-      cel: this.#cel,
+  /** Translates what also appears elsewhere, where its mistakes are reported, and says whether there are any. */
+  quietly<T>(run: (context: CallContext) => T): Quiet<T> {
+    const { context, found } = this.#quietContext();
+    found.invalid = false;
+    const value = run(context);
+    return { value, invalid: found.invalid };
+  }
+
+  #quietContext(): QuietContext {
+    if (this.#quiet !== undefined) return this.#quiet;
+    const { services, incomplete, hosts } = this.#context;
+    const found = { invalid: false };
+    const report: Report = (_path, problem) => {
+      found.invalid ||= isInvalidating(problem);
     };
-    return this.#withoutDiagnostics;
+    const sources = this.#sources.again(report);
+    const calledTargets = new CalledTargets(this.#config, sources, services, report, incomplete, this.#cel, hosts);
+    this.#quiet = { context: { sources, calledTargets, report, cel: this.#cel }, found };
+    return this.#quiet;
   }
 
   /** The target, policies and deadline of a service that a policy calls at `path`. */
@@ -95,8 +110,7 @@ export class CalledTargets {
     path: Path,
     translate: TranslatePolicies,
   ): ResolvedCall<CallPolicies> {
-    const target = this.find(named, path);
-    const policies = this.callPolicies(named, own, protocol === "grpc", path, translate);
+    const { target, policies } = this.call(named, own, protocol === "grpc", path, translate);
     checkTunnel(target, policies ?? {}, path, this.#context.report);
     return defined({ target, policies, timeout: timeout ?? policies?.http?.requestTimeout ?? TIMEOUT });
   }
@@ -107,8 +121,7 @@ export class CalledTargets {
     path: Path,
     translate: TranslatePolicies,
   ): ResolvedCall<TokenEndpointPolicies> {
-    const target = this.find(named, path);
-    const policies = this.callPolicies(named, own, false, path, translate, true);
+    const { target, policies } = this.call(named, own, false, path, translate, true);
     checkTunnel(target, policies ?? {}, path, this.#context.report);
     const timeout = policies?.http?.requestTimeout ?? TOKEN_TIMEOUT;
     if (policies === undefined) return { target, timeout };
@@ -119,26 +132,26 @@ export class CalledTargets {
 
   /** The same for mirrored requests, which have no policies of their own. */
   copies(named: ServiceReference, path: Path, translate: TranslatePolicies): CalledService {
-    return defined({
-      target: this.find(named, path),
-      policies: this.callPolicies(named, undefined, false, path, translate),
-    });
+    return defined(this.call(named, undefined, false, path, translate));
   }
 
   /**
-   * The policies of calls to a service: those of the named backend and of `policies[]`, replaced kind by kind by `own`, which the
-   * calling policy has at `path.policies`. undefined = none. `forToken`: the service is a token endpoint, so its own credentials must
-   * not need a token exchange.
+   * The target of calls to a service, and their policies: those of the named backend and of `policies[]`, replaced kind by kind by
+   * `own`, which the calling policy has at `path.policies`. undefined = none. The target is invalid if the former are: calls must not
+   * go out without them, for example unverified. `forToken`: the service is a token endpoint, so its own credentials must not need a
+   * token exchange.
    */
-  callPolicies(
-    { service, backend }: ServiceReference,
+  call(
+    named: ServiceReference,
     own: PolicyInputs | undefined,
     grpc: boolean,
     path: Path,
     translate: TranslatePolicies,
     forToken = false,
-  ): CallPolicies | undefined {
+  ): { readonly target: Target; readonly policies?: CallPolicies | undefined } {
     const { report } = this.#context;
+    const target = this.find(named, path);
+    const { service, backend } = named;
     const [field, name, attached] =
       backend !== undefined
         ? (["backend", backend, this.#attached.ofBackend(nameOf(backend))] as const)
@@ -149,13 +162,18 @@ export class CalledTargets {
     if (forToken && exchangesTokens(attached)) {
       const message = `${name} itself gets its credentials by token exchange; give its host here instead`;
       report([...path, field], { message });
-      return undefined;
+      return { target };
     }
     const outer = this.#translate(`${field} ${name} ${service?.port}`, policiesForCalls(attached), translate);
     const inner = own === undefined ? {} : translate(own, [...path, "policies"], this.#reporting());
-    if (grpc) reportGrpcConflicts(outer, inner, [...path, field], [...path, "policies"], report);
-    const policies = { ...outer, ...inner };
-    return Object.keys(policies).length === 0 ? undefined : policies;
+    if (grpc) reportGrpcConflicts(outer.value, inner, [...path, field], [...path, "policies"], report);
+    if (outer.invalid) {
+      const message = "its own policies are invalid, so calls to it fail until they are corrected";
+      report([...path, field], { message, advice: true, warning: true, cause: { code: "invalidDestination" } });
+      return { target: { type: "invalid", reference: name } };
+    }
+    const policies = { ...outer.value, ...inner };
+    return { target, policies: Object.keys(policies).length === 0 ? undefined : policies };
   }
 
   #reporting(): CallContext {
@@ -163,18 +181,25 @@ export class CalledTargets {
   }
 
   /** Translates once per backend: many routes may name the same one, and its files need to be read once. */
-  #translate(key: string, input: PolicyInputs, translate: TranslatePolicies): CallPolicies {
-    let policies = this.#translated.get(key);
-    if (policies === undefined) {
-      policies = translate(input, [], this.withoutDiagnostics);
-      this.#translated.set(key, policies);
+  #translate(key: string, input: PolicyInputs, translate: TranslatePolicies): Quiet<CallPolicies> {
+    let translated = this.#translated.get(key);
+    if (translated === undefined) {
+      translated = this.quietly((context) => translate(input, [], context));
+      this.#translated.set(key, translated);
     }
-    return policies;
+    return translated;
   }
 
   /** The policies of a named backend, as written; none for undefined. */
   policiesOf(backend: string | undefined): PolicyInputs {
     return backend === undefined ? {} : this.#attached.ofBackend(nameOf(backend));
+  }
+
+  /** Reports a URL that a policy calls, if its host may not be called. */
+  checkUrl(url: string, path: Path): void {
+    const { hosts, report } = this.#context;
+    const problem = URL.canParse(url) ? hosts?.(new URL(url).hostname.replace(/^\[|\]$/g, "")) : undefined;
+    if (problem !== undefined) report(path, { message: problem.message });
   }
 
   #named(backend: string): Backends[number] | undefined {
@@ -189,7 +214,10 @@ export class CalledTargets {
         set.length === 0
           ? "one of host, service, backend is required"
           : `only one of ${set.map(([name]) => name).join(", ")} may be set`;
-      this.#context.report(path, { message });
+      this.#context.report(path, {
+        message,
+        cause: { code: set.length === 0 ? "noDestination" : "invalidDestination" },
+      });
       return { type: "invalid", reference: "" };
     }
     if (backend === undefined)
@@ -205,17 +233,17 @@ export class CalledTargets {
       // Problems of the backend are reported where it is written.
       return translateTarget({ ...named, service: undefined, backend: undefined }, at, {
         ...this.#context,
+        hosts: undefined,
         report: () => {},
       });
     this.#context.report(at, {
       message: `${backend} has no fixed address, and a service needs one`,
       expected: "a backend with host",
+      cause: { code: "invalidDestination" },
     });
     return { type: "invalid", reference: backend };
   }
 }
-
-const silentReport: Report = () => {};
 
 function nameOf(backend: string): string {
   return backend.replace(/^\//, "");

@@ -212,8 +212,7 @@ function collectorOf(
   calledTargets: Context["calledTargets"],
 ): Collector {
   const named = { host, service, backend };
-  const target = calledTargets.find(named, path);
-  const policies = calledTargets.callPolicies(named, own, protocol === "grpc", path, translateCallPolicies);
+  const { target, policies } = calledTargets.call(named, own, protocol === "grpc", path, translateCallPolicies);
   return {
     target,
     ...(policies !== undefined && { policies }),

@@ -16,7 +16,7 @@ import type { BackendTunnel } from "../../upstream/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
-import type { CallContext, TranslatePolicies } from "./called-targets.ts";
+import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
 import type { Context } from "./context.ts";
 
 /** Checked here: a kind whose `resolve` does not give what runs does not compile. */
@@ -78,8 +78,8 @@ class PolicyResolver implements Resolver {
     return new PolicyResolver([...this.#path, ...path], this.#context);
   }
 
-  withoutDiagnostics(): Resolver {
-    return new PolicyResolver(this.#path, this.#context.calledTargets.withoutDiagnostics);
+  quietly<T>(run: (resolver: Resolver) => T): Quiet<T> {
+    return this.#context.calledTargets.quietly((context) => run(new PolicyResolver(this.#path, context)));
   }
 
   report(path: Path, problem: { readonly message: string; readonly expected?: string }): void {
@@ -92,6 +92,10 @@ class PolicyResolver implements Resolver {
 
   file(path: Path, { fileName }: FileName): string | undefined {
     return this.#context.sources.readFile([...this.#path, ...path], fileName);
+  }
+
+  called(path: Path, url: string): void {
+    this.#context.calledTargets.checkUrl(url, [...this.#path, ...path]);
   }
 
   fetched(path: Path, url: string): string | undefined {

@@ -1,6 +1,6 @@
 /** Names that one part of a configuration defines and others refer to. */
 import { suggest } from "../../base/suggest.ts";
-import type { Problem, Report } from "../parse/document.ts";
+import type { Problem, ProblemCause, Report } from "../parse/document.ts";
 import { formatPath, type Path } from "../parse/paths.ts";
 
 /** An object whose key must be unique. */
@@ -26,7 +26,11 @@ const MAX_NAMED = 10;
 
 /** The problem with a reference to a port that a service does not have. */
 export function noPort(service: string, port: number | string, known: Readonly<Record<string, number>>): Problem {
-  return { message: `service ${service} has no port ${port}`, expected: `one of ${Object.keys(known).join(", ")}` };
+  return {
+    message: `service ${service} has no port ${port}`,
+    expected: `one of ${Object.keys(known).join(", ")}`,
+    cause: { code: "invalidDestination" },
+  };
 }
 
 /**
@@ -51,5 +55,7 @@ export function reportUnknown(
       : candidates.length === 0
         ? { expected: `an entry of ${field}; none are defined` }
         : candidates.length <= MAX_NAMED && { expected: `one of ${candidates.join(", ")}` };
-  report(path, { message: `unknown ${what} reference ${name}`, ...hint }, key);
+  const isDestination = what === "service" || what === "backend";
+  const cause: ProblemCause | undefined = isDestination ? { code: "unknownDestination", kind: what, name } : undefined;
+  report(path, { message: `unknown ${what} reference ${name}`, ...hint, ...(cause && { cause }) }, key);
 }

@@ -9,8 +9,8 @@ import { type Resources, shownUrl } from "../resources/store.ts";
 /** Reads the files and documents that a configuration names, and collects their URLs. Problems are reported at `path`. */
 export interface Sources {
   readonly urls: readonly string[];
-  /** The same for reading again: records no inputs and reports no problems. */
-  withoutDiagnostics(): Sources;
+  /** The same for reading again what has been reported, with problems that are only to be counted. */
+  again(report: Report): Sources;
   /** The text of a file; undefined when it cannot be read. */
   readFile(path: Path, name: string): string | undefined;
   /** As `readFile`, for a binary file. */
@@ -47,8 +47,8 @@ export class FileSources implements Sources {
     this.#report = report;
   }
 
-  withoutDiagnostics(): Sources {
-    return new FileSources(this.#file, this.#home, this.#resources, this.#reader, () => {});
+  again(report: Report): Sources {
+    return new FileSources(this.#file, this.#home, this.#resources, this.#reader, report);
   }
 
   readFile(path: Path, name: string): string | undefined {

@@ -12,8 +12,13 @@ export type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic"
   readonly invalid?: unknown;
 };
 
+/** What is wrong with a host that may not be called; undefined: it may. */
+export type HostCheck = (host: string) => Problem | undefined;
+
 /** The backends and services that a reference may name. */
 export interface TargetContext {
+  /** Absent: every host may be called. */
+  readonly hosts?: HostCheck | undefined;
   readonly report: Report;
   /** Top-level fields from which invalid entries were left out; references to those are not reported again. */
   readonly incomplete: ReadonlySet<string>;
@@ -26,8 +31,9 @@ export interface TargetContext {
 export function translateTarget(input: TargetInput, path: Path, context: TargetContext): Target {
   if (input.host !== undefined) {
     const parsed = parseHost(input.host);
-    if (parsed !== undefined) return parsed;
-    context.report([...path, "host"], invalidHost(input.host));
+    const refused = parsed?.type === "static" ? context.hosts?.(parsed.host) : undefined;
+    if (parsed !== undefined && refused === undefined) return parsed;
+    context.report([...path, "host"], refused ?? invalidHost(input.host));
     return { type: "invalid", reference: input.host };
   }
   if (input.service !== undefined) {
@@ -60,11 +66,12 @@ function invalidHost(text: string): Problem {
   // Never shows the user and password of a URL.
   const message = `invalid host:port: ${text.replace(/.*@/s, "<redacted>@")}`;
   const [, scheme, authority = ""] = /^(https?):\/\/([^/?#@]+)(?:[/?#].*)?$/i.exec(text) ?? [];
-  if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path" };
+  const cause = { code: "invalidDestination" } as const;
+  if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path", cause };
   const secure = scheme.toLowerCase() === "https";
   const host = /:\d+$/.test(authority) ? authority : `${authority}:${secure ? 443 : 80}`;
   const further = secure ? ", with backendTLS: {} among the backend's policies" : "";
-  return { message, expected: `${host}, not a URL${further}` };
+  return { message, expected: `${host}, not a URL${further}`, cause };
 }
 
 function parseHost(text: string): Target | undefined {

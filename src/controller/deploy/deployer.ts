@@ -12,6 +12,7 @@ import { Reflector, type Sink } from "../../kube/reflector.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import { isOlder } from "../resource-version.ts";
 import type { ControllerSettings } from "../settings.ts";
+import { scopesOf } from "../watched.ts";
 import { WorkQueue } from "../work-queue.ts";
 import type { GatewayDeployment } from "./deployments.ts";
 import { manifest } from "./gateway-objects.ts";
@@ -80,10 +81,12 @@ export class Deployer {
 
   /** Watches our objects until `signal` aborts. Resolves when no request is in progress. */
   async run(signal: AbortSignal): Promise<void> {
-    const { client, log } = this.#options;
+    const { client, settings, log } = this.#options;
     const selectors = { labelSelector: `${MANAGED_BY}=${MANAGER}` };
-    const reflectors = OWNED_KINDS.map(
-      (kind) => new Reflector<Kind>({ client, kind, selectors, sink: this.#sink, log }),
+    const reflectors = OWNED_KINDS.flatMap((kind) =>
+      scopesOf(kind, settings.watch.namespaces).map(
+        (namespace) => new Reflector<Kind>({ client, kind, namespace, selectors, sink: this.#sink, log }),
+      ),
     );
     const running = reflectors.map((reflector) => reflector.run(signal));
     void Promise.all(reflectors.map(({ synced }) => synced)).then(() => {
@@ -95,9 +98,11 @@ export class Deployer {
   }
 
   readonly #sink: Sink = {
-    replace: (kind, objects) => {
+    replace: (kind, objects, namespace) => {
       const seen = new Set(objects.filter((object) => this.#isOurs(object)).map((object) => this.#seen(object)));
-      for (const [id, object] of this.#owned) if (object.kind === kind && !seen.has(id)) this.#lost(id);
+      const isListed = (each: OwnedObject): boolean =>
+        each.kind === kind && (namespace === undefined || each.metadata.namespace === namespace);
+      for (const [id, object] of this.#owned) if (isListed(object) && !seen.has(id)) this.#lost(id);
     },
     set: (object) => {
       if (this.#isOurs(object)) this.#seen(object);

@@ -127,7 +127,18 @@ function container(gateway: string, layers: readonly Parameters[], settings: Con
       { name: "tmp", mountPath: "/tmp" },
     ],
   };
-  return strategicMerge(base, { env: extraEnv });
+  return strategicMerge(strategicMerge(base, { env: extraEnv }), { env: lookupRules(settings) });
+}
+
+/**
+ * What the operator decides about hosts: parameters do not change it. As variables, which older proxies ignore; they would not start
+ * with a file that has unknown fields.
+ */
+function lookupRules({ hosts: { allowClusterHosts, domains, denyNetworks } }: ControllerSettings): JsonObject[] {
+  return [
+    ...(allowClusterHosts ? [] : [{ name: "DNS_DENY_DOMAINS", value: domains.join(",") }]),
+    ...(denyNetworks.length === 0 ? [] : [{ name: "DNS_DENY_NETWORKS", value: denyNetworks.join(",") }]),
+  ];
 }
 
 function probe(): JsonObject {

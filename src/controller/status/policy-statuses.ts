@@ -11,6 +11,7 @@ import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
 import { policyModel } from "../translate/policy/model.ts";
 import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
 import { isAttachable, partsAt } from "../translate/policy/parts.ts";
+import { type Replaceable, replaceableAt } from "../translate/policy/replaceable.ts";
 import { policyTarget, type ResolvedTarget } from "../translate/policy/targets.ts";
 import { type DesiredStatus, gatewayReferences } from "./desired.ts";
 
@@ -45,7 +46,12 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     problems.push(
       input.problems.length > 0 ? "The policy has no valid target" : "No object has the labels in targetSelectors",
     );
-  const conditions = [accepted, attachment(accepted, problems, model.denying), ...overriding(overridden)];
+  const conditions = [
+    accepted,
+    attachment(accepted, problems, model.denying),
+    ...overriding(overridden),
+    ...replacing(targets.flatMap(({ target }) => replaceableAt(read, input, target) ?? [])),
+  ];
   const gateways = gatewayReferences(targets.flatMap((each) => each.gateways));
   const refs = isOfOthers(read, key, gateways) ? [] : gateways.length > 0 ? gateways : [fallbackReference(input)];
   return {
@@ -91,6 +97,16 @@ function attachment(accepted: ConditionDraft, problems: readonly string[], denyi
 
 function overriding(overridden: readonly Overridden[]): readonly ConditionDraft[] {
   return overridden.length === 0 ? [] : [isTrue("Overridden", "Overridden", joined(overridden.map(overriddenText)))];
+}
+
+/** A warning: who writes no inheritance may not know that routes decide. */
+function replacing(replaceable: readonly Replaceable[]): readonly ConditionDraft[] {
+  if (replaceable.length === 0) return [];
+  const who = replaceable.map(
+    ({ kinds, target, by }) => `${kinds.join(", ")} of ${inWords(target)} can be replaced by ${by}`,
+  );
+  const advice = "set strategy.inheritance to Override to prevent that, or to Default to permit it";
+  return [isTrue("Replaceable", "InheritanceNotSet", `${joined(who)}; ${advice}`)];
 }
 
 /** `timeout of HTTPRoute apps/web is overridden by TracegatePolicy apps/older`. */
@@ -144,13 +160,13 @@ function fallbackReference({ key, namespace, targetRefs }: PolicyInput): ParentR
 const backendStatus = defineQuery<DesiredStatus | undefined>("backendStatus", (read, key) => {
   const model = read.query(backendModel, key);
   if (model === undefined) return undefined;
-  const { target, problems } = model;
+  const { target, problems, refused } = model;
   const generation = read.get("TracegateBackend", key)?.metadata.generation ?? 0;
   const condition =
     problems.length === 0
       ? isTrue("Accepted", "Accepted", "Backend is accepted")
       : target.type === "invalid"
-        ? isFalse("Accepted", "Invalid", joined(problems))
+        ? isFalse("Accepted", refused ? "HostNotAllowed" : "Invalid", joined(problems))
         : isTrue("Accepted", "PartiallyValid", joined(problems));
   return { kind: "TracegateBackend", key, generation, status: { conditions: [condition] } };
 });

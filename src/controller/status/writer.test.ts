@@ -170,3 +170,23 @@ test("1000 routes cost one write each, and their Gateway far less than one for e
   assert.equal(writes(server), 1000);
   assert.ok(writes(server, "gateways") <= 50, String(writes(server, "gateways")));
 });
+
+test("an object that was deleted and made again gets its status, even if versions begin anew", async (t) => {
+  const { server, writer } = await start(t);
+  for (const name of ["route", "other"]) addRoute(server, name);
+  writer.update([routeStatus()]);
+  await until(() => statusOf(server) === "True", "the status");
+  // The response of the first write has been read too when the second one is made.
+  writer.update([routeStatus(accepted, "other")]);
+  await until(() => writes(server) === 2, "the status of another route");
+  // As after the restore of a backup.
+  const made = { ...(route(server) as HttpRoute), status: { parents: [] } };
+  server.set(made);
+  const get = server.get.bind(server);
+  server.get = ((kind: "HTTPRoute", key: string) => {
+    const live = get(kind, key);
+    return live && { ...live, metadata: { ...live.metadata, resourceVersion: "1" } };
+  }) as typeof server.get;
+  writer.update([routeStatus()]);
+  await until(() => statusOf(server) === "True", "the status again");
+});

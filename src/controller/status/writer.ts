@@ -127,7 +127,7 @@ export class StatusWriter {
         this.counters.writes++;
         const options = { body, contentType: "application/merge-patch+json", signal };
         const written = await client.request<KubeObject>("PATCH", `${path}/status`, options);
-        this.#written.set(id, { change, object: statusOnly(written) });
+        if (this.#desired.has(id)) this.#written.set(id, { change, object: statusOnly(written) });
         return true;
       } catch (error) {
         if (!(error instanceof KubeError)) throw error;

@@ -83,7 +83,12 @@ type Refuse = (reason: Parameters<Findings["breaks"]>[0], message: string) => Re
 function resolveTracegateBackend(read: Read, namespace: string, name: string, refuse: Refuse): ResolvedBackend {
   const backend = read.query(backendModel, `${namespace}/${name}`);
   if (backend === undefined) return refuse("BackendNotFound", `TracegateBackend ${namespace}/${name} does not exist`);
-  const { target, policies } = backend;
+  const { target, policies, refused } = backend;
+  if (refused && target.type === "invalid")
+    return refuse(
+      "RefNotPermitted",
+      `TracegateBackend ${namespace}/${name} names a host inside the cluster, see its status`,
+    );
   if (target.type === "invalid")
     return refuse("UnsupportedValue", `TracegateBackend ${namespace}/${name} is invalid, see its status`);
   const targets = [policyTarget("TracegateBackend", namespace, name)];

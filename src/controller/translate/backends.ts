@@ -1,11 +1,12 @@
 /** TracegateBackends: destinations that are not Services. */
 
-import { translateTarget } from "../../config/translate/target.ts";
+import { type HostCheck, translateTarget } from "../../config/translate/target.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { Target } from "../../upstream/target.ts";
-import { backendSpec } from "../crd/backend.ts";
+import { type BackendSpec, backendSpec } from "../crd/backend.ts";
 import { parseAt } from "../crd/parse-spec.ts";
 import { defineQuery } from "../graph.ts";
+import { hostCheck } from "./cluster-hosts.ts";
 import { backendInput, callContext, hostOf } from "./policy/calls.ts";
 import { translateKinds } from "./policy/model.ts";
 import { Problems } from "./policy/problems.ts";
@@ -17,6 +18,8 @@ export interface BackendModel {
   readonly policies: PolicySet;
   /** Everything that is wrong with it: `spec.static: …`. A backend with problems in its policies can be called. */
   readonly problems: readonly string[];
+  /** Its host is inside the cluster, which the operator does not allow. */
+  readonly refused: boolean;
   /** Documents that its policies need. */
   readonly urls: readonly string[];
 }
@@ -25,11 +28,13 @@ export interface BackendModel {
 export const backendModel = defineQuery<BackendModel | undefined>("backendModel", (read, key) => {
   const backend = read.get("TracegateBackend", key);
   if (backend === undefined) return undefined;
+  const { namespace } = backend.metadata;
+  const hosts = hostCheck(read, namespace);
   const problems = new Problems();
   const spec = parseAt(backendSpec, backend.spec, ["spec"], problems.report);
   const input = read.query(backendInput, key);
   const urls: string[] = [];
-  const context = callContext(read, input.callees, problems.report, urls);
+  const context = callContext(read, namespace, input.callees, problems.report, urls);
   const path = ["spec", "policies"];
   const { set } = translateKinds(
     input.policies,
@@ -41,20 +46,21 @@ export const backendModel = defineQuery<BackendModel | undefined>("backendModel"
     `TracegateBackend ${key}`,
   );
   return {
-    target: spec === undefined ? { type: "invalid", reference: key } : targetOf(spec, key, problems),
+    target: spec === undefined ? { type: "invalid", reference: key } : targetOf(spec, key, problems, hosts),
     policies: set,
     problems: [...new Set([...input.problems, ...problems.errors])],
+    refused: problems.causes.has("clusterHost"),
     urls,
   };
 });
 
-function targetOf(spec: NonNullable<ReturnType<typeof backendSpec.parse>>, key: string, problems: Problems): Target {
+function targetOf(spec: BackendSpec, key: string, problems: Problems, hosts: HostCheck): Target {
   const { dynamicForwardProxy } = spec;
   const host = hostOf(spec);
   if (host === undefined && dynamicForwardProxy === undefined) return { type: "invalid", reference: key };
   return translateTarget(
     { host, service: undefined, backend: undefined, dynamic: dynamicForwardProxy },
     ["spec", "static"],
-    { report: problems.report, incomplete: new Set(), routeGroups: new Set(), services: new Map() },
+    { report: problems.report, incomplete: new Set(), routeGroups: new Set(), services: new Map(), hosts },
   );
 }

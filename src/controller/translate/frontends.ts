@@ -34,7 +34,7 @@ export const frontendOf = defineQuery<FrontendModel>("frontendOf", (read, key) =
   const callees = [whole, ...listenersLastFirst].flatMap((level) => level.callees);
   const { frontend } = translateFrontendInput(
     input,
-    callContext(read, callees, () => {}, []),
+    callContext(read, namespace, callees, () => {}, []),
   );
   return { frontend, tls: input.tls ?? {} };
 });

@@ -148,3 +148,43 @@ test("an invalid policy that restricts access denies, even if a valid one follow
   ]);
   assert.deepEqual(timeout, { requestTimeout: 5000 });
 });
+
+test("names that look like references decide nothing: a broken policy that denies goes on denying, and says so", () => {
+  const graph = graphOf(`
+- {kind: Service, metadata: {name: authz}, spec: {ports: [{port: 80}]}}
+- kind: TracegatePolicy
+  metadata: {name: connections}
+  spec:
+    targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
+    frontend:
+      networkExtAuthz:
+        backendRef: {name: authz, port: 80}
+        protocol: {http: {addRequestHeaders: {"x backendRef": '"a"'}}}
+`);
+  const model = graph.query(policyModel, "apps/connections");
+  assert.match(problemsOf(graph, "connections").join(), /"x backendRef" is not a header name/);
+  assert.equal(model?.usable, false);
+  assert.equal(model?.denying, true);
+  assert.deepEqual(model?.frontend.networkExtAuthz?.backend, "/");
+});
+
+test("a service whose own policies are invalid is not called: without its CAs anyone could answer", () => {
+  const graph = graphOf(`
+- ${ROUTE}
+- {kind: Service, metadata: {name: authz}, spec: {ports: [{port: 80}]}}
+- kind: TracegatePolicy
+  metadata: {name: tls}
+  spec:
+    targetRefs: [{group: "", kind: Service, name: authz}]
+    backend: {backendTLS: {root: {configMapKeyRef: {name: none, key: ca}}}}
+- kind: TracegatePolicy
+  metadata: {name: check}
+  spec:
+    ${TARGET}
+    traffic: {extAuthz: {backendRef: {name: authz, port: 80}}}
+`);
+  const { extAuthz } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+  assert.deepEqual(extAuthz && "target" in extAuthz && extAuthz.target.type, "invalid");
+  assert.match(graph.query(policyModel, "apps/check")?.warnings.join() ?? "", /its own policies are invalid/);
+  assert.match(problemsOf(graph, "tls").join(), /ConfigMap apps\/none not found/);
+});

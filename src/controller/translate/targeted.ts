@@ -43,7 +43,7 @@ const targetedAt = defineQuery<readonly TargetedPolicy[]>("targetedAt", (read, t
     Object.entries(set).filter(([kind]) => isUsable(kind, target.kind));
   const traffic = isAttachable("traffic", input, target.kind) ? kinds(model.sets[input.phase]) : [];
   const backend = isAttachable("backend", input, target.kind) ? kinds(model.sets.backend) : [];
-  const context = callContext(read, input.callees, () => {}, []);
+  const context = callContext(read, input.namespace, input.callees, () => {}, []);
   const frontend = isAttachable("frontend", input, target.kind)
     ? dumpFrontend(model.frontend, translateFrontendInput(model.frontend, context).calling)
     : [];

@@ -41,10 +41,12 @@ export function resolve(written: OidcInput, resolver: Resolver): Oidc {
     ...(typeof jwks === "object" && "url" in jwks && { jwksUrl: jwks.url }),
     ...(keys === undefined && { incomplete: true }),
   };
+  if (tokenEndpoint !== undefined) resolver.called(["tokenEndpoint"], tokenEndpoint);
   if (authorizationEndpoint !== undefined) return { ...client, ...configured };
   const at = discovery === undefined ? ["issuer"] : ["discovery"];
   const text = discovery === undefined ? resolver.fetched(at, wellKnown(issuer)) : resolver.text(at, discovery);
   const found = text === undefined ? undefined : readDiscovery(text, issuer, at, resolver);
+  if (found?.tokenEndpoint !== undefined) resolver.called(at, found.tokenEndpoint);
   return defined({ ...client, ...configured, ...found, ...(tokenEndpointAuth !== undefined && { tokenEndpointAuth }) });
 }
 

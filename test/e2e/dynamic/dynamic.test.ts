@@ -178,3 +178,47 @@ test("no target leads to the admin API, only a route that names it", async () =>
   assert.equal(await gateway.reconfigure(config({ backends: [{ host: `127.0.0.1:${admin}` }] })), "applied");
   assert.equal(await status({ host: `localhost:${admin}` }), 200);
 });
+
+test("names below a denied domain and addresses of a denied network are not called", async () => {
+  const upstream = await Upstream.start();
+  upstream.on("/dynamic", (_request, response) => response.end("reached"));
+  upstream.on("/static", (_request, response) => response.end("reached"));
+  const gateway = await TestGateway.start({
+    config: { workerThreads: 1, dns: { denyDomains: ["localhost"], denyNetworks: ["127.0.0.9/32"] } },
+    binds: [
+      {
+        port: 0,
+        listeners: [
+          {
+            routes: [
+              {
+                name: "static",
+                matches: [{ path: { pathPrefix: "/static" } }],
+                backends: [{ host: `localhost:${upstream.port}` }],
+              },
+              { name: "dynamic", backends: [{ dynamic: { target: 'request.headers["x-target"]' } }] },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+  try {
+    const port = gateway.port();
+    assert.equal((await call(port, { path: "/static" })).status, 503);
+    for (const [host, status] of [
+      ["localhost", 503],
+      ["LOCALHOST.", 503],
+      ["127.0.0.9", 503],
+      ["127.0.0.1", 200],
+    ] as const)
+      assert.equal(
+        (await call(port, { path: "/dynamic", headers: { "x-target": `${host}:${upstream.port}` } })).status,
+        status,
+        host,
+      );
+  } finally {
+    await gateway.stop();
+    await upstream.close();
+  }
+});

@@ -23,6 +23,8 @@ export interface Received {
   readonly query: URLSearchParams;
   readonly contentType: string;
   readonly body: unknown;
+  /** Only the metadata of objects is wanted. */
+  readonly metadataOnly: boolean;
 }
 
 interface Target {
@@ -38,6 +40,7 @@ interface Watcher {
   readonly selects: (object: Stored) => boolean;
   readonly response: ServerResponse;
   readonly bookmarks: boolean;
+  readonly metadataOnly: boolean;
 }
 
 /** An object for tests: what the server sets itself may be left out. */
@@ -178,7 +181,7 @@ export class TestApiServer {
   /** `portforward` of a pod; other upgrades are rejected. */
   async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     const { pathname: path, searchParams: query } = new URL(request.url ?? "/", this.url);
-    const received = { method: "GET", path, query, contentType: "", body: undefined };
+    const received = { method: "GET", path, query, contentType: "", body: undefined, metadataOnly: false };
     this.received.push(received);
     this.#authenticate(request);
     await this.intercept?.(received);
@@ -208,6 +211,7 @@ export class TestApiServer {
       query: url.searchParams,
       contentType,
       body,
+      metadataOnly: request.headers.accept?.includes("as=PartialObjectMetadata") === true,
     };
     this.received.push(received);
     this.#authenticate(request);
@@ -224,17 +228,23 @@ export class TestApiServer {
       return;
     }
     if (received.method === "GET" && target.name === undefined && url.searchParams.get("watch") === "true")
-      return this.#watch(target, url.searchParams, response);
+      return this.#watch(target, received, response);
     const { status, result } = this.#answer(target, received);
     reply(response, status, result);
   }
 
-  #answer(target: Target, { method, query, contentType, body }: Received): { status: number; result: Json } {
+  #answer(
+    target: Target,
+    { method, query, contentType, body, metadataOnly }: Received,
+  ): { status: number; result: Json } {
     if (target.collection === "authentication.k8s.io/v1/tokenreviews" && method === "POST")
       return { status: 201, result: this.#review(body) };
     switch (method) {
       case "GET":
-        return { status: 200, result: target.name === undefined ? this.#list(target, query) : this.#existing(target) };
+        return {
+          status: 200,
+          result: target.name === undefined ? this.#list(target, query, metadataOnly) : this.#existing(target),
+        };
       case "POST":
         return { status: 201, result: this.#create(target, body) };
       case "PUT":
@@ -257,7 +267,7 @@ export class TestApiServer {
     return object;
   }
 
-  #list(target: Target, query: URLSearchParams): Json {
+  #list(target: Target, query: URLSearchParams, metadataOnly: boolean): Json {
     const selects = selector(target, query);
     const [version = String(this.store.version), after = ""] = decode(query.get("continue"));
     if (Number(version) < this.store.compacted)
@@ -273,14 +283,17 @@ export class TestApiServer {
       apiVersion: target.collection.replace(/\/[^/]+$/, ""),
       metadata: { resourceVersion: version, ...(more && { continue: encode([version, last]) }) },
       // As the real server: items of built-in kinds name neither.
-      items: page.map(([, { apiVersion, kind, ...rest }]) => (builtIn ? rest : { apiVersion, kind, ...rest })),
+      items: page.map(([, object]) => {
+        const { apiVersion, kind, ...rest } = metadataOnly ? partial(object) : object;
+        return builtIn ? rest : { apiVersion, kind, ...rest };
+      }),
     };
   }
 
-  #watch(target: Target, query: URLSearchParams, response: ServerResponse): void {
+  #watch(target: Target, { query, metadataOnly }: Received, response: ServerResponse): void {
     const version = Number(query.get("resourceVersion") ?? 0);
     const bookmarks = query.get("allowWatchBookmarks") === "true";
-    const watcher: Watcher = { target, selects: selector(target, query), response, bookmarks };
+    const watcher: Watcher = { target, selects: selector(target, query), response, bookmarks, metadataOnly };
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
     if (version !== 0 && version < this.store.compacted) {
@@ -452,9 +465,14 @@ function termsOf(text: string | null, fields: (object: Stored) => Json): ((objec
     });
 }
 
-function send({ target, selects, response }: Watcher, type: string, object: Stored): void {
+/** As the server answers a client that wants metadata only. */
+function partial({ metadata }: Stored): Stored {
+  return { apiVersion: "meta.k8s.io/v1", kind: "PartialObjectMetadata", metadata };
+}
+
+function send({ target, selects, response, metadataOnly }: Watcher, type: string, object: Stored): void {
   if (target.namespace !== undefined && object.metadata.namespace !== target.namespace) return;
-  if (selects(object)) response.write(`${JSON.stringify({ type, object })}\n`);
+  if (selects(object)) response.write(`${JSON.stringify({ type, object: metadataOnly ? partial(object) : object })}\n`);
 }
 
 function parsed(body: unknown): Json {

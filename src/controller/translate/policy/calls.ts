@@ -6,6 +6,7 @@ import { type CallContext, CalledTargets } from "../../../config/translate/calle
 import type { PolicyInputs } from "../../../policies/policy-set.ts";
 import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
 import { defineQuery, type Read } from "../../graph.ts";
+import { hostCheck } from "../cluster-hosts.ts";
 import { keyOfService } from "../discovery.ts";
 import { type BackendInput, readBackendPolicies } from "./input.ts";
 import { type Callee, nameOfBackend } from "./names.ts";
@@ -14,11 +15,18 @@ import { Problems } from "./problems.ts";
 import { ObjectSources } from "./sources.ts";
 import { policyTarget } from "./targets.ts";
 
-/** The inputs for translating the policies of an object. `urls` collects the URLs that they name. */
-export function callContext(read: Read, callees: readonly Callee[], report: Report, urls: string[]): CallContext {
-  const sources = new ObjectSources(read, report, urls);
+/** The inputs for translating the policies of an object of `namespace`. `urls` collects the URLs that they name. */
+export function callContext(
+  read: Read,
+  namespace: string,
+  callees: readonly Callee[],
+  report: Report,
+  urls: string[],
+): CallContext {
+  const hosts = hostCheck(read, namespace);
+  const sources = new ObjectSources(read, report, hosts, urls);
   const { config, services } = calledConfig(read, callees);
-  const calledTargets = new CalledTargets(config, sources, services, report, new Set(), STANDARD_ENVIRONMENT);
+  const calledTargets = new CalledTargets(config, sources, services, report, new Set(), STANDARD_ENVIRONMENT, hosts);
   return { sources, calledTargets, report, cel: STANDARD_ENVIRONMENT };
 }
 
@@ -75,7 +83,8 @@ function calledConfig(
     const backend = read.query(backendInput, `${namespace}/${name}`);
     const file = nameOfBackend(callee).slice(1);
     queue.push(...backend.callees);
-    const host = hostOf(backend.spec);
+    const refused = hostCheck(read, namespace)(backend.spec?.static?.host ?? "");
+    const host = refused === undefined ? hostOf(backend.spec) : undefined;
     backends.push({ name: file, policies: backend.policies, ...(host !== undefined && { host }) });
     attach(target, { backend: { name: file, namespace: "" } });
   }

@@ -18,6 +18,8 @@ const DENYING: readonly PolicyKind[] = [
   "apiKey",
   "oidc",
   "csrf",
+  "extProc",
+  "remoteRateLimit",
   "backendAuth",
 ];
 

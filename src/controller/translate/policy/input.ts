@@ -32,6 +32,8 @@ export interface PolicyInput extends Aged {
   readonly targetRefs: readonly PolicyTarget[];
   readonly targetSelectors: readonly PolicySelector[];
   readonly override: boolean;
+  /** `strategy.inheritance` is written, so the author has decided. */
+  readonly decidesInheritance: boolean;
   /** Of `traffic`. */
   readonly phase: "gateway" | "route";
   readonly sections: readonly Section[];
@@ -72,6 +74,7 @@ export const policyInput = defineQuery<PolicyInput | undefined>("policyInput", (
     created: createdAt(policy),
     targetRefs: frame?.targetRefs ?? [],
     targetSelectors: frame?.targetSelectors ?? [],
+    decidesInheritance: isInheritanceWritten(policy.spec),
     override: frame?.strategy?.inheritance === "Override",
     phase: phase === "PreRouting" ? "gateway" : "route",
     sections: (["frontend", "traffic", "backend"] as const).filter((name) => frame?.[name] !== undefined),
@@ -87,6 +90,11 @@ export const policyInput = defineQuery<PolicyInput | undefined>("policyInput", (
     problems: problems.errors,
   };
 });
+
+function isInheritanceWritten(spec: unknown): boolean {
+  const { strategy } = Object(spec) as { readonly strategy?: unknown };
+  return (Object(strategy) as { readonly inheritance?: unknown }).inheritance !== undefined;
+}
 
 /** The policies of a TracegateBackend, as written. */
 export interface BackendInput {

@@ -1,10 +1,8 @@
 /** A TracegatePolicy as it runs: with texts, targets of calls, and what takes the place of what is invalid. */
-import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { Path } from "../../../config/parse/paths.ts";
 import type { FrontendInput } from "../../../config/schema/frontend.ts";
 import type { CallContext } from "../../../config/translate/called-targets.ts";
 import { translatePolicies } from "../../../config/translate/policies.ts";
-import { checkPolicies } from "../../../policies/compile.ts";
 import { kindsOf } from "../../../policies/merge.ts";
 import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";
@@ -37,7 +35,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   if (input === undefined) return undefined;
   const problems = new Problems();
   const urls: string[] = [];
-  const context = callContext(read, input.callees, problems.report, urls);
+  const context = callContext(read, input.namespace, input.callees, problems.report, urls);
   const owner = `TracegatePolicy ${key}`;
   const { traffic: t, backend: b } = input.invalid;
   const traffic = translateKinds(input.traffic, t, input.phase, ["spec", "traffic"], context, problems, owner);
@@ -60,7 +58,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   };
 });
 
-/** Translates policies kind by kind. What cannot run is replaced; what only fails when it runs, as a missing service, stays. */
+/** Translates policies kind by kind. What is invalid is replaced; what only fails when it runs, as a missing service, stays. */
 export function translateKinds(
   inputs: PolicyInputs,
   unparsed: readonly PolicyKind[],
@@ -73,11 +71,10 @@ export function translateKinds(
   const invalid = [...unparsed];
   const valid: PolicySet = {};
   for (const kind of kindsOf(inputs)) {
-    const before = problems.errors.length;
+    const before = problems.invalidating;
     const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context);
-    // Without its CAs a connection would be verified by those of the system.
-    const unverified = problems.errors.slice(before).some((text) => text.includes("backendTLS"));
-    if (unverified || checkPolicies(set, phase, STANDARD_ENVIRONMENT).length > 0) invalid.push(kind);
+    // Proxies would reject all of the Gateway's configuration for it, or run it without what it relies on, such as its CAs.
+    if (problems.invalidating > before) invalid.push(kind);
     else Object.assign(valid, set);
   }
   return { set: failClosed(valid, invalid, owner), invalid, usable: Object.keys(valid).length > 0 };
@@ -99,12 +96,10 @@ function validFrontend(
   const valid: FrontendInput = {};
   const invalid: FrontendField[] = [];
   for (const field of Object.keys(input) as FrontendField[]) {
-    const before = problems.errors.length;
+    const before = problems.invalidating;
     const single: FrontendInput = { [field]: input[field] };
     translateFrontendInput(single, context);
-    // A service that cannot be reached fails when it is called.
-    const broken = problems.errors.slice(before).some((text) => !text.includes("backendRef"));
-    if (broken) invalid.push(field);
+    if (problems.invalidating > before) invalid.push(field);
     else Object.assign(valid, single);
   }
   return { valid, invalid };

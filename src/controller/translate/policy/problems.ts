@@ -1,25 +1,36 @@
-import type { Problem, Report } from "../../../config/parse/document.ts";
+import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../config/parse/document.ts";
 import { formatPath, type Path } from "../../../config/parse/paths.ts";
 import { problemText } from "../../crd/parse-spec.ts";
+import { NO_BACKEND } from "../../crd/references.ts";
 
-/** About what stands for a backendRef that has been reported (`NO_BACKEND` of `references.ts`). */
-const MISSING_BACKEND = "unknown backend reference /";
-
-/** Problems of one object, each once, as lines of text with the path of the field. */
+/**
+ * Problems of one object. They are values, which programs decide by (`invalidating`, `causes`); `errors` and `warnings` are the same for
+ * statuses: each once, as lines of text with the path of the field.
+ */
 export class Problems {
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   readonly #references = new Set<string>();
+  readonly causes = new Set<ProblemCause["code"]>();
+  #invalidating = 0;
+
+  /** How many were reported that make a value invalid; repeated ones count too. */
+  get invalidating(): number {
+    return this.#invalidating;
+  }
 
   /** Notes and advice are for authors of files, and are left out. */
   readonly report: Report = (at, problem, key) => {
     const path = inSpec(at);
-    if (problem.note === true || problem.advice === true || problem.message === MISSING_BACKEND) return;
+    if (problem.note === true || (problem.advice === true && problem.cause === undefined)) return;
+    if (isPlaceholder(problem)) return;
+    if (problem.cause !== undefined) this.causes.add(problem.cause.code);
+    if (isInvalidating(problem)) this.#invalidating++;
     const last = path.at(-1);
     if (isReference(last)) this.#references.add(formatPath(path.slice(0, -1)));
     else if (this.#follows(path)) return;
     const list = problem.warning === true ? this.warnings : this.errors;
-    const text = problemText(path, inCluster(path, problem), key);
+    const text = problemText(path, inCluster(problem), key);
     if (!list.includes(text)) list.push(text);
   };
 
@@ -35,17 +46,21 @@ function isReference(part: PropertyKey | undefined): boolean {
   return part === "backendRef" || part === "secretKeyRef" || part === "configMapKeyRef";
 }
 
+/** It is about what stands for a backendRef that has been reported. */
+function isPlaceholder({ cause }: Problem): boolean {
+  return cause?.code === "unknownDestination" && cause.kind === "backend" && cause.name === NO_BACKEND.backend;
+}
+
 /** Translation speaks of files: the same in the words of a cluster. */
-function inCluster(path: Path, problem: Problem): Problem {
-  const { message } = problem;
-  if (message === "one of host, service, backend is required")
-    return { ...problem, message: "one of host, backendRef is required" };
-  if (
-    /^unknown (service|backend) reference/.test(message) &&
-    path.some((part) => part === "service" || part === "backend")
-  )
-    return { message: "names an entry of a configuration file", expected: "backendRef" };
-  return problem;
+function inCluster(problem: Problem): Problem {
+  switch (problem.cause?.code) {
+    case "noDestination":
+      return { ...problem, message: "one of host, backendRef is required" };
+    case "unknownDestination":
+      return { message: "names an entry of a configuration file", expected: "backendRef" };
+    default:
+      return problem;
+  }
 }
 
 /** Translation of `frontend` has the path of the configuration file. */

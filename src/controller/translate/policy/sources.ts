@@ -2,6 +2,7 @@ import type { Report } from "../../../config/parse/document.ts";
 import type { Path } from "../../../config/parse/paths.ts";
 import { shownUrl } from "../../../config/resources/store.ts";
 import type { Sources } from "../../../config/translate/sources.ts";
+import type { HostCheck } from "../../../config/translate/target.ts";
 import type { TextSource } from "../../../policies/shared/source-schema.ts";
 import { TEXT_KINDS, textOfName } from "../../crd/references.ts";
 import type { Read } from "../../graph.ts";
@@ -12,17 +13,19 @@ export class ObjectSources implements Sources {
   readonly urls: string[];
   readonly #read: Read;
   readonly #report: Report;
+  readonly #hosts: HostCheck;
 
-  /** `urls` collects the URLs that are named. */
-  constructor(read: Read, report: Report, urls: string[] = []) {
+  /** `hosts`: which URLs may be fetched. `urls` collects the URLs that are named. */
+  constructor(read: Read, report: Report, hosts: HostCheck, urls: string[] = []) {
     this.#read = read;
     this.#report = report;
+    this.#hosts = hosts;
     this.urls = urls;
   }
 
-  withoutDiagnostics(): Sources {
+  again(report: Report): Sources {
     // The URLs count: what they are named for needs them.
-    return new ObjectSources(this.#read, () => {}, this.urls);
+    return new ObjectSources(this.#read, report, this.#hosts, this.urls);
   }
 
   readFile(path: Path, name: string): string | undefined {
@@ -45,6 +48,11 @@ export class ObjectSources implements Sources {
   }
 
   readUrl(path: Path, url: string): string | undefined {
+    const refused = URL.canParse(url) ? this.#hosts(new URL(url).hostname.replace(/^\[|\]$/g, "")) : undefined;
+    if (refused !== undefined) {
+      this.#report(path, { message: refused.message });
+      return undefined;
+    }
     if (!this.urls.includes(url)) this.urls.push(url);
     const document = this.#read.get("FetchedDocument", url)?.document;
     if (document === undefined) {
@@ -52,7 +60,10 @@ export class ObjectSources implements Sources {
       return undefined;
     }
     if ("text" in document) return document.text;
-    this.#report(path, { message: `cannot fetch ${shownUrl(url)}: ${document.problem}` });
+    this.#report(path, {
+      message: `cannot fetch ${shownUrl(url)}: ${document.problem}`,
+      cause: { code: "missingDocument" },
+    });
     return undefined;
   }
 

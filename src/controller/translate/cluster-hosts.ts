@@ -1,0 +1,76 @@
+/**
+ * Hosts inside the cluster. By a host name or an address, the author of a TracegateBackend or of a policy would reach Services of other
+ * namespaces that no ReferenceGrant opens, so such hosts are invalid unless the operator allows them. What a name outside the cluster
+ * resolves to is known only to proxies: see `config.dns.denyNetworks` (`src/upstream/lookup-rules.ts`).
+ */
+import { isIP, isIPv4, SocketAddress } from "node:net";
+import type { HostCheck } from "../../config/translate/target.ts";
+import { comparableName, isBelow, Networks } from "../../upstream/lookup-rules.ts";
+import { defineIndex, defineQuery, type Read } from "../graph.ts";
+import { DEFAULT_HOST_RULES } from "../inputs.ts";
+
+/** Addresses by which pods and Services are reached. Those of slices include the API server's. */
+const PODS = defineIndex("Pod", ({ status: { podIP, podIPs = [] } = {} }) =>
+  canonical([podIP, ...podIPs.map(({ ip }) => ip)]),
+);
+const SERVICES = defineIndex("Service", ({ spec: { clusterIP, clusterIPs = [] } }) =>
+  canonical([clusterIP, ...clusterIPs]),
+);
+const SLICES = defineIndex("EndpointSlice", ({ endpoints }) =>
+  canonical((endpoints ?? []).flatMap(({ addresses }) => addresses)),
+);
+
+/** Whether a host that an object of `namespace` names is inside the cluster, and how to reach it otherwise. */
+export function hostCheck(read: Read, namespace: string): HostCheck {
+  return (host) => {
+    const why = read.query(refusal, `${namespace} ${host}`);
+    return why === undefined ? undefined : { message: why, cause: { code: "clusterHost" } };
+  };
+}
+
+/** Key: `<namespace> <host>`. A separate query: pods come and go, and most hosts have nothing to do with them. */
+const refusal = defineQuery<string | undefined>("hostRefusal", (read, key) => {
+  const at = key.indexOf(" ");
+  const [namespace, host] = [key.slice(0, at), comparableName(key.slice(at + 1))];
+  const { allowClusterHosts, domains, denyNetworks } = read.get("HostRules", "controller") ?? DEFAULT_HOST_RULES;
+  const address = canonicalAddress(host);
+  if (address !== undefined && new Networks(denyNetworks).has(address))
+    return `${host} is in a network that the operator excludes`;
+  if (allowClusterHosts) return undefined;
+  const where = address === undefined ? nameInside(read, host, domains) : addressInside(read, address, namespace);
+  return where === undefined ? undefined : `${host} ${where}; ${INSTEAD}`;
+});
+
+const INSTEAD =
+  "use backendRef, with a ReferenceGrant if it is in another namespace, or ask the operator to set gatewayParameters.allowClusterHosts";
+
+function nameInside(read: Read, name: string, domains: readonly string[]): string | undefined {
+  const labels = name.split(".");
+  const last = labels.at(-1) ?? "";
+  // The system reads these as IPv4 addresses too, such as `0x7f.1` and `167772161`.
+  if (/^(\d+|0x[\da-f]*)$/.test(last)) return "is neither a name nor an address in its usual form";
+  if (labels.length === 1) return "is a name without a domain, which is completed inside the cluster";
+  const isInside = ["svc", "pod", ...domains].some((domain) => isBelow(name, domain));
+  // `shop.other`, or `web-0.shop.other` of a pod: completed by the search domains of pods.
+  const service = labels.length > 3 ? undefined : read.get("Service", `${last}/${labels.at(-2)}`);
+  return isInside || service !== undefined ? "is a name inside the cluster" : undefined;
+}
+
+/** Those of the own namespace give nothing that a backendRef would not. */
+function addressInside(read: Read, address: string, namespace: string): string | undefined {
+  const objects = [...read.find(PODS, address), ...read.find(SERVICES, address), ...read.find(SLICES, address)];
+  const isOthers = objects.some(({ metadata }) => metadata.namespace !== namespace);
+  return isOthers ? "is an address of another namespace" : undefined;
+}
+
+function canonical(addresses: readonly (string | undefined)[]): readonly string[] {
+  return [...new Set(addresses.flatMap((each) => canonicalAddress(each ?? "") ?? []))];
+}
+
+/** An IP address in the one form in which it is compared; undefined for other text. */
+function canonicalAddress(text: string): string | undefined {
+  if (isIPv4(text)) return text;
+  if (isIP(text) === 0) return undefined;
+  const { address } = new SocketAddress({ address: text.replace(/%.*$/, ""), family: "ipv6" });
+  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address;
+}

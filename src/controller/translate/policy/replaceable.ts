@@ -1,0 +1,66 @@
+/** Policies that restrict access without a word about inheritance, and who could therefore replace them. */
+import type { PolicyKind } from "../../../policies/policy-set.ts";
+import type { Read } from "../../graph.ts";
+import type { PolicyInput } from "./input.ts";
+import { isAttachable } from "./parts.ts";
+import { policyTarget, type TargetPlace } from "./targets.ts";
+
+/** Kinds that keep requests out. Rules of `authorization` are combined, but an `allow` rule of a narrower policy lets more in. */
+const RESTRICTING: readonly PolicyKind[] = [
+  "authorization",
+  "extAuthz",
+  "jwtAuth",
+  "basicAuth",
+  "apiKey",
+  "oidc",
+  "csrf",
+  "extProc",
+  "localRateLimit",
+  "remoteRateLimit",
+];
+
+export interface Replaceable {
+  readonly kinds: readonly PolicyKind[];
+  /** A `policyTarget`. */
+  readonly target: string;
+  /** `whoever may write … in …` */
+  readonly by: string;
+}
+
+/** What a policy restricts at a target that others may write narrower policies for; undefined: nothing, or its author has decided. */
+export function replaceableAt(read: Read, input: PolicyInput, target: TargetPlace): Replaceable | undefined {
+  const { kind, namespace, name, section } = target;
+  if (input.decidesInheritance || (kind !== "Gateway" && kind !== "ListenerSet")) return undefined;
+  if (!isAttachable("traffic", input, kind)) return undefined;
+  const kinds = RESTRICTING.filter((each) => input.traffic[each] !== undefined || input.invalid.traffic.includes(each));
+  const object = read.get(kind, `${namespace}/${name}`);
+  if (kinds.length === 0 || object === undefined) return undefined;
+  const at = policyTarget(kind, namespace, name, section);
+  const sets = "allowedListeners" in object.spec ? (object.spec.allowedListeners?.namespaces?.from ?? "None") : "None";
+  const withSets = kind === "Gateway" && section === undefined && sets !== "None";
+  if (input.phase === "gateway") {
+    // Before a route is selected, only listeners are narrower; those of the object itself belong to its author.
+    if (!withSets) return undefined;
+    const by = `whoever may write TracegatePolicies for ListenerSets in ${inWords([sets], namespace)}`;
+    return { kinds, target: at, by };
+  }
+  const listeners = object.spec.listeners?.filter((each) => section === undefined || each.name === section) ?? [];
+  const sources = listeners.map(({ allowedRoutes }) => allowedRoutes?.namespaces?.from ?? "Same");
+  const further = withSets ? `, and for ListenerSets in ${inWords([sets], namespace)}` : "";
+  return {
+    kinds,
+    target: at,
+    by: `whoever may write routes and TracegatePolicies in ${inWords(sources, namespace)}${further}`,
+  };
+}
+
+/** The namespaces that `from` of listeners stands for. */
+function inWords(sources: readonly string[], own: string): string {
+  if (sources.includes("All")) return "any namespace";
+  const others = sources.includes("Selector") ? "the namespaces that its listeners select" : undefined;
+  return others === undefined
+    ? `namespace ${own}`
+    : sources.includes("Same")
+      ? `namespace ${own} and ${others}`
+      : others;
+}
