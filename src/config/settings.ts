@@ -34,6 +34,7 @@ export interface Settings {
     readonly connectTimeout: number;
     readonly poolIdleTimeout: number;
     readonly poolMaxSize: number | undefined;
+    readonly unixFolder: string | undefined;
     readonly keepalives: { readonly enabled: boolean; readonly time: number; readonly interval: number };
   };
   readonly overload: {
@@ -107,7 +108,7 @@ export function resolveSettings(
     terminationMinDeadline: time("CONNECTION_MIN_TERMINATION_DEADLINE") ?? input.connectionMinTerminationDeadline ?? 0,
     logging: { level: logLevel(input.logging.level, document), format: input.logging.format },
     metrics: input.metrics,
-    backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
+    backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize, unixFolder: input.backend.unixFolder },
     overload: { ...input.overload, memoryLimit: input.overload.memoryLimit },
     sensitiveHeaders: input.sensitiveHeaders,
     locality: ownLocality(env, { cluster: input.clusterId, network: input.network }),
@@ -246,6 +247,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "backend.poolIdleTimeout": (settings) => settings.backend.poolIdleTimeout,
   "backend.poolMaxSize": (settings) => settings.backend.poolMaxSize,
   "backend.keepalives": (settings) => settings.backend.keepalives,
+  "backend.unixFolder": (settings) => settings.backend.unixFolder,
   "overload.maxEventLoopLag": (settings) => settings.overload.maxEventLoopLag,
   "overload.heapShare": (settings) => settings.overload.heapShare,
   "overload.memoryShare": (settings) => settings.overload.memoryShare,

@@ -11,6 +11,7 @@ import type { ClusterAccess } from "../kube/credentials.ts";
 import { EventRecorder } from "../kube/events.ts";
 import type { Kind } from "../kube/objects.ts";
 import { Reflector } from "../kube/reflector.ts";
+import { OwnSockets } from "../net/own-sockets.ts";
 import { tokenReviewer } from "../xds/server/authenticator.ts";
 import { XdsCertificates } from "../xds/server/certificates.ts";
 import { XdsServer } from "../xds/server.ts";
@@ -48,6 +49,8 @@ export interface ControllerOptions {
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #log: Logger;
+  /** Where this process listens. */
+  readonly #own = new OwnSockets();
   readonly #graph = new Graph();
   readonly #metrics = new ReconcileMetrics();
   readonly #outages = new LogThrottle(OUTAGE_LINE_MS);
@@ -197,13 +200,16 @@ export class Controller {
     };
     const problem = (): string | undefined =>
       this.#closing.signal.aborted ? "shutting down" : this.#synced ? undefined : "not synced";
-    this.#servers.push(await startHealthServer(problem, any(ports.health), this.#log));
-    this.#servers.push(await startMetricsServer(() => this.#render(), any(ports.metrics), this.#log));
-    this.#servers.push(await startControllerAdmin(plane, { type: "localhost", port: ports.admin }, this.#log));
+    this.#servers.push(await startHealthServer(problem, any(ports.health), this.#log, this.#own));
+    this.#servers.push(await startMetricsServer(() => this.#render(), any(ports.metrics), this.#log, this.#own));
+    this.#servers.push(
+      await startControllerAdmin(plane, { type: "localhost", port: ports.admin }, this.#log, this.#own),
+    );
     const listening = listenAt("::", (host) => this.#stream.listen(formatHostPort(host, ports.xds)));
     this.#port = await listening.catch((error: unknown) => {
       throw new Error(`the configuration stream cannot listen on port ${ports.xds}: ${messageOf(error)}`);
     });
+    this.#own.addPort("tcp", "server", this.#port);
     this.#log.info("listening", this.ports);
   }
 

@@ -15,7 +15,9 @@ import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import { Egress } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
+import type { OwnSockets } from "../net/own-sockets.ts";
 import { MemoryWatch } from "../worker/memory-watch.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
 import { WorkerThreads } from "../worker/worker-threads.ts";
@@ -53,6 +55,8 @@ export class Gateway {
   readonly #servers = new Map<string, RunningServer>();
   readonly #plane: AdminPlane;
   readonly #internal = new InternalApi();
+  /** Where this process listens. */
+  readonly #own: OwnSockets;
   readonly #resources: ResourceStore;
   #memory: MemoryWatch | undefined;
   readonly #follower: Follower;
@@ -89,12 +93,25 @@ export class Gateway {
     };
     const { xds } = loaded.config;
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
+    const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
+    this.#own = supervised.own;
     this.#follower =
       xds === undefined
         ? new ConfigFollower(source, env, resources, loaded, host, this.#log)
-        : new StreamFollower(xds, loaded, host, output.logger("xds"));
-    const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
-    this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
+        : new StreamFollower(
+            xds,
+            loaded,
+            host,
+            // Its own file names the controller.
+            new Egress({ provenance: "operator" }, supervised.own),
+            output.logger("xds"),
+          );
+    this.exports = makeExports(
+      supervised.worker,
+      new Egress(supervised.worker.egress, this.#own),
+      env,
+      output.logger("telemetry"),
+    );
     const events: SupervisorEvents = {
       onLog: (lines, dropped) => {
         if (dropped > 0) sink.addDropped(dropped);
@@ -191,10 +208,10 @@ export class Gateway {
     const log = this.#output.logger("admin");
     for (const { name, effect } of missingInternals)
       this.#log.warn("this version of Node.js lacks something that the gateway uses", { name, effect });
-    this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
-    this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
-    this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
-    this.supervisor.start(portsOf(this.addresses.admin ?? []));
+    this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log, this.#own));
+    this.#servers.set("admin", await startAdminServer(plane, adminAddr, log, this.#own));
+    this.#servers.set("stats", await startStatsServer(plane, statsAddr, log, this.#own));
+    this.supervisor.start();
     await this.#follower.begin();
     const memory = memoryLimit(this.settings);
     if (memory !== undefined) this.#memory = new MemoryWatch(this.supervisor.pressure, memory, this.#log);
@@ -212,7 +229,7 @@ export class Gateway {
   }
 
   async #apply(generation: number, configuration: PackedIr): Promise<void> {
-    await this.#internal.prepare(configuration, this.#plane, this.#output.logger("admin"));
+    await this.#internal.prepare(configuration, this.#plane, this.#output.logger("admin"), this.#own);
     this.exports.use(configuration);
     try {
       await this.supervisor.apply(generation, configuration);
@@ -261,11 +278,4 @@ export class Gateway {
     await this.supervisor.stop();
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
-}
-
-/** The ports of addresses such as `127.0.0.1:15000`; Unix sockets have none. */
-function portsOf(addresses: readonly string[]): number[] {
-  return addresses
-    .filter((address) => !address.startsWith("unix:"))
-    .map((address) => Number(address.split(":").at(-1)));
 }

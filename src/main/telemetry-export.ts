@@ -3,6 +3,7 @@ import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import type { Collector } from "../ir/ir.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import type { Egress } from "../net/egress.ts";
 import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { AddressBook } from "../proxy/address-book.ts";
 import { type CompilerServices, IrCompiler, inOneGo } from "../proxy/compile-ir.ts";
@@ -26,8 +27,8 @@ import { versionInfo } from "./version.ts";
 type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "lookupLanes" | "sensitiveHeaders" | "locality" | "env">;
 
 /** Exports run in the main thread, with the connection settings of the workers. */
-export function makeExports(worker: Worker, env: ExportContext["env"], log: Logger): TelemetryExport {
-  const resolver = new Resolver(worker.lookupFamily, undefined, undefined, new LookupLanes(worker.lookupLanes));
+export function makeExports(worker: Worker, egress: Egress, env: ExportContext["env"], log: Logger): TelemetryExport {
+  const resolver = new Resolver(worker.lookupFamily, egress, undefined, undefined, new LookupLanes(worker.lookupLanes));
   const pools = new Pools(worker.pool, resolver, { onConnected() {} }, new Sweeper());
   const services: CompilerServices = {
     metrics: new Metrics(),

@@ -14,7 +14,6 @@ import { connectStart, endToEnd, requestStart } from "../http/h2/fields.ts";
 import { getHeader, type HeaderList, type HttpResponse, madeOf, removeHeader, setHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../http/websocket.ts";
-import type { Addresses } from "../net/addresses.ts";
 import type { Balancer } from "../upstream/balancers/balancer.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
@@ -111,11 +110,6 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   get requestSent(): boolean {
     return this.#exchange.requestSide.complete;
-  }
-
-  /** A target that the client names may be the gateway itself, which would call itself again and again. */
-  get loopGuard(): Addresses | undefined {
-    return this.#backend.target.type === "dynamic" ? this.#exchange.downstream.connection : undefined;
   }
 
   chooseEndpoint(): Endpoint | undefined {

@@ -10,10 +10,8 @@ import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
-import type { Addresses } from "../net/addresses.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 import type { UpstreamConnection } from "./connection.ts";
-import { isLoop, LOOP_DETECTED } from "./dynamic.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { BackendCalls } from "./endpoints.ts";
 import { HeadTooLarge, type UpstreamSession } from "./h2/session.ts";
@@ -62,8 +60,6 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   readonly replayable: boolean;
   /** Nothing is left to send. Until then a timeout may be due to a slow client, so it does not count as a failure. */
   readonly requestSent: boolean;
-  /** The address that the client connected to, if the client chooses the target: a call to the same address would loop. */
-  readonly loopGuard?: Pick<Addresses, "localAddress" | "localPort"> | undefined;
   /** undefined = the backend has no endpoint to choose. May throw a GatewayError. */
   chooseEndpoint(): Endpoint | undefined;
   /** Adapts the request to the endpoint that is called next, and returns how it is sent. May throw a GatewayError. */
@@ -261,12 +257,6 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
 
   onConnection(connection: UpstreamConnection): void {
     this.#cancelWait = undefined;
-    const { loopGuard } = this.#caller;
-    if (loopGuard !== undefined && isLoop(loopGuard, connection)) {
-      connection.destroy();
-      this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, connection.times);
-      return;
-    }
     this.upstream = connection;
     if (this.#protocol === "raw") {
       this.#tunnel = true;
@@ -281,12 +271,6 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents {
     this.#cancelWait = undefined;
     const caller = this.#caller;
     if (caller.onSession === undefined) throw new TypeError("a caller that asks for HTTP/2 needs onSession");
-    const { loopGuard } = caller;
-    if (loopGuard !== undefined && isLoop(loopGuard, session)) {
-      // The session stays: other clients may use it, for which its address is not a loop.
-      this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, session.times);
-      return;
-    }
     try {
       caller.onSession(session, this);
     } catch (error) {

@@ -10,7 +10,9 @@ import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
+import { Egress } from "../net/egress.ts";
 import { collectGarbage } from "../net/node-internals.ts";
+import { OwnSockets } from "../net/own-sockets.ts";
 import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
@@ -94,7 +96,10 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       log.error("a connection to an upstream failed inside the gateway", { error: asError(error) }),
   };
   const lanes = new LookupLanes(options.lookupLanes);
-  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), undefined, lanes);
+  // 0 is the region of the main thread.
+  const own = new OwnSockets(options.ownSockets, options.index + 1);
+  const egress = new Egress(options.egress, own);
+  const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), undefined, lanes);
   const shortages = { client: new LogThrottle(SHORTAGE_LOGGED_MS), upstream: new LogThrottle(SHORTAGE_LOGGED_MS) };
   const budget = new SocketBudget(options.connections, (kind) =>
     shortages[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
@@ -150,10 +155,13 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
-    dynamic: dynamicEndpoints(endpoints, options.adminPorts),
+    dynamic: dynamicEndpoints(endpoints),
     resolver,
+    own,
+    egress,
     internal: () => {
-      internal ??= endpoints.acquire({ path: options.internalSocket, version: "HTTP/1.1" }, 1, "internal");
+      if (!egress.allowsInternal) return undefined;
+      internal ??= endpoints.acquire({ path: options.egress.internalSocket, version: "HTTP/1.1" }, 1, "internal");
       return internal;
     },
   };

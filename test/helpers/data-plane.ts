@@ -3,6 +3,8 @@ import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
+import { Egress, type EgressOptions } from "../../src/net/egress.ts";
+import { OwnSockets } from "../../src/net/own-sockets.ts";
 import { SocketBudget } from "../../src/net/socket-budget.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
@@ -65,6 +67,8 @@ export interface PlaneOptions {
   readonly services?: readonly Service[];
   readonly workloads?: readonly Workload[];
   readonly locality?: Locality;
+  /** Who chooses the targets. Default: the operator. */
+  readonly egress?: EgressOptions;
   /** Default: never overloaded. */
   readonly overload?: { readonly limits: OverloadLimits; readonly thread: OverloadSystem };
 }
@@ -103,7 +107,9 @@ export class TestPlane {
     this.#sweeper = new Sweeper(options.sweepInterval ?? 10);
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(line));
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-    const resolver = new Resolver("All");
+    const own = new OwnSockets();
+    const egress = new Egress(options.egress ?? { provenance: "operator" }, own);
+    const resolver = new Resolver("All", egress);
     const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);
     const observer = { onConnected: () => {} };
     const probes = new Pools({ ...settings, ...options.pool }, resolver, observer, this.#sweeper);
@@ -140,8 +146,10 @@ export class TestPlane {
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       buffers: this.buffers,
       random: Math.random,
-      dynamic: dynamicEndpoints(this.endpoints, []),
+      dynamic: dynamicEndpoints(this.endpoints),
       resolver,
+      own,
+      egress,
       internal: () => this.endpoints.acquire({ path: "/nowhere/admin.sock" }, 1, "internal"),
     };
     this.plane = new DataPlane(services, this.endpoints);

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { loadConfig } from "../../src/config/load.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
+import { OwnSockets } from "../../src/net/own-sockets.ts";
 import { Supervisor, type SupervisorSettings } from "../../src/worker/supervisor.ts";
 import { rawClient } from "../e2e/trace/support.ts";
 
@@ -20,7 +21,7 @@ export const WORKER: SupervisorSettings["worker"] = {
   locality: {},
   logFilter: "error",
   logFormat: "json",
-  internalSocket: "",
+  egress: { provenance: "operator", internalSocket: "" },
   metricLabels: {},
   customFunctions: "",
   reusePort: process.platform === "linux",
@@ -52,7 +53,7 @@ export class TestSupervisor {
     // Node emits this event for every thread; the supervisor itself does not expose them.
     process.on("worker", this.#remember);
     this.supervisor = new Supervisor(
-      { workers, worker: WORKER },
+      { workers, own: new OwnSockets(OwnSockets.memoryFor(workers + 1)), worker: WORKER },
       {
         onLog: (lines) => {
           this.log += Buffer.from(lines).toString();
@@ -64,7 +65,7 @@ export class TestSupervisor {
         },
       },
     );
-    this.supervisor.start([]);
+    this.supervisor.start();
   }
 
   /** The port of the first bind. */

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { asError } from "../../base/errors.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
+import type { OwnSockets } from "../../net/own-sockets.ts";
 import { AdminBadRequest, AdminUnavailable } from "../plane.ts";
 import { Admission } from "./admission.ts";
 import { listen } from "./listen.ts";
@@ -24,6 +25,8 @@ export interface HttpServerOptions {
   /** The setting that holds the address, such as `adminAddr`. */
   readonly setting: string;
   readonly log: Logger;
+  /** Where the server is noted as the gateway's own. */
+  readonly own: OwnSockets;
   /** `signal` aborts when the client disconnects or the server closes. What it throws becomes an error response. */
   readonly handle: (request: IncomingMessage, signal: AbortSignal) => Reply | Promise<Reply>;
   /** Connections may begin with a PROXY header. Default: false. */
@@ -50,7 +53,7 @@ const CLOSE_GRACE = 1_000;
 export async function startHttpServer(address: ListenAddress, options: HttpServerOptions): Promise<RunningServer> {
   const closing = new AbortController();
   const create = (): Server => createLimitedServer(options, closing.signal);
-  const { servers, addresses } = await listen(address, { name: options.name, setting: options.setting, create });
+  const { servers, addresses } = await listen(address, { ...options, create });
   return {
     addresses,
     async close() {

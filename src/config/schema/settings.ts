@@ -96,6 +96,13 @@ export const settings = z
         poolIdleTimeout: duration.prefault("90s").describe("Idle time after which a pooled connection is closed."),
         poolMaxSize: z.int().min(0).optional().describe("Idle connections kept per target. Default: all."),
         keepalives: keepalives.prefault({}).describe("TCP keepalive probes of connections to backends."),
+        unixFolder: z
+          .string()
+          .startsWith("/", { message: "write an absolute path" })
+          .optional()
+          .describe(
+            "Folder below which the Unix sockets must be that a controller names as backends. Default: none, so such backends cannot be reached.",
+          ),
       })
       .prefault({})
       .describe("Connections to backends."),

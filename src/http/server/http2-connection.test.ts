@@ -5,6 +5,7 @@ import { H2Client } from "../../../test/helpers/h2-client.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import { setMemoryShort } from "../../net/frugality.ts";
+import { OwnSockets } from "../../net/own-sockets.ts";
 import { SocketBudget } from "../../net/socket-budget.ts";
 import { CANCEL, HEADERS } from "../h2/frames.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
@@ -81,7 +82,14 @@ async function serve(start: (exchange: Exchange) => void, frontend: Partial<Fron
     onFault: (error) => faults.push(error),
   };
   const acceptor = await Acceptor.listen(
-    { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      reusePort: false,
+      keepAliveDelay: 0,
+      own: new OwnSockets(),
+      budget: new SocketBudget(),
+    },
     (transport) => {
       const connection = new Http2ServerConnection(transport, host, {
         open: (downstream, request) => {

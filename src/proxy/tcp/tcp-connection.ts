@@ -273,11 +273,6 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 
-  /** Only dynamic targets can lead back to the gateway: the client chooses them by its SNI. */
-  get loopGuard(): Transport | undefined {
-    return this.#backend?.target.type === "dynamic" ? this.#transport : undefined;
-  }
-
   /** Undefined: no healthy endpoint is left. Throws a GatewayError for backends that cannot be called at all. */
   chooseEndpoint(): Endpoint | undefined {
     const { serverName, transport } = this.#origin;

@@ -85,8 +85,9 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
 
   /** Rejects with the system's error when the port cannot be opened. */
   async listen(port: number, reusePort: boolean): Promise<void> {
-    this.#port = await UdpPort.open({ host: this.#bind.host, port, reusePort }, (bytes, from) =>
-      this.#onDatagram(bytes, from),
+    this.#port = await UdpPort.open(
+      { host: this.#bind.host, port, reusePort, own: this.#services.own },
+      (bytes, from) => this.#onDatagram(bytes, from),
     );
     this.#localAddress = unmapped(this.#port.address);
   }

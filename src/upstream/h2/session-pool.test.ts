@@ -5,6 +5,7 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import { until } from "../../../test/helpers/until.ts";
 import type { ErrorCode } from "../../base/errors.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
 import type { ConnectWaiter } from "../connect-attempt.ts";
 import type { UpstreamConnection } from "../connection.ts";
 import { Pool } from "../pool.ts";
@@ -102,7 +103,7 @@ class Caller implements UpstreamWaiter, UpstreamEvents {
 function poolTo(port: number, maxIdle?: number): Pool {
   const settings = { connectTimeout: 5000, idleTimeout: 1000, maxIdle, keepAliveDelay: 0 };
   const target = { host: "127.0.0.1", port, version: "HTTP/2.0" } as const;
-  return new Pool(target, settings, new Resolver("All"), { onConnected: () => {} });
+  return new Pool(target, settings, new Resolver("All", ANYWHERE), { onConnected: () => {} });
 }
 
 function call(pool: Pool): Caller {
@@ -240,7 +241,7 @@ test("with maxConnections, an unused connection of one version makes room for on
   using server = await Server.start();
   const limits = { maxConnections: 1, maxPendingRequests: 1 };
   const settings = { connectTimeout: 5000, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const pool = new Pool({ host: "127.0.0.1", port: server.port, limits }, settings, new Resolver("All"), {
+  const pool = new Pool({ host: "127.0.0.1", port: server.port, limits }, settings, new Resolver("All", ANYWHERE), {
     onConnected: () => {},
   });
   const plain = new Holder();
