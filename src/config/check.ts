@@ -1,4 +1,6 @@
 import type { Ir } from "../ir/ir.ts";
+import { Egress } from "../net/egress.ts";
+import { OwnSockets } from "../net/own-sockets.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
 import { loadWithResources } from "./load-thread.ts";
 import type { Diagnostic } from "./parse/diagnostics.ts";
@@ -27,7 +29,12 @@ export async function checkConfig(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<CheckReport> {
   const again = rereadable(source);
-  return reportOf(await loadWithResources((known) => loadConfig(again, env, known), new ResourceStore()));
+  return reportOf(
+    await loadWithResources(
+      (known) => loadConfig(again, env, known),
+      new ResourceStore(new Egress({ provenance: "operator" }, new OwnSockets())),
+    ),
+  );
 }
 
 /** The report about a loaded configuration. */

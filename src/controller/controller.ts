@@ -6,11 +6,13 @@ import type { RunningServer } from "../admin/server/http-server.ts";
 import { messageOf } from "../base/errors.ts";
 import { formatHostPort, type ListenAddress, listenAt } from "../base/listen-address.ts";
 import { type Logger, type LogOutput, LogThrottle } from "../base/log.ts";
+import { ResourceStore } from "../config/resources/store.ts";
 import { HttpKubeClient } from "../kube/connect.ts";
 import type { ClusterAccess } from "../kube/credentials.ts";
 import { EventRecorder } from "../kube/events.ts";
 import type { Kind } from "../kube/objects.ts";
 import { Reflector } from "../kube/reflector.ts";
+import { Egress } from "../net/egress.ts";
 import { OwnSockets } from "../net/own-sockets.ts";
 import { tokenReviewer } from "../xds/server/authenticator.ts";
 import { XdsCertificates } from "../xds/server/certificates.ts";
@@ -99,6 +101,8 @@ export class Controller {
       graph: this.#graph,
       changed: () => this.#syncer.changed(),
       log: output.logger("tracegate/translator"),
+      // Whoever may write a policy names the URLs.
+      store: new ResourceStore(new Egress({ provenance: "stream" }, this.#own)),
     });
     this.#listenerCertificates = new Certificates({
       graph: this.#graph,

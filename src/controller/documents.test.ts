@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { ResourceStore } from "../config/resources/store.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
 import type { Inputs } from "./inputs.ts";
@@ -45,7 +46,7 @@ function policyOf(url: string): Inputs["TracegatePolicy"] {
 }
 
 /** Documents of a policy that names `url`; `next` resolves at the next change of the graph. */
-function follow(url: string, store = new ResourceStore()) {
+function follow(url: string, store = new ResourceStore(ANYWHERE)) {
   const graph = new Graph();
   graph.set(policyOf(url));
   let notify = (): void => {};
@@ -94,7 +95,7 @@ test("a document that cannot be fetched is a problem of the policy, and is fetch
 test("a refreshed document replaces the former one only if policies work with it", async () => {
   const other = KEYS.replace('"kid":"a"', '"kid":"b"');
   await using server = await serve([KEYS, '{"keys":[]}', other]);
-  const { documents, next, jwks } = follow(server.url, new ResourceStore({ refresh: 1, retry: 1 }));
+  const { documents, next, jwks } = follow(server.url, new ResourceStore(ANYWHERE, { refresh: 1, retry: 1 }));
   const fetched = next();
   documents.update();
   await fetched;

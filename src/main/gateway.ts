@@ -17,7 +17,7 @@ import type { Settings } from "../config/settings.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { Egress } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
+import { OwnSockets } from "../net/own-sockets.ts";
 import { MemoryWatch } from "../worker/memory-watch.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
 import { WorkerThreads } from "../worker/worker-threads.ts";
@@ -95,6 +95,8 @@ export class Gateway {
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.#own = supervised.own;
+    const egress = new Egress(supervised.worker.egress, this.#own);
+    resources.egress = egress;
     this.#follower =
       xds === undefined
         ? new ConfigFollower(source, env, resources, loaded, host, this.#log)
@@ -106,12 +108,7 @@ export class Gateway {
             new Egress({ provenance: "operator" }, supervised.own),
             output.logger("xds"),
           );
-    this.exports = makeExports(
-      supervised.worker,
-      new Egress(supervised.worker.egress, this.#own),
-      env,
-      output.logger("telemetry"),
-    );
+    this.exports = makeExports(supervised.worker, egress, env, output.logger("telemetry"));
     const events: SupervisorEvents = {
       onLog: (lines, dropped) => {
         if (dropped > 0) sink.addDropped(dropped);
@@ -134,7 +131,8 @@ export class Gateway {
     env: Readonly<Record<string, string | undefined>>,
     makeLog: (settings: Settings) => GatewayLog,
     onStopped: () => void,
-    resources = new ResourceStore(),
+    // Nothing listens yet.
+    resources = new ResourceStore(new Egress({ provenance: "operator" }, new OwnSockets())),
     threads = new WorkerThreads(0),
   ): Promise<Gateway> {
     const again = rereadable(source);

@@ -17,6 +17,7 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
+import { fetchThrough } from "../upstream/fetch.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
 import { otlpSender } from "../upstream/otlp-sender.ts";
 import { Pools } from "../upstream/pools.ts";
@@ -33,7 +34,12 @@ export function makeExports(worker: Worker, egress: Egress, env: ExportContext["
   const services: CompilerServices = {
     metrics: new Metrics(),
     customLabels: undefined,
-    policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(createBuckets(1)), log },
+    policies: {
+      hidden: sensitiveHeaders(worker.sensitiveHeaders),
+      buckets: new TokenBuckets(createBuckets(1)),
+      fetch: fetchThrough(resolver),
+      log,
+    },
     locality: worker.locality,
     // Calls to collectors make no spans: each would cause another export.
     exports: { add() {} },

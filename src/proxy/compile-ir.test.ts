@@ -9,6 +9,7 @@ import type { HttpRequest } from "../http/message.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { ANYWHERE } from "../net/testing/egress.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { DEPS } from "../policies/testing/context.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
@@ -31,7 +32,7 @@ class TestWorker {
     this.#services = {
       metrics: new Metrics(),
       customLabels: undefined,
-      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets() },
+      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets(), fetch: DEPS.fetch },
       locality: {},
       exports: { add: () => {} },
       random: () => 0,

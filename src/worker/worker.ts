@@ -33,6 +33,7 @@ import { Workloads } from "../upstream/discovery.ts";
 import { dynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
+import { fetchThrough } from "../upstream/fetch.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
 import { Pools } from "../upstream/pools.ts";
@@ -142,6 +143,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       hidden: sensitiveHeaders(options.sensitiveHeaders),
       log,
       buckets: new TokenBuckets(options.buckets, options.index),
+      fetch: fetchThrough(resolver),
       oidcCookieKey: options.oidcCookieKey,
       sessionKey: options.sessionKey,
     },

@@ -27,6 +27,7 @@ import type { Service, Workload } from "../../src/upstream/discovery.ts";
 import { Workloads } from "../../src/upstream/discovery.ts";
 import { dynamicEndpoints } from "../../src/upstream/dynamic.ts";
 import { Endpoints } from "../../src/upstream/endpoints.ts";
+import { fetchThrough } from "../../src/upstream/fetch.ts";
 import { HealthChecks } from "../../src/upstream/health/health-checks.ts";
 import type { Locality } from "../../src/upstream/locality.ts";
 import type { PoolSettings } from "../../src/upstream/pool.ts";
@@ -135,6 +136,7 @@ export class TestPlane {
         hidden: sensitiveHeaders([]),
         log: output.logger("proxy"),
         buckets: new TokenBuckets(),
+        fetch: fetchThrough(resolver),
         oidcCookieKey: options.oidcCookieKey,
         sessionKey: new Uint8Array(32),
       },

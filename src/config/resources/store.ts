@@ -1,4 +1,7 @@
 import { messageOf } from "../../base/errors.ts";
+import type { Egress } from "../../net/egress.ts";
+import { type Fetch, fetchThrough } from "../../upstream/fetch.ts";
+import { Resolver } from "../../upstream/resolver.ts";
 import { fetchJson } from "./fetch-json.ts";
 
 /** The content of a URL, or why it is unknown. */
@@ -37,10 +40,18 @@ export class ResourceStore {
   /** Of which the last document could not be used: when the one in use comes back, that is a change too. */
   readonly #refused = new Set<string>();
   readonly #timing: Timing;
+  #fetch: Fetch;
   #listener: ResourceListener | undefined;
 
-  constructor(timing = TIMING) {
+  /** `egress` decides which addresses may be connected to. */
+  constructor(egress: Egress, timing = TIMING) {
+    this.#fetch = fetchThrough(new Resolver("All", egress));
     this.#timing = timing;
+  }
+
+  /** From now on another check decides: that of a gateway, whose ports are known once it has read its first configuration. */
+  set egress(egress: Egress) {
+    this.#fetch = fetchThrough(new Resolver("All", egress));
   }
 
   get resources(): Resources {
@@ -52,7 +63,7 @@ export class ResourceStore {
     const missing = new Set(urls.filter((url) => !this.#has(url)));
     await Promise.all(
       Array.from(missing, async (url) => {
-        this.#known.set(url, await fetchResource(url));
+        this.#known.set(url, await fetchResource(url, this.#fetch));
       }),
     );
   }
@@ -97,7 +108,7 @@ export class ResourceStore {
 
   async #refresh(url: string): Promise<void> {
     const before = this.#known.get(url);
-    const fetched = await fetchResource(url);
+    const fetched = await fetchResource(url, this.#fetch);
     // No configuration needs it.
     if (!this.#timers.has(url)) return;
     if ("problem" in fetched) {
@@ -121,9 +132,9 @@ export class ResourceStore {
   }
 }
 
-async function fetchResource(url: string): Promise<Resource> {
+async function fetchResource(url: string, fetch: Fetch): Promise<Resource> {
   try {
-    return { text: await fetchJson(url) };
+    return { text: await fetchJson(url, fetch) };
   } catch (error) {
     return { problem: messageOf(error) };
   }

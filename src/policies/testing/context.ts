@@ -1,8 +1,11 @@
 import { ms } from "../../base/durations.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { NO_UPSTREAM } from "../../upstream/callout.ts";
+import { fetchThrough } from "../../upstream/fetch.ts";
+import { Resolver } from "../../upstream/resolver.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { TokenBuckets } from "../local-rate-limit/buckets.ts";
 import { CredentialNames } from "../shared/credentials/names.ts";
@@ -27,6 +30,7 @@ export const DEPS: PolicyDeps = {
   credentials: new CredentialNames(),
   ownFields: new OwnFields(),
   buckets: new TokenBuckets(),
+  fetch: fetchThrough(new Resolver("All", ANYWHERE)),
   sessionKey: new Uint8Array(32),
   phase: "route",
   identity: "route test policy",

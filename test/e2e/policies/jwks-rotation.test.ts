@@ -9,6 +9,7 @@ import { parseLogFilter } from "../../../src/base/log-filter.ts";
 import { ResourceStore } from "../../../src/config/resources/store.ts";
 import { Gateway } from "../../../src/main/gateway.ts";
 import { LogSink } from "../../../src/main/log-sink.ts";
+import { ANYWHERE } from "../../../src/net/testing/egress.ts";
 
 const ISSUER = "https://issuer.example";
 const PATIENCE_MS = 30_000;
@@ -52,7 +53,7 @@ class QuickGateway implements AsyncDisposable {
       {},
       () => ({ output, sink: new LogSink(() => "") }),
       () => {},
-      new ResourceStore({ refresh: 20, retry: 20 }),
+      new ResourceStore(ANYWHERE, { refresh: 20, retry: 20 }),
     );
   }
 
