@@ -23,6 +23,7 @@ export function startInternalServer(
   return startHttpServer(address, {
     name: "internal",
     setting: "TMPDIR",
+    ownRequests: true,
     log,
     own,
     // A kept connection could close while the next request is on its way, and the gateway must not replay a POST.

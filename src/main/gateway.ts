@@ -14,7 +14,8 @@ import type { Diagnostic } from "../config/parse/diagnostics.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
-import type { PackedIr } from "../ir/packed-ir.ts";
+import { callersOf } from "../ir/callers-of.ts";
+import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { Egress } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
 import { OwnSockets } from "../net/own-sockets.ts";
@@ -95,6 +96,7 @@ export class Gateway {
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.#own = supervised.own;
+    this.#own.callersOf = (port) => callersOf(unpackIr(this.#configuration), port);
     const egress = new Egress(supervised.worker.egress, this.#own);
     resources.egress = egress;
     this.#follower =

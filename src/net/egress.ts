@@ -4,10 +4,10 @@
  * tls/tls-client.ts), or the reason why it is refused.
  */
 import { realpathSync, statSync } from "node:fs";
-import { networkInterfaces } from "node:os";
 import { sep } from "node:path";
 import { type ErrorCode, messageOf } from "../base/errors.ts";
 import { formatHostPort } from "../base/listen-address.ts";
+import { isLoopback, isOfThisHost, isUnspecified } from "./host-addresses.ts";
 import { ipBytes } from "./ip-bytes.ts";
 import type { IpProtocol, OwnSockets } from "./own-sockets.ts";
 
@@ -29,9 +29,6 @@ export class AddressRefused extends Error {
     this.code = code;
   }
 }
-
-/** Milliseconds for which the addresses of the interfaces are used; the check after connecting notices younger ones. */
-const INTERFACES_MS = 1000;
 
 /** Only this file has it, so nothing else can make an `AdmittedAddress`. */
 const KEY: unique symbol = Symbol("egress");
@@ -76,9 +73,6 @@ export interface EgressOptions {
 export class Egress {
   readonly #options: EgressOptions;
   readonly #own: OwnSockets;
-  #interfaces: ReadonlySet<string> = new Set();
-  /** `performance.now()` ms. */
-  #interfacesAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: EgressOptions, own: OwnSockets) {
     this.#options = options;
@@ -116,9 +110,7 @@ export class Egress {
   /** Whether an address is one of this host. Asked of the system only for ports on which this process listens. */
   isThisHost(host: string, port: number, protocol: IpProtocol): boolean {
     if (this.#own.find(protocol, port) === undefined) return false;
-    const bytes = ipBytes(host);
-    if (bytes === undefined) return true;
-    return isLoopback(bytes) || isUnspecified(bytes) || this.#interfaceAddresses().has(bytes.join("."));
+    return isOfThisHost(host);
   }
 
   /** Why an address of this host must not be connected to on this port; undefined if nothing of this process listens there. */
@@ -155,24 +147,6 @@ export class Egress {
       return new AddressRefused("TG_UPSTREAM_FAILED", messageOf(error));
     }
   }
-
-  #interfaceAddresses(): ReadonlySet<string> {
-    const now = performance.now();
-    if (now - this.#interfacesAt < INTERFACES_MS) return this.#interfaces;
-    this.#interfacesAt = now;
-    const found = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
-    this.#interfaces = new Set(found.map(({ address }) => ipBytes(address)?.join(".") ?? ""));
-    return this.#interfaces;
-  }
-}
-
-function isLoopback(bytes: Uint8Array): boolean {
-  return bytes.length === 4 ? bytes[0] === 127 : bytes[15] === 1 && bytes.subarray(0, 15).every((byte) => byte === 0);
-}
-
-/** Systems connect to themselves for these addresses. */
-function isUnspecified(bytes: Uint8Array): boolean {
-  return bytes.length === 4 ? bytes[0] === 0 : bytes.every((byte) => byte === 0);
 }
 
 /** Addresses at which clouds give credentials and settings to a machine, besides those that are link-local. */

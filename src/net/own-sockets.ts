@@ -21,6 +21,10 @@ const THREAD = MAPS.length * MAP + UNIX_SLOTS * 16;
  */
 export class OwnSockets {
   readonly memory: SharedArrayBuffer;
+  /** Whether connections of this process to its own servers are closed. Tests turn it off whose clients run in the same process. */
+  guarded = true;
+  /** Names what leads to a port, for the log; set by whoever knows the configuration. */
+  callersOf: (port: number) => readonly string[] = () => [];
   readonly #ports: Uint8Array;
   readonly #unix: BigInt64Array;
   readonly #thread: number;

@@ -88,7 +88,7 @@ class Caller implements UpstreamCaller {
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
     const request = { method: this.method, authority: "a", path: "/", search: "" };
-    call.openStream(session, requestStart(request, "http", false), [], this.length);
+    call.openStream(session, requestStart(request, "http", false, ""), [], this.length);
   }
 
   onInformational(): void {}

@@ -2,17 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
-import { OwnSockets } from "../../net/own-sockets.ts";
+import { unguarded } from "../../net/testing/egress.ts";
 import { startAdminServer } from "../admin-server.ts";
 
 test("the shutdown begins after the response", async () => {
   const plane = new TestPlane();
-  const server = await startAdminServer(
-    plane,
-    { type: "socket", host: "127.0.0.1", port: 0 },
-    plane.log,
-    new OwnSockets(),
-  );
+  const server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, unguarded());
   try {
     const text = await exchangeRaw(server.addresses[0] ?? "", head("POST", "/quitquitquit"));
     const { status, body } = parseResponse(text);

@@ -10,3 +10,10 @@ export function admitted(address: SocketAddress): AdmittedAddress {
   if (found instanceof AddressRefused) throw found;
   return found;
 }
+
+/** Of servers whose clients run in the test's own process. */
+export function unguarded(): OwnSockets {
+  const own = new OwnSockets();
+  own.guarded = false;
+  return own;
+}

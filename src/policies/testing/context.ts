@@ -1,5 +1,6 @@
 import { ms } from "../../base/durations.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
+import { FIRST_HOP } from "../../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
@@ -71,6 +72,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
   };
   const body = new TestBody(more.body ?? "");
   return {
+    loop: FIRST_HOP,
     request: message,
     matchedPrefix: "matchedPrefix" in more ? more.matchedPrefix : "/shop",
     matchedPath: more.matchedPrefix ?? "/shop",

@@ -112,7 +112,7 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
     this.#session = session;
     const { tls } = this.#target;
     const head = { method: "POST", authority: targetName(this.#target), path: DELTA_METHOD, search: "" };
-    const start = requestStart(head, tls === undefined ? "http" : "https", true);
+    const start = requestStart(head, tls === undefined ? "http" : "https", true, "");
     this.#stream = session.send(start, this.#headers, head.method, UNKNOWN_LENGTH, this);
     for (const bytes of this.#waiting.splice(0)) this.#stream.sendBody(Buffer.from(bytes), 0, bytes.length);
   }
