@@ -46,6 +46,7 @@ import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles
 const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
   client: "connections are closed: the limit of open files (ulimit -n) leaves no room for more connections",
   upstream: "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends",
+  udp: "datagrams are dropped: the limit of open files (ulimit -n) leaves no room for more sessions of UDP",
 };
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
 const SHORTAGE_LOGGED_MS = 60_000;
@@ -101,7 +102,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const own = new OwnSockets(options.ownSockets, options.index + 1);
   const egress = new Egress(options.egress, own);
   const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), undefined, lanes);
-  const shortages = { client: new LogThrottle(SHORTAGE_LOGGED_MS), upstream: new LogThrottle(SHORTAGE_LOGGED_MS) };
+  const shortages = { client: new LogThrottle(SHORTAGE_LOGGED_MS), upstream: new LogThrottle(SHORTAGE_LOGGED_MS), udp: new LogThrottle(SHORTAGE_LOGGED_MS) };
   const budget = new SocketBudget(options.connections, (kind) =>
     shortages[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
   );

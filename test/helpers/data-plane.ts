@@ -89,6 +89,8 @@ export class TestPlane {
   readonly endpoints: Endpoints;
   readonly buffers = new BufferBudget();
   readonly metrics = new Metrics();
+  /** Where the data plane listens. */
+  readonly own = new OwnSockets();
   readonly overload: Overload;
   readonly pressure = new MemoryPressure(1);
   /** Spans and log records for collectors, encoded. */
@@ -108,7 +110,7 @@ export class TestPlane {
     this.#sweeper = new Sweeper(options.sweepInterval ?? 10);
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(line));
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-    const own = new OwnSockets();
+    const { own } = this;
     const egress = new Egress(options.egress ?? { provenance: "operator" }, own);
     const resolver = new Resolver("All", egress);
     const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);

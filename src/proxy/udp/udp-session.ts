@@ -17,7 +17,15 @@ import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-acces
 import { connectionVariables } from "../variables.ts";
 
 /** Why a datagram was dropped; the label `reason` of the metric. */
-export type DropReason = "authorization" | "backend" | "draining" | "overload" | "queue" | "sessions" | "size";
+export type DropReason =
+  | "authorization"
+  | "backend"
+  | "draining"
+  | "overload"
+  | "own-address"
+  | "queue"
+  | "sessions"
+  | "size";
 
 /** The port of a session. */
 export interface UdpHost {

@@ -5,8 +5,8 @@ import { after, before, suite, test } from "node:test";
 import type { ConfigStatus } from "../../../src/admin/config-status.ts";
 import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
-import { until } from "../../helpers/until.ts";
 import { ownAddress } from "../../helpers/own-address.ts";
+import { until } from "../../helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../helpers/xds.ts";
 
 const upstream = createServer((request, response) => response.end(request.headers["x-route"] ?? "none"));
