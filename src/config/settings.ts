@@ -19,6 +19,7 @@ export interface Settings {
   readonly enableIpv6: boolean;
   readonly dns: { readonly lookupFamily: LookupFamily };
   readonly adminAddr: ListenAddress;
+  readonly admin: AdminPermissions;
   readonly statsAddr: ListenAddress;
   readonly readinessAddr: ListenAddress;
   readonly workerThreads: number;
@@ -51,6 +52,14 @@ export interface Settings {
   readonly xds?: XdsSettings;
   /** Of listeners with `tls.mode: dynamicCa`; from the environment alone. */
   readonly leafCaching: LeafCaching;
+}
+
+/** What callers of the admin API may do besides reading. */
+export interface AdminPermissions {
+  /** To see secrets in traces. */
+  readonly reveal: boolean;
+  /** To shut the gateway down. */
+  readonly quit: boolean;
 }
 
 /** The controller of a proxy, and the proxy's identity. */
@@ -96,6 +105,7 @@ export function resolveSettings(
   const settings: Settings = {
     enableIpv6,
     dns: { lookupFamily: family ?? input.dns.lookupFamily },
+    admin: input.admin,
     adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? { type: "localhost", port: 15000 },
     statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? { type: "socket", host: anyAddress, port: 15020 },
     readinessAddr: address("READINESS_ADDR") ??
@@ -234,6 +244,8 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   enableIpv6: (settings) => settings.enableIpv6,
   "dns.lookupFamily": (settings) => settings.dns.lookupFamily,
   adminAddr: (settings) => settings.adminAddr,
+  "admin.reveal": (settings) => settings.admin.reveal,
+  "admin.quit": (settings) => settings.admin.quit,
   statsAddr: (settings) => settings.statsAddr,
   readinessAddr: (settings) => settings.readinessAddr,
   workerThreads: (settings) => settings.workerThreads,

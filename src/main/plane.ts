@@ -46,6 +46,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   let profiles = 0;
   return {
     version,
+    permits: settings.admin,
     configStatus: () => gateway.status,
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,

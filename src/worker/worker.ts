@@ -102,7 +102,11 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   const own = new OwnSockets(options.ownSockets, options.index + 1);
   const egress = new Egress(options.egress, own);
   const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), undefined, lanes);
-  const shortages = { client: new LogThrottle(SHORTAGE_LOGGED_MS), upstream: new LogThrottle(SHORTAGE_LOGGED_MS), udp: new LogThrottle(SHORTAGE_LOGGED_MS) };
+  const shortages = {
+    client: new LogThrottle(SHORTAGE_LOGGED_MS),
+    upstream: new LogThrottle(SHORTAGE_LOGGED_MS),
+    udp: new LogThrottle(SHORTAGE_LOGGED_MS),
+  };
   const budget = new SocketBudget(options.connections, (kind) =>
     shortages[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
   );

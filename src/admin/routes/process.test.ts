@@ -17,3 +17,26 @@ test("the shutdown begins after the response", async () => {
     await server.close();
   }
 });
+
+test("what config.admin does not permit gets 403, and nothing happens", async () => {
+  const plane = new TestPlane();
+  plane.permits = { reveal: false, quit: false };
+  const server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, unguarded());
+  const ask = async (path: string): Promise<[number, string]> => {
+    const { status, body } = parseResponse(await exchangeRaw(server.addresses[0] ?? "", head("POST", path)));
+    return [status, body];
+  };
+  try {
+    assert.deepEqual(await ask("/quitquitquit"), [
+      403,
+      "this gateway is not shut down by its admin API (config.admin.quit); send it SIGTERM\n",
+    ]);
+    assert.deepEqual(await ask("/debug/trace?reveal=true"), [
+      403,
+      "this gateway does not reveal secrets (config.admin.reveal); trace without reveal\n",
+    ]);
+    assert.deepEqual([plane.shutdowns, plane.traces.length], [0, 0]);
+  } finally {
+    await server.close();
+  }
+});

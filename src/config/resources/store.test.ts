@@ -47,7 +47,10 @@ test("documents are fetched once, even if they are named twice", async () => {
 test("the problem of a document that cannot be fetched or used says why", async () => {
   assert.equal(await problemOf((_, response) => response.writeHead(404).end("{}")), "it responds with status 404");
   assert.equal(await problemOf((_, response) => response.end("<html>")), "its response is not a JSON object");
-  assert.equal(await problemOf((_, response) => response.end("x".repeat(1024 * 1024 + 1))), "the response is longer than 1048576 bytes");
+  assert.equal(
+    await problemOf((_, response) => response.end("x".repeat(1024 * 1024 + 1))),
+    "the response is longer than 1048576 bytes",
+  );
   assert.match(await problemOf((request) => request.socket.destroy()), /closed/);
 });
 
