@@ -1,22 +1,26 @@
 import type { Ir } from "./ir.ts";
 
-/**
- * The keys of the routes, backends and binds of a configuration whose backends, mirrors or callouts have this port, with the host
- * that they name: for the log, when something has led to a server that nothing should reach.
- */
-export function callersOf(ir: Ir, port: number): string[] {
-  const served = ir.workloads.flatMap(({ services }) =>
-    Object.entries(services).flatMap(([key, ports]) => (Object.values(ports).includes(port) ? [key] : [])),
-  );
-  const found = new Set<string>();
-  const visit = (value: unknown, owner: string): void => {
+/** A place of a configuration that leads to an address. */
+export interface Caller {
+  /** The key of the route, backend or bind that is nearest to it. */
+  readonly owner: string;
+  readonly host: string;
+  readonly port: number;
+  readonly udp: boolean;
+}
+
+/** All backends, mirrors and callouts of a configuration that name a host, each once. */
+export function callersOf({ binds, routeGroups, backends }: Pick<Ir, "binds" | "routeGroups" | "backends">): Caller[] {
+  const found = new Map<string, Caller>();
+  const visit = (value: unknown, owner: string, udp: boolean): void => {
     if (typeof value !== "object" || value === null) return;
-    const { type, key, host } = value as { readonly type?: unknown; readonly key?: unknown; readonly host?: unknown };
-    if (type === "static" && "port" in value && value.port === port) found.add(`${owner} (${host}:${port})`);
-    else if (type === "service" && served.includes(String(key))) found.add(`${owner} (service ${key})`);
+    const { type, key, host, port } = value as Readonly<Record<string, unknown>>;
+    if (type === "static" && typeof host === "string" && typeof port === "number")
+      found.set(`${owner} ${host} ${port} ${udp}`, { owner, host, port, udp });
     const name = typeof key === "string" && type !== "service" ? key : owner;
-    for (const part of Object.values(value)) visit(part, name);
+    for (const part of Object.values(value)) visit(part, name, udp);
   };
-  visit([ir.binds, ir.routeGroups, ir.backends], "");
-  return [...found];
+  for (const bind of binds) visit(bind, bind.key, bind.protocol === "udp");
+  visit([routeGroups, backends], "", false);
+  return [...found.values()];
 }

@@ -96,7 +96,10 @@ export class Gateway {
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.#own = supervised.own;
-    this.#own.callersOf = (port) => callersOf(unpackIr(this.#configuration), port);
+    this.#own.callersOf = (port) =>
+      callersOf(unpackIr(this.#configuration)).flatMap((each) =>
+        each.port === port ? [`${each.owner} (${each.host}:${port})`] : [],
+      );
     const egress = new Egress(supervised.worker.egress, this.#own);
     resources.egress = egress;
     this.#follower =
