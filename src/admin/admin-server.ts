@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { AdminPlane } from "./plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
 import type { AdminMethod, AdminRoute } from "./routes/route.ts";

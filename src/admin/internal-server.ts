@@ -1,5 +1,5 @@
 import type { Logger } from "../base/log.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { adminHeaders, dispatch } from "./admin-server.ts";
 import type { AdminPlane } from "./plane.ts";
 import { Guard } from "./server/guard.ts";

@@ -14,3 +14,14 @@ function known(): string {
   if (isMainThread) setEnvironmentData(KEY, made);
   return made;
 }
+
+/** The field in which a request says by which process it was sent; http/loop.ts writes it. */
+export const LOOP_FIELD = "cdn-loop";
+
+/** The parameter of that field for this process. */
+export const SENT_BY = `by=${PROCESS_ID}`;
+
+/** Whether this process, in any of its threads, has sent a request that carries `loop`. */
+export function isOwnRequest(loop: string): boolean {
+  return loop.includes(SENT_BY);
+}

@@ -1,6 +1,6 @@
+import { OwnSockets } from "../base/own-sockets.ts";
 import type { Ir } from "../ir/ir.ts";
 import { Egress } from "../net/egress.ts";
-import { OwnSockets } from "../net/own-sockets.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
 import { loadWithResources } from "./load-thread.ts";
 import type { Diagnostic } from "./parse/diagnostics.ts";

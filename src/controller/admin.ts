@@ -11,7 +11,7 @@ import { type RunningServer, startHttpServer } from "../admin/server/http-server
 import { jsonReply, textReply } from "../admin/server/reply.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import { changeLogLevels } from "./log-levels.ts";
 

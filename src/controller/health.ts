@@ -2,7 +2,7 @@ import { type RunningServer, startHttpServer } from "../admin/server/http-server
 import { textReply } from "../admin/server/reply.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 
 /**
  * Starts the server for probes: `/healthz` while the process runs, `/readyz` once it has synced (reference 6.5).

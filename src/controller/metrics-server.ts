@@ -3,9 +3,9 @@ import { textReply } from "../admin/server/reply.ts";
 import { metricsReply } from "../admin/stats-server.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { Kind } from "../kube/objects.ts";
 import type { ReflectorState } from "../kube/reflector.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 

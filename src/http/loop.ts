@@ -6,11 +6,9 @@
  * Policies neither see nor change the field: parsers take it out of the head, and the value for the backend is written when the
  * request is sent. So a client can add to its own count, but nobody can reset that of a loop.
  */
-import { PROCESS_ID } from "../base/process-id.ts";
+import { LOOP_FIELD, SENT_BY } from "../base/process-id.ts";
 import { latin1 } from "./h1/syntax.ts";
 import type { Latin1 } from "./message.ts";
-
-export const LOOP_FIELD = "cdn-loop";
 
 /** A chain of gateways in front of each other is short; without a limit a loop would end only when sockets or memory do. */
 export const MAX_HOPS = 8;
@@ -24,7 +22,7 @@ export const FIRST_HOP = entry(1);
 const FIRST_LINE = Buffer.from(`${LOOP_FIELD}: ${FIRST_HOP}\r\n`, "latin1").toString("latin1");
 
 function entry(hops: number): Latin1 {
-  return latin1(`${NAME}; by=${PROCESS_ID}; hops=${hops}`);
+  return latin1(`${NAME}; ${SENT_BY}; hops=${hops}`);
 }
 
 /**
@@ -41,11 +39,6 @@ export function nextHop(received: string): Latin1 | undefined {
     else if (text !== "" && others.length + text.length < MAX_OTHERS) others += `, ${text}`;
   }
   return hops < MAX_HOPS ? latin1(entry(hops + 1) + others) : undefined;
-}
-
-/** Whether this process, in any of its threads, has sent a request that carries `received`. */
-export function isOwnRequest(received: string): boolean {
-  return received.split(",").some((each) => isEntry(each.trim()) && each.includes(PROCESS_ID));
 }
 
 /** The line of a head in HTTP/1.1 for a value of `nextHop`. */

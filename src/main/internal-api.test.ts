@@ -5,8 +5,8 @@ import { dirname } from "node:path";
 import { test } from "node:test";
 import type { AdminPlane } from "../admin/plane.ts";
 import type { Logger } from "../base/log.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import { OwnSockets } from "../net/own-sockets.ts";
 import { InternalApi } from "./internal-api.ts";
 
 /** A folder in which not even root can create a file. */

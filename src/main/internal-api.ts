@@ -7,8 +7,8 @@ import type { AdminPlane } from "../admin/plane.ts";
 import type { RunningServer } from "../admin/server/http-server.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
 
 /** Containers whose file system is read-only have the second one. */
 const FOLDERS = [tmpdir(), "/dev/shm"];

@@ -2,8 +2,8 @@
 import { totalmem } from "node:os";
 import type { LogOutput } from "../base/log.ts";
 import { openFilesLimit } from "../base/open-files.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import type { Settings } from "../config/settings.ts";
-import { OwnSockets } from "../net/own-sockets.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { untilTurn } from "../../test/helpers/until.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "./acceptor.ts";
-import { OwnSockets } from "./own-sockets.ts";
 import { SocketBudget } from "./socket-budget.ts";
 import type { Transport } from "./transport.ts";
 

@@ -1,8 +1,8 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { listenAt } from "../base/listen-address.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { socketAddresses } from "./addresses.ts";
 import { sockets } from "./node-internals.ts";
-import type { OwnSockets } from "./own-sockets.ts";
 import { SocketReader } from "./read-buffer.ts";
 import type { SocketBudget } from "./socket-budget.ts";
 import { Transport, type TransportHandler } from "./transport.ts";

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "./acceptor.ts";
 import { ConnectionStage, type StageOwner } from "./connection-stage.ts";
-import { OwnSockets } from "./own-sockets.ts";
 import { SocketBudget } from "./socket-budget.ts";
 import type { Transport, TransportHandler } from "./transport.ts";
 

@@ -6,8 +6,8 @@ import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ErrorCode } from "../base/errors.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { AddressRefused, AdmittedAddress, Egress, type Provenance, type SocketAddress } from "./egress.ts";
-import { OwnSockets } from "./own-sockets.ts";
 import { admitted } from "./testing/egress.ts";
 import { connect } from "./transport.ts";
 

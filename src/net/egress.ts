@@ -6,10 +6,10 @@
 import { realpathSync, statSync } from "node:fs";
 import { sep } from "node:path";
 import { type ErrorCode, messageOf } from "../base/errors.ts";
+import { isLoopback, isOfThisHost, isUnspecified } from "../base/host-addresses.ts";
+import { ipBytes } from "../base/ip-bytes.ts";
 import { formatHostPort } from "../base/listen-address.ts";
-import { isLoopback, isOfThisHost, isUnspecified } from "./host-addresses.ts";
-import { ipBytes } from "./ip-bytes.ts";
-import type { IpProtocol, OwnSockets } from "./own-sockets.ts";
+import type { IpProtocol, OwnSockets } from "../base/own-sockets.ts";
 
 /** An address to connect to: `host` is an IP address. */
 export type SocketAddress = { readonly host: string; readonly port: number } | { readonly path: string };

@@ -9,6 +9,7 @@ import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSy
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { until } from "../../test/helpers/until.ts";
 import { appRoot } from "../base/app-root.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "./acceptor.ts";
 import {
   DOCUMENTED,
@@ -20,7 +21,6 @@ import {
   sockets,
 } from "./node-internals.ts";
 import { bodyEncoder } from "./node-internals-zlib.ts";
-import { OwnSockets } from "./own-sockets.ts";
 import { pooledCopy, READ_SIZE } from "./read-buffer.ts";
 import { SocketBudget } from "./socket-budget.ts";
 import { admitted } from "./testing/egress.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UdpPeer } from "../../test/helpers/udp-peer.ts";
-import { OwnSockets } from "./own-sockets.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { UdpPort } from "./udp-socket.ts";
 
 const open = (port = 0): Promise<UdpPort> =>

@@ -2,8 +2,8 @@ import type { RemoteInfo, Socket, SocketOptions } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { nodeDgram } from "../base/lazy-node.ts";
 import { listenAt } from "../base/listen-address.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { AdmittedAddress } from "./egress.ts";
-import type { OwnSockets } from "./own-sockets.ts";
 
 /**
  * Bytes of datagrams that a socket may hold because the system takes no more; further ones are dropped. The system usually takes

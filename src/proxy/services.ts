@@ -1,6 +1,6 @@
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { Egress } from "../net/egress.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
 import type { SocketBudget } from "../net/socket-budget.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { AccessLog } from "../telemetry/access-log.ts";

@@ -2,8 +2,8 @@ import { type LookupAddress, lookup } from "node:dns";
 import { isIP } from "node:net";
 import type { ErrorCode } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { IpProtocol } from "../base/own-sockets.ts";
 import { AddressRefused, type AdmittedAddress, type Egress } from "../net/egress.ts";
-import type { IpProtocol } from "../net/own-sockets.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
 import type { Address } from "./pool-target.ts";
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { test } from "node:test";
+import { OwnSockets } from "../base/own-sockets.ts";
 import type { Bind } from "../ir/ir.ts";
-import { OwnSockets } from "../net/own-sockets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { PortError, probePorts } from "./ports.ts";
 

@@ -4,8 +4,8 @@
  */
 import { createServer } from "node:net";
 import { listenAt } from "../base/listen-address.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { Bind } from "../ir/ir.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
 import { UdpPort } from "../net/udp-socket.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 

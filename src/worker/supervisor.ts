@@ -11,8 +11,8 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import type { OwnSockets } from "../net/own-sockets.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { DRAIN_STEPS } from "../proxy/ingress/drain.ts";

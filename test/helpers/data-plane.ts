@@ -1,10 +1,10 @@
 import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
+import { OwnSockets } from "../../src/base/own-sockets.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
 import { Egress, type EgressOptions } from "../../src/net/egress.ts";
-import { OwnSockets } from "../../src/net/own-sockets.ts";
 import { SocketBudget } from "../../src/net/socket-budget.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";

@@ -1,4 +1,4 @@
-import type { OwnSockets } from "../../src/net/own-sockets.ts";
+import type { OwnSockets } from "../../src/base/own-sockets.ts";
 import type { Overload } from "../../src/proxy/overload/overload.ts";
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
 import type { TraceMessage } from "../../src/trace/events.ts";

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
+import { OwnSockets } from "../../src/base/own-sockets.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
-import { OwnSockets } from "../../src/net/own-sockets.ts";
 import { Supervisor, type SupervisorSettings } from "../../src/worker/supervisor.ts";
 import { rawClient } from "../e2e/trace/support.ts";
 

@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import { connect, type ListenOptions } from "node:net";
 import { messageOf } from "../../base/errors.ts";
 import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
-import type { OwnSockets } from "../../net/own-sockets.ts";
+import type { OwnSockets } from "../../base/own-sockets.ts";
 
 /** A server to start; `create` makes one instance per socket address. */
 export interface ListenTarget {

@@ -8,11 +8,11 @@ import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { endianness } from "node:os";
 import { asError } from "../../base/errors.ts";
+import { isOfThisHost } from "../../base/host-addresses.ts";
+import { ipBytes } from "../../base/ip-bytes.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
-import { isOfThisHost } from "../../net/host-addresses.ts";
-import { ipBytes } from "../../net/ip-bytes.ts";
-import type { OwnSockets } from "../../net/own-sockets.ts";
+import type { OwnSockets } from "../../base/own-sockets.ts";
 
 /** Links that are read at a time. */
 const BATCH = 256;

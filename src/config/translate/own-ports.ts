@@ -1,8 +1,8 @@
+import { isLoopback, isUnspecified } from "../../base/host-addresses.ts";
+import { ipBytes } from "../../base/ip-bytes.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
-import { isLoopback, isUnspecified } from "../../net/host-addresses.ts";
-import { ipBytes } from "../../net/ip-bytes.ts";
 import type { Problem } from "../parse/document.ts";
 
 /**

@@ -1,7 +1,7 @@
 /** Converts between the message types and field sections of HTTP/2 (RFC 9113 8.2, 8.3): flat lists with pseudo-header fields. */
 
+import { LOOP_FIELD } from "../../base/process-id.ts";
 import { forbiddenInTrailers } from "../h1/fields.ts";
-import { LOOP_FIELD } from "../loop.ts";
 import { type HeaderList, type HttpRequest, type Latin1, madeOf } from "../message.ts";
 
 /** Fields that HTTP/2 must not carry (RFC 9113 8.2.2). `te` is allowed as `trailers` only; `requestStart` adds it. */

@@ -1,5 +1,5 @@
+import { OwnSockets } from "../../base/own-sockets.ts";
 import { AddressRefused, type AdmittedAddress, Egress, type SocketAddress } from "../egress.ts";
-import { OwnSockets } from "../own-sockets.ts";
 
 /** Of a process that listens nowhere and whose targets come from its file: every address may be connected to. */
 export const ANYWHERE = new Egress({ provenance: "operator" }, new OwnSockets());

@@ -1,6 +1,7 @@
 /** Two connections of the engine that talk to each other over loopback, with streams that record their events. */
+
+import { OwnSockets } from "../../../base/own-sockets.ts";
 import { Acceptor } from "../../../net/acceptor.ts";
-import { OwnSockets } from "../../../net/own-sockets.ts";
 import { SocketBudget } from "../../../net/socket-budget.ts";
 import { admitted } from "../../../net/testing/egress.ts";
 import { connect, type Transport } from "../../../net/transport.ts";
