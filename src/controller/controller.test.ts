@@ -11,6 +11,7 @@ import { XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { appRoot } from "../base/app-root.ts";
 import { LogOutput } from "../base/log.ts";
 import type { Gateway, HttpRoute } from "../kube/objects.ts";
+import { unguarded } from "../net/testing/egress.ts";
 import { Controller } from "./controller.ts";
 import { componentFilter } from "./log-levels.ts";
 import { controllerSettings } from "./settings.ts";
@@ -45,7 +46,13 @@ async function run(server: TestApiServer, name = "one", xds: "tls" | "plaintext"
     ...controllerSettings(env, "0.0.0", "host"),
     ports: { admin: 0, metrics: 0, health: 0, xds: 0 },
   };
-  const controller = await Controller.start({ settings, access: server.access, version: { version: "0.0.0" }, output });
+  const controller = await Controller.start({
+    settings,
+    access: server.access,
+    version: { version: "0.0.0" },
+    output,
+    own: unguarded(),
+  });
   return {
     controller,
     lines,

@@ -46,13 +46,15 @@ export interface ControllerOptions {
   readonly access: ClusterAccess;
   readonly version: { readonly version: string };
   readonly output: LogOutput;
+  /** Where the process listens. Default: nowhere yet. */
+  readonly own?: OwnSockets;
 }
 
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #log: Logger;
   /** Where this process listens. */
-  readonly #own = new OwnSockets();
+  readonly #own: OwnSockets;
   readonly #graph = new Graph();
   readonly #metrics = new ReconcileMetrics();
   readonly #outages = new LogThrottle(OUTAGE_LINE_MS);
@@ -82,6 +84,7 @@ export class Controller {
   private constructor(options: ControllerOptions) {
     const { settings, access, output } = options;
     this.#options = options;
+    this.#own = options.own ?? new OwnSockets();
     this.#log = output.logger("default");
     this.#client = new HttpKubeClient(access);
     this.#urgent = new HttpKubeClient(access);

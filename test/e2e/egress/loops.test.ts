@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 
@@ -118,4 +119,17 @@ test("a backend that is a port of the gateway itself gets 508 at once, over two 
   for (const host of ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"])
     assert.equal(await ask(gateway.port(), `x-to: ${host}:${gateway.port()}\r\n`), 508, host);
   assert.equal(gateway.lines.filter(({ scope }) => scope === "request").length, 4);
+});
+
+test("by a detour, no request of a gateway process reaches its own servers", async (t) => {
+  const way = await detour(t);
+  await using gateway = await TestGateway.start(route(`127.0.0.1:${way.port}`));
+  for (const server of ["stats", "admin", "readiness"] as const) {
+    way.to = Number(new URL(gateway.url(server)).port);
+    const path = server === "stats" ? "/metrics" : server === "readiness" ? "/healthz/ready" : "/config_dump";
+    const asked = async (port: number): Promise<number> =>
+      statusOf(await RawPeer.ask(port, `GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`));
+    assert.equal(await asked(way.port), 200, `${server}, by others`);
+    assert.equal(await asked(gateway.port()), 508, `${server}, by the gateway`);
+  }
 });
