@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { AdminPlane } from "./plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
 import type { AdminMethod, AdminRoute } from "./routes/route.ts";
@@ -29,6 +30,7 @@ export function startAdminServer(
   plane: AdminPlane,
   address: ListenAddress,
   log: Logger,
+  own: OwnSockets,
   allowedHosts: readonly string[] = [],
 ): Promise<RunningServer> {
   const guard = new Guard(address, allowedHosts);
@@ -36,6 +38,7 @@ export function startAdminServer(
     name: "admin",
     setting: "adminAddr",
     log,
+    own,
     headers: adminHeaders,
     handle: (request, signal) => guard.check(request) ?? dispatch(plane, request, signal),
   });

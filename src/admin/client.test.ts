@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
+import { unguarded } from "../net/testing/egress.ts";
 import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
 
@@ -8,7 +9,7 @@ const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
 
 test("the client reads and changes state, and reports errors", async () => {
   const plane = new TestPlane();
-  const server = await startAdminServer(plane, any, plane.log);
+  const server = await startAdminServer(plane, any, plane.log, unguarded());
   const url = `http://${server.addresses[0]}`;
   const client = new AdminClient(`${url}/`);
   try {

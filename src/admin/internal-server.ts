@@ -1,4 +1,5 @@
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { adminHeaders, dispatch } from "./admin-server.ts";
 import type { AdminPlane } from "./plane.ts";
 import { Guard } from "./server/guard.ts";
@@ -11,13 +12,20 @@ import { metricsReply } from "./stats-server.ts";
  * forged applies here too.
  * @throws Error when the socket cannot be made
  */
-export function startInternalServer(plane: AdminPlane, path: string, log: Logger): Promise<RunningServer> {
+export function startInternalServer(
+  plane: AdminPlane,
+  path: string,
+  log: Logger,
+  own: OwnSockets,
+): Promise<RunningServer> {
   const address = { type: "unix", path } as const;
   const guard = new Guard(address, []);
   return startHttpServer(address, {
     name: "internal",
     setting: "TMPDIR",
+    ownRequests: true,
     log,
+    own,
     // A kept connection could close while the next request is on its way, and the gateway must not replay a POST.
     headers: (request) => ({ ...adminHeaders(request), connection: "close" }),
     handle: async (request, signal) =>

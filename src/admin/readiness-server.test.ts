@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ask } from "../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
+import { unguarded } from "../net/testing/egress.ts";
 import { startReadinessServer } from "./readiness-server.ts";
 
 const HOST = ["host: metrics.example"];
@@ -10,7 +11,7 @@ const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
 test("readiness names what is pending, and logs louder the longer it lasts", async () => {
   const plane = new TestPlane();
   plane.waiting = ["state manager", "tracegate"];
-  const server = await startReadinessServer(plane, any, plane.log);
+  const server = await startReadinessServer(plane, any, plane.log, unguarded());
   try {
     const [address] = server.addresses;
     for (let i = 0; i < 31; i++) {

@@ -1,6 +1,7 @@
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { LogLevel } from "../base/log-filter.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { AdminPlane } from "./plane.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { textReply } from "./server/reply.ts";
@@ -14,12 +15,14 @@ export function startReadinessServer(
   plane: Pick<AdminPlane, "pending" | "draining">,
   address: ListenAddress,
   log: Logger,
+  own: OwnSockets,
 ): Promise<RunningServer> {
   let failures = 0;
   return startHttpServer(address, {
     name: "readiness",
     setting: "readinessAddr",
     log,
+    own,
     proxyHeaders: true,
     handle: ({ url = "", method }) => {
       if (url.split("?", 1)[0] !== "/healthz/ready") return textReply(404, "");

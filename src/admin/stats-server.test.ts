@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ask } from "../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
+import { unguarded } from "../net/testing/egress.ts";
 import { startStatsServer } from "./stats-server.ts";
 
 const HOST = ["host: metrics.example"];
@@ -9,7 +10,7 @@ const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
 
 test("the stats server serves the metrics under both paths and nothing else", async () => {
   const plane = new TestPlane();
-  const server = await startStatsServer(plane, any, plane.log);
+  const server = await startStatsServer(plane, any, plane.log, unguarded());
   try {
     const [address] = server.addresses;
     for (const path of ["/metrics", "/stats/prometheus", "/metrics?x=1"]) {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { PROMETHEUS_CONTENT_TYPE } from "../telemetry/prometheus.ts";
 import type { AdminPlane } from "./plane.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
@@ -17,11 +18,13 @@ export function startStatsServer(
   plane: Pick<AdminPlane, "metricsText">,
   address: ListenAddress,
   log: Logger,
+  own: OwnSockets,
 ): Promise<RunningServer> {
   return startHttpServer(address, {
     name: "stats",
     setting: "statsAddr",
     log,
+    own,
     handle: async (request) =>
       (await metricsReply(plane, request)) ?? textReply(404, "not found; the metrics are at /metrics\n"),
   });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { TestPlane } from "../../test/helpers/admin/test-plane.ts";
+import { unguarded } from "../net/testing/egress.ts";
 import { startAdminServer } from "./admin-server.ts";
 import { AdminClient } from "./client.ts";
 import type { RunningServer } from "./server/http-server.ts";
@@ -11,7 +12,7 @@ let address = "";
 let client: AdminClient;
 
 before(async () => {
-  server = await startAdminServer(plane, { type: "localhost", port: 0 }, plane.log);
+  server = await startAdminServer(plane, { type: "localhost", port: 0 }, plane.log, unguarded());
   address = server.addresses[0] ?? "";
   client = new AdminClient(`http://${address}`);
 });

@@ -54,6 +54,13 @@ export const ERRORS = {
     blame: "upstream",
     message: "backends required DNS resolution which failed",
   },
+  TG_ADDRESS_REFUSED: {
+    status: 503,
+    reason: "NoHealthyBackend",
+    blame: "config",
+    message: "backend address not allowed",
+  },
+  TG_LOOP: { status: 508, reason: "Internal", blame: "config", message: "loop detected" },
   TG_POOL_FULL: {
     status: 503,
     reason: "UpstreamFailure",

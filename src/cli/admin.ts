@@ -101,7 +101,8 @@ export async function openTrace(
   await adminResult(
     proxy,
     stream.opened,
-    (status, body) => new CliError("failure", `trace stream returned ${status}: ${body}`, hintFor(status)),
+    (status, body) =>
+      new CliError("failure", `trace stream returned ${status}: ${body}`, hintFor(status, request.reveal)),
   );
   return records(stream);
 }
@@ -120,7 +121,8 @@ async function* records(stream: AsyncIterable<{ readonly raw: string }>): AsyncG
 }
 
 /** The most likely mistake behind a rejected trace. */
-function hintFor(status: number): { hint?: string } {
+function hintFor(status: number, reveal: boolean): { hint?: string } {
+  if (status === 403 && reveal) return { hint: "trace without --reveal" };
   return status === 400 ? { hint: "correct the CEL text of --expression" } : {};
 }
 

@@ -9,6 +9,7 @@ import { restartRequired, type Settings, writtenStartOnly } from "./settings.ts"
 const OTHER = {
   enableIpv6: false,
   dns: { lookupFamily: "V6Only", denyDomains: ["cluster.local"], denyNetworks: ["10.0.0.0/8"] },
+  admin: { reveal: false, quit: false },
   adminAddr: "127.0.0.1:1",
   statsAddr: "127.0.0.1:2",
   readinessAddr: "127.0.0.1:3",
@@ -17,7 +18,13 @@ const OTHER = {
   connectionMinTerminationDeadline: "7s",
   logging: { level: "debug", format: "json" },
   metrics: { remove: ["retries"], fields: { add: { label: "request.path" } } },
-  backend: { connectTimeout: "7s", poolIdleTimeout: "7s", poolMaxSize: 7, keepalives: { enabled: false } },
+  backend: {
+    connectTimeout: "7s",
+    poolIdleTimeout: "7s",
+    poolMaxSize: 7,
+    keepalives: { enabled: false },
+    unixFolder: "/run",
+  },
   expressions: { perRequest: "2ms", routeShare: 0.5 },
   overload: { maxEventLoopLag: "7s", heapShare: 0.7, memoryShare: 0.7, memoryLimit: 70_000_000 },
   clusterId: "c",

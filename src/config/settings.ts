@@ -22,6 +22,7 @@ export interface Settings {
   readonly enableIpv6: boolean;
   readonly dns: { readonly lookupFamily: LookupFamily } & LookupRules;
   readonly adminAddr: ListenAddress;
+  readonly admin: AdminPermissions;
   readonly statsAddr: ListenAddress;
   readonly readinessAddr: ListenAddress;
   readonly workerThreads: number;
@@ -37,6 +38,7 @@ export interface Settings {
     readonly connectTimeout: number;
     readonly poolIdleTimeout: number;
     readonly poolMaxSize: number | undefined;
+    readonly unixFolder: string | undefined;
     readonly keepalives: { readonly enabled: boolean; readonly time: number; readonly interval: number };
   };
   readonly overload: {
@@ -58,6 +60,14 @@ export interface Settings {
   readonly xds?: XdsSettings;
   /** Of listeners with `tls.mode: dynamicCa`; from the environment alone. */
   readonly leafCaching: LeafCaching;
+}
+
+/** What callers of the admin API may do besides reading. */
+export interface AdminPermissions {
+  /** To see secrets in traces. */
+  readonly reveal: boolean;
+  /** To shut the gateway down. */
+  readonly quit: boolean;
 }
 
 /** The controller of a proxy, and the proxy's identity. */
@@ -110,6 +120,7 @@ export function resolveSettings(
       denyNetworks:
         override("DNS_DENY_NETWORKS", parseNetworks, "networks, separated by commas") ?? input.dns.denyNetworks,
     },
+    admin: input.admin,
     adminAddr: address("ADMIN_ADDR") ?? input.adminAddr ?? adminAddr ?? usual({ type: "localhost", port: 15000 }),
     statsAddr: address("STATS_ADDR") ?? input.statsAddr ?? usual({ type: "socket", host: anyAddress, port: 15020 }),
     readinessAddr:
@@ -122,7 +133,7 @@ export function resolveSettings(
     terminationMinDeadline: time("CONNECTION_MIN_TERMINATION_DEADLINE") ?? input.connectionMinTerminationDeadline ?? 0,
     logging: { level: logLevel(input.logging.level, document), format: input.logging.format },
     metrics: input.metrics,
-    backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize },
+    backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize, unixFolder: input.backend.unixFolder },
     overload: { ...input.overload, memoryLimit: input.overload.memoryLimit },
     expressions: input.expressions,
     sensitiveHeaders: input.sensitiveHeaders,
@@ -260,6 +271,8 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "dns.denyDomains": (settings) => settings.dns.denyDomains,
   "dns.denyNetworks": (settings) => settings.dns.denyNetworks,
   adminAddr: (settings) => settings.adminAddr,
+  "admin.reveal": (settings) => settings.admin.reveal,
+  "admin.quit": (settings) => settings.admin.quit,
   statsAddr: (settings) => settings.statsAddr,
   readinessAddr: (settings) => settings.readinessAddr,
   workerThreads: (settings) => settings.workerThreads,
@@ -273,6 +286,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   "backend.poolIdleTimeout": (settings) => settings.backend.poolIdleTimeout,
   "backend.poolMaxSize": (settings) => settings.backend.poolMaxSize,
   "backend.keepalives": (settings) => settings.backend.keepalives,
+  "backend.unixFolder": (settings) => settings.backend.unixFolder,
   "overload.maxEventLoopLag": (settings) => settings.overload.maxEventLoopLag,
   "overload.heapShare": (settings) => settings.overload.heapShare,
   "overload.memoryShare": (settings) => settings.overload.memoryShare,

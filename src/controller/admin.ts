@@ -11,6 +11,7 @@ import { type RunningServer, startHttpServer } from "../admin/server/http-server
 import { jsonReply, textReply } from "../admin/server/reply.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import { changeLogLevels } from "./log-levels.ts";
 
@@ -89,12 +90,14 @@ export function startControllerAdmin(
   plane: ControllerPlane,
   address: ListenAddress,
   log: Logger,
+  own: OwnSockets,
 ): Promise<RunningServer> {
   const guard = new Guard(address, []);
   return startHttpServer(address, {
     name: "admin",
     setting: "the admin port",
     log,
+    own,
     headers: adminHeaders,
     handle: (request, signal) => guard.check(request) ?? dispatchTo(BY_PATH, plane, request, signal),
   });

@@ -11,6 +11,7 @@ import { XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { appRoot } from "../base/app-root.ts";
 import { LogOutput } from "../base/log.ts";
 import type { Gateway, HttpRoute } from "../kube/objects.ts";
+import { unguarded } from "../net/testing/egress.ts";
 import { Controller } from "./controller.ts";
 import { componentFilter } from "./log-levels.ts";
 import { controllerSettings } from "./settings.ts";
@@ -56,6 +57,7 @@ async function run(
     version: "0.0.0",
     build: () => ({ version: "0.0.0" }),
     output,
+    own: unguarded(),
   });
   return {
     controller,

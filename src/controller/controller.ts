@@ -6,11 +6,14 @@ import type { RunningServer } from "../admin/server/http-server.ts";
 import { messageOf } from "../base/errors.ts";
 import { formatHostPort, type ListenAddress, listenAt } from "../base/listen-address.ts";
 import { type Logger, type LogOutput, LogThrottle } from "../base/log.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
+import { ResourceStore } from "../config/resources/store.ts";
 import { HttpKubeClient } from "../kube/connect.ts";
 import type { ClusterAccess } from "../kube/credentials.ts";
 import { EventRecorder } from "../kube/events.ts";
 import type { Kind } from "../kube/objects.ts";
 import { Reflector } from "../kube/reflector.ts";
+import { Egress } from "../net/egress.ts";
 import { tokenReviewer } from "../xds/server/authenticator.ts";
 import { XdsCertificates } from "../xds/server/certificates.ts";
 import { XdsServer } from "../xds/server.ts";
@@ -47,11 +50,15 @@ export interface ControllerOptions {
   /** What `GET /version` shows. */
   readonly build: () => object;
   readonly output: LogOutput;
+  /** Where the process listens. Default: nowhere yet. */
+  readonly own?: OwnSockets;
 }
 
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #log: Logger;
+  /** Where this process listens. */
+  readonly #own: OwnSockets;
   readonly #graph = new Graph();
   readonly #metrics = new ReconcileMetrics();
   readonly #outages = new LogThrottle(OUTAGE_LINE_MS);
@@ -82,6 +89,7 @@ export class Controller {
   private constructor(options: ControllerOptions) {
     const { settings, access, output } = options;
     this.#options = options;
+    this.#own = options.own ?? new OwnSockets();
     this.#log = output.logger("default");
     this.#client = new HttpKubeClient(access);
     this.#urgent = new HttpKubeClient(access);
@@ -104,6 +112,8 @@ export class Controller {
       graph: this.#graph,
       changed: () => this.#syncer.changed(),
       log: output.logger("tracegate/translator"),
+      // Whoever may write a policy names the URLs.
+      store: new ResourceStore(new Egress({ provenance: "stream" }, this.#own)),
     });
     this.#listenerCertificates = new Certificates({
       graph: this.#graph,
@@ -220,13 +230,16 @@ export class Controller {
     };
     const problem = (): string | undefined =>
       this.#closing.signal.aborted ? "shutting down" : this.#synced ? undefined : "not synced";
-    this.#servers.push(await startHealthServer(problem, any(ports.health), this.#log));
-    this.#servers.push(await startMetricsServer(() => this.#render(), any(ports.metrics), this.#log));
-    this.#servers.push(await startControllerAdmin(plane, { type: "localhost", port: ports.admin }, this.#log));
+    this.#servers.push(await startHealthServer(problem, any(ports.health), this.#log, this.#own));
+    this.#servers.push(await startMetricsServer(() => this.#render(), any(ports.metrics), this.#log, this.#own));
+    this.#servers.push(
+      await startControllerAdmin(plane, { type: "localhost", port: ports.admin }, this.#log, this.#own),
+    );
     const listening = listenAt("::", (host) => this.#stream.listen(formatHostPort(host, ports.xds)));
     this.#port = await listening.catch((error: unknown) => {
       throw new Error(`the configuration stream cannot listen on port ${ports.xds}: ${messageOf(error)}`);
     });
+    this.#own.addPort("tcp", "server", this.#port);
     this.#log.info("listening", this.ports);
   }
 

@@ -8,6 +8,7 @@ import { NODE } from "../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { ResourceStore } from "../config/resources/store.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { XdsClient } from "../xds/client.ts";
 import { Documents } from "./documents.ts";
 import { Graph } from "./graph.ts";
@@ -48,7 +49,7 @@ function policyOf(url: string): Inputs["TracegatePolicy"] {
 }
 
 /** Documents of a policy that names `url`; `next` resolves at the next change of the graph. */
-function follow(url: string, store = new ResourceStore({ refresh: 60_000, retry: 1 })) {
+function follow(url: string, store = new ResourceStore(ANYWHERE, { refresh: 60_000, retry: 1 })) {
   const graph = new Graph();
   graph.set(policyOf(url));
   let notify = (): void => {};
@@ -97,7 +98,7 @@ test("a document that cannot be fetched is a problem of the policy, and is fetch
 test("a refreshed document replaces the former one only if policies work with it", async () => {
   const other = KEYS.replace('"kid":"a"', '"kid":"b"');
   await using server = await serve([KEYS, '{"keys":[]}', other]);
-  const { documents, next, jwks } = follow(server.url, new ResourceStore({ refresh: 1, retry: 1 }));
+  const { documents, next, jwks } = follow(server.url, new ResourceStore(ANYWHERE, { refresh: 1, retry: 1 }));
   const fetched = next();
   documents.update();
   await fetched;
@@ -112,7 +113,7 @@ test("a proxy that meets an unknown key has the key set fetched again, over its 
   await using server = await serve([KEYS, other]);
   const { documents, next, jwks } = follow(
     server.url,
-    new ResourceStore({ refresh: 60_000, retry: 60_000, cooldown: 0 }),
+    new ResourceStore(ANYWHERE, { refresh: 60_000, retry: 60_000, cooldown: 0 }),
   );
   const wanted: string[] = [];
   await using xds = await TestXdsServer.start({
@@ -125,7 +126,7 @@ test("a proxy that meets an unknown key has the key set fetched again, over its 
   documents.update();
   await fetched;
   assert.equal(jwks(), KEYS);
-  const client = new XdsClient({ address: xds.address, node: NODE, log: LOG, onState: () => {} });
+  const client = new XdsClient({ address: xds.address, egress: ANYWHERE, node: NODE, log: LOG, onState: () => {} });
   const replaced = next();
   client.wantDocument("http://127.0.0.1:1/elsewhere");
   client.wantDocument(server.url);

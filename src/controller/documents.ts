@@ -3,7 +3,7 @@
  * name, after each change of the graph. Out: `FetchedDocument`s. One that fails later stays as it was.
  */
 import type { Logger } from "../base/log.ts";
-import { type Resource, ResourceStore, shownUrl } from "../config/resources/store.ts";
+import { type Resource, type ResourceStore, shownUrl } from "../config/resources/store.ts";
 import { keyOfObject } from "../kube/objects.ts";
 import { defineQuery, type Graph } from "./graph.ts";
 import type { FetchedDocument } from "./inputs.ts";
@@ -29,8 +29,7 @@ export interface DocumentsOptions {
   /** Called after the graph has changed. */
   readonly changed: () => void;
   readonly log: Logger;
-  /** For tests. */
-  readonly store?: ResourceStore;
+  readonly store: ResourceStore;
 }
 
 export class Documents {
@@ -43,7 +42,7 @@ export class Documents {
 
   constructor(options: DocumentsOptions) {
     this.#options = options;
-    this.#store = options.store ?? new ResourceStore();
+    this.#store = options.store;
   }
 
   /** Fetches newly named documents and drops those that no policy names. To be called after changes of the graph. */

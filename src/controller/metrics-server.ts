@@ -3,6 +3,7 @@ import { textReply } from "../admin/server/reply.ts";
 import { metricsReply } from "../admin/stats-server.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { Kind } from "../kube/objects.ts";
 import type { ReflectorState } from "../kube/reflector.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
@@ -22,12 +23,14 @@ export function startMetricsServer(
   counters: () => ControllerCounters,
   address: ListenAddress,
   log: Logger,
+  own: OwnSockets,
 ): Promise<RunningServer> {
   const metricsText = async (): Promise<string> => renderPrometheus({}, await metricsOf(counters()), []);
   return startHttpServer(address, {
     name: "metrics",
     setting: "the metrics port",
     log,
+    own,
     handle: async (request) =>
       (await metricsReply({ metricsText }, request)) ?? textReply(404, "not found; the metrics are at /metrics\n"),
   });

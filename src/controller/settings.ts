@@ -45,6 +45,8 @@ export interface ControllerSettings {
     readonly image: string;
     /** `TRACEGATE_PROXY_IMAGE_PULL_POLICY`; absent: the cluster's default. */
     readonly imagePullPolicy?: string;
+    /** `TRACEGATE_PROXY_ADMIN_REVEAL`, `TRACEGATE_PROXY_ADMIN_QUIT`: false here is false for all proxies; default true. */
+    readonly admin: { readonly reveal: boolean; readonly quit: boolean };
   };
 }
 
@@ -84,6 +86,10 @@ export function controllerSettings(
     proxy: {
       image: env.TRACEGATE_PROXY_IMAGE ?? `${DEFAULT_IMAGE}:${version}`,
       ...(imagePullPolicy !== undefined && { imagePullPolicy }),
+      admin: {
+        reveal: env.TRACEGATE_PROXY_ADMIN_REVEAL !== "false",
+        quit: env.TRACEGATE_PROXY_ADMIN_QUIT !== "false",
+      },
     },
   };
 }

@@ -77,6 +77,8 @@ export interface Downstream {
   readonly hasUnderscore: boolean;
   /** Token of the watcher that the request belongs to, `` for none; see trace/token.ts. */
   readonly traceToken: string;
+  /** CDN-Loop (RFC 8586) of the request, `` for none; see loop.ts. */
+  readonly loop: string;
   /** Starts to pass the request body to the stream; `onBodyBatch` follows even without bytes. Before that, a bounded part is held. */
   readBody(): void;
   pauseBody(): void;

@@ -144,6 +144,7 @@ const controller = defineCommand({
     "TRACEGATE_XDS_SERVICE: the Service by which proxies reach it (default tracegate).",
     "TRACEGATE_XDS_MODE: tls or plaintext (default tls). TRACEGATE_XDS_AUTH: false accepts proxies without a token (default true).",
     "TRACEGATE_PROXY_IMAGE, TRACEGATE_PROXY_IMAGE_PULL_POLICY: the image of proxies.",
+    "TRACEGATE_PROXY_ADMIN_REVEAL, TRACEGATE_PROXY_ADMIN_QUIT: false switches config.admin of all proxies off (default true).",
     "POD_NAMESPACE, POD_NAME: where it runs, and its identity (default tracegate-system, the host name).",
     "LOG_LEVEL: error, warn, info, debug or trace (default info). LOG_FORMAT: json or text (default json).",
   ],

@@ -8,6 +8,7 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import { collectGarbage } from "../net/node-internals.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { ConfigFollower } from "./config-follower.ts";
 
@@ -32,7 +33,7 @@ async function follower(t: TestContext, reject: () => void) {
     attempted: (): void => {},
   };
   const log = new LogOutput(parseLogFilter("info"), "text", (line) => lines.push(line)).logger("gateway");
-  const made = new ConfigFollower(source, {}, new ResourceStore(), start, host, log);
+  const made = new ConfigFollower(source, {}, new ResourceStore(ANYWHERE), start, host, log);
   await made.begin();
   t.after(() => {
     made.close();

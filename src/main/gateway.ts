@@ -8,6 +8,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { openFilesLimit } from "../base/open-files.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { CliError } from "../cli/errors.ts";
 import { type ConfigSource, rereadable } from "../config/load.ts";
 import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
@@ -15,7 +16,9 @@ import type { Diagnostic } from "../config/parse/diagnostics.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
-import type { PackedIr } from "../ir/packed-ir.ts";
+import { callersOf } from "../ir/callers-of.ts";
+import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
+import { Egress } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
 import { MemoryWatch } from "../worker/memory-watch.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
@@ -54,6 +57,8 @@ export class Gateway {
   readonly #servers = new Map<string, RunningServer>();
   readonly #plane: AdminPlane;
   readonly #internal = new InternalApi();
+  /** Where this process listens. */
+  readonly #own: OwnSockets;
   readonly #resources: ResourceStore;
   #memory: MemoryWatch | undefined;
   readonly #follower: Follower;
@@ -90,12 +95,26 @@ export class Gateway {
     };
     const { xds } = loaded.config;
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
+    const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
+    this.#own = supervised.own;
+    this.#own.callersOf = (port) =>
+      callersOf(unpackIr(this.#configuration)).flatMap((each) =>
+        each.port === port ? [`${each.owner} (${each.host}:${port})`] : [],
+      );
+    const egress = new Egress(supervised.worker.egress, this.#own);
+    resources.egress = egress;
     this.#follower =
       xds === undefined
         ? new ConfigFollower(source, env, resources, loaded, host, this.#log)
-        : new StreamFollower(xds, loaded, host, output.logger("xds"));
-    const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
-    this.exports = makeExports(supervised.worker, env, output.logger("telemetry"));
+        : new StreamFollower(
+            xds,
+            loaded,
+            host,
+            // Its own file names the controller.
+            new Egress({ provenance: "operator" }, supervised.own),
+            output.logger("xds"),
+          );
+    this.exports = makeExports(supervised.worker, egress, env, output.logger("telemetry"));
     const events: SupervisorEvents = {
       onLog: (lines, dropped) => {
         if (dropped > 0) sink.addDropped(dropped);
@@ -119,7 +138,8 @@ export class Gateway {
     env: Readonly<Record<string, string | undefined>>,
     makeLog: (settings: Settings) => GatewayLog,
     onStopped: () => void,
-    resources = new ResourceStore(),
+    // Nothing listens yet.
+    resources = new ResourceStore(new Egress({ provenance: "operator" }, new OwnSockets())),
     threads = new WorkerThreads(0),
   ): Promise<Gateway> {
     const again = rereadable(source);
@@ -193,10 +213,10 @@ export class Gateway {
     const log = this.#output.logger("admin");
     for (const { name, effect } of missingInternals)
       this.#log.warn("this version of Node.js lacks something that the gateway uses", { name, effect });
-    this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log));
-    this.#servers.set("admin", await startAdminServer(plane, adminAddr, log));
-    this.#servers.set("stats", await startStatsServer(plane, statsAddr, log));
-    this.supervisor.start(portsOf(this.addresses.admin ?? []));
+    this.#servers.set("readiness", await startReadinessServer(plane, readinessAddr, log, this.#own));
+    this.#servers.set("admin", await startAdminServer(plane, adminAddr, log, this.#own));
+    this.#servers.set("stats", await startStatsServer(plane, statsAddr, log, this.#own));
+    this.supervisor.start();
     await this.#follower.begin();
     const ports = this.configuration.frame.binds.length;
     const fewFiles = openFilesWarning(openFilesLimit(), this.settings.workerThreads, ports);
@@ -217,7 +237,7 @@ export class Gateway {
   }
 
   async #apply(generation: number, configuration: PackedIr): Promise<void> {
-    await this.#internal.prepare(configuration, this.#plane, this.#output.logger("admin"));
+    await this.#internal.prepare(configuration, this.#plane, this.#output.logger("admin"), this.#own);
     this.exports.use(configuration);
     try {
       await this.supervisor.apply(generation, configuration);
@@ -266,11 +286,4 @@ export class Gateway {
     await this.supervisor.stop();
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
-}
-
-/** The ports of addresses such as `127.0.0.1:15000`; Unix sockets have none. */
-function portsOf(addresses: readonly string[]): number[] {
-  return addresses
-    .filter((address) => !address.startsWith("unix:"))
-    .map((address) => Number(address.split(":").at(-1)));
 }

@@ -7,6 +7,7 @@ import type { AdminPlane } from "../admin/plane.ts";
 import type { RunningServer } from "../admin/server/http-server.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 
 /** Containers whose file system is read-only have the second one. */
@@ -30,7 +31,7 @@ export class InternalApi {
   }
 
   /** Starts the server if this configuration needs it. Rejects if the socket cannot be made. */
-  async prepare({ internal }: PackedIr, plane: AdminPlane, log: Logger): Promise<void> {
+  async prepare({ internal }: PackedIr, plane: AdminPlane, log: Logger, own: OwnSockets): Promise<void> {
     if (this.#server !== undefined || !internal) return;
     const folder = dirname(this.socket);
     try {
@@ -43,7 +44,7 @@ export class InternalApi {
       );
     }
     try {
-      this.#server = await startInternalServer(plane, this.socket, log);
+      this.#server = await startInternalServer(plane, this.socket, log, own);
     } catch (error) {
       rmSync(folder, { recursive: true, force: true });
       throw error;

@@ -48,6 +48,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
   let profiles = 0;
   return {
     version,
+    permits: settings.admin,
     configStatus: () => redactAll(gateway.status) as ConfigStatus,
     pending: () => gateway.pending,
     logFilter: () => gateway.logFilter,

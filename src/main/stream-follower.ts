@@ -4,6 +4,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { Diagnostic } from "../config/parse/diagnostics.ts";
 import type { XdsSettings } from "../config/settings.ts";
+import type { Egress } from "../net/egress.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import type { XdsClient } from "../xds/client.ts";
 import type { Loaded } from "./config-follower.ts";
@@ -19,6 +20,7 @@ export class StreamFollower implements Follower {
   /** Warnings about the proxy's own file. */
   #warnings: readonly Diagnostic[];
   readonly #host: Host;
+  readonly #egress: Egress;
   readonly #log: Logger;
   #client: XdsClient | undefined;
   #generation = 0;
@@ -35,12 +37,13 @@ export class StreamFollower implements Follower {
   #answerLater: (error?: string) => void = () => {};
   #closed = false;
 
-  /** `start`: the proxy's own file, whose functions the expressions of the stream may call. */
-  constructor(settings: XdsSettings, start: Loaded, host: Host, log: Logger) {
+  /** `egress`: for connections to the controller. `start`: the proxy's own file, whose functions the expressions of the stream may call. */
+  constructor(settings: XdsSettings, start: Loaded, host: Host, egress: Egress, log: Logger) {
     this.#settings = settings;
     this.#customFunctions = start.configuration.frame.customFunctions;
     this.#warnings = start.warnings;
     this.#host = host;
+    this.#egress = egress;
     this.#log = log;
   }
 
@@ -75,6 +78,7 @@ export class StreamFollower implements Follower {
       address,
       rootCa,
       token,
+      egress: this.#egress,
       node: {
         id: pod ?? `${namespace}/${gateway}`,
         cluster: `${namespace}/${gateway}`,

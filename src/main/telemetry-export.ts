@@ -4,6 +4,7 @@ import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
 import type { Collector } from "../ir/ir.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import type { Egress } from "../net/egress.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { AddressBook } from "../proxy/address-book.ts";
 import { type CompilerServices, IrCompiler, inOneGo } from "../proxy/compile-ir.ts";
@@ -17,6 +18,7 @@ import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callout.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
+import { fetchThrough } from "../upstream/fetch.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
 import { otlpSender } from "../upstream/otlp-sender.ts";
 import { Pools } from "../upstream/pools.ts";
@@ -26,13 +28,18 @@ import type { WorkerOptions } from "../worker/messages.ts";
 type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "lookupLanes" | "sensitiveHeaders" | "locality" | "env">;
 
 /** Exports run in the main thread, with the connection settings of the workers. */
-export function makeExports(worker: Worker, env: ExportContext["env"], log: Logger): TelemetryExport {
-  const resolver = new Resolver(worker.lookupFamily, undefined, undefined, new LookupLanes(worker.lookupLanes));
+export function makeExports(worker: Worker, egress: Egress, env: ExportContext["env"], log: Logger): TelemetryExport {
+  const resolver = new Resolver(worker.lookupFamily, egress, undefined, undefined, new LookupLanes(worker.lookupLanes));
   const pools = new Pools(worker.pool, resolver, { onConnected() {} }, new Sweeper());
   const services: CompilerServices = {
     metrics: new Metrics(),
     customLabels: undefined,
-    policies: { hidden: sensitiveHeaders(worker.sensitiveHeaders), buckets: new TokenBuckets(), log },
+    policies: {
+      hidden: sensitiveHeaders(worker.sensitiveHeaders),
+      buckets: new TokenBuckets(),
+      fetch: fetchThrough(resolver),
+      log,
+    },
     locality: worker.locality,
     // Calls to collectors make no spans: each would cause another export.
     exports: { add() {} },

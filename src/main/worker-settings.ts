@@ -2,6 +2,7 @@
 import { totalmem } from "node:os";
 import type { LogOutput } from "../base/log.ts";
 import { openFilesLimit } from "../base/open-files.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import type { Settings } from "../config/settings.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
@@ -22,6 +23,8 @@ export function supervisorSettings(
   const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
   return {
     workers: settings.workerThreads,
+    // The main thread listens too.
+    own: new OwnSockets(OwnSockets.memoryFor(settings.workerThreads + 1)),
     worker: {
       pool: {
         connectTimeout: backend.connectTimeout,
@@ -42,7 +45,11 @@ export function supervisorSettings(
       locality: settings.locality,
       logFilter: output.filter.toString(),
       logFormat: output.format,
-      internalSocket,
+      egress: {
+        provenance: settings.xds === undefined ? "operator" : "stream",
+        unixFolder: settings.backend.unixFolder,
+        internalSocket,
+      },
       metricLabels: settings.metrics.fields.add,
       customFunctions: configuration.frame.customFunctions ?? "",
       reusePort: process.platform === "linux",

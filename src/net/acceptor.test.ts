@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { untilTurn } from "../../test/helpers/until.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "./acceptor.ts";
 import { SocketBudget } from "./socket-budget.ts";
 import type { Transport } from "./transport.ts";
@@ -10,7 +11,7 @@ import type { Transport } from "./transport.ts";
 async function listen(budget: SocketBudget) {
   const transports: Transport[] = [];
   const read: string[] = [];
-  const options = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget };
+  const options = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, own: new OwnSockets(), budget };
   const acceptor = await Acceptor.listen(options, (transport) => {
     transports.push(transport);
     return {

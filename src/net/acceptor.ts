@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { listenAt } from "../base/listen-address.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { socketAddresses } from "./addresses.ts";
 import { sockets } from "./node-internals.ts";
 import { SocketReader } from "./read-buffer.ts";
@@ -15,6 +16,8 @@ export interface ListenOptions {
   readonly keepAliveDelay: number;
   /** Shared by all ports of a thread. */
   readonly budget: SocketBudget;
+  /** Where the port is noted as the gateway's own. */
+  readonly own: OwnSockets;
 }
 
 type OnConnection = (transport: Transport) => TransportHandler | undefined;
@@ -65,6 +68,7 @@ export class Acceptor {
         { host: options.host, port: options.port, reusePort: options.reusePort, backlog: 4096, ipv6Only: false },
         () => {
           server.removeListener("error", reject);
+          server.once("close", options.own.addPort("tcp", "bind", acceptor.port));
           // Errors of accept(2), such as no file descriptors left, end that connection only.
           server.on("error", () => {});
           resolve(acceptor);

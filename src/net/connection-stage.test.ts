@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "./acceptor.ts";
 import { ConnectionStage, type StageOwner } from "./connection-stage.ts";
 import { SocketBudget } from "./socket-budget.ts";
@@ -72,7 +73,14 @@ async function serve() {
     onStageFailed: (_stage, message) => note(`failed: ${message}`),
     onFault: (error) => note(String(error)),
   };
-  const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
+  const listen = {
+    host: "127.0.0.1",
+    port: 0,
+    reusePort: false,
+    keepAliveDelay: 0,
+    own: new OwnSockets(),
+    budget: new SocketBudget(),
+  };
   const acceptor = await Acceptor.listen(listen, (transport) => {
     stage = new LineStage(transport, owner, notes, () => next);
     return stage;

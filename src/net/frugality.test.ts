@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, test } from "node:test";
 import { until } from "../../test/helpers/until.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "./acceptor.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, setMemoryShort, waitsNoMore } from "./frugality.ts";
 import { READ_SIZE, ReadBuffer } from "./read-buffer.ts";
@@ -15,7 +16,14 @@ afterEach(() => setMemoryShort(false));
 async function deafClient(onDrain: () => void): Promise<{ transport: Transport; client: Socket; close(): void }> {
   const accepted = Promise.withResolvers<Transport>();
   const acceptor = await Acceptor.listen(
-    { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      reusePort: false,
+      keepAliveDelay: 0,
+      own: new OwnSockets(),
+      budget: new SocketBudget(),
+    },
     (transport) => {
       accepted.resolve(transport);
       return { onData() {}, onEnd() {}, onDrain, onClose() {}, onFault() {} };

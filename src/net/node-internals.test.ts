@@ -9,6 +9,7 @@ import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSy
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { until } from "../../test/helpers/until.ts";
 import { appRoot } from "../base/app-root.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "./acceptor.ts";
 import {
   DOCUMENTED,
@@ -22,6 +23,7 @@ import {
 import { bodyEncoder } from "./node-internals-zlib.ts";
 import { pooledCopy, READ_SIZE } from "./read-buffer.ts";
 import { SocketBudget } from "./socket-budget.ts";
+import { admitted } from "./testing/egress.ts";
 import { connect, type Transport, type TransportHandler } from "./transport.ts";
 
 const SAMPLE = Buffer.from([0x41, 0xe9, 0xff]);
@@ -99,7 +101,14 @@ interface Pair extends AsyncDisposable {
 async function acceptOne(): Promise<Pair> {
   const { promise, resolve } = Promise.withResolvers<Transport>();
   const buffers: Buffer[] = [];
-  const listen = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
+  const listen = {
+    host: "127.0.0.1",
+    port: 0,
+    reusePort: false,
+    keepAliveDelay: 0,
+    own: new OwnSockets(),
+    budget: new SocketBudget(),
+  };
   const acceptor = await Acceptor.listen(listen, (transport): TransportHandler => {
     resolve(transport);
     return {
@@ -175,7 +184,7 @@ async function writeToSlowReader(): Promise<{ readonly sent: string; readonly re
   const accepted = once(server, "connection");
   const drained = Promise.withResolvers<void>();
   const connected = Promise.withResolvers<Transport>();
-  connect({ host: "127.0.0.1", port }, 0, {
+  connect(admitted({ host: "127.0.0.1", port }), 0, {
     onConnect(transport) {
       connected.resolve(transport);
       return {
@@ -285,7 +294,7 @@ async function failedWrite(): Promise<object> {
   const accepted = once(server, "connection") as Promise<[Socket]>;
   const connected = Promise.withResolvers<Transport>();
   const closed = Promise.withResolvers<Error | undefined>();
-  connect({ host: "127.0.0.1", port }, 0, {
+  connect(admitted({ host: "127.0.0.1", port }), 0, {
     onConnect(transport) {
       transport.pause();
       connected.resolve(transport);
@@ -324,7 +333,7 @@ async function earlyAnswer(): Promise<string> {
   let received = "";
   const { promise, resolve } = Promise.withResolvers<void>();
   const chunk = Buffer.alloc(64 * 1024);
-  connect({ host: "127.0.0.1", port }, 0, {
+  connect(admitted({ host: "127.0.0.1", port }), 0, {
     onConnect(transport) {
       transport.outliveFailedWrites();
       transport.pause();

@@ -18,10 +18,27 @@ test("one kind has at most three quarters, both together the limit, and a connec
     Array.from({ length: 5 }, () => upstream()),
     [true, true, true, true, false],
   );
-  assert.deepEqual([budget.used, budget.admit(new EventEmitter())], [{ client: 2, upstream: 6 }, false]);
+  assert.deepEqual([budget.used, budget.admit(new EventEmitter())], [{ client: 2, upstream: 6, udp: 0 }, false]);
   // An idle connection makes room for another one to a backend, not for a client.
   let closed = 0;
   budget.closeIdle = () => ++closed === 1;
   assert.deepEqual([budget.admit(new EventEmitter()), upstream(), upstream(), closed], [false, true, false, 2]);
   assert.deepEqual(refused, ["client", "upstream", "upstream", "client", "client", "upstream"]);
+});
+
+test("sessions of UDP have a quarter, and connections keep three quarters of the rest", () => {
+  const rejected: string[] = [];
+  const budget = new SocketBudget(16, (kind) => rejected.push(kind));
+  const count = (kind: "client" | "upstream" | "udp"): number => {
+    let admitted = 0;
+    while (budget.take(kind)) admitted++;
+    return admitted;
+  };
+  assert.deepEqual([count("udp"), count("client"), count("upstream")], [4, 9, 3]);
+  assert.deepEqual(rejected, ["udp", "client", "upstream"]);
+  const socket = new EventEmitter();
+  budget.used.udp--;
+  assert.ok(budget.admit(socket, "udp"));
+  socket.emit("close");
+  assert.equal(budget.used.udp, 3);
 });

@@ -1,8 +1,10 @@
-/** Whether a connection comes from a client, or goes to a backend or callout. */
-export type SocketKind = "client" | "upstream";
+/** Whether a connection comes from a client, or goes to a backend or callout; `udp`: the socket of a session of UDP. */
+export type SocketKind = "client" | "upstream" | "udp";
 
-/** Part of the budget that one kind may use, so that some is left for the other. */
+/** Part of the budget that one of the first two kinds may use of what UDP leaves, so that some is left for the other. */
 const SHARE = 0.75;
+/** Part that UDP may use: its clients can forge their addresses, and each address takes a socket. */
+const UDP_SHARE = 0.25;
 
 interface Closable {
   on(event: "close", listener: () => void): unknown;
@@ -14,27 +16,32 @@ interface Closable {
  */
 export class SocketBudget {
   readonly #limit: number;
-  readonly #share: number;
+  readonly #udpShare: number;
   readonly #onRejected: (kind: SocketKind) => void;
-  readonly #onClientClose = (): void => {
-    this.used.client--;
+  readonly #onClose: Readonly<Record<"client" | "udp", () => void>> = {
+    client: () => {
+      this.used.client--;
+    },
+    udp: () => {
+      this.used.udp--;
+    },
   };
   /** Closes an idle connection to a backend; false if all are in use. Set by the owner of the pools. */
   closeIdle: () => boolean = () => false;
   /** Connections that are open or being opened. */
-  readonly used: Record<SocketKind, number> = { client: 0, upstream: 0 };
+  readonly used: Record<SocketKind, number> = { client: 0, upstream: 0, udp: 0 };
 
-  /** `limit`: of both kinds together; one kind may use three quarters. `onRejected` is called for each connection that there is no room for. */
+  /** `limit`: of all kinds together; UDP may use a quarter, each of the others three quarters of the rest. `onRejected` is called for each connection that there is no room for. */
   constructor(limit = Number.POSITIVE_INFINITY, onRejected: (kind: SocketKind) => void = () => {}) {
     this.#limit = limit;
-    this.#share = Math.max(1, Math.floor(limit * SHARE));
+    this.#udpShare = Math.max(1, Math.floor(limit * UDP_SHARE));
     this.#onRejected = onRejected;
   }
 
-  /** Counts a connection of a client until it closes; false if there is no room for it. */
-  admit(socket: Closable): boolean {
-    const admitted = this.take("client");
-    if (admitted) socket.on("close", this.#onClientClose);
+  /** Counts a connection of a client, or the socket of a session, until it closes; false if there is no room for it. */
+  admit(socket: Closable, kind: "client" | "udp" = "client"): boolean {
+    const admitted = this.take(kind);
+    if (admitted) socket.on("close", this.#onClose[kind]);
     return admitted;
   }
 
@@ -44,7 +51,8 @@ export class SocketBudget {
    */
   take(kind: SocketKind): boolean {
     const { used } = this;
-    const room = used[kind] < this.#share && used.client + used.upstream < this.#limit;
+    const share = kind === "udp" ? this.#udpShare : Math.max(1, Math.floor((this.#limit - used.udp) * SHARE));
+    const room = used[kind] < share && used.client + used.upstream + used.udp < this.#limit;
     if (room || (kind === "upstream" && this.closeIdle())) {
       used[kind]++;
       return true;

@@ -8,6 +8,7 @@ import type { ProxiedAddresses } from "../base/proxy-protocol.ts";
 import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import type { DirectWriter, DirectWriteSink } from "./direct-writer.ts";
+import type { AdmittedAddress } from "./egress.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, waitsNoMore } from "./frugality.ts";
 import { onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
 import { lendDelivered, pooledCopy, type ReadSink, SocketReader } from "./read-buffer.ts";
@@ -50,8 +51,6 @@ export interface TlsSession {
 }
 
 const NOTHING = Buffer.alloc(0);
-
-export type ConnectTarget = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /** What transports need of sockets; streams inside the process implement it too. */
 export interface ByteStream extends Duplex {
@@ -560,7 +559,7 @@ export interface ConnectHandler {
  * reads it in another way, such as TLS.
  */
 export function connect(
-  target: ConnectTarget,
+  target: AdmittedAddress,
   keepAliveDelay: number,
   handler: ConnectHandler,
   givenAway = false,
@@ -568,7 +567,7 @@ export function connect(
   let failure: Error | undefined;
   const reader = new SocketReader();
   const socket = netConnect({
-    ...target,
+    ...target.options,
     allowHalfOpen: true,
     noDelay: true,
     keepAlive: keepAliveDelay > 0,
@@ -583,6 +582,11 @@ export function connect(
   socket.on("error", failed);
   socket.on("close", closed);
   socket.once("connect", () => {
+    const refused = target.refusedAfter(socket);
+    if (refused !== undefined) {
+      socket.destroy(refused);
+      return;
+    }
     socket.removeListener("error", failed);
     socket.removeListener("close", closed);
     const transport = new Transport(socket, reader, socketAddresses(socket));

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { UdpPeer } from "../../test/helpers/udp-peer.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { UdpPort } from "./udp-socket.ts";
 
-const open = (port = 0): Promise<UdpPort> => UdpPort.open({ host: "127.0.0.1", port, reusePort: false }, () => {});
+const open = (port = 0): Promise<UdpPort> =>
+  UdpPort.open({ host: "127.0.0.1", port, reusePort: false, own: new OwnSockets() }, () => {});
 
 test("a response to port 0, which a forged datagram may name as its source, is dropped and does no harm", async () => {
   const port = await open();

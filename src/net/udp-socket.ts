@@ -2,6 +2,8 @@ import type { RemoteInfo, Socket, SocketOptions } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { nodeDgram } from "../base/lazy-node.ts";
 import { listenAt } from "../base/listen-address.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
+import type { AdmittedAddress } from "./egress.ts";
 
 /**
  * Bytes of datagrams that a socket may hold because the system takes no more; further ones are dropped. The system usually takes
@@ -20,6 +22,8 @@ interface UdpAddress {
   readonly host: string;
   readonly port: number;
   readonly reusePort: boolean;
+  /** Where the port is noted as the gateway's own. */
+  readonly own: OwnSockets;
 }
 
 type OnDatagram = (bytes: Buffer, from: DatagramSource) => void;
@@ -27,6 +31,7 @@ type OnDatagram = (bytes: Buffer, from: DatagramSource) => void;
 /** The socket of a UDP port, which receives the datagrams of all clients. */
 export class UdpPort {
   readonly #socket: Socket;
+  #forget: () => void = () => {};
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -40,7 +45,7 @@ export class UdpPort {
     return listenAt(address.host, (host) => UdpPort.#open({ ...address, host }, onDatagram));
   }
 
-  static #open({ host, port, reusePort }: UdpAddress, onDatagram: OnDatagram): Promise<UdpPort> {
+  static #open({ host, port, reusePort, own }: UdpAddress, onDatagram: OnDatagram): Promise<UdpPort> {
     const socket = createSocket(host, { reusePort });
     const opened = new UdpPort(socket);
     return new Promise((resolve, reject) => {
@@ -51,6 +56,7 @@ export class UdpPort {
       socket.once("error", failed);
       socket.bind({ address: host, port, exclusive: true }, () => {
         socket.removeListener("error", failed);
+        opened.#forget = own.addPort("udp", "bind", opened.port);
         // A datagram that cannot be sent or received is lost, which UDP allows; the port stays open.
         socket.on("error", () => {});
         socket.on("message", (bytes: Buffer, from: RemoteInfo) => onDatagram(bytes, from));
@@ -76,7 +82,7 @@ export class UdpPort {
   }
 
   close(): void {
-    this.#socket.close();
+    this.#socket.close(this.#forget);
   }
 }
 
@@ -94,9 +100,10 @@ export class UdpFlow {
   readonly #socket: Socket;
   #closed = false;
 
-  /** `address` is an IP address. */
-  constructor(address: string, port: number, events: UdpFlowEvents) {
-    const socket = createSocket(address, {});
+  constructor(address: AdmittedAddress, events: UdpFlowEvents) {
+    if (!("host" in address.options)) throw new TypeError("datagrams go to IP addresses only");
+    const { host, port } = address.options;
+    const socket = createSocket(host, {});
     this.#socket = socket;
     socket.on("error", (error) => {
       if (!this.#closed) events.onError(error);
@@ -105,9 +112,15 @@ export class UdpFlow {
       if (!this.#closed) events.onDatagram(bytes);
     });
     socket.once("connect", () => {
-      if (!this.#closed) events.onOpen();
+      if (this.#closed) return;
+      const refused = address.refusedAfter(
+        { localAddress: socket.address().address, remoteAddress: socket.remoteAddress().address },
+        "udp",
+      );
+      if (refused === undefined) events.onOpen();
+      else events.onError(refused);
     });
-    socket.connect(port, address);
+    socket.connect(port, host);
   }
 
   /** Only once it is open. False: the datagram is dropped, because too many wait to be sent. */

@@ -2,6 +2,7 @@ import type { Logger } from "../base/log.ts";
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
 import type { Callout } from "../upstream/callout.ts";
+import type { Fetch } from "../upstream/fetch.ts";
 import type { Target } from "../upstream/target.ts";
 import type { CallPolicies } from "./calls/schema.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
@@ -18,6 +19,8 @@ export interface ThreadEnvironment {
   readonly hidden: ReadonlySet<string>;
   /** Token buckets of `localRateLimit`, in memory that all workers share, so that limits hold for the process. */
   readonly buckets: TokenBuckets;
+  /** Calls URLs that a configuration names, such as a token endpoint. */
+  readonly fetch: Fetch;
   /** For events outside of requests. */
   readonly log?: Logger | undefined;
   /** Asks for a document to be fetched again, because it may have changed. Cheap: most calls do nothing. */

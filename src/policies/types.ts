@@ -1,7 +1,7 @@
 import type { Milliseconds } from "../base/durations.ts";
 import type { GatewayError } from "../base/errors.ts";
 import type { Activation, Condition, InputValue } from "../cel/index.ts";
-import type { HeaderList, HttpRequest, HttpResponse, LocalReply } from "../http/message.ts";
+import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../http/message.ts";
 import type { ContentCoding } from "./compression/schema.ts";
 import type { RequestPolicyKind } from "./policy-set.ts";
 import type { PersistentSession } from "./session-persistence/session.ts";
@@ -124,6 +124,8 @@ export interface RetryPlan {
 /** What a policy may see and change of one exchange. */
 export interface PolicyContext {
   readonly request: HttpRequest;
+  /** CDN-Loop of calls that are made for the request (http/loop.ts). */
+  readonly loop: Latin1;
   /** The prefix that the selected route's match consumed (`/` when none, undefined for exact and regex matches). */
   readonly matchedPrefix: string | undefined;
   /**

@@ -11,10 +11,10 @@ import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { connectStart, endToEnd, requestStart } from "../http/h2/fields.ts";
+import { loopLine } from "../http/loop.ts";
 import { getHeader, type HeaderList, type HttpResponse, madeOf, removeHeader, setHeader } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../http/websocket.ts";
-import type { Addresses } from "../net/addresses.ts";
 import type { Balancer } from "../upstream/balancers/balancer.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
@@ -131,11 +131,6 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return this.#exchange.requestSide.complete;
   }
 
-  /** A target that the client names may be the gateway itself, which would call itself again and again. */
-  get loopGuard(): Addresses | undefined {
-    return this.#backend.target.type === "dynamic" ? this.#exchange.downstream.connection : undefined;
-  }
-
   chooseEndpoint(): Endpoint | undefined {
     const { balancer, affinity, target, connection } = this.#backend;
     const exchange = this.#exchange;
@@ -204,8 +199,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { request, downstream, requestSide, retry, translatedToGrpc } = this.#exchange;
     if (retry !== undefined) requestSide.keep(REPLAY_BYTES);
     const { length } = requestSide;
-    let extra = "";
-    if (length === UNKNOWN_LENGTH) extra = "transfer-encoding: chunked\r\n";
+    let extra = loopLine(this.#exchange.loop);
+    if (length === UNKNOWN_LENGTH) extra += "transfer-encoding: chunked\r\n";
     if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
     else if (downstream.trailersAccepted || translatedToGrpc) extra += "connection: te\r\nte: trailers\r\n";
     const preserve = downstream.rawNames !== null;
@@ -242,7 +237,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     // A server that shuts down announces which requests it has not processed: those can be replayed.
     requestSide.keep(REPLAY_BYTES);
-    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc);
+    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.#exchange.loop);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
@@ -254,7 +249,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const headers = madeOf(request.headers, [...endToEnd(request.headers)]);
     removeHeader(headers, KEY_FIELD);
-    call.openStream(session, connectStart(request, scheme, "websocket"), headers, TUNNEL);
+    call.openStream(session, connectStart(request, scheme, "websocket", this.#exchange.loop), headers, TUNNEL);
   }
 
   // ── the response ──

@@ -7,7 +7,9 @@ import { irOf } from "../../test/helpers/supervisor.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { DEPS } from "../policies/testing/context.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
@@ -25,12 +27,12 @@ class TestWorker {
 
   constructor() {
     const settings = { connectTimeout: 1000, idleTimeout: 1000, maxIdle: undefined, keepAliveDelay: 0 };
-    const pools = new Pools(settings, new Resolver("All"), { onConnected: () => {} }, new Sweeper());
+    const pools = new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, new Sweeper());
     this.endpoints = new Endpoints(pools);
     this.#services = {
       metrics: new Metrics(),
       customLabels: undefined,
-      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets() },
+      policies: { hidden: sensitiveHeaders([]), buckets: new TokenBuckets(), fetch: DEPS.fetch },
       locality: {},
       exports: { add: () => {} },
       random: () => 0,

@@ -1,4 +1,6 @@
 import type { Logger } from "../base/log.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
+import type { Egress } from "../net/egress.ts";
 import type { SocketBudget } from "../net/socket-budget.ts";
 import type { ThreadEnvironment } from "../policies/deps.ts";
 import type { AccessLog } from "../telemetry/access-log.ts";
@@ -57,6 +59,10 @@ export interface Services {
   readonly dynamic: DynamicEndpoints;
   /** Looks up host names of UDP backends; connection pools have their own reference to it. */
   readonly resolver: Resolver;
-  /** The endpoint of `internal` backends: the admin API in the main thread. */
-  readonly internal: () => Endpoint;
+  /** Where this process listens; ports that open are noted here. */
+  readonly own: OwnSockets;
+  /** Decides which addresses may be connected to. */
+  readonly egress: Egress;
+  /** The endpoint of `internal` backends: the admin API in the main thread. Undefined: the configuration must not have any. */
+  readonly internal: () => Endpoint | undefined;
 }

@@ -4,12 +4,13 @@ import type { AddressInfo } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { createServer, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
+import { admitted } from "../net/testing/egress.ts";
 import { TlsClient } from "./tls-client.ts";
 
 /** Connects, and resolves when the server has sent a byte back: by then the tickets of TLS 1.3 have arrived. */
 async function connect(client: TlsClient, port: number, host: string): Promise<TLSSocket> {
   const { promise, resolve, reject } = Promise.withResolvers<TLSSocket>();
-  client.open({ host: "127.0.0.1", port }, host, 0, [], {
+  client.open(admitted({ host: "127.0.0.1", port }), host, 0, [], {
     onSecure: resolve,
     onClose: (error) => reject(error ?? new Error("closed")),
   });

@@ -3,7 +3,8 @@ import { isIP } from "node:net";
 import type { ConnectionOptions, PeerCertificate, SecureContext, TLSSocket } from "node:tls";
 import { nodeTls } from "../base/lazy-node.ts";
 import { socketAddresses } from "../net/addresses.ts";
-import { type ByteStream, type ConnectHandler, type ConnectTarget, Transport } from "../net/transport.ts";
+import { AdmittedAddress } from "../net/egress.ts";
+import { type ByteStream, type ConnectHandler, Transport } from "../net/transport.ts";
 import { altNames } from "./client-certificate.ts";
 import { opensslGroups } from "./tls-ciphers.ts";
 import type { BackendTls } from "./tls-settings.ts";
@@ -18,7 +19,7 @@ export interface SecureWaiter {
 }
 
 /** An address to connect to, or a stream that is already connected, such as a tunnel. */
-export type TlsCarrier = ConnectTarget | { readonly socket: ByteStream };
+export type TlsCarrier = AdmittedAddress | { readonly socket: ByteStream };
 
 /**
  * TLS to the servers of one backend. The context is built once, because reading keys and CAs is slow. Connections after the
@@ -75,7 +76,8 @@ export class TlsClient {
     waiter: SecureWaiter,
   ): () => void {
     let failure: Error | undefined;
-    const socket = nodeTls().connect({ ...target, ...this.#options(host, protocols) });
+    const carrier = target instanceof AdmittedAddress ? target.options : target;
+    const socket = nodeTls().connect({ ...carrier, ...this.#options(host, protocols) });
     this.#keepSession(socket);
     if (keepAliveDelay > 0) socket.setKeepAlive(true, keepAliveDelay);
     const failed = (error: Error): void => {
@@ -87,7 +89,12 @@ export class TlsClient {
     socket.setNoDelay(true);
     socket.on("error", failed);
     socket.on("close", closed);
-    if (waiter.onReached !== undefined && !("socket" in target)) socket.once("connect", waiter.onReached);
+    if (target instanceof AdmittedAddress)
+      socket.once("connect", () => {
+        const refused = target.refusedAfter(socket);
+        if (refused !== undefined) socket.destroy(refused);
+        else waiter.onReached?.();
+      });
     socket.once("secureConnect", () => {
       socket.removeListener("error", failed);
       socket.removeListener("close", closed);

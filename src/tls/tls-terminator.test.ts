@@ -4,6 +4,7 @@ import { suite, test } from "node:test";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { until } from "../../test/helpers/until.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Acceptor } from "../net/acceptor.ts";
 import { DOCUMENTED, sockets } from "../net/node-internals.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
@@ -32,7 +33,14 @@ class TlsPort implements AsyncDisposable {
   }
 
   static async listen(terminator: TlsTerminator, onData = (_transport: Transport): void => {}): Promise<TlsPort> {
-    const options = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
+    const options = {
+      host: "127.0.0.1",
+      port: 0,
+      reusePort: false,
+      keepAliveDelay: 0,
+      own: new OwnSockets(),
+      budget: new SocketBudget(),
+    };
     const acceptor = await Acceptor.listen(options, (transport) => ({
       onData: (buffer, length) => {
         terminator.accept(transport, Buffer.from(buffer.subarray(0, length)), "a.example", {

@@ -1,18 +1,12 @@
-import { BlockList, isIP, isIPv6 } from "node:net";
+import { isIP } from "node:net";
+import { AddressRefused } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
-import type { ConnectTarget } from "../net/transport.ts";
 import { ConnectAttempt, type ConnectWaiter } from "./connect-attempt.ts";
 import { describe } from "./connection.ts";
-import type { Address, PoolTarget } from "./pool-target.ts";
-import type { Resolver } from "./resolver.ts";
+import type { Address } from "./pool-target.ts";
+import type { LocateFailure, ResolvedAddress, Resolver } from "./resolver.ts";
 
 const NO_ROOM = "the limit of open files leaves no room for another connection";
-
-/** One address to connect to, and the name that it was found by; `` for paths. */
-export interface ResolvedAddress {
-  readonly address: ConnectTarget;
-  readonly host: string;
-}
 
 /** Connects to one address: the attempt succeeds or `failed` is called. Returns a function that cancels it. */
 export type Dial<Connected> = (
@@ -27,7 +21,6 @@ export type Dial<Connected> = (
  * Addresses are not raced as in RFC 8305 (happy eyeballs): backends would see connections without requests.
  */
 export class AddressSearch {
-  readonly #target: PoolTarget;
   readonly #addresses: readonly Address[];
   readonly #resolver: Resolver;
   readonly #connectTimeout: number;
@@ -37,13 +30,11 @@ export class AddressSearch {
 
   /** `connectTimeout`: milliseconds over all addresses. `budget`: by default, without a limit. */
   constructor(
-    target: PoolTarget,
     addresses: readonly Address[],
     resolver: Resolver,
     connectTimeout: number,
     budget: SocketBudget = new SocketBudget(),
   ) {
-    this.#target = target;
     this.#addresses = addresses;
     this.#resolver = resolver;
     this.#connectTimeout = connectTimeout;
@@ -59,8 +50,8 @@ export class AddressSearch {
     });
     const addresses: ResolvedAddress[] = [];
     let left = this.#addresses.length;
-    let failure: string | undefined;
-    const located = (found: readonly ResolvedAddress[], error: string | undefined): void => {
+    let failure: LocateFailure | undefined;
+    const located = (found: readonly ResolvedAddress[], error: LocateFailure | undefined): void => {
       addresses.push(...found);
       failure ??= error;
       if (--left > 0) return;
@@ -72,10 +63,10 @@ export class AddressSearch {
         counted = ordered.length > 0 && this.#budget.take("upstream");
         if (counted) tryAddresses(attempt, ordered, 0, dial);
         else if (ordered.length > 0) attempt.fail("TG_POOL_FULL", NO_ROOM);
-        else attempt.fail("TG_DNS_FAILED", failure ?? "no proxy is available");
+        else attempt.fail(failure?.code ?? "TG_DNS_FAILED", failure?.message ?? "no proxy is available");
       });
     };
-    for (const address of this.#addresses) this.#locate(address, located);
+    for (const address of this.#addresses) this.#resolver.locate(address, "tcp", located);
     if (this.#addresses.length === 0) queueMicrotask(() => located([], undefined));
     return () => attempt.cancel();
   }
@@ -88,34 +79,10 @@ export class AddressSearch {
     const rotated = [...addresses.slice(first), ...addresses.slice(0, first)];
     return this.#resolver.prefersIpv4 ? rotated.sort((a, b) => Number(isIpv6(a)) - Number(isIpv6(b))) : rotated;
   }
-
-  #locate(
-    address: Address,
-    callback: (addresses: readonly ResolvedAddress[], error: string | undefined) => void,
-  ): void {
-    if ("path" in address) {
-      callback([{ address, host: "" }], undefined);
-      return;
-    }
-    const { host, port } = address;
-    this.#resolver.resolve(host, (found, error) => {
-      const addresses = found.map((each) => ({ address: { host: each, port }, host }));
-      if (error !== undefined) callback([], error);
-      else if (this.#avoids(port) && found.some(isThisMachine))
-        callback([], `${address.host}:${port} is one of the gateway's own servers, which clients must not reach`);
-      else callback(addresses, undefined);
-    });
-  }
-
-  /** Through a proxy the gateway does not connect to the target itself, so the rule does not apply. */
-  #avoids(port: number): boolean {
-    const { avoids, tunnel } = this.#target;
-    return tunnel === undefined && avoids !== undefined && avoids.includes(port);
-  }
 }
 
 function isIpv6({ address }: ResolvedAddress): boolean {
-  return "host" in address && isIP(address.host) === 6;
+  return "host" in address.options && isIP(address.options.host) === 6;
 }
 
 function isNamed(address: Address): boolean {
@@ -133,19 +100,8 @@ function tryAddresses<Connected>(
   if (attempt.closed || address === undefined) return;
   const cancel = dial(address, attempt, (error) => {
     if (index + 1 < addresses.length) tryAddresses(attempt, addresses, index + 1, dial);
+    else if (error instanceof AddressRefused) attempt.fail(error.code, error.message);
     else attempt.fail("TG_UPSTREAM_FAILED", error === undefined ? "connection closed" : describe(error));
   });
   attempt.trying(cancel, addresses.length - index);
-}
-
-const THIS_MACHINE = new BlockList();
-THIS_MACHINE.addSubnet("127.0.0.0", 8);
-THIS_MACHINE.addAddress("::1", "ipv6");
-// Unspecified addresses: systems connect to themselves.
-THIS_MACHINE.addSubnet("0.0.0.0", 8);
-THIS_MACHINE.addAddress("::", "ipv6");
-
-/** Whether connections to an IP address stay on this machine, whatever its interfaces. */
-export function isThisMachine(address: string): boolean {
-  return THIS_MACHINE.check(address, isIPv6(address) ? "ipv6" : "ipv4");
 }

@@ -2,7 +2,8 @@ import { GatewayError, messageOf } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
 import { endToEnd, requestStart } from "../http/h2/fields.ts";
-import { type HeaderList, madeOf } from "../http/message.ts";
+import { FIRST_HOP, loopLine } from "../http/loop.ts";
+import { type HeaderList, type Latin1, madeOf } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import type { UpstreamConnection } from "./connection.ts";
@@ -44,6 +45,8 @@ export interface CallRequest {
   readonly dropBody?: boolean;
   /** A gRPC call, which is sent as HTTP/2 unless the settings of the target exclude that. */
   readonly grpc?: boolean;
+  /** CDN-Loop of the call (loop.ts). Default: that of a call that no request has caused. */
+  readonly loop?: Latin1 | undefined;
 }
 
 export interface CallResponse {
@@ -142,23 +145,30 @@ class BufferedCall implements UpstreamCaller {
 
   onConnection(connection: UpstreamConnection, call: UpstreamCall): void {
     const pool = call.endpoint?.pool;
-    const { method, path, body } = this.#request;
+    const { method, path, body, loop = FIRST_HOP } = this.#request;
     const via = pool?.viaProxy;
     // A proxy forwards to the target of the request, and Host has to be the same (RFC 9112 3.2.2).
     const authority = via?.authority ?? this.#authority(pool);
     // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
     const target = via === undefined ? path : via.origin + (path === "*" ? "" : path);
     const credentials = via?.authorization === undefined ? [] : ["proxy-authorization", via.authorization];
-    const head = requestHeadText(method, target, authority, [...this.#requestHeaders(), ...credentials], null, "");
+    const head = requestHeadText(
+      method,
+      target,
+      authority,
+      [...this.#requestHeaders(), ...credentials],
+      null,
+      loopLine(loop),
+    );
     call.sendHead(connection, head, body.length, false);
     this.#sendBody(connection);
   }
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
     const pool = call.endpoint?.pool;
-    const { method, path, body, grpc = false } = this.#request;
+    const { method, path, body, grpc = false, loop = FIRST_HOP } = this.#request;
     const scheme = pool?.target.tls === undefined ? "http" : "https";
-    const start = requestStart({ method, authority: this.#authority(pool), path, search: "" }, scheme, grpc);
+    const start = requestStart({ method, authority: this.#authority(pool), path, search: "" }, scheme, grpc, loop);
     this.#sendBody(call.openStream(session, start, endToEnd(this.#requestHeaders()), body.length));
   }
 

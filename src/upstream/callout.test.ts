@@ -5,6 +5,7 @@ import { RawUpstream, reply, valuesOf } from "../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../base/errors.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { latin1 } from "../http/h1/syntax.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { SingleEndpoint } from "./balancers/balancer.ts";
 import { type CallRequest, NEEDS_BODY } from "./call.ts";
 import { Callout, NEEDS_STATUS, NO_UPSTREAM, type PrepareCall } from "./callout.ts";
@@ -27,7 +28,9 @@ const REQUEST: CallRequest = {
 function calling(port: number, prepare?: PrepareCall<string>) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
+  const endpoints = new Endpoints(
+    new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
+  );
   const endpoint = endpoints.acquire({ host: "127.0.0.1", port }, 1);
   const callout = new Callout(new SingleEndpoint(endpoint), prepare);
   return {

@@ -1,6 +1,6 @@
 import { GatewayError } from "../base/errors.ts";
 import { latin1 } from "../http/h1/syntax.ts";
-import { type HeaderList, type HttpRequest, madeOf, setHeader } from "../http/message.ts";
+import { type HeaderList, type HttpRequest, type Latin1, madeOf, setHeader } from "../http/message.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./call.ts";
 import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc/call.ts";
@@ -11,6 +11,8 @@ interface CallContext<Context, Answer = never> {
   /** Registers a callback that cancels the call when its response is no longer needed. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
+  /** CDN-Loop of the call; absent for calls that do not belong to a client's request. */
+  readonly loop?: Latin1 | undefined;
   /** Absent for calls that do not belong to a client's request. */
   readonly calloutContext?: Context;
   /**
@@ -66,6 +68,7 @@ export class Callout<Context = never> {
       this.#balancer,
       {
         ...request,
+        loop: context.loop,
         method: head.method,
         path: head.path + head.search,
         headers: head.headers,
@@ -90,7 +93,7 @@ export class Callout<Context = never> {
     const left = await this.#prepared(head, timeoutMs, context);
     const known = context.recall?.(head);
     if (known !== undefined) return known;
-    const request = { method, head, timeoutMs: left };
+    const request = { method, head, timeoutMs: left, loop: context.loop };
     return grpcUnary(this.#balancer, request, message, context.onCancel, context.observer, messageDecides);
   }
 
@@ -106,7 +109,7 @@ export class Callout<Context = never> {
   ): Promise<GrpcStream> {
     const head = headOf("HTTP/2", "POST", method);
     await this.#prepared(head, timeoutMs, context);
-    return grpcStream(this.#balancer, { method, head, timeoutMs: 0 }, events, context.observer);
+    return grpcStream(this.#balancer, { method, head, timeoutMs: 0, loop: context.loop }, events, context.observer);
   }
 
   /** Resolves with the milliseconds that are left of `timeoutMs`; never settles after a cancellation. */

@@ -6,6 +6,7 @@ import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList } from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { READ_SIZE } from "../net/read-buffer.ts";
+import { admitted } from "../net/testing/egress.ts";
 import { connect, type Transport } from "../net/transport.ts";
 import { UpstreamConnection } from "./connection.ts";
 import type { UpstreamEvents } from "./upstream.ts";
@@ -75,7 +76,7 @@ async function open(): Promise<Pair> {
   const notes = new Notes();
   const connected = Promise.withResolvers<UpstreamConnection>();
   const owner = { release: () => notes.add("released"), closed: () => notes.add("closed") };
-  connect({ host: "127.0.0.1", port: upstream.port }, 0, {
+  connect(admitted({ host: "127.0.0.1", port: upstream.port }), 0, {
     onConnect: (transport: Transport) => {
       const connection = new UpstreamConnection(transport, owner, {});
       connected.resolve(connection);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ms } from "../base/durations.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { Destinations } from "./destinations.ts";
 import { type Service, ServiceIndex, type Workload } from "./discovery.ts";
 import { Endpoints } from "./endpoints.ts";
@@ -21,7 +22,9 @@ function workload(uid: string, more: Partial<Workload> = {}): Workload {
 function destinations(services: readonly Service[], workloads: readonly Workload[]) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
+  const endpoints = new Endpoints(
+    new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
+  );
   const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, () => 0);
   return {
     all,

@@ -5,6 +5,7 @@ import { after, before, suite, test } from "node:test";
 import { createServer as createTlsServer, TLSSocket } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { closedPort, type RawPeer, RawUpstream } from "../../test/helpers/raw-peer.ts";
+import { admitted } from "../net/testing/egress.ts";
 import type { Transport } from "../net/transport.ts";
 import type { BackendTls } from "../tls/tls-settings.ts";
 import { type Carries, Dialer } from "./dialer.ts";
@@ -42,7 +43,7 @@ class Dialled {
       this.connected.reject(new Error(text));
     };
     this.cancel = new Dialer(target, 0).dial(
-      at(port),
+      admitted(at(port)),
       "127.0.0.1",
       carries,
       { reached: () => this.reached++ },

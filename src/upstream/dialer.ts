@@ -1,6 +1,7 @@
 import { ProxyTunnel } from "../http/proxy-tunnel.ts";
 import type { Addresses } from "../net/addresses.ts";
-import { type ByteStream, type ConnectHandler, type ConnectTarget, connect, Transport } from "../net/transport.ts";
+import type { AdmittedAddress } from "../net/egress.ts";
+import { type ByteStream, type ConnectHandler, connect, Transport } from "../net/transport.ts";
 import { TlsClient } from "../tls/tls-client.ts";
 import type { ConnectClock } from "./connect-attempt.ts";
 import { type Address, type PoolTarget, targetName } from "./pool-target.ts";
@@ -65,7 +66,7 @@ export class Dialer {
    * Returns a function that cancels it.
    */
   dial(
-    address: ConnectTarget,
+    address: AdmittedAddress,
     host: string,
     carries: Carries,
     clock: Pick<ConnectClock, "reached">,
@@ -99,7 +100,7 @@ export class Dialer {
   }
 
   /** `givenAway`: the stream leaves its transport once the tunnel is open. */
-  #reachProxy(address: ConnectTarget, host: string, givenAway: boolean, handler: ConnectHandler): () => void {
+  #reachProxy(address: AdmittedAddress, host: string, givenAway: boolean, handler: ConnectHandler): () => void {
     if (this.#proxyTls === undefined) return connect(address, this.#keepAliveDelay, handler, givenAway);
     const protocols = withoutHttp2(this.#tunnel?.tls?.alpn ?? OFFERS.http1);
     return this.#proxyTls.connect(address, host, this.#keepAliveDelay, protocols, handler);
@@ -107,7 +108,7 @@ export class Dialer {
 
   /** Opens a tunnel to the target; `goOn` continues on its stream and returns the function that cancels it from then on. */
   #throughProxy(
-    address: ConnectTarget,
+    address: AdmittedAddress,
     host: string,
     waiter: Pick<ConnectHandler, "onClose">,
     goOn: (stream: ByteStream, from: Addresses) => () => void,

@@ -1,6 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
 import { type Activation, type CelEnvironment, CelError, type Expression, readsBody } from "../cel/index.ts";
-import type { Addresses } from "../net/addresses.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Endpoints } from "./endpoints.ts";
 import type { ConnectionSettings } from "./pool-target.ts";
@@ -41,9 +40,6 @@ function isHostPort(text: string): boolean {
   return port !== undefined && Number(port) > 0 && Number(port) <= 65535;
 }
 
-/** Message of a call that is not made because a client named the gateway itself as the target. */
-export const LOOP_DETECTED = "the target is the address that the client connected to, so the call would loop";
-
 /** Targets of `dynamic` backends that are kept: clients name them, so their number has to be bounded. The oldest is dropped first. */
 const MAX_TARGETS = 1024;
 const HAS_PORT = /:\d+$/;
@@ -62,12 +58,8 @@ export type DynamicEndpoints = (
   connection: DynamicConnection | undefined,
 ) => Endpoint | undefined;
 
-/**
- * A forward proxy's targets: an authority, by default that of the request (reference 1.7). `avoids`: ports of this machine that
- * clients must not reach, such as that of the admin API, which trusts everyone who can reach it.
- */
-export function dynamicEndpoints(endpoints: Endpoints, avoids: readonly number[]): DynamicEndpoints {
-  const limits = avoids.length === 0 ? undefined : { avoids };
+/** A forward proxy's targets: an authority, by default that of the request (reference 1.7). */
+export function dynamicEndpoints(endpoints: Endpoints): DynamicEndpoints {
   const known = new Map<string, Endpoint>();
   return (authority, defaultPort, connection) => {
     const address = HAS_PORT.test(authority) ? authority : `${authority}:${defaultPort}`;
@@ -82,7 +74,7 @@ export function dynamicEndpoints(endpoints: Endpoints, avoids: readonly number[]
     }
     const host = url.hostname.replace(/^\[|\]$/g, "");
     if (host === "") return undefined;
-    const target = { host, port: url.port === "" ? 80 : Number(url.port), ...connection?.settings, ...limits };
+    const target = { host, port: url.port === "" ? 80 : Number(url.port), ...connection?.settings };
     endpoint = endpoints.acquire(target, 1, "dynamic");
     known.set(name, endpoint);
     const oldest = known.size > MAX_TARGETS ? known.entries().next().value : undefined;
@@ -92,15 +84,4 @@ export function dynamicEndpoints(endpoints: Endpoints, avoids: readonly number[]
     }
     return endpoint;
   };
-}
-
-/**
- * Whether a connection leads to the address that its client connected to. The gateway would receive its own request, call itself
- * again for it, and so on until it has no sockets left.
- */
-export function isLoop(
-  { localAddress, localPort }: Pick<Addresses, "localAddress" | "localPort">,
-  { target }: { readonly target: string },
-): boolean {
-  return target === `${localAddress}:${localPort}`;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Sweeper } from "../base/sweeper.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import type { EvictionNotice } from "./endpoint.ts";
 import { byOwner, combineStats, type EndpointStats, Endpoints } from "./endpoints.ts";
 import { Pools } from "./pools.ts";
@@ -11,7 +12,7 @@ const TARGET = { host: "10.0.0.1", port: 80 };
 function newEndpoints(onEvicted?: (notice: EvictionNotice) => void) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const pools = new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper);
+  const pools = new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper);
   return { endpoints: new Endpoints(pools, onEvicted), sweeper, [Symbol.dispose]: () => sweeper.close() };
 }
 

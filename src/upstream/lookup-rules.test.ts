@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { test } from "node:test";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { type LookupRules, restrictedLookups, restrictedTargets } from "./lookup-rules.ts";
 import { Resolver, type System } from "./resolver.ts";
@@ -19,7 +20,7 @@ function resolverOf(names: Readonly<Record<string, readonly string[]>>, rules = 
     now: () => 0,
     later: () => {},
   };
-  const resolver = new Resolver("All", undefined, restrictedLookups(system, rules));
+  const resolver = new Resolver("All", ANYWHERE, undefined, restrictedLookups(system, rules));
   const resolve = (host: string): Promise<readonly string[] | string> =>
     new Promise((done) => resolver.resolve(host, (addresses, error) => done(error ?? addresses)));
   return { asked, resolve };

@@ -22,8 +22,6 @@ export interface ConnectionSettings {
   /** Version of HTTP; undefined = as each request asks. */
   readonly version?: HttpVersion | undefined;
   readonly limits?: PoolLimits | undefined;
-  /** Ports of this machine that connections must not reach, whatever the name. */
-  readonly avoids?: readonly number[] | undefined;
 }
 
 /** HTTP proxies that connections go through; all are equivalent. */
@@ -45,9 +43,9 @@ export function poolKey(target: PoolTarget): string {
 }
 
 /** Distinguishes these settings from others; `` for none. */
-export function settingsIdentity({ tls, tcp, tunnel, version, limits, avoids }: ConnectionSettings): string {
-  if ([tls, tcp, tunnel, version, limits, avoids].every((setting) => setting === undefined)) return "";
-  return tlsIdentity({ tls, tcp, tunnel, version, limits, avoids });
+export function settingsIdentity({ tls, tcp, tunnel, version, limits }: ConnectionSettings): string {
+  if ([tls, tcp, tunnel, version, limits].every((setting) => setting === undefined)) return "";
+  return tlsIdentity({ tls, tcp, tunnel, version, limits });
 }
 
 /** `host:port`, `[host]:port` for IPv6, or `unix:path`. */

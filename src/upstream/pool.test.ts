@@ -4,6 +4,7 @@ import { closedPort, type RawPeer, RawUpstream, reply } from "../../test/helpers
 import { untilTurn } from "../../test/helpers/until.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import { Pool, type PoolSettings } from "./pool.ts";
 import type { PoolLimits } from "./pool-target.ts";
@@ -15,7 +16,7 @@ const SETTINGS: PoolSettings = { connectTimeout: 10_000, idleTimeout: 90_000, ma
 
 function poolOf(port: number, settings: Partial<PoolSettings> = {}, limits: PoolLimits = {}): Pool {
   const target = { host: "127.0.0.1", port, limits };
-  return new Pool(target, { ...SETTINGS, ...settings }, new Resolver("All"), { onConnected: () => {} });
+  return new Pool(target, { ...SETTINGS, ...settings }, new Resolver("All", ANYWHERE), { onConnected: () => {} });
 }
 
 /** A request that asks a pool for a connection. */
@@ -241,7 +242,7 @@ test("connections of all pools together stay within the budget; those that close
   let refused = 0;
   const budget = new SocketBudget(1, () => refused++);
   const make = (port: number): Pool =>
-    new Pool({ host: "127.0.0.1", port }, SETTINGS, new Resolver("All"), { onConnected: () => {} }, budget);
+    new Pool({ host: "127.0.0.1", port }, SETTINGS, new Resolver("All", ANYWHERE), { onConnected: () => {} }, budget);
   const [first, second, broken] = [make(server.port), make(server.port), make(await closedPort())];
   const connection = await new Waiter(first).connection();
   assert.match(String(await new Waiter(second).outcome), /^TG_POOL_FULL the limit of open files/);
@@ -263,12 +264,18 @@ test("requests whose backend's name is being looked up take no place in the budg
   const named = new Pool(
     { host: "a.test", port: 1 },
     SETTINGS,
-    new Resolver("All", undefined, silent),
+    new Resolver("All", ANYWHERE, undefined, silent),
     observer,
     budget,
   );
   const waiting = new Waiter(named);
-  const pool = new Pool({ host: "127.0.0.1", port: server.port }, SETTINGS, new Resolver("All"), observer, budget);
+  const pool = new Pool(
+    { host: "127.0.0.1", port: server.port },
+    SETTINGS,
+    new Resolver("All", ANYWHERE),
+    observer,
+    budget,
+  );
   (await new Waiter(pool).connection()).destroy();
   waiting.cancel();
   await untilTurn(() => pool.use.active === 0, "the connection to close");
@@ -279,7 +286,7 @@ test("idle connections of one pool give their place in the budget to those of ot
   await using server = await RawUpstream.listen();
   await using other = await RawUpstream.listen();
   const budget = new SocketBudget(3);
-  const pools = new Pools(SETTINGS, new Resolver("All"), { onConnected: () => {} }, new Sweeper(), budget);
+  const pools = new Pools(SETTINGS, new Resolver("All", ANYWHERE), { onConnected: () => {} }, new Sweeper(), budget);
   const first = pools.acquire({ host: "127.0.0.1", port: server.port });
   const second = pools.acquire({ host: "127.0.0.1", port: other.port });
   const used = [await new Waiter(first).connection(), await new Waiter(first).connection()];
@@ -295,7 +302,7 @@ test("a session whose server has not sent its SETTINGS yet is not idle: requests
   await using server = await RawUpstream.listen();
   await using other = await RawUpstream.listen();
   const budget = new SocketBudget(1);
-  const pools = new Pools(SETTINGS, new Resolver("All"), { onConnected: () => {} }, new Sweeper(), budget);
+  const pools = new Pools(SETTINGS, new Resolver("All", ANYWHERE), { onConnected: () => {} }, new Sweeper(), budget);
   const pool = pools.acquire({ host: "127.0.0.1", port: server.port, version: "HTTP/2.0" });
   const { promise, resolve } = Promise.withResolvers<string>();
   pool.acquire(true, false, {
@@ -318,7 +325,7 @@ test("a session whose server has not sent its SETTINGS yet is not idle: requests
 test("maxIdle 0: sessions whose SETTINGS are awaited stay for the requests that wait, and no longer", async () => {
   await using server = await RawUpstream.listen();
   const target = { host: "127.0.0.1", port: server.port, version: "HTTP/2.0" } as const;
-  const pool = new Pool(target, { ...SETTINGS, maxIdle: 0 }, new Resolver("All"), { onConnected: () => {} });
+  const pool = new Pool(target, { ...SETTINGS, maxIdle: 0 }, new Resolver("All", ANYWHERE), { onConnected: () => {} });
   const outcomes: string[] = [];
   /** Asks for a session, but does not use it. */
   const ask = () =>

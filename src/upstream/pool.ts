@@ -126,7 +126,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.viaProxy = this.#dialer.viaProxy;
     this.http2 = http2Use(target);
     const { connectTimeout } = this.#settings;
-    this.#search = new AddressSearch(target, this.#dialer.addresses, resolver, connectTimeout, budget);
+    this.#search = new AddressSearch(this.#dialer.addresses, resolver, connectTimeout, budget);
     this.#observer = observer;
     this.#budget = budget;
     this.#maxConnections = target.limits?.maxConnections ?? MAX_CONNECTIONS;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
 import { type LookupFamily, Resolver, type System } from "./resolver.ts";
 
@@ -20,7 +21,7 @@ class Fake {
       now: () => this.now,
       later: (callback) => void this.#later.push(callback),
     };
-    this.resolver = new Resolver(family, undefined, system, lanes);
+    this.resolver = new Resolver(family, ANYWHERE, undefined, system, lanes);
   }
 
   /** Runs them. */

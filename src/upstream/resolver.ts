@@ -1,7 +1,11 @@
 import { type LookupAddress, lookup } from "node:dns";
 import { isIP } from "node:net";
+import type { ErrorCode } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import type { IpProtocol } from "../base/own-sockets.ts";
+import { AddressRefused, type AdmittedAddress, type Egress } from "../net/egress.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
+import type { Address } from "./pool-target.ts";
 
 export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
 
@@ -42,6 +46,18 @@ export const SYSTEM: System = {
 
 type Callback = (addresses: readonly string[], error: string | undefined) => void;
 
+/** One address to connect to, and the name that it was found by; `` for paths. */
+export interface ResolvedAddress {
+  readonly address: AdmittedAddress;
+  readonly host: string;
+}
+
+/** Why there is no address to connect to. */
+export interface LocateFailure {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
 interface Entry {
   addresses: readonly string[];
   error: string | undefined;
@@ -58,14 +74,16 @@ interface Entry {
  */
 export class Resolver {
   readonly #family: LookupFamily;
+  readonly #egress: Egress;
   readonly #log: Logger | undefined;
   readonly #system: System;
   readonly #lanes: LookupLanes;
   readonly #entries = new Map<string, Entry>();
 
-  /** `log`: of lookups, at level `debug`. `lanes`: those of the process. */
-  constructor(family: LookupFamily, log?: Logger, system: System = SYSTEM, lanes = new LookupLanes()) {
+  /** `egress` decides which addresses may be connected to. `log`: of lookups, at level `debug`. `lanes`: those of the process. */
+  constructor(family: LookupFamily, egress: Egress, log?: Logger, system: System = SYSTEM, lanes = new LookupLanes()) {
     this.#family = family;
+    this.#egress = egress;
     this.#log = log;
     this.#system = system;
     this.#lanes = lanes;
@@ -74,6 +92,40 @@ export class Resolver {
   /** IPv4 addresses are to be tried before those of IPv6. */
   get prefersIpv4(): boolean {
     return this.#family !== "All";
+  }
+
+  /**
+   * Finds the addresses that may be connected to. Those that egress refuses are left out; if none is left, the failure says why.
+   * Calls back once, like `resolve`.
+   */
+  locate(
+    address: Address,
+    protocol: IpProtocol,
+    callback: (found: readonly ResolvedAddress[], failure: LocateFailure | undefined) => void,
+  ): void {
+    const admit = (host: string, addresses: readonly Address[], error: string | undefined): void => {
+      const found: ResolvedAddress[] = [];
+      let failure: LocateFailure | undefined =
+        error === undefined ? undefined : { code: "TG_DNS_FAILED", message: error };
+      for (const each of addresses) {
+        const admitted = this.#egress.admit(each, protocol);
+        if (admitted instanceof AddressRefused) failure ??= admitted;
+        else found.push({ address: admitted, host });
+      }
+      callback(found, found.length > 0 ? undefined : failure);
+    };
+    if ("path" in address) {
+      admit("", [address], undefined);
+      return;
+    }
+    const { host, port } = address;
+    this.resolve(host, (hosts, error) =>
+      admit(
+        host,
+        hosts.map((each) => ({ host: each, port })),
+        error,
+      ),
+    );
   }
 
   /** Calls back once: at once for addresses and known names, otherwise when the system has responded. */

@@ -10,11 +10,9 @@ import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import type { HeaderList, HttpResponse } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
-import type { Addresses } from "../net/addresses.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
 import type { UpstreamConnection } from "./connection.ts";
-import { isLoop, LOOP_DETECTED } from "./dynamic.ts";
 import type { Endpoint, WaitingCall } from "./endpoint.ts";
 import type { BackendCalls } from "./endpoints.ts";
 import { HeadTooLarge, type UpstreamSession } from "./h2/session.ts";
@@ -63,8 +61,6 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   readonly replayable: boolean;
   /** Nothing is left to send. Until then a timeout may be due to a slow client, so it does not count as a failure. */
   readonly requestSent: boolean;
-  /** The address that the client connected to, if the client chooses the target: a call to the same address would loop. */
-  readonly loopGuard?: Pick<Addresses, "localAddress" | "localPort"> | undefined;
   /** undefined: there is at most one endpoint. */
   readonly balancer: Balancer | undefined;
   /** Endpoints without a connection for this request so far; the call adds to them. */
@@ -333,12 +329,6 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   onConnection(connection: UpstreamConnection): void {
     this.#stopWaiting();
     this.#sends++;
-    const { loopGuard } = this.#caller;
-    if (loopGuard !== undefined && isLoop(loopGuard, connection)) {
-      connection.destroy();
-      this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, connection.times);
-      return;
-    }
     this.upstream = connection;
     if (this.#protocol === "raw") {
       this.#tunnel = true;
@@ -354,12 +344,6 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     this.#sends++;
     const caller = this.#caller;
     if (caller.onSession === undefined) throw new TypeError("a caller that asks for HTTP/2 needs onSession");
-    const { loopGuard } = caller;
-    if (loopGuard !== undefined && isLoop(loopGuard, session)) {
-      // The session stays: other clients may use it, for which its address is not a loop.
-      this.onConnectFailure("TG_UPSTREAM_FAILED", LOOP_DETECTED, session.times);
-      return;
-    }
     try {
       caller.onSession(session, this);
     } catch (error) {

@@ -6,6 +6,7 @@
  */
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import type { EgressOptions } from "../net/egress.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { ExpressionLimits } from "../proxy/expression-shares.ts";
 import type { DrainStep } from "../proxy/ingress/drain.ts";
@@ -62,10 +63,10 @@ export interface WorkerOptions {
   readonly metricLabels: Readonly<Record<string, string>>;
   /** Definitions of the functions that `metricLabels` may call. */
   readonly customFunctions: string;
-  /** Ports of the admin API, to which `dynamic` backends must not connect. */
-  readonly adminPorts: readonly number[];
-  /** Path of the Unix socket that serves `internal` backends. */
-  readonly internalSocket: string;
+  /** Shared memory of the `OwnSockets`. */
+  readonly ownSockets: SharedArrayBuffer;
+  /** Where this worker may connect to. */
+  readonly egress: EgressOptions & { readonly internalSocket: string };
 }
 
 /** The commands of a worker, each with its arguments and, if it has one, its reply. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { test } from "node:test";
+import { OwnSockets } from "../base/own-sockets.ts";
 import type { Bind } from "../ir/ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { PortError, probePorts } from "./ports.ts";
@@ -12,7 +13,7 @@ const bind = (port: number, rest: Partial<Bind> = {}): Bind =>
   ({ key: `bind/${port}`, host: "127.0.0.1", port, mode: "standard", listeners: [], ...rest }) as unknown as Bind;
 
 async function probe(binds: readonly Bind[], open: Ports = {}): Promise<Ports> {
-  const { ports, release } = await probePorts(binds, open, REUSE);
+  const { ports, release } = await probePorts(binds, open, REUSE, new OwnSockets());
   release();
   return ports;
 }
@@ -25,7 +26,7 @@ test("port 0 becomes a number that later reloads keep; internal binds have no po
 });
 
 test("a port chosen by the system is reserved for the workers until release", { skip: !REUSE }, async () => {
-  const { ports, release } = await probePorts([bind(0)], {}, true);
+  const { ports, release } = await probePorts([bind(0)], {}, true, new OwnSockets());
   const port = Number(ports["bind/0"]);
   const other = createServer().listen({ port, host: "127.0.0.1" });
   const [error] = (await once(other, "error")) as [NodeJS.ErrnoException];

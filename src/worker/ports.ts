@@ -4,6 +4,7 @@
  */
 import { createServer } from "node:net";
 import { listenAt } from "../base/listen-address.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { Bind } from "../ir/ir.ts";
 import { UdpPort } from "../net/udp-socket.ts";
 import type { Ports } from "../proxy/data-plane.ts";
@@ -24,7 +25,12 @@ export interface ProbedPorts {
  * an exclusive listen fails instead. A port that the system chose stays open, with SO_REUSEPORT, until `release`: otherwise
  * another process could get it before the workers do. `open` are the ports in use, which are kept. Rejects with PortError.
  */
-export async function probePorts(binds: readonly Bind[], open: Ports, reusePort: boolean): Promise<ProbedPorts> {
+export async function probePorts(
+  binds: readonly Bind[],
+  open: Ports,
+  reusePort: boolean,
+  own: OwnSockets,
+): Promise<ProbedPorts> {
   const ports: Record<string, number> = {};
   const held: ProbedPort[] = [];
   const release = (): void => {
@@ -39,7 +45,7 @@ export async function probePorts(binds: readonly Bind[], open: Ports, reusePort:
         continue;
       }
       const hold = reusePort && bind.port === 0;
-      const probed = await listen(bind, hold).catch((error: NodeJS.ErrnoException) => {
+      const probed = await listen(bind, hold, own).catch((error: NodeJS.ErrnoException) => {
         const what = bind.protocol === "udp" ? "UDP port" : "port";
         throw new PortError(`cannot listen on ${what} ${bind.port} for ${bind.key}: ${explain(error)}`);
       });
@@ -61,9 +67,9 @@ interface ProbedPort {
 }
 
 /** Rejects with the system's error. */
-async function listen(bind: Bind, reusePort: boolean): Promise<ProbedPort> {
+async function listen(bind: Bind, reusePort: boolean, own: OwnSockets): Promise<ProbedPort> {
   const { host, port } = bind;
-  if (bind.protocol === "udp") return UdpPort.open({ host, port, reusePort }, () => {});
+  if (bind.protocol === "udp") return UdpPort.open({ host, port, reusePort, own }, () => {});
   // A reserved port is not announced yet; a stray connection is closed.
   const server = createServer((socket) => socket.destroy());
   const listening = (at: string): Promise<void> =>
@@ -73,8 +79,10 @@ async function listen(bind: Bind, reusePort: boolean): Promise<ProbedPort> {
     });
   await listenAt(host, listening);
   const address = server.address();
+  const opened = typeof address === "object" && address !== null ? address.port : port;
+  server.once("close", own.addPort("tcp", "bind", opened));
   return {
-    port: typeof address === "object" && address !== null ? address.port : port,
+    port: opened,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };
 }

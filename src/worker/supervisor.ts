@@ -11,6 +11,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
@@ -41,12 +42,14 @@ const RESTART_PAUSE_MS = 1000;
 const REPORT_TIMEOUT_MS = 2000;
 
 /** Options that differ from worker to worker, or that the supervisor makes. */
-type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "adminPorts" | "logRing";
+type OwnOption = "index" | "gate" | "buckets" | "tickets" | "pressure" | "ownSockets" | "logRing";
 
 /** What is fixed for the life of the process. */
 export interface SupervisorSettings {
   /** Threads of the data plane, at least 1. */
   readonly workers: number;
+  /** Where the process listens; with a region for each worker. */
+  readonly own: OwnSockets;
   /** Options that all workers share. */
   readonly worker: Omit<WorkerOptions, OwnOption>;
 }
@@ -100,7 +103,6 @@ export class Supervisor implements WorkerEvents {
   readonly #startedAt = new Map<number, number>();
   #current: { readonly generation: number; readonly configuration: PackedIr } | undefined;
   #ports: Ports = {};
-  #adminPorts: readonly number[] = [];
   #logFilter: string;
   #stopping = false;
   /** Serializes configuration changes and replacements: a worker that starts during a `commit` would miss it. */
@@ -136,9 +138,8 @@ export class Supervisor implements WorkerEvents {
     return [...this.#workers.values()];
   }
 
-  /** Starts the workers. `adminPorts` are those of the admin server, to which `dynamic` backends must not connect. */
-  start(adminPorts: readonly number[]): void {
-    this.#adminPorts = adminPorts;
+  /** Starts the workers. */
+  start(): void {
     for (let index = 0; index < this.#settings.workers; index++) this.#spawn(index);
     this.#threads.close();
     this.#electChecker();
@@ -155,6 +156,7 @@ export class Supervisor implements WorkerEvents {
         configuration.frame.binds,
         this.#ports,
         this.#settings.worker.reusePort,
+        this.#settings.own,
       );
       try {
         // With a live worker, dead ones are replaced later. With none, nothing would prove that the configuration works.
@@ -367,7 +369,7 @@ export class Supervisor implements WorkerEvents {
       buckets: this.#buckets.memory,
       tickets: this.#tickets.memory,
       pressure: this.pressure.memory,
-      adminPorts: this.#adminPorts,
+      ownSockets: this.#settings.own.memory,
     };
     const handle = new WorkerHandle(this.#threads.take(index), options, this);
     this.#workers.set(index, handle);

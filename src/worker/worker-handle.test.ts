@@ -15,12 +15,12 @@ test("a call to a dead worker rejects at once", async () => {
 test("a worker that does not reply in time is ended", async (t: TestContext) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   const memory = (): SharedArrayBuffer => new SharedArrayBuffer(4096);
-  const buffers = { gate: memory(), buckets: memory(), tickets: memory(), pressure: memory() };
+  const buffers = { gate: memory(), buckets: memory(), tickets: memory(), pressure: memory(), ownSockets: memory() };
   const ended = Promise.withResolvers<Error | undefined>();
   const events = { onTrace() {}, onEvicted() {}, onHealth() {}, onDocumentWanted() {}, onLog() {}, onExport() {} };
   const handle = new WorkerHandle(
     new WorkerThreads(1).take(0),
-    { ...WORKER, ...buffers, index: 0, adminPorts: [] },
+    { ...WORKER, ...buffers, index: 0 },
     { ...events, onExit: (_handle, error) => ended.resolve(error) },
   );
   const aborted = handle.callWithDeadline("abort", undefined);

@@ -1,5 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
+// The threads take its id over when they start.
+import "../base/process-id.ts";
 
 /**
  * Size of V8's young generation in a worker, in MiB. Objects of a request die with it, so a small space is collected quickly,

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
@@ -16,15 +17,21 @@ import { WorkerThreads } from "./worker-threads.ts";
 class TestWorker {
   readonly handle: WorkerHandle;
   readonly gate = new TraceGate();
+  readonly own = new OwnSockets(OwnSockets.memoryFor(2));
   readonly traced: (string | undefined)[] = [];
   log = "";
 
   constructor(options: Partial<WorkerOptions> = {}) {
     const shared = { buckets: new TokenBuckets().memory, tickets: new TicketSecrets().memory };
-    const own = { ...shared, gate: this.gate.buffer, pressure: new MemoryPressure(1).memory };
+    const own = {
+      ...shared,
+      gate: this.gate.buffer,
+      pressure: new MemoryPressure(1).memory,
+      ownSockets: this.own.memory,
+    };
     this.handle = new WorkerHandle(
       new WorkerThreads(1).take(0),
-      { ...WORKER, ...own, index: 0, adminPorts: [], ...options },
+      { ...WORKER, ...own, index: 0, ...options },
       {
         onTrace: (_id, event) => this.traced.push(event),
         onEvicted() {},
@@ -42,7 +49,7 @@ class TestWorker {
   /** Prepares a configuration; resolves with its port. */
   async prepare(generation: number, body: string): Promise<number> {
     const configuration = answering(body);
-    const { ports, release } = await probePorts(configuration.frame.binds, {}, WORKER.reusePort);
+    const { ports, release } = await probePorts(configuration.frame.binds, {}, WORKER.reusePort, this.own);
     try {
       await this.handle.call("prepare", { generation, configuration, ports });
     } finally {
@@ -136,7 +143,7 @@ test("statistics of endpoints and calls are those of the backends that requests 
   const configuration = irOf({
     binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ host: `127.0.0.1:${backendPort}` }] }] }] }],
   });
-  const { ports, release } = await probePorts(configuration.frame.binds, {}, WORKER.reusePort);
+  const { ports, release } = await probePorts(configuration.frame.binds, {}, WORKER.reusePort, new OwnSockets());
   await front.handle.call("prepare", { generation: 1, configuration, ports });
   release();
   await front.handle.call("commit", undefined);

@@ -8,8 +8,10 @@ import { parentPort, resourceLimits } from "node:worker_threads";
 import { asError, messageOf } from "../base/errors.ts";
 import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import { CelEnvironment } from "../cel/index.ts";
+import { Egress } from "../net/egress.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
 import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
@@ -32,6 +34,7 @@ import { Workloads } from "../upstream/discovery.ts";
 import { dynamicEndpoints } from "../upstream/dynamic.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
+import { fetchThrough } from "../upstream/fetch.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
 import { restrictedLookups, restrictedTargets } from "../upstream/lookup-rules.ts";
@@ -45,11 +48,12 @@ import { heapProfile, type RunningCpuProfile, startCpuProfile } from "./profiles
 const NO_DESCRIPTORS: Readonly<Record<SocketKind, string>> = {
   client: "connections are closed: the limit of open files (ulimit -n) leaves no room for more connections",
   upstream: "requests fail: the limit of open files (ulimit -n) leaves no room for more connections to backends",
+  udp: "datagrams are dropped: the limit of open files (ulimit -n) leaves no room for more sessions of UDP",
 };
 /** At most one such line per minute and worker: a flood of connections must not become a flood of log lines. */
+const SHORTAGE_LOGGED_MS = 60_000;
 /** Milliseconds between two notices about one document: clients with unknown keys must not flood the main thread. */
 const WANTED_AGAIN_MS = 1000;
-const SHORTAGE_LOGGED_MS = 60_000;
 
 /** V8 counts the young generation too, at one and a half times its size; a worker dies when the old one is full. */
 const YOUNG_GENERATION = 1.5 * 1024 * 1024 * (resourceLimits.maxYoungGenerationSizeMb ?? 0);
@@ -98,9 +102,16 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
       log.error("a connection to an upstream failed inside the gateway", { error: asError(error) }),
   };
   const lanes = new LookupLanes(options.lookupLanes);
+  // 0 is the region of the main thread.
+  const own = new OwnSockets(options.ownSockets, options.index + 1);
+  const egress = new Egress(options.egress, own);
   const system = restrictedLookups(SYSTEM, options.lookupRules);
-  const resolver = new Resolver(options.lookupFamily, output.logger("upstream::dns"), system, lanes);
-  const shortages = { client: new LogThrottle(SHORTAGE_LOGGED_MS), upstream: new LogThrottle(SHORTAGE_LOGGED_MS) };
+  const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), system, lanes);
+  const shortages = {
+    client: new LogThrottle(SHORTAGE_LOGGED_MS),
+    upstream: new LogThrottle(SHORTAGE_LOGGED_MS),
+    udp: new LogThrottle(SHORTAGE_LOGGED_MS),
+  };
   const budget = new SocketBudget(options.connections, (kind) =>
     shortages[kind].run(() => log.warn(NO_DESCRIPTORS[kind], { connections: budget.used[kind] })),
   );
@@ -150,6 +161,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
         documentsWanted.set(url, now);
         notify({ type: "documentWanted", url });
       },
+      fetch: fetchThrough(resolver),
       oidcCookieKey: options.oidcCookieKey,
       sessionKey: options.sessionKey,
     },
@@ -167,10 +179,13 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
-    dynamic: restrictedTargets(dynamicEndpoints(endpoints, options.adminPorts), options.lookupRules),
+    dynamic: restrictedTargets(dynamicEndpoints(endpoints), options.lookupRules),
     resolver,
+    own,
+    egress,
     internal: () => {
-      internal ??= endpoints.acquire({ path: options.internalSocket, version: "HTTP/1.1" }, 1, "internal");
+      if (!egress.allowsInternal) return undefined;
+      internal ??= endpoints.acquire({ path: options.egress.internalSocket, version: "HTTP/1.1" }, 1, "internal");
       return internal;
     },
   };

@@ -16,6 +16,7 @@ import {
 } from "../gen/envoy/service/discovery/v3/discovery_pb.ts";
 import { ResourceSchema as PartSchema } from "../gen/tracegate/dev/config/v1/config_pb.ts";
 import { unpackIr } from "../ir/packed-ir.ts";
+import { ANYWHERE } from "../net/testing/egress.ts";
 import { XdsClient } from "./client.ts";
 import { ADDRESS_TYPE, DELTA_METHOD, RESOURCE_TYPE } from "./resources.ts";
 
@@ -40,6 +41,7 @@ class Controller {
     controller.#server = await GrpcServer.start({ [DELTA_METHOD]: { stream } });
     controller.client = new XdsClient({
       address: `http://127.0.0.1:${controller.#server.port}`,
+      egress: ANYWHERE,
       node: NODE,
       log: new LogOutput(parseLogFilter("off"), "text", () => {}).logger("xds"),
       onState: (changed) => controller.changes.push(changed),

@@ -95,11 +95,11 @@ export class XdsClient {
   }
 
   #connect(): void {
-    const { address, rootCa, token, node } = this.#options;
+    const { address, rootCa, token, egress, node } = this.#options;
     this.#batch = [];
     try {
       const connection: Connection = new Connection(
-        { address, rootCa, token },
+        { address, rootCa, token, egress },
         {
           onMessage: (message) => this.#receive(connection, message),
           onEnd: (reason) => this.#lost(reason),

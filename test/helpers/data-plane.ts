@@ -1,8 +1,10 @@
 import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
+import { OwnSockets } from "../../src/base/own-sockets.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
+import { Egress, type EgressOptions } from "../../src/net/egress.ts";
 import { SocketBudget } from "../../src/net/socket-budget.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
@@ -26,6 +28,7 @@ import type { Service, Workload } from "../../src/upstream/discovery.ts";
 import { Workloads } from "../../src/upstream/discovery.ts";
 import { dynamicEndpoints } from "../../src/upstream/dynamic.ts";
 import { Endpoints } from "../../src/upstream/endpoints.ts";
+import { fetchThrough } from "../../src/upstream/fetch.ts";
 import { HealthChecks } from "../../src/upstream/health/health-checks.ts";
 import type { Locality } from "../../src/upstream/locality.ts";
 import type { PoolSettings } from "../../src/upstream/pool.ts";
@@ -68,6 +71,8 @@ export interface PlaneOptions {
   readonly services?: readonly Service[];
   readonly workloads?: readonly Workload[];
   readonly locality?: Locality;
+  /** Who chooses the targets. Default: the operator. */
+  readonly egress?: EgressOptions;
   /** Default: never overloaded. */
   readonly overload?: { readonly limits: OverloadLimits; readonly thread: OverloadSystem };
   /** What differs from the defaults. */
@@ -91,6 +96,8 @@ export class TestPlane {
   later = 0;
   readonly buffers = new BufferBudget(() => performance.now() + this.later);
   readonly metrics = new Metrics();
+  /** Where the data plane listens. */
+  readonly own = new OwnSockets();
   readonly overload: Overload;
   readonly pressure = new MemoryPressure(1);
   /** Spans and log records for collectors, encoded. */
@@ -110,7 +117,9 @@ export class TestPlane {
     this.#sweeper = new Sweeper(options.sweepInterval ?? 10);
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(line));
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-    const resolver = new Resolver("All");
+    const { own } = this;
+    const egress = new Egress(options.egress ?? { provenance: "operator" }, own);
+    const resolver = new Resolver("All", egress);
     const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);
     const observer = { onConnected: () => {} };
     const probes = new Pools({ ...settings, ...options.pool }, resolver, observer, this.#sweeper);
@@ -136,6 +145,7 @@ export class TestPlane {
         hidden: sensitiveHeaders([]),
         log: output.logger("proxy"),
         buckets: new TokenBuckets(options.buckets, 0, this.metrics),
+        fetch: fetchThrough(resolver),
         oidcCookieKey: options.oidcCookieKey,
         sessionKey: new Uint8Array(32),
       },
@@ -152,8 +162,10 @@ export class TestPlane {
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       buffers: this.buffers,
       random: Math.random,
-      dynamic: dynamicEndpoints(this.endpoints, []),
+      dynamic: dynamicEndpoints(this.endpoints),
       resolver,
+      own,
+      egress,
       internal: () => this.endpoints.acquire({ path: "/nowhere/admin.sock" }, 1, "internal"),
     };
     this.plane = new DataPlane(services, this.endpoints);

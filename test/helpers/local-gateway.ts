@@ -1,3 +1,4 @@
+import type { OwnSockets } from "../../src/base/own-sockets.ts";
 import type { Overload } from "../../src/proxy/overload/overload.ts";
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
 import type { TraceMessage } from "../../src/trace/events.ts";
@@ -32,6 +33,11 @@ export class LocalGateway {
   async reconfigure(config: object): Promise<void> {
     if ("config" in config) throw new Error("config.* takes a TestGateway");
     await this.#plane.apply(irOf(config));
+  }
+
+  /** Where the gateway listens. */
+  get own(): OwnSockets {
+    return this.#plane.own;
   }
 
   /** What has been logged. */

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
+import { OwnSockets } from "../../src/base/own-sockets.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
 import { NO_LOOKUP_RULES } from "../../src/upstream/lookup-rules.ts";
@@ -23,7 +24,7 @@ export const WORKER: SupervisorSettings["worker"] = {
   locality: {},
   logFilter: "error",
   logFormat: "json",
-  internalSocket: "",
+  egress: { provenance: "operator", internalSocket: "" },
   metricLabels: {},
   customFunctions: "",
   reusePort: process.platform === "linux",
@@ -55,7 +56,7 @@ export class TestSupervisor {
     // Node emits this event for every thread; the supervisor itself does not expose them.
     process.on("worker", this.#remember);
     this.supervisor = new Supervisor(
-      { workers, worker: WORKER },
+      { workers, own: new OwnSockets(OwnSockets.memoryFor(workers + 1)), worker: WORKER },
       {
         onLog: (lines) => {
           this.log += Buffer.from(lines).toString();
@@ -68,7 +69,7 @@ export class TestSupervisor {
         },
       },
     );
-    this.supervisor.start([]);
+    this.supervisor.start();
   }
 
   /** The port of the first bind. */

@@ -1,3 +1,4 @@
+import { ANYWHERE } from "../../src/net/testing/egress.ts";
 import { Connection, type ConnectionOptions } from "../../src/xds/client/connection.ts";
 import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "../../src/xds/client/messages.ts";
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../../src/xds/resources.ts";
@@ -24,17 +25,24 @@ export class XdsPeer {
   #read = 0;
   #wake = (): void => {};
 
-  constructor(options: ConnectionOptions, node: ProxyNode = NODE, known: { readonly [type: string]: Versions } = {}) {
-    this.#connection = new Connection(options, {
-      onMessage: (message) => {
-        this.responses.push(readResponse(message));
-        this.#wake();
+  constructor(
+    options: Omit<ConnectionOptions, "egress">,
+    node: ProxyNode = NODE,
+    known: { readonly [type: string]: Versions } = {},
+  ) {
+    this.#connection = new Connection(
+      { ...options, egress: ANYWHERE },
+      {
+        onMessage: (message) => {
+          this.responses.push(readResponse(message));
+          this.#wake();
+        },
+        onEnd: (reason) => {
+          this.ended = reason;
+          this.#wake();
+        },
       },
-      onEnd: (reason) => {
-        this.ended = reason;
-        this.#wake();
-      },
-    });
+    );
     for (const typeUrl of [ADDRESS_TYPE, RESOURCE_TYPE])
       this.#connection.send(
         writeRequest({

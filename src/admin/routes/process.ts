@@ -1,3 +1,4 @@
+import { AdminForbidden } from "../plane.ts";
 import { jsonReply, textReply } from "../server/reply.ts";
 import type { AdminRoute } from "./route.ts";
 
@@ -19,6 +20,10 @@ export const processRoutes: readonly AdminRoute[] = [
     methods: ["POST"],
     summary: "begins the graceful shutdown",
     // After the response: this server ends with the process.
-    handle: ({ plane }) => ({ ...textReply(200, "shutdown now\n"), after: () => plane.shutdown() }),
+    handle: ({ plane }) => {
+      if (!plane.permits.quit)
+        throw new AdminForbidden("this gateway is not shut down by its admin API (config.admin.quit); send it SIGTERM");
+      return { ...textReply(200, "shutdown now\n"), after: () => plane.shutdown() };
+    },
   },
 ];

@@ -1,6 +1,6 @@
 import { parseDuration } from "../../base/durations.ts";
 import { isTraceToken } from "../../trace/token.ts";
-import { AdminBadRequest, type TraceOptions } from "../plane.ts";
+import { AdminBadRequest, AdminForbidden, type TraceOptions } from "../plane.ts";
 import { SseReader } from "../server/sse-reader.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
@@ -21,6 +21,8 @@ export const traceRoutes: readonly AdminRoute[] = [
       "events of the next request (server-sent); expression=<CEL>, token=<text>, reveal=true, bodies=<number of bytes, or 4KiB; 0 for none>, duration=<30s, ends the trace even if the request continues>",
     handle: (call) => {
       const options = traceOptions(call.query);
+      if (options.reveal && !call.plane.permits.reveal)
+        throw new AdminForbidden("this gateway does not reveal secrets (config.admin.reveal); trace without reveal");
       return {
         stream: async (response) => {
           const reader = new SseReader(response);

@@ -4,6 +4,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
+import { unguarded } from "../../net/testing/egress.ts";
 import { startAdminServer } from "../admin-server.ts";
 import { AdminClient } from "../client.ts";
 import { startReadinessServer } from "../readiness-server.ts";
@@ -22,9 +23,9 @@ suite("silent connections", () => {
 
   before(async () => {
     servers.push(
-      await startReadinessServer(plane, any, plane.log),
-      await startStatsServer(plane, any, plane.log),
-      await startAdminServer(plane, any, plane.log),
+      await startReadinessServer(plane, any, plane.log, unguarded()),
+      await startStatsServer(plane, any, plane.log, unguarded()),
+      await startAdminServer(plane, any, plane.log, unguarded()),
     );
   });
   after(async () => {

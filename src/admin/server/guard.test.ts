@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
 import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
+import { unguarded } from "../../net/testing/egress.ts";
 import { startAdminServer } from "../admin-server.ts";
 
 const admin = new TestAdmin(["admin.example"]);
@@ -29,7 +30,7 @@ test("only names and addresses of this machine are served, against DNS rebinding
 });
 
 test("a server that listens on the network accepts any IP address as Host, but not any name", async () => {
-  const open = await startAdminServer(plane, { type: "socket", host: "0.0.0.0", port: 0 }, plane.log);
+  const open = await startAdminServer(plane, { type: "socket", host: "0.0.0.0", port: 0 }, plane.log, unguarded());
   try {
     const target = (open.addresses[0] ?? "").replace("0.0.0.0", "127.0.0.1");
     const status = async (host: string): Promise<number> =>

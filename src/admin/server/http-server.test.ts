@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
 import { TestAdmin } from "../../../test/helpers/admin/test-admin.ts";
+import { unguarded } from "../../net/testing/egress.ts";
 import { startAdminServer } from "../admin-server.ts";
 import { startStatsServer } from "../stats-server.ts";
 
@@ -44,7 +45,7 @@ test("a connection whose client pipelines requests is closed", async () => {
     made++;
     return plane.metricsText();
   };
-  const server = await startStatsServer({ metricsText }, any, plane.log);
+  const server = await startStatsServer({ metricsText }, any, plane.log, unguarded());
   try {
     const [address = ""] = server.addresses;
     await exchangeRaw(address, "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n".repeat(100));
@@ -57,7 +58,7 @@ test("a connection whose client pipelines requests is closed", async () => {
 });
 
 test("closing the server ends its streams and what it waits for", async () => {
-  const own = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log);
+  const own = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, unguarded());
   const target = own.addresses[0] ?? "";
   const arriving = plane.nextTrace();
   const stream = exchangeRaw(target, head("POST", "/debug/trace"));

@@ -4,9 +4,12 @@ import type { Duplex } from "node:stream";
 import { asError } from "../../base/errors.ts";
 import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
-import { AdminBadRequest, AdminUnavailable } from "../plane.ts";
+import type { OwnSockets } from "../../base/own-sockets.ts";
+import { isOwnRequest, LOOP_FIELD } from "../../base/process-id.ts";
+import { AdminBadRequest, AdminForbidden, AdminUnavailable } from "../plane.ts";
 import { Admission } from "./admission.ts";
 import { listen } from "./listen.ts";
+import { closeOwnConnections } from "./own-connections.ts";
 import { allowProxyHeaders } from "./proxy-headers.ts";
 import { type PlainReply, type Reply, textReply } from "./reply.ts";
 
@@ -24,8 +27,12 @@ export interface HttpServerOptions {
   /** The setting that holds the address, such as `adminAddr`. */
   readonly setting: string;
   readonly log: Logger;
+  /** Where the server is noted as the gateway's own. */
+  readonly own: OwnSockets;
   /** `signal` aborts when the client disconnects or the server closes. What it throws becomes an error response. */
   readonly handle: (request: IncomingMessage, signal: AbortSignal) => Reply | Promise<Reply>;
+  /** Requests that this process sends are served, as those to `internal` backends. Default: false. */
+  readonly ownRequests?: boolean;
   /** Connections may begin with a PROXY header. Default: false. */
   readonly proxyHeaders?: boolean;
   /** Headers of every response to this request. */
@@ -50,7 +57,7 @@ const CLOSE_GRACE = 1_000;
 export async function startHttpServer(address: ListenAddress, options: HttpServerOptions): Promise<RunningServer> {
   const closing = new AbortController();
   const create = (): Server => createLimitedServer(options, closing.signal);
-  const { servers, addresses } = await listen(address, { name: options.name, setting: options.setting, create });
+  const { servers, addresses } = await listen(address, { ...options, create });
   return {
     addresses,
     async close() {
@@ -84,6 +91,8 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
     });
   });
   if (options.proxyHeaders === true) allowProxyHeaders(server, closing);
+  closeOwnConnections(server, options.name, options.own, options.log);
+  // The last one to be added is the first to see a connection: it bounds how many are examined at a time.
   new Admission(CONNECTIONS).guard(server);
   server.on("clientError", (error: Error, socket: Duplex) => refuseMalformed(error, socket));
   return server;
@@ -100,7 +109,7 @@ async function serve(
   const signal = AbortSignal.any([gone.signal, closing]);
   for (const [name, value] of Object.entries(options.headers?.(request) ?? {})) response.setHeader(name, value);
   try {
-    const reply = await options.handle(request, signal);
+    const reply = rejectOwnRequest(request, options) ?? (await options.handle(request, signal));
     if ("stream" in reply) await reply.stream(response);
     else send(response, reply, closing.aborted);
   } catch (error) {
@@ -108,6 +117,14 @@ async function serve(
     if (response.headersSent) response.destroy();
     else send(response, errorReply(error, request, options, closing), closing.aborted);
   }
+}
+
+/** The response to a request that this process has sent, by a way that hides its connection, such as a load balancer. */
+function rejectOwnRequest({ headers, url }: IncomingMessage, options: HttpServerOptions): PlainReply | undefined {
+  const { [LOOP_FIELD]: loop } = headers;
+  if (options.ownRequests === true || typeof loop !== "string" || !isOwnRequest(loop)) return undefined;
+  options.log.warn("rejected a request of the gateway to its own server", { server: options.name, path: url });
+  return textReply(508, "this request comes from the gateway itself\n");
 }
 
 function send(response: ServerResponse, reply: PlainReply, close: boolean): void {
@@ -129,6 +146,7 @@ function errorReply(
   closing: AbortSignal,
 ): PlainReply {
   if (error instanceof AdminUnavailable) return textReply(503, `${error.message}\n`);
+  if (error instanceof AdminForbidden) return textReply(403, `${error.message}\n`);
   if (error instanceof AdminBadRequest) return textReply(400, `${error.message}\n`);
   if (closing.aborted) return textReply(503, "the gateway is shutting down\n");
   const cause = asError(error);

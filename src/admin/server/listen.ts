@@ -3,6 +3,7 @@ import type { Server } from "node:http";
 import { connect, type ListenOptions } from "node:net";
 import { messageOf } from "../../base/errors.ts";
 import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../../base/listen-address.ts";
+import type { OwnSockets } from "../../base/own-sockets.ts";
 
 /** A server to start; `create` makes one instance per socket address. */
 export interface ListenTarget {
@@ -11,6 +12,7 @@ export interface ListenTarget {
   /** The setting that holds the address, such as `adminAddr`. */
   readonly setting: string;
   readonly create: () => Server;
+  readonly own: OwnSockets;
 }
 
 export interface Listening {
@@ -38,7 +40,7 @@ export async function listen(address: ListenAddress, target: ListenTarget): Prom
 async function listenSocket(host: string, port: number, target: ListenTarget): Promise<Listening> {
   const server = target.create();
   const at = await listenAt(host, async (each) => {
-    await bind(server, { host: each, port });
+    await bind(server, { host: each, port }, target);
     return each;
   }).catch((error: unknown) => {
     throw refused(target, formatHostPort(host, port), error);
@@ -54,7 +56,7 @@ async function listenLocalhost(port: number, target: ListenTarget, tries = PORT_
   const server = target.create();
   const chosen = portOf(v4);
   try {
-    await bind(server, { host: "::1", port: chosen });
+    await bind(server, { host: "::1", port: chosen }, target);
   } catch (error) {
     if (isWithoutIpv6(error)) return first;
     await closed(v4);
@@ -69,7 +71,7 @@ async function listenUnix(path: string, target: ListenTarget): Promise<Listening
   await removeStale(path, target);
   const server = target.create();
   try {
-    await bind(server, { path });
+    await bind(server, { path }, target);
     await chmod(path, 0o600);
   } catch (error) {
     await closed(server);
@@ -100,11 +102,13 @@ function isServed(path: string): Promise<boolean> {
   });
 }
 
-function bind(server: Server, options: ListenOptions): Promise<void> {
+function bind(server: Server, options: ListenOptions, { own }: ListenTarget): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen({ ...options, exclusive: true }, () => {
       server.off("error", reject);
+      const { path } = options;
+      server.once("close", path === undefined ? own.addPort("tcp", "server", portOf(server)) : own.addUnix(path));
       resolve();
     });
   });

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { ask, dial, exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/raw-request.ts";
 import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
+import { unguarded } from "../../net/testing/egress.ts";
 import { startReadinessServer } from "../readiness-server.ts";
 
 const HOST = ["host: metrics.example"];
@@ -10,7 +11,7 @@ const any = { type: "socket", host: "127.0.0.1", port: 0 } as const;
 
 test("readiness probes may begin with a PROXY header of either version", async () => {
   const plane = new TestPlane();
-  const server = await startReadinessServer(plane, any, plane.log);
+  const server = await startReadinessServer(plane, any, plane.log, unguarded());
   const probe = head("GET", "/healthz/ready");
   const v2 = Buffer.from("0d0a0d0a000d0a515549540a2111000cc0000201c6336402dc0401bb", "hex").toString("latin1");
   try {

@@ -124,6 +124,15 @@ test("a rejected trace prints the reason; a stream without an event is an error"
   const refused = await invoke(trace(refusing.port, "--expression", "x x"));
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /^Error: trace stream returned 400: invalid expression: x\nTry: /);
+  const forbidding = await serve(t, (_request, response) =>
+    response.writeHead(403).end("this gateway does not reveal\n"),
+  );
+  const forbidden = await invoke(trace(forbidding.port, "--reveal"));
+  assert.equal(forbidden.code, 1);
+  assert.match(
+    forbidden.stderr,
+    /^Error: trace stream returned 403: this gateway does not reveal\nTry: .*without --reveal/,
+  );
   const ending = await serve(t, (_request, response) => response.end(": ready\n\n"));
   const ended = await invoke(trace(ending.port));
   assert.equal(ended.code, 1);

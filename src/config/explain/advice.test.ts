@@ -15,7 +15,7 @@ test("check warns about deny rules that a request passes by omitting the value t
   const config = {
     frontendPolicies: { networkAuthorization: { rules: [{ deny: '!source.subjectCn.endsWith(".example")' }] } },
     binds: [
-      { port: 1, listeners: [{ routes: [{ policies: { authorization }, backends: [{ host: "127.0.0.1:1" }] }] }] },
+      { port: 2, listeners: [{ routes: [{ policies: { authorization }, backends: [{ host: "127.0.0.1:1" }] }] }] },
     ],
   };
   const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text: stringify(config, { lineWidth: 0 }) }, {}));
@@ -39,7 +39,7 @@ test("check warns about deny rules that a request passes by omitting the value t
 test("check warns about a route whose hostnames cannot meet the listener's, and about no other", () => {
   const warned = (listener: string, route: string): boolean => {
     const routes = [{ hostnames: [route], backends: [{ host: "127.0.0.1:1" }] }];
-    const text = stringify({ binds: [{ port: 1, listeners: [{ hostname: listener, routes }] }] });
+    const text = stringify({ binds: [{ port: 2, listeners: [{ hostname: listener, routes }] }] });
     return reportOf(loadConfig({ kind: "text", text }, {})).diagnostics.some(({ message }) =>
       message.startsWith("never matches: "),
     );

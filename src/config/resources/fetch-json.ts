@@ -1,55 +1,46 @@
+import { getHeader } from "../../http/message.ts";
+import type { CallResponse } from "../../upstream/call.ts";
+import { reasonOf } from "../../upstream/callout.ts";
+import type { Fetch } from "../../upstream/fetch.ts";
+
 /** No key set or discovery document is larger. */
 const MAX_BYTES = 1024 * 1024;
 /** A start waits for it. */
 const TIMEOUT_MS = 5_000;
-
-/** Messages for the most frequent connection errors; others have the system's text. */
-const IN_WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused; nothing listens there",
-  ENOTFOUND: "no such host name",
-  EAI_AGAIN: "the host name could not be looked up",
-};
+const MAX_REDIRECTS = 5;
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** The text of a JSON object behind a URL. Rejects with an Error whose message is the reason, in words. */
-export async function fetchJson(url: string): Promise<string> {
-  const response = await ask(url);
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new Error(`it responds with status ${response.status}`);
-  }
-  const text = await readAll(response);
+export async function fetchJson(url: string, fetch: Fetch): Promise<string> {
+  const { status, body } = await follow(url, fetch);
+  if (status !== 200) throw new Error(`it responds with status ${status}`);
+  const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString("utf8");
   if (!isObject(text)) throw new Error("its response is not a JSON object");
   return text;
 }
 
-async function ask(url: string): Promise<Response> {
-  const { username, password } = new URL(url);
-  // `fetch` would refuse it too, with the password in its message.
-  if (username !== "" || password !== "") throw new Error("its URL has a user or a password, which are not sent");
-  try {
-    return await fetch(url, {
-      headers: { accept: "application/json" },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-  } catch (error) {
-    throw new Error(explain(error), { cause: error });
+/** Each address on the way passes the check of connections; what was asked for by https is not fetched without. */
+async function follow(url: string, fetch: Fetch): Promise<CallResponse> {
+  let at = url;
+  for (let redirects = 0; ; redirects++) {
+    const response = await ask(at, fetch);
+    const location = getHeader(response.headers, "location");
+    if (!REDIRECTS.has(response.status) || location === undefined) return response;
+    if (redirects === MAX_REDIRECTS) throw new Error(`it redirects more than ${MAX_REDIRECTS} times`);
+    const next = URL.parse(location, at);
+    if (next === null) throw new Error("it redirects to something that is not a URL");
+    if (at.startsWith("https:") && next.protocol !== "https:") throw new Error("it redirects from https to http");
+    at = next.href;
   }
 }
 
-async function readAll(response: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
+async function ask(url: string, fetch: Fetch): Promise<CallResponse> {
+  const headers = ["accept", "application/json", "user-agent", "tracegate"];
   try {
-    for await (const part of response.body ?? []) {
-      size += part.byteLength;
-      if (size > MAX_BYTES) break;
-      parts.push(part);
-    }
+    return await fetch(url, { method: "GET", headers, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES });
   } catch (error) {
-    throw new Error(explain(error), { cause: error });
+    throw new Error(reasonOf(error), { cause: error });
   }
-  if (size > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024 / 1024} MiB`);
-  return Buffer.concat(parts).toString("utf8");
 }
 
 function isObject(text: string): boolean {
@@ -59,15 +50,4 @@ function isObject(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The reason of a failure, which `fetch` hides in the `cause` of its error. */
-function explain(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.name === "TimeoutError") return `it has not responded within ${TIMEOUT_MS / 1000} s`;
-  if (!(error.cause instanceof Error)) return error.message;
-  if (error.cause.message === "bad port")
-    return "its port is one that browsers and Node.js refuse to connect to; use another one";
-  const code = (error.cause as NodeJS.ErrnoException).code ?? "";
-  return IN_WORDS[code] ?? (error.cause.message || code || error.message);
 }

@@ -1,4 +1,7 @@
 import { messageOf } from "../../base/errors.ts";
+import type { Egress } from "../../net/egress.ts";
+import { type Fetch, fetchThrough } from "../../upstream/fetch.ts";
+import { Resolver } from "../../upstream/resolver.ts";
 import { fetchJson } from "./fetch-json.ts";
 
 /** The content of a URL, or why it is unknown. */
@@ -63,10 +66,18 @@ export class ResourceStore {
   /** Of which the last document could not be used: when the one in use comes back, that is a change too. */
   readonly #refused = new Set<string>();
   readonly #timing: Required<Timing>;
+  #fetch: Fetch;
   #listener: ResourceListener | undefined;
 
-  constructor(timing: Timing = TIMING) {
+  /** `egress` decides which addresses may be connected to. */
+  constructor(egress: Egress, timing: Timing = TIMING) {
+    this.#fetch = fetchThrough(new Resolver("All", egress));
     this.#timing = { ...TIMING, ...timing };
+  }
+
+  /** From now on another check decides: that of a gateway, whose ports are known once it has read its first configuration. */
+  set egress(egress: Egress) {
+    this.#fetch = fetchThrough(new Resolver("All", egress));
   }
 
   get resources(): Resources {
@@ -137,7 +148,7 @@ export class ResourceStore {
   /** Fetches it and keeps account of failures. */
   async #ask(url: string): Promise<Resource> {
     this.#fetchedAt.set(url, performance.now());
-    const resource = await fetchResource(url);
+    const resource = await fetchResource(url, this.#fetch);
     if ("problem" in resource) this.#failed(url, resource.problem);
     else this.#failing.delete(url);
     return resource;
@@ -197,9 +208,9 @@ export function shownUrl(url: string): string {
   return mark < 0 ? url : `${url.slice(0, mark)}?<redacted>`;
 }
 
-async function fetchResource(url: string): Promise<Resource> {
+async function fetchResource(url: string, fetch: Fetch): Promise<Resource> {
   try {
-    return { text: await fetchJson(url) };
+    return { text: await fetchJson(url, fetch) };
   } catch (error) {
     return { problem: messageOf(error) };
   }

@@ -65,6 +65,19 @@ export const settings = z
       .prefault({})
       .describe("How host names of backends are resolved."),
     adminAddr: listenAddress.optional().describe("Address of the admin server. Default: `localhost:15000`."),
+    admin: z
+      .strictObject({
+        reveal: z
+          .boolean()
+          .default(true)
+          .describe("Whether `reveal=true` shows the secrets of requests in traces. false: such a trace gets 403."),
+        quit: z
+          .boolean()
+          .default(true)
+          .describe("Whether `POST /quitquitquit` shuts the gateway down. false: it gets 403."),
+      })
+      .prefault({})
+      .describe("What callers of the admin API may do, by the admin server and by `internal` backends."),
     statsAddr: listenAddress
       .optional()
       .describe("Address of the metrics server. Default: port 15020 on all addresses."),
@@ -114,6 +127,13 @@ export const settings = z
         poolIdleTimeout: duration.prefault("90s").describe("Idle time after which a pooled connection is closed."),
         poolMaxSize: z.int().min(0).optional().describe("Idle connections kept per target. Default: all."),
         keepalives: keepalives.prefault({}).describe("TCP keepalive probes of connections to backends."),
+        unixFolder: z
+          .string()
+          .startsWith("/", { message: "write an absolute path" })
+          .optional()
+          .describe(
+            "Folder below which the Unix sockets must be that a controller names as backends. Default: none, so such backends cannot be reached.",
+          ),
       })
       .prefault({})
       .describe("Connections to backends."),

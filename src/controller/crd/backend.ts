@@ -15,7 +15,14 @@ const fixed = z
       .optional()
       .describe("Host name or IP address."),
     port: z.int().min(1).max(65535).optional().describe("Port of the host."),
-    unixPath: z.string().min(1).max(1024).optional().describe("Path of a Unix socket in the pods of the proxies."),
+    unixPath: z
+      .string()
+      .min(1)
+      .max(1024)
+      .optional()
+      .describe(
+        "Path of a Unix socket in the pods of the proxies, below their `config.backend.unixFolder` (`rawConfig`).",
+      ),
   })
   .refine(
     ({ host, port, unixPath }) =>

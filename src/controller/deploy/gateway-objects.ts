@@ -45,7 +45,7 @@ const NO_LISTENERS: readonly GatewayPort[] = [{ port: 443, protocol: "TCP" }];
  */
 export function gatewayObjects(input: DeployInput): Manifest[] {
   const { gateway, layers, settings, xdsCa } = input;
-  const config = proxyConfig(layers);
+  const config = proxyConfig(layers, settings.proxy.admin);
   const name = deploymentName(gateway.metadata.name);
   const workload = lastOf(layers, (layer) => layer.workload?.kind) ?? "Deployment";
   const make = (kind: OwnedKind, fields: JsonObject, named = name): Manifest =>

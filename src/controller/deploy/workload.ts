@@ -21,8 +21,14 @@ const CA_FOLDER = "/etc/xds-ca";
 export const CA_KEY = "ca.crt";
 export const COOKIE_KEY = "oidc-cookie-secret";
 
-/** The configuration file of the proxies: what is constant while they run. Everything else comes by the stream. */
-export function proxyConfig(layers: readonly Parameters[]): string {
+/**
+ * The configuration file of the proxies: what is constant while they run. Everything else comes by the stream. What the installation
+ * does not permit callers of the admin API (`admin`), parameters cannot permit.
+ */
+export function proxyConfig(
+  layers: readonly Parameters[],
+  { reveal, quit }: ControllerSettings["proxy"]["admin"],
+): string {
   const raw = layers.reduce<JsonObject>((all, { rawConfig }) => strategicMerge(all, asJsonObject(rawConfig)), {});
   const level = lastOf(layers, ({ logging }) => logging?.level);
   const format = lastOf(layers, ({ logging }) => logging?.format);
@@ -30,6 +36,7 @@ export function proxyConfig(layers: readonly Parameters[]): string {
     { logging: { format: "json" } },
     strategicMerge(raw, {
       logging: { ...(level !== undefined && { level }), ...(format !== undefined && { format }) },
+      ...(!(reveal && quit) && { admin: { ...(!reveal && { reveal }), ...(!quit && { quit }) } }),
     }),
   );
   return stringify({ config });

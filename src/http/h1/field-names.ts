@@ -9,7 +9,7 @@ const KNOWN_NAMES = `
 accept accept-charset accept-datetime accept-encoding accept-language accept-patch accept-ranges
 access-control-allow-credentials access-control-allow-headers access-control-allow-methods access-control-allow-origin
 access-control-expose-headers access-control-max-age access-control-request-headers access-control-request-method
-age allow alt-svc authorization baggage cache-control cf-connecting-ip clear-site-data connection content-disposition
+age allow alt-svc authorization baggage cache-control cdn-loop cf-connecting-ip clear-site-data connection content-disposition
 content-encoding content-language content-length content-location content-md5 content-range content-security-policy
 content-security-policy-report-only content-type cookie cross-origin-embedder-policy cross-origin-opener-policy
 cross-origin-resource-policy date device-memory dnt early-data etag expect expires forwarded from grpc-accept-encoding

@@ -17,6 +17,7 @@ const TE = 7;
 const EXPECT = 8;
 const TRACE_TOKEN = 9;
 const FORWARDED = 10;
+const LOOP = 11;
 
 /** Field kinds by row of the name automaton; which fields are special depends on the kind of section. */
 export type FieldKinds = Uint8Array;
@@ -42,6 +43,7 @@ export const REQUEST_FIELDS: FieldKinds = kindsByRow({
   // Set by the gateway only: backends learn from it that they may have received the request before.
   "x-retry-attempt": DROP,
   [TRACE_TOKEN_HEADER]: TRACE_TOKEN,
+  "cdn-loop": LOOP,
 });
 
 export const RESPONSE_FIELDS: FieldKinds = kindsByRow({
@@ -55,7 +57,7 @@ export const RESPONSE_FIELDS: FieldKinds = kindsByRow({
 });
 
 const NOT_IN_TRAILERS = new Set(
-  `age authorization cache-control content-encoding content-range content-type cookie date expect expires
+  `age authorization cache-control cdn-loop content-encoding content-range content-type cookie date expect expires
   forwarded host if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive location max-forwards
   origin pragma proxy-authenticate proxy-authorization proxy-connection range retry-after set-cookie te trailer
   vary via warning www-authenticate x-api-key x-forwarded-client-cert x-forwarded-for x-forwarded-host x-forwarded-port
@@ -111,6 +113,8 @@ export class FieldSection {
   expect: string | undefined;
   /** Token of the watcher that the request belongs to: the first one sent, `` for none. */
   traceToken = "";
+  /** CDN-Loop (RFC 8586); several are joined by commas. `` for none. */
+  loop = "";
 
   /** There is `Forwarded` or a field whose name begins with X-Forwarded-. */
   hasForwarded = false;
@@ -130,6 +134,7 @@ export class FieldSection {
     this.hasForwarded = false;
     this.hasUnderscore = false;
     this.traceToken = "";
+    this.loop = "";
   }
 }
 
@@ -236,6 +241,9 @@ function keepSpecial(section: FieldSection, kind: number, value: string): HeadEr
       return undefined;
     case TRACE_TOKEN:
       if (section.traceToken === "") section.traceToken = value;
+      return undefined;
+    case LOOP:
+      section.loop = section.loop === "" ? value : `${section.loop}, ${value}`;
       return undefined;
     default:
       return undefined;

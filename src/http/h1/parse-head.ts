@@ -44,6 +44,8 @@ export class RequestHead {
   hasUnderscore = false;
   /** Value of TRACE_TOKEN_HEADER, `` for none. */
   traceToken = "";
+  /** CDN-Loop; `` for none. */
+  loop = "";
 }
 
 /** A response's head. One instance serves a whole connection: `parseResponseHead` sets every field. */
@@ -121,6 +123,7 @@ export function parseRequestHead(
   head.hasUnderscore = section.hasUnderscore;
   head.trailersAccepted = section.te !== undefined && listHas(section.te, "trailers");
   head.traceToken = section.traceToken;
+  head.loop = section.loop;
   head.expectContinue = false;
   if (section.expect !== undefined) {
     if (section.expect.toLowerCase() !== "100-continue") return BAD_EXPECTATION;

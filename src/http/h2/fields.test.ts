@@ -1,18 +1,19 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Latin1 } from "../message.ts";
 import { connectStart, endToEnd, readResponse, readTrailers, requestStart } from "./fields.ts";
 
 const REQUEST = { method: "GET", authority: "a.example:81", path: "/p", search: "?q" };
 
 test("a request has its pseudo-header fields first, and no fields of the connection", () => {
   const start = [":method", "GET", ":scheme", "https", ":path", "/p?q", ":authority", "a.example:81"];
-  assert.deepEqual(requestStart(REQUEST, "https", false), start);
-  assert.deepEqual(requestStart(REQUEST, "https", true), [...start, "te", "trailers"]);
-  const whole = requestStart({ method: "OPTIONS", path: "*", search: "", authority: "" }, "http", false);
+  assert.deepEqual(requestStart(REQUEST, "https", false, ""), start);
+  assert.deepEqual(requestStart(REQUEST, "https", true, "a" as Latin1), [...start, "cdn-loop", "a", "te", "trailers"]);
+  const whole = requestStart({ method: "OPTIONS", path: "*", search: "", authority: "" }, "http", false, "");
   assert.deepEqual(whole, [":method", "OPTIONS", ":scheme", "http", ":path", "*"]);
-  assert.deepEqual(connectStart(REQUEST, "https", "websocket"), [
+  assert.deepEqual(connectStart(REQUEST, "https", "websocket", "a" as Latin1), [
     ...[":method", "CONNECT", ...start.slice(2)],
-    ...[":protocol", "websocket"],
+    ...[":protocol", "websocket", "cdn-loop", "a"],
   ]);
   const headers = ["connection", "x", "x-a", "te", "te", "gzip", "host", "b", "upgrade", "h2c", "x-a", "2"];
   assert.deepEqual(endToEnd(headers), ["x-a", "te", "x-a", "2"]);

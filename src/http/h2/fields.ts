@@ -1,7 +1,8 @@
 /** Converts between the message types and field sections of HTTP/2 (RFC 9113 8.2, 8.3): flat lists with pseudo-header fields. */
 
+import { LOOP_FIELD } from "../../base/process-id.ts";
 import { forbiddenInTrailers } from "../h1/fields.ts";
-import { type HeaderList, type HttpRequest, madeOf } from "../message.ts";
+import { type HeaderList, type HttpRequest, type Latin1, madeOf } from "../message.ts";
 
 /** Fields that HTTP/2 must not carry (RFC 9113 8.2.2). `te` is allowed as `trailers` only; `requestStart` adds it. */
 const OF_CONNECTIONS = new Set([
@@ -19,20 +20,21 @@ const OF_CONNECTIONS = new Set([
 const OF_REQUESTS = new Set(["host", "http2-settings", "te"]);
 
 /**
- * The pseudo-header fields of a request, and after them `te: trailers` where trailers are accepted. `scheme` is that of the
- * connection; without an authority the request has none.
+ * The pseudo-header fields of a request, and after them `loop` as CDN-Loop (loop.ts), unless it is ``, and `te: trailers` where
+ * trailers are accepted. `scheme` is that of the connection; without an authority the request has none.
  */
 export function requestStart(
   { method, path, search, authority }: Pick<HttpRequest, "method" | "path" | "search" | "authority">,
   scheme: "http" | "https",
   trailersAccepted: boolean,
+  loop: Latin1 | "",
 ): string[] {
   const target = path + search;
-  // One literal for gRPC calls: a list that grows is allocated twice.
-  if (trailersAccepted && authority !== "")
-    return [":method", method, ":scheme", scheme, ":path", target, ":authority", authority, "te", "trailers"];
-  const start = [":method", method, ":scheme", scheme, ":path", target];
-  if (authority !== "") start.push(":authority", authority);
+  const start =
+    authority === ""
+      ? [":method", method, ":scheme", scheme, ":path", target]
+      : [":method", method, ":scheme", scheme, ":path", target, ":authority", authority];
+  if (loop !== "") start.push(LOOP_FIELD, loop);
   if (trailersAccepted) start.push("te", "trailers");
   return start;
 }
@@ -42,8 +44,10 @@ export function connectStart(
   request: Pick<HttpRequest, "path" | "search" | "authority">,
   scheme: "http" | "https",
   protocol: string,
+  loop: Latin1,
 ): string[] {
-  return requestStart({ ...request, method: "CONNECT" }, scheme, false).concat(":protocol", protocol);
+  const start = requestStart({ ...request, method: "CONNECT" }, scheme, false, "");
+  return start.concat(":protocol", protocol, LOOP_FIELD, loop);
 }
 
 /** 1 for the shapes, length and first letter, of the names in `OF_CONNECTIONS`: rules other names out without a look-up. */

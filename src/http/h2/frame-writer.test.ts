@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { test } from "node:test";
+import { admitted } from "../../net/testing/egress.ts";
 import { connect, type Transport } from "../../net/transport.ts";
 import { FrameWriter, SENT_FRAME_SIZE } from "./frame-writer.ts";
 import { CONTINUATION, DATA, END_HEADERS, END_STREAM, FRAME_HEADER, HEADERS, readUint31 } from "./frames.ts";
@@ -20,7 +21,7 @@ async function framesOf(write: (writer: FrameWriter) => void): Promise<Frame[]> 
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   const opened = Promise.withResolvers<Transport>();
-  connect({ host: "127.0.0.1", port: (server.address() as AddressInfo).port }, 0, {
+  connect(admitted({ host: "127.0.0.1", port: (server.address() as AddressInfo).port }), 0, {
     onConnect(transport) {
       opened.resolve(transport);
       return { onData() {}, onEnd() {}, onDrain() {}, onClose() {}, onFault: opened.reject };

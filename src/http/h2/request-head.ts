@@ -24,6 +24,7 @@ export interface RequestHead {
   readonly hasForwarded: boolean;
   readonly hasUnderscore: boolean;
   readonly traceToken: string;
+  readonly loop: string;
   /** Protocol of an extended CONNECT (RFC 8441 4); `` for none. */
   readonly protocol: string;
   /** Value of Priority (RFC 9218 5); `` for none. */
@@ -40,11 +41,12 @@ const CONTENT_LENGTH = 3;
 const OF_CONNECTION = 4;
 const TE = 5;
 const TRACE_TOKEN = 6;
+const LOOP = 7;
 /** From here on: read, and passed on as well. */
-const EXPECT = 7;
-const FORWARDED = 8;
-const COOKIE = 9;
-const PRIORITY = 10;
+const EXPECT = 8;
+const FORWARDED = 9;
+const COOKIE = 10;
+const PRIORITY = 11;
 
 /** By name: the fields that HTTP/1.1 treats in the same way (h1/fields.ts), and those that HTTP/2 must not carry (RFC 9113 8.2.2). */
 const KINDS: ReadonlyMap<string, number> = new Map([
@@ -56,6 +58,7 @@ const KINDS: ReadonlyMap<string, number> = new Map([
   ["cookie", COOKIE],
   ["priority", PRIORITY],
   [TRACE_TOKEN_HEADER, TRACE_TOKEN],
+  ["cdn-loop", LOOP],
   ...["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"].map(kind(OF_CONNECTION)),
   ...["http2-settings", "proxy-authenticate", "trailer", "x-retry-attempt"].map(kind(DROP)),
   ...["forwarded", "x-forwarded-client-cert", "x-forwarded-for", "x-forwarded-host"].map(kind(FORWARDED)),
@@ -107,6 +110,7 @@ export class RequestReader implements RequestHead {
   hasForwarded = false;
   hasUnderscore = false;
   traceToken = "";
+  loop = "";
   protocol = "";
   priority = "";
   #method = "";
@@ -144,6 +148,7 @@ export class RequestReader implements RequestHead {
     this.hasForwarded = false;
     this.hasUnderscore = false;
     this.traceToken = "";
+    this.loop = "";
     this.protocol = "";
     this.priority = "";
     this.#method = "";
@@ -248,6 +253,9 @@ export class RequestReader implements RequestHead {
         return value.toLowerCase() === "100-continue" ? undefined : BAD_EXPECTATION;
       case TRACE_TOKEN:
         if (this.traceToken === "") this.traceToken = value;
+        return undefined;
+      case LOOP:
+        this.loop = this.loop === "" ? value : `${this.loop}, ${value}`;
         return undefined;
       case FORWARDED:
         this.hasForwarded = true;

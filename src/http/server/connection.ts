@@ -123,6 +123,10 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     return this.#heads.head.traceToken;
   }
 
+  get loop(): string {
+    return this.#heads.head.loop;
+  }
+
   get hasForwarded(): boolean {
     return this.#heads.head.hasForwarded;
   }

@@ -29,7 +29,7 @@ export class HeadReader {
   forget(): void {
     const { head } = this;
     if (head.target === "") return;
-    head.method = head.target = head.upgrade = head.traceToken = "";
+    head.method = head.target = head.upgrade = head.traceToken = head.loop = "";
     head.headers = [];
     head.rawNames = null;
     head.host = undefined;

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import { H2Client } from "../../../test/helpers/h2-client.ts";
+import { OwnSockets } from "../../base/own-sockets.ts";
 import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import { setMemoryShort } from "../../net/frugality.ts";
@@ -81,7 +82,14 @@ async function serve(start: (exchange: Exchange) => void, frontend: Partial<Fron
     onFault: (error) => faults.push(error),
   };
   const acceptor = await Acceptor.listen(
-    { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      reusePort: false,
+      keepAliveDelay: 0,
+      own: new OwnSockets(),
+      budget: new SocketBudget(),
+    },
     (transport) => {
       const connection = new Http2ServerConnection(transport, host, {
         open: (downstream, request) => {

@@ -92,6 +92,7 @@ export class RequestStream extends Http2Stream implements Downstream {
   hasForwarded = false;
   hasUnderscore = false;
   traceToken = "";
+  loop = "";
   /** Names are lower-case in HTTP/2. */
   readonly rawNames = null;
 
@@ -138,6 +139,7 @@ export class RequestStream extends Http2Stream implements Downstream {
     this.hasForwarded = READER.hasForwarded;
     this.hasUnderscore = READER.hasUnderscore;
     this.traceToken = READER.traceToken;
+    this.loop = READER.loop;
     this.#isHead = request.method === "HEAD";
     if (priority !== "" && !this.prioritized) {
       const { urgency, incremental } = parsePriority(priority);

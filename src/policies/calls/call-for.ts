@@ -2,6 +2,8 @@
  * What a callout needs of the exchange that it is made for: its end, which cancels the call, and where the call is reported
  * (trace events of a watched request, a span of a sampled one).
  */
+
+import type { Latin1 } from "../../http/message.ts";
 import type { CallObserver } from "../../upstream/call.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
 import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../types.ts";
@@ -11,6 +13,7 @@ interface CallFor {
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
   readonly calloutContext: CalloutContext;
+  readonly loop: Latin1;
 }
 
 /** For a call that is cancelled when its exchange closes. Its trace events carry `scope`. */
@@ -19,6 +22,7 @@ export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
     onCancel: (callback) => context.onClose(callback),
     observer: observerOf(context, scope),
     calloutContext: calloutContextOf(context, scope),
+    loop: context.loop,
   };
 }
 

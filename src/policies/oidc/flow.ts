@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import type { Fetch } from "../../upstream/fetch.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { PolicyContext } from "../types.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
@@ -18,16 +19,18 @@ export class LoginFlow {
   readonly sessions: Sessions;
   readonly #transactions: Transactions;
   readonly #provider: Provider;
+  readonly #fetch: Fetch;
   readonly #origin: string;
   /** Path of the callback. */
   readonly path: string;
 
-  /** `key` seals the cookies: 32 bytes. */
-  constructor(config: Oidc, key: Uint8Array, provider = new Provider(config)) {
+  /** `key` seals the cookies: 32 bytes. `fetch` calls the token endpoint. */
+  constructor(config: Oidc, key: Uint8Array, fetch: Fetch, provider = new Provider(config)) {
     const { origin, pathname, protocol } = new URL(config.redirectURI);
     this.#origin = origin;
     this.path = pathname;
     this.#provider = provider;
+    this.#fetch = fetch;
     const trusted = fingerprint(config);
     const cookies = new SealedCookies(key, trusted, protocol === "https:");
     const id = trusted.slice(0, 16);
@@ -56,7 +59,7 @@ export class LoginFlow {
     if (error !== null) throw providerError(error, removal);
     const gone = new AbortController();
     waiting.onClose(() => gone.abort());
-    const call = tokenFetch(observerOf(waiting, "oidc"), gone.signal);
+    const call = tokenFetch(this.#fetch, observerOf(waiting, "oidc"), gone.signal);
     const claims = await this.#provider.redeem(callback, transaction, call);
     return redirect(this.#returnUrl(transaction), [this.sessions.issue(claims), removal]);
   }

@@ -31,7 +31,7 @@ function policyOf(changes: Partial<Oidc> = {}) {
 
 /** The Cookie value of a logged-in user. */
 function session(changes: Partial<Oidc> = {}, claims = CLAIMS): string {
-  const cookie = new LoginFlow({ ...CONFIG, ...changes }, KEY).sessions.issue(claims);
+  const cookie = new LoginFlow({ ...CONFIG, ...changes }, KEY, DEPS.fetch).sessions.issue(claims);
   return cookie.slice(0, cookie.indexOf(";"));
 }
 

@@ -40,13 +40,13 @@ export const oidc = definePolicy({
 
 /** Binds the policy to a data plane. Throws PolicyError without a key for the cookies, which comes from the environment. */
 function hooksOf(config: Oidc, provider: Provider, deps: PolicyDeps): PolicyHooks {
-  const { oidcCookieKey, credentials, phase, wantDocument } = deps;
+  const { oidcCookieKey, credentials, phase, fetch, wantDocument } = deps;
   if (oidcCookieKey === undefined)
     throw PolicyError.at(
       [KIND],
       `${COOKIE_SECRET} is required when oidc is configured; set this environment variable to 64 hexadecimal digits, such as openssl rand -hex 32 prints`,
     );
-  const flow = new LoginFlow(config, oidcCookieKey, provider);
+  const flow = new LoginFlow(config, oidcCookieKey, fetch, provider);
   credentials.addAt(flow.path, SECRET_PARAMETERS);
   const { jwksUrl, incomplete = false } = config;
   if (jwksUrl !== undefined) provider.onUnknownKey = () => wantDocument?.(jwksUrl);

@@ -1,9 +1,14 @@
+import { latin1 } from "../../http/h1/syntax.ts";
+import { reasonOf } from "../../upstream/callout.ts";
+import type { Fetch } from "../../upstream/fetch.ts";
 import type { OutboundTrace } from "../types.ts";
 
 /** Milliseconds. */
 const TIMEOUT_MS = 10_000;
 /** Bytes. */
 const MAX_RESPONSE = 64 * 1024;
+/** Fields that the HTTP engine writes itself. */
+const OF_ENGINE: ReadonlySet<string> = new Set(["content-length", "host"]);
 
 /** The call got no readable response. The message may be logged. */
 export class TokenCallError extends Error {}
@@ -15,42 +20,43 @@ export type TokenFetch = (url: string, options: RequestInit) => Promise<Response
  * A `fetch` for one call to the token endpoint, recorded in the trace. It is limited to 10 s and 64 KiB (reference 3.5) and cancelled
  * by `gone`, when the client has closed the exchange. Rejects with TokenCallError.
  */
-export function tokenFetch(trace: OutboundTrace | undefined, gone: AbortSignal): TokenFetch {
+export function tokenFetch(fetch: Fetch, trace: OutboundTrace | undefined, gone: AbortSignal): TokenFetch {
   return async (url, options) => {
     trace?.started(hostPort(url));
     try {
-      const signal = AbortSignal.any([gone, AbortSignal.timeout(TIMEOUT_MS)]);
-      const response = await fetch(url, { ...options, signal });
-      const body = await readBounded(response);
+      const { method, headers, body } = new Request(url, options);
+      if (method !== "POST" && method !== "GET") throw new Error(`a token endpoint is not called by ${method}`);
+      const fields = [...headers].flatMap(([name, value]) => (OF_ENGINE.has(name) ? [] : [name, latin1(value)]));
+      const bytes = body === null ? new Uint8Array() : new Uint8Array(await new Response(body).arrayBuffer());
+      const call = { method, headers: fields, body: bytes, timeoutMs: TIMEOUT_MS, maxBytes: MAX_RESPONSE } as const;
+      const response = await Promise.race([
+        fetch(url, call, (cancel) => gone.addEventListener("abort", cancel, { once: true })),
+        // A cancelled call never settles.
+        aborted(gone),
+      ]);
       trace?.ended(response.status, null);
       // These statuses may have no body, not even an empty one.
       const none = response.status === 204 || response.status === 304;
-      return new Response(none ? null : body, { status: response.status, headers: response.headers });
+      return new Response(none ? null : Buffer.from(response.body), {
+        status: response.status,
+        headers: pairs(response.headers),
+      });
     } catch (error) {
-      const message = describe(error);
+      const message = reasonOf(error);
       trace?.ended(null, message);
       throw new TokenCallError(message);
     }
   };
 }
 
-async function readBounded(response: Response): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    // The error leaves the loop, which cancels the response.
-    if (size > MAX_RESPONSE) throw new Error(`the response is longer than ${MAX_RESPONSE} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+function aborted(gone: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    gone.addEventListener("abort", () => reject(new Error("the client closed the connection")), { once: true });
+  });
 }
 
-/** The message of `fetch` is only "fetch failed"; the reason is in its cause. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.name === "TimeoutError") return `no response within ${TIMEOUT_MS / 1000} s`;
-  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+function pairs(fields: readonly string[]): [string, string][] {
+  return Array.from({ length: fields.length / 2 }, (_, i) => [fields[2 * i] ?? "", fields[2 * i + 1] ?? ""]);
 }
 
 function hostPort(url: string): string {

@@ -116,7 +116,12 @@ async function send(
     // Not cancelled with the exchange: a fast response to the client must not cut copies short.
     await place.callout.http(
       { ...request, timeoutMs },
-      { onCancel: () => {}, observer: observerOf(context, SCOPE), calloutContext: calloutContextOf(context, SCOPE) },
+      {
+        onCancel: () => {},
+        observer: observerOf(context, SCOPE),
+        calloutContext: calloutContextOf(context, SCOPE),
+        loop: context.loop,
+      },
     );
   } finally {
     place.pending--;

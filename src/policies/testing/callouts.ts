@@ -1,4 +1,5 @@
 import { Sweeper } from "../../base/sweeper.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
 import { SingleEndpoint } from "../../upstream/balancers/balancer.ts";
 import { Callout } from "../../upstream/callout.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
@@ -17,7 +18,7 @@ export class TestCallouts implements Disposable {
 
   constructor() {
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-    const pools = new Pools(settings, new Resolver("All"), { onConnected: () => {} }, this.#sweeper);
+    const pools = new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, this.#sweeper);
     this.#endpoints = new Endpoints(pools);
   }
 

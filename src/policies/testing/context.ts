@@ -1,8 +1,12 @@
 import { ms } from "../../base/durations.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
+import { FIRST_HOP } from "../../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { NO_UPSTREAM } from "../../upstream/callout.ts";
+import { fetchThrough } from "../../upstream/fetch.ts";
+import { Resolver } from "../../upstream/resolver.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { TokenBuckets } from "../local-rate-limit/buckets.ts";
 import { CredentialNames } from "../shared/credentials/names.ts";
@@ -27,6 +31,7 @@ export const DEPS: PolicyDeps = {
   credentials: new CredentialNames(),
   ownFields: new OwnFields(),
   buckets: new TokenBuckets(),
+  fetch: fetchThrough(new Resolver("All", ANYWHERE)),
   sessionKey: new Uint8Array(32),
   phase: "route",
   identity: "route test policy",
@@ -67,6 +72,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
   };
   const body = new TestBody(more.body ?? "");
   return {
+    loop: FIRST_HOP,
     request: message,
     matchedPrefix: "matchedPrefix" in more ? more.matchedPrefix : "/shop",
     matchedPath: more.matchedPrefix ?? "/shop",

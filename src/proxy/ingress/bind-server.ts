@@ -129,8 +129,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   async listen(port: number, reusePort: boolean): Promise<void> {
     const { host, frontend } = this.#bind;
     const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
-    const budget = this.services.sockets;
-    this.#acceptor = await Acceptor.listen({ host, port, reusePort, keepAliveDelay, budget }, (transport) =>
+    const { sockets: budget, own } = this.services;
+    this.#acceptor = await Acceptor.listen({ host, port, reusePort, keepAliveDelay, budget, own }, (transport) =>
       this.#takesConnection() ? this.#admit(transport, false) : undefined,
     );
   }

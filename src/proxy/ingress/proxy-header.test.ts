@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { OwnSockets } from "../../base/own-sockets.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import type { StageOwner } from "../../net/connection-stage.ts";
@@ -19,7 +20,14 @@ async function outcome(settings: ProxyProtocol, bytes: string): Promise<string> 
     onFault: (error) => resolve(String(error)),
   };
   const acceptor = await Acceptor.listen(
-    { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      reusePort: false,
+      keepAliveDelay: 0,
+      own: new OwnSockets(),
+      budget: new SocketBudget(),
+    },
     (transport) => {
       const served = (): TransportHandler => {
         resolve("served");

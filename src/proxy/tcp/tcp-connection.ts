@@ -282,11 +282,6 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
   }
 
-  /** Only dynamic targets can lead back to the gateway: the client chooses them by its SNI. */
-  get loopGuard(): Transport | undefined {
-    return this.#backend?.target.type === "dynamic" ? this.#transport : undefined;
-  }
-
   get balancer(): Balancer | undefined {
     return this.#backend?.balancer;
   }

@@ -85,8 +85,9 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
 
   /** Rejects with the system's error when the port cannot be opened. */
   async listen(port: number, reusePort: boolean): Promise<void> {
-    this.#port = await UdpPort.open({ host: this.#bind.host, port, reusePort }, (bytes, from) =>
-      this.#onDatagram(bytes, from),
+    this.#port = await UdpPort.open(
+      { host: this.#bind.host, port, reusePort, own: this.#services.own },
+      (bytes, from) => this.#onDatagram(bytes, from),
     );
     this.#localAddress = unmapped(this.#port.address);
   }
@@ -153,6 +154,8 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   }
 
   #reasonToReject(client: DatagramSource): DropReason | undefined {
+    // Forged: the response would come back here, and the next one too. Sessions are begun here only, so no other one has this client.
+    if (this.#services.egress.isOwn(client.address, client.port, "udp")) return "own-address";
     if (!this.#accepting) return "draining";
     if (!this.#services.overload.admitConnection()) return "overload";
     const { network } = this.#bind;
@@ -187,7 +190,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   }
 
   admit(flow: UdpFlow): boolean {
-    return this.#services.sockets.admit(flow);
+    return this.#services.sockets.admit(flow, "udp");
   }
 
   onSessionEnd(session: UdpSession): void {

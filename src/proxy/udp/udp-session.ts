@@ -3,11 +3,13 @@ import { formatHostPort } from "../../base/listen-address.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Connected } from "../../http/source.ts";
+import { AddressRefused, type AdmittedAddress } from "../../net/egress.ts";
 import { type DatagramSource, UdpFlow, type UdpFlowEvents } from "../../net/udp-socket.ts";
 import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { Endpoint } from "../../upstream/endpoint.ts";
 import { NO_RESPONSE, SUCCEEDED } from "../../upstream/outlier.ts";
+import type { LocateFailure } from "../../upstream/resolver.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
 import { pick } from "../match-route.ts";
@@ -16,7 +18,15 @@ import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-acces
 import { connectionVariables, shownOfConnection } from "../variables.ts";
 
 /** Why a datagram was dropped; the label `reason` of the metric. */
-export type DropReason = "authorization" | "backend" | "draining" | "overload" | "queue" | "sessions" | "size";
+export type DropReason =
+  | "authorization"
+  | "backend"
+  | "draining"
+  | "overload"
+  | "own-address"
+  | "queue"
+  | "sessions"
+  | "size";
 
 /** The port of a session. */
 export interface UdpHost {
@@ -170,7 +180,8 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   }
 
   onError(error: Error): void {
-    this.#fault("TG_UPSTREAM_FAILED", `${ERRORS.TG_UPSTREAM_FAILED.message}: ${error.message}`);
+    if (error instanceof AddressRefused) this.#unreachable(error);
+    else this.#fault("TG_UPSTREAM_FAILED", `${ERRORS.TG_UPSTREAM_FAILED.message}: ${error.message}`);
   }
 
   // ── ends ──
@@ -202,10 +213,10 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
       endpoint.begin();
       this.#sentAt = performance.now();
       if (this.#backend !== undefined) this.#backend.calls.total++;
-      this.#services.resolver.resolve(target.host, ([address], error) => {
+      this.#services.resolver.locate(target, "udp", ([found], failure) => {
         if (this.#state !== "connecting") return;
-        if (address !== undefined) this.#open(address, target.port);
-        else this.#fault("TG_DNS_FAILED", `${ERRORS.TG_DNS_FAILED.message}: ${error ?? "no address"}`);
+        if (found !== undefined) this.#open(found.address);
+        else this.#unreachable(failure ?? { code: "TG_DNS_FAILED", message: "no address" });
       });
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
@@ -228,8 +239,8 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     return endpoint;
   }
 
-  #open(address: string, port: number): void {
-    const flow = new UdpFlow(address, port, this);
+  #open(address: AdmittedAddress): void {
+    const flow = new UdpFlow(address, this);
     if (!this.#host.admit(flow)) {
       flow.close();
       this.#host.onDropped("sessions");
@@ -237,6 +248,13 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
       return;
     }
     this.#flow = flow;
+  }
+
+  /** A refused address stays refused, so the client's datagrams are dropped for the rest of the session. */
+  #unreachable({ code, message }: LocateFailure): void {
+    const text = `${ERRORS[code].message}: ${message}`;
+    if (code === "TG_LOOP" || code === "TG_ADDRESS_REFUSED") this.#fail(code, text, "backend");
+    else this.#fault(code, text);
   }
 
   #send(bytes: Buffer): void {

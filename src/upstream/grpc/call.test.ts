@@ -13,6 +13,7 @@ import { until } from "../../../test/helpers/until.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Sweeper } from "../../base/sweeper.ts";
 import type { HeaderList } from "../../http/message.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
 import { type CallRequest, callUpstream, NEEDS_BODY } from "../call.ts";
 import { Endpoints } from "../endpoints.ts";
@@ -36,7 +37,9 @@ interface Options {
 function serviceAt(port: number, how: ConnectionSettings = {}) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
+  const endpoints = new Endpoints(
+    new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
+  );
   const endpoint = endpoints.acquire({ host: "127.0.0.1", port, ...how }, 1);
   const balancer = new SingleEndpoint(endpoint);
   const observed: string[] = [];

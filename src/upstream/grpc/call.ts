@@ -7,6 +7,8 @@ import { GatewayError, messageOf } from "../../base/errors.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { endToEnd, requestStart } from "../../http/h2/fields.ts";
+import { FIRST_HOP } from "../../http/loop.ts";
+import type { Latin1 } from "../../http/message.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Balancer } from "../balancers/balancer.ts";
@@ -28,6 +30,8 @@ export interface GrpcRequest {
   readonly head: Pick<HttpRequest, "authority" | "headers">;
   /** Milliseconds until the call has ended; 0 = no deadline. */
   readonly timeoutMs: number;
+  /** CDN-Loop of the call (loop.ts). Default: that of a call that no request has caused. */
+  readonly loop?: Latin1 | undefined;
 }
 
 /** Receives the events of a call. Nothing follows `onEnd`. */
@@ -262,7 +266,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
     const head = { method: this.method, authority: this.#authority, path: this.#request.method, search: "" };
-    const start = requestStart(head, this.#scheme, true);
+    const start = requestStart(head, this.#scheme, true, this.#request.loop ?? FIRST_HOP);
     const stream = call.openStream(session, start, endToEnd(this.#metadata), UNKNOWN_LENGTH);
     this.#stream = stream;
     let takesMore = true;

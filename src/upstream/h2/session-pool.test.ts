@@ -7,6 +7,7 @@ import { END_STREAM, HEADERS, RawFrames, SETTINGS } from "../../../test/e2e/upst
 import { RawUpstream } from "../../../test/helpers/raw-peer.ts";
 import { until } from "../../../test/helpers/until.ts";
 import type { ErrorCode } from "../../base/errors.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
 import type { ConnectWaiter } from "../connect-attempt.ts";
 import type { UpstreamConnection } from "../connection.ts";
 import { Pool } from "../pool.ts";
@@ -105,7 +106,7 @@ class Caller implements UpstreamWaiter, UpstreamEvents {
 function poolTo(port: number, maxIdle?: number): Pool {
   const settings = { connectTimeout: 5000, idleTimeout: 1000, maxIdle, keepAliveDelay: 0 };
   const target = { host: "127.0.0.1", port, version: "HTTP/2.0" } as const;
-  return new Pool(target, settings, new Resolver("All"), { onConnected: () => {} });
+  return new Pool(target, settings, new Resolver("All", ANYWHERE), { onConnected: () => {} });
 }
 
 function call(pool: Pool): Caller {
@@ -261,7 +262,7 @@ test("with maxConnections, an unused connection of one version makes room for on
   using server = await Server.start();
   const limits = { maxConnections: 1, maxPendingRequests: 1 };
   const settings = { connectTimeout: 5000, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
-  const pool = new Pool({ host: "127.0.0.1", port: server.port, limits }, settings, new Resolver("All"), {
+  const pool = new Pool({ host: "127.0.0.1", port: server.port, limits }, settings, new Resolver("All", ANYWHERE), {
     onConnected: () => {},
   });
   const plain = new Holder();
@@ -373,7 +374,7 @@ test("with maxConnections, a connection that allows no streams is not replaced a
   await using server = await limiting(() => 0);
   const settings = { connectTimeout: 5000, idleTimeout: 60_000, maxIdle: undefined, keepAliveDelay: 0 };
   const target = { host: "127.0.0.1", port: server.port, version: "HTTP/2.0", limits: { maxConnections: 1 } } as const;
-  const pool = new Pool(target, settings, new Resolver("All"), { onConnected: () => {} });
+  const pool = new Pool(target, settings, new Resolver("All", ANYWHERE), { onConnected: () => {} });
   const [first, second] = [call(pool), call(pool)];
   await until(() => pool.sessions.barred === 1);
   assert.match(await first.closed, /REFUSED_STREAM/);

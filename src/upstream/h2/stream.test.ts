@@ -5,6 +5,7 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import { until } from "../../../test/helpers/until.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { admitted } from "../../net/testing/egress.ts";
 import { connect } from "../../net/transport.ts";
 import type { UpstreamEvents } from "../upstream.ts";
 import { UpstreamSession } from "./session.ts";
@@ -65,7 +66,7 @@ interface Exchange extends AsyncDisposable {
 async function connectTo(port: number): Promise<UpstreamSession> {
   const opened = Promise.withResolvers<UpstreamSession>();
   const owner = { onSettled() {}, onRoom() {}, onIdle() {}, onRetired() {}, onGone() {}, onFault: opened.reject };
-  connect({ host: "127.0.0.1", port }, 0, {
+  connect(admitted({ host: "127.0.0.1", port }), 0, {
     onConnect: (transport) => {
       const session = new UpstreamSession(transport, owner, {});
       opened.resolve(session);

@@ -4,6 +4,7 @@ import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { requestStart } from "../../http/h2/fields.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
+import type { Egress } from "../../net/egress.ts";
 import { AddressSearch } from "../../upstream/address-search.ts";
 import type { ConnectWaiter } from "../../upstream/connect-attempt.ts";
 import { Dialer } from "../../upstream/dialer.ts";
@@ -29,6 +30,8 @@ export interface ConnectionOptions {
   readonly rootCa?: string | undefined;
   /** Path of the token, read for each connection because it is replaced before it expires. */
   readonly token?: string | undefined;
+  /** Decides which addresses may be connected to. */
+  readonly egress: Egress;
 }
 
 export interface ConnectionEvents {
@@ -59,7 +62,7 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
   #ended = false;
 
   /** Connects. Throws an Error if a file cannot be read. */
-  constructor({ address, rootCa, token }: ConnectionOptions, events: ConnectionEvents) {
+  constructor({ address, rootCa, token, egress }: ConnectionOptions, events: ConnectionEvents) {
     this.#events = events;
     this.#target = targetOf(new URL(address), rootCa === undefined ? undefined : readFileSync(rootCa, "utf8"));
     const authorization = token === undefined ? [] : ["authorization", `Bearer ${readFileSync(token, "utf8").trim()}`];
@@ -68,7 +71,7 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
       if (!this.#ended) this.#events.onMessage(message);
     });
     this.#timer = setInterval(() => this.#tick(performance.now()), 1000);
-    this.#cancelConnect = this.#connect();
+    this.#cancelConnect = this.#connect(egress);
   }
 
   send(message: Uint8Array): void {
@@ -86,10 +89,10 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
     this.#session?.abort("the stream is no longer needed");
   }
 
-  #connect(): () => void {
+  #connect(egress: Egress): () => void {
     const target = this.#target;
     const dialer = new Dialer(target, 0);
-    const search = new AddressSearch(target, dialer.addresses, new Resolver("All"), CONNECT_TIMEOUT);
+    const search = new AddressSearch(dialer.addresses, new Resolver("All", egress), CONNECT_TIMEOUT);
     return search.start<UpstreamSession>(
       this,
       () => {},
@@ -109,7 +112,7 @@ export class Connection implements ConnectWaiter<UpstreamSession>, SessionOwner,
     this.#session = session;
     const { tls } = this.#target;
     const head = { method: "POST", authority: targetName(this.#target), path: DELTA_METHOD, search: "" };
-    const start = requestStart(head, tls === undefined ? "http" : "https", true);
+    const start = requestStart(head, tls === undefined ? "http" : "https", true, "");
     this.#stream = session.send(start, this.#headers, head.method, UNKNOWN_LENGTH, this);
     for (const bytes of this.#waiting.splice(0)) this.#stream.sendBody(Buffer.from(bytes), 0, bytes.length);
   }

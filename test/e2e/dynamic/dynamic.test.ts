@@ -8,7 +8,8 @@ import { RawPeer, RawUpstream, statusOf } from "../../helpers/raw-peer.ts";
 import { logged } from "../tls/support.ts";
 import { call, Upstream } from "../trace/support.ts";
 
-const ROUND = "upstream call failed: the target is the address that the client connected to, so the call would loop";
+const ROUND = "loop detected";
+const OWN = "is a port that this gateway itself listens on";
 const DNS_FAILED = "backends required DNS resolution which failed";
 
 suite("dynamic backends with a target expression", { concurrency: 1 }, () => {
@@ -129,15 +130,19 @@ test("a target that leads back to the client's own port is rejected", async () =
   await using gateway = await LocalGateway.start(config({ name: "http", routes: [{ backends: [{ dynamic: {} }] }] }));
   const port = gateway.port();
   for (const host of ["localhost", "127.0.0.1", "127.0.0.2", "[::1]"])
-    assert.equal((await call(port, { headers: { host: `${host}:${port}` } })).status, 503, host);
-  await logged(gateway, { scope: "request", listener: "http", error: ROUND });
+    assert.equal((await call(port, { headers: { host: `${host}:${port}` } })).status, 508, host);
+  await logged(gateway, { scope: "request", listener: "http", error: `${ROUND}: 127.0.0.2:${port} ${OWN}` });
 
   const tcpRoutes = [{ hostnames: ["localhost"], backends: [{ dynamic: {} }] }];
   await gateway.reconfigure(config({ name: "tls", protocol: "TLS", tcpRoutes }));
   // The server name of the handshake, with the port that the client connected to.
   const client = connect({ port: gateway.port(), host: "127.0.0.1", servername: "localhost" });
   await once(client, "error");
-  await logged(gateway, { scope: "request", listener: "tls", error: ROUND });
+  await logged(gateway, {
+    scope: "request",
+    listener: "tls",
+    error: `${ROUND}: 127.0.0.1:${gateway.port()} ${OWN}`,
+  });
   const rounds = gateway.lines.filter((line) => line.scope === "request");
   assert.ok(rounds.length <= 2 * 5, `${rounds.length} requests`);
 });
@@ -173,9 +178,11 @@ test("no target leads to the admin API, only a route that names it", async () =>
   await logged(gateway, {
     scope: "request",
     endpoint: `localhost:${admin}`,
-    error: `${DNS_FAILED}: localhost:${admin} is one of the gateway's own servers, which clients must not reach`,
+    error: `backend address not allowed: 127.0.0.1:${admin} is one of the gateway's own servers`,
   });
   assert.equal(await gateway.reconfigure(config({ backends: [{ host: `127.0.0.1:${admin}` }] })), "applied");
+  assert.equal(await status({ host: `localhost:${admin}` }), 503);
+  assert.equal(await gateway.reconfigure(config({ backends: [{ internal: "forward" }] })), "applied");
   assert.equal(await status({ host: `localhost:${admin}` }), 200);
 });
 

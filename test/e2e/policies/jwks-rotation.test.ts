@@ -9,6 +9,7 @@ import { parseLogFilter } from "../../../src/base/log-filter.ts";
 import { ResourceStore } from "../../../src/config/resources/store.ts";
 import { Gateway } from "../../../src/main/gateway.ts";
 import { LogSink } from "../../../src/main/log-sink.ts";
+import { ANYWHERE } from "../../../src/net/testing/egress.ts";
 
 const ISSUER = "https://issuer.example";
 const PATIENCE_MS = 30_000;
@@ -54,7 +55,7 @@ class QuickGateway implements AsyncDisposable {
       env,
       () => ({ output, sink: new LogSink(() => "") }),
       () => {},
-      new ResourceStore(timing),
+      new ResourceStore(ANYWHERE, timing),
     );
   }
 

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
 import type { Oidc } from "../../../src/policies/oidc/schema.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
+import { DEPS } from "../../../src/policies/testing/context.ts";
 import { Browser } from "../../helpers/browser.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { CLIENT, enter, IdentityProvider, logIn } from "../../helpers/identity-provider.ts";
@@ -54,7 +55,10 @@ class Site {
 
   /** A session whose id token has expired. */
   expiredSession(): [string, string] {
-    const cookie = new LoginFlow(this.#oidc, KEY).sessions.issue({ sub: "jo", exp: Math.floor(Date.now() / 1000) - 1 });
+    const cookie = new LoginFlow(this.#oidc, KEY, DEPS.fetch).sessions.issue({
+      sub: "jo",
+      exp: Math.floor(Date.now() / 1000) - 1,
+    });
     const [, name = "", value = ""] = /^([^=]+)=([^;]+)/.exec(cookie) ?? [];
     return [name, value];
   }

@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { exportJWK } from "jose";
 import { LoginFlow } from "../../../src/policies/oidc/flow.ts";
 import type { Oidc } from "../../../src/policies/oidc/schema.ts";
+import { DEPS } from "../../../src/policies/testing/context.ts";
 import { PROCESS, ProcessingRequest, ProcessingResponse } from "../../helpers/envoy/ext-proc.ts";
 import { RateLimitResponse, SHOULD_RATE_LIMIT } from "../../helpers/envoy/rate-limit.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
@@ -33,7 +34,7 @@ const asked: string[] = [];
 function session(): string {
   const config: Oidc = { ...OIDC, tokenEndpointAuth: "clientSecretBasic", callbackNamesIssuer: false, scopes: [] };
   const claims = { sub: "ann", exp: Math.floor(Date.now() / 1000) + 600 };
-  return new LoginFlow(config, KEY).sessions.issue(claims).split(";", 1)[0] ?? "";
+  return new LoginFlow(config, KEY, DEPS.fetch).sessions.issue(claims).split(";", 1)[0] ?? "";
 }
 
 /** Policies of each phase in the reverse of the order in which they must run: the order of the file must not matter. */

@@ -49,6 +49,33 @@ async function untilDropped(gateway: LocalGateway, reason: string, count: number
 }
 
 suite("UDP listeners", () => {
+  test("a backend that is the gateway's own port gets nothing, on any address of this host", async () => {
+    await using gateway = await LocalGateway.start(bind([]));
+    const port = gateway.port(BIND);
+    for (const [i, host] of ["127.0.0.1", "localhost", "[::1]", "0.0.0.0"].entries()) {
+      await gateway.reconfigure(bind([{ host: `${host}:${port}` }]));
+      await using client = await UdpPeer.open();
+      client.send("one", port);
+      client.send("two", port);
+      await untilDropped(gateway, "backend", 2 * (i + 1));
+    }
+    await gateway.reconfigure(bind([]));
+    const sessions = gateway.lines.filter(({ protocol }) => protocol === "udp");
+    assert.ok(sessions.length === 4 && sessions.every(({ error }) => String(error).startsWith("loop detected: ")));
+  });
+
+  test("a datagram whose source is one of the gateway's own ports is dropped", async () => {
+    await using server = await echo("a");
+    await using gateway = await LocalGateway.start(bind([{ host: server.address }]));
+    await using forger = await UdpPeer.open();
+    const forget = gateway.own.addPort("udp", "bind", forger.port);
+    forger.send("round", gateway.port(BIND));
+    await untilDropped(gateway, "own-address", 1);
+    assert.equal(server.received.length, 0);
+    forget();
+    assert.equal(await forger.ask("again", gateway.port(BIND)), "a:again");
+  });
+
   test("datagrams go both ways, a session keeps its socket, and is logged and counted at its end", async () => {
     await using server = await echo("a");
     await using gateway = await LocalGateway.start(bind([{ host: server.address }], { udp: { idleTimeout: "300ms" } }));

@@ -19,7 +19,14 @@ test("an HTTP/1.1 request arrives as HTTP/2: with pseudo-fields, without fields 
   client.send("hi");
   const response = await client.message();
   assert.deepEqual([statusOf(response), response.body], [200, "body"]);
-  const { ":method": method, ":scheme": scheme, ":path": path, ":authority": authority, ...others } = seen;
+  const {
+    ":method": method,
+    ":scheme": scheme,
+    ":path": path,
+    ":authority": authority,
+    "cdn-loop": _,
+    ...others
+  } = seen;
   assert.deepEqual([method, scheme, path, authority], ["PUT", "http", "/path?q=1", "shop.example"]);
   assert.deepEqual(Object.fromEntries(Object.entries(others)), {
     "x-name": "v, w",

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import { Sweeper } from "../../../src/base/sweeper.ts";
+import { ANYWHERE } from "../../../src/net/testing/egress.ts";
 import { SingleEndpoint } from "../../../src/upstream/balancers/balancer.ts";
 import { callUpstream, NEEDS_BODY } from "../../../src/upstream/call.ts";
 import { Endpoints } from "../../../src/upstream/endpoints.ts";
@@ -61,7 +62,9 @@ suite("a pooled connection that turns out to be stale, without a retry policy", 
       await using upstream = await staleAfterOne();
       const sweeper = new Sweeper();
       const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
-      const endpoints = new Endpoints(new Pools(settings, new Resolver("All"), { onConnected: () => {} }, sweeper));
+      const endpoints = new Endpoints(
+        new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
+      );
       const endpoint = endpoints.acquire({ host: "127.0.0.1", port: upstream.port }, 1);
       const call = (how: string): Promise<unknown> =>
         callUpstream(

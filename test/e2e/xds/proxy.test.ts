@@ -5,6 +5,7 @@ import { after, before, suite, test } from "node:test";
 import type { ConfigStatus } from "../../../src/admin/config-status.ts";
 import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
+import { ownAddress } from "../../helpers/own-address.ts";
 import { until } from "../../helpers/until.ts";
 import { GATEWAY, stateOf, TestXdsServer } from "../../helpers/xds.ts";
 
@@ -12,8 +13,8 @@ const upstream = createServer((request, response) => response.end(request.header
 let host = "";
 
 before(async () => {
-  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
-  host = `127.0.0.1:${(upstream.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => upstream.listen(0, ownAddress(), resolve));
+  host = `${ownAddress()}:${(upstream.address() as AddressInfo).port}`;
 });
 after(() => upstream.close());
 

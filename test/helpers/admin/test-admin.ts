@@ -1,6 +1,7 @@
 import { after, before } from "node:test";
 import { startAdminServer } from "../../../src/admin/admin-server.ts";
 import type { RunningServer } from "../../../src/admin/server/http-server.ts";
+import { unguarded } from "../../../src/net/testing/egress.ts";
 import { ask } from "./raw-request.ts";
 import { TestPlane } from "./test-plane.ts";
 
@@ -16,6 +17,7 @@ export class TestAdmin {
         this.plane,
         { type: "socket", host: "127.0.0.1", port: 0 },
         this.plane.log,
+        unguarded(),
         hosts,
       );
     });

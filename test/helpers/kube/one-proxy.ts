@@ -6,11 +6,13 @@ import type { AddressInfo, Server as TcpServer } from "node:net";
 import { parseAllDocuments } from "yaml";
 import { LogOutput } from "../../../src/base/log.ts";
 import { parseLogFilter } from "../../../src/base/log-filter.ts";
+import { ResourceStore } from "../../../src/config/resources/store.ts";
 import { Documents } from "../../../src/controller/documents.ts";
 import { type Anything, cluster } from "../../../src/controller/translate/fixtures/cluster.ts";
 import { gatewayState } from "../../../src/controller/translate/gateway-state.ts";
 import { type PackedIr, unpackIr } from "../../../src/ir/packed-ir.ts";
 import { dumpIr } from "../../../src/main/config-dump.ts";
+import { ANYWHERE } from "../../../src/net/testing/egress.ts";
 import type { Locality } from "../../../src/upstream/locality.ts";
 import { TestPlane } from "../data-plane.ts";
 import { packState } from "./pack-state.ts";
@@ -36,7 +38,12 @@ export class OneProxy implements AsyncDisposable {
     this.#plane = new TestPlane({ locality, oidcCookieKey: randomBytes(32) });
     const output = new LogOutput(parseLogFilter("off"), "json", () => {});
     const changed = (): void => void this.#publish();
-    this.#documents = new Documents({ graph: this.#graph, changed, log: output.logger("tracegate/translator") });
+    this.#documents = new Documents({
+      graph: this.#graph,
+      changed,
+      log: output.logger("tracegate/translator"),
+      store: new ResourceStore(ANYWHERE),
+    });
   }
 
   /** `locality`: what the proxy knows of where it runs. */

@@ -1,6 +1,9 @@
 /** Two connections of the engine that talk to each other over loopback, with streams that record their events. */
+
+import { OwnSockets } from "../../../base/own-sockets.ts";
 import { Acceptor } from "../../../net/acceptor.ts";
 import { SocketBudget } from "../../../net/socket-budget.ts";
+import { admitted } from "../../../net/testing/egress.ts";
 import { connect, type Transport } from "../../../net/transport.ts";
 import { Http2Connection } from "../connection.ts";
 import type { FieldSection } from "../hpack/decoder.ts";
@@ -133,7 +136,14 @@ export class TestServer implements Disposable {
   }
 
   static async start(onSide: (side: Side) => void, settings?: Partial<Http2Settings>): Promise<TestServer> {
-    const options = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, budget: new SocketBudget() };
+    const options = {
+      host: "127.0.0.1",
+      port: 0,
+      reusePort: false,
+      keepAliveDelay: 0,
+      own: new OwnSockets(),
+      budget: new SocketBudget(),
+    };
     const acceptor = await Acceptor.listen(options, (transport) => {
       const side = new Side("server", transport, settings);
       server.sides.push(side);
@@ -167,7 +177,7 @@ export async function connectPair(
   const server = await TestServer.start(onServer, settings.server);
   let client: Side | undefined;
   await new Promise<void>((resolve, reject) => {
-    connect({ host: "127.0.0.1", port: server.port }, 0, {
+    connect(admitted({ host: "127.0.0.1", port: server.port }), 0, {
       onConnect: (transport) => {
         client = new Side("client", transport, settings.client);
         resolve();

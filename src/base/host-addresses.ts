@@ -1,0 +1,33 @@
+import { networkInterfaces } from "node:os";
+import { ipBytes } from "./ip-bytes.ts";
+
+/** Milliseconds for which the addresses of the interfaces are used. The look-up takes tens of microseconds. */
+const INTERFACES_MS = 1000;
+
+let interfaces: ReadonlySet<string> = new Set();
+/** `performance.now()` ms. */
+let readAt = Number.NEGATIVE_INFINITY;
+
+/** Whether connections to an IP address stay on this host. Text that is no address counts as one. */
+export function isOfThisHost(address: string): boolean {
+  const bytes = ipBytes(address);
+  return bytes === undefined || isLoopback(bytes) || isUnspecified(bytes) || interfaceAddresses().has(bytes.join("."));
+}
+
+export function isLoopback(bytes: Uint8Array): boolean {
+  return bytes.length === 4 ? bytes[0] === 127 : bytes[15] === 1 && bytes.subarray(0, 15).every((byte) => byte === 0);
+}
+
+/** Systems connect to themselves for these addresses. */
+export function isUnspecified(bytes: Uint8Array): boolean {
+  return bytes.length === 4 ? bytes[0] === 0 : bytes.every((byte) => byte === 0);
+}
+
+function interfaceAddresses(): ReadonlySet<string> {
+  const now = performance.now();
+  if (now - readAt < INTERFACES_MS) return interfaces;
+  readAt = now;
+  const found = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  interfaces = new Set(found.map(({ address }) => ipBytes(address)?.join(".") ?? ""));
+  return interfaces;
+}

@@ -1,0 +1,57 @@
+/**
+ * Requests that go round and round: through several gateways, or through this one by an address that is not its own (a load balancer,
+ * a Service). Every request that the gateway sends carries `CDN-Loop` (RFC 8586) with the number of gateways that it has passed; a
+ * request that has passed too many is rejected.
+ *
+ * Policies neither see nor change the field: parsers take it out of the head, and the value for the backend is written when the
+ * request is sent. So a client can add to its own count, but nobody can reset that of a loop.
+ */
+import { LOOP_FIELD, SENT_BY } from "../base/process-id.ts";
+import { latin1 } from "./h1/syntax.ts";
+import type { Latin1 } from "./message.ts";
+
+/** A chain of gateways in front of each other is short; without a limit a loop would end only when sockets or memory do. */
+export const MAX_HOPS = 8;
+/** Characters of the entries of other proxies that are passed on; further entries are dropped. */
+const MAX_OTHERS = 1024;
+const NAME = "tracegate";
+
+/** What a request carries that came without the field. */
+export const FIRST_HOP = entry(1);
+/** The same as a line of a head in HTTP/1.1. Text in one piece, which is cheap to write. */
+const FIRST_LINE = Buffer.from(`${LOOP_FIELD}: ${FIRST_HOP}\r\n`, "latin1").toString("latin1");
+
+function entry(hops: number): Latin1 {
+  return latin1(`${NAME}; ${SENT_BY}; hops=${hops}`);
+}
+
+/**
+ * The value to send for a request that came with `received`, its fields joined by commas, `` for none. Undefined: the request has
+ * passed too many gateways.
+ */
+export function nextHop(received: string): Latin1 | undefined {
+  if (received === "") return FIRST_HOP;
+  let hops = 0;
+  let others = "";
+  for (const each of received.split(",")) {
+    const text = each.trim();
+    if (isEntry(text)) hops = Math.max(hops, hopsOf(text));
+    else if (text !== "" && others.length + text.length < MAX_OTHERS) others += `, ${text}`;
+  }
+  return hops < MAX_HOPS ? latin1(entry(hops + 1) + others) : undefined;
+}
+
+/** The line of a head in HTTP/1.1 for a value of `nextHop`. */
+export function loopLine(value: Latin1): string {
+  return value === FIRST_HOP ? FIRST_LINE : `${LOOP_FIELD}: ${value}\r\n`;
+}
+
+function isEntry(text: string): boolean {
+  return text.slice(0, NAME.length).toLowerCase() === NAME && /^\s*(?:;|$)/.test(text.slice(NAME.length));
+}
+
+/** An entry without a number that can be read counts as one hop. */
+function hopsOf(text: string): number {
+  const hops = Number(/;\s*hops=(\d{1,4})\s*(?:;|$)/i.exec(text)?.[1] ?? 1);
+  return Math.max(1, hops);
+}

@@ -1,0 +1,168 @@
+/**
+ * The one check of all addresses that this process connects to, after name resolution. In: an address, and who chose it. Out: an
+ * `AdmittedAddress`, which only this file makes and without which nothing can open a connection (transport.ts, udp-socket.ts,
+ * tls/tls-client.ts), or the reason why it is refused.
+ */
+import { realpathSync, statSync } from "node:fs";
+import { sep } from "node:path";
+import { type ErrorCode, messageOf } from "../base/errors.ts";
+import { isLoopback, isOfThisHost, isUnspecified } from "../base/host-addresses.ts";
+import { ipBytes } from "../base/ip-bytes.ts";
+import { formatHostPort } from "../base/listen-address.ts";
+import type { IpProtocol, OwnSockets } from "../base/own-sockets.ts";
+
+/** An address to connect to: `host` is an IP address. */
+export type SocketAddress = { readonly host: string; readonly port: number } | { readonly path: string };
+
+/**
+ * Who chose the targets of a configuration. `operator`: whoever runs the process, by its file. `stream`: anyone who may write an
+ * object that the controller translates, such as a tenant with rights in one namespace only.
+ */
+export type Provenance = "operator" | "stream";
+
+/** The address must not be connected to. */
+export class AddressRefused extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** Only this file has it, so nothing else can make an `AdmittedAddress`. */
+const KEY: unique symbol = Symbol("egress");
+
+/** An address that has passed the check. Instances exist only as results of `Egress.admit`. */
+export class AdmittedAddress {
+  readonly options: SocketAddress;
+  readonly #egress: Egress;
+
+  /** For `Egress.admit`. */
+  constructor(key: typeof KEY, options: SocketAddress, egress: Egress) {
+    if (key !== KEY) throw new TypeError("only Egress admits addresses");
+    this.options = options;
+    this.#egress = egress;
+  }
+
+  /**
+   * The second half of the check, on the connected socket before any byte is sent: a connection whose two ends have the same
+   * address has not left this host, even if the address is not one of an interface, or became one a moment ago.
+   */
+  refusedAfter(
+    {
+      localAddress,
+      remoteAddress,
+    }: { readonly localAddress?: string | undefined; readonly remoteAddress?: string | undefined },
+    protocol: IpProtocol = "tcp",
+  ): AddressRefused | undefined {
+    if ("path" in this.options || localAddress === undefined || localAddress !== remoteAddress) return undefined;
+    return this.#egress.refusalOfPort(this.options.host, this.options.port, protocol);
+  }
+}
+
+/** What an `Egress` needs to know of its process. */
+export interface EgressOptions {
+  readonly provenance: Provenance;
+  /** Folder below which a Unix socket may be that a stream names; undefined: none may. */
+  readonly unixFolder?: string | undefined;
+  /** The socket of `internal` backends, which a file may name and a stream may not. */
+  readonly internalSocket?: string | undefined;
+}
+
+export class Egress {
+  readonly #options: EgressOptions;
+  readonly #own: OwnSockets;
+
+  constructor(options: EgressOptions, own: OwnSockets) {
+    this.#options = options;
+    this.#own = own;
+  }
+
+  /** Whether a Unix socket of this process may be called as the target of `internal` backends. */
+  get allowsInternal(): boolean {
+    return this.#options.provenance === "operator";
+  }
+
+  /** Checks an address that a name was resolved to, or that was written as such. */
+  admit(address: SocketAddress, protocol: IpProtocol = "tcp"): AdmittedAddress | AddressRefused {
+    if ("path" in address) return this.#admitPath(address.path);
+    const { host, port } = address;
+    const bytes = ipBytes(host);
+    if (bytes === undefined) return new AddressRefused("TG_ADDRESS_REFUSED", `${host} is not an IP address`);
+    const reserved = this.#options.provenance === "stream" ? reservedAs(bytes) : undefined;
+    if (reserved !== undefined) {
+      const where = formatHostPort(host, port);
+      return new AddressRefused(
+        "TG_ADDRESS_REFUSED",
+        `${where} is ${reserved}, which no backend of a controller's configuration may be`,
+      );
+    }
+    const own = this.isThisHost(host, port, protocol) ? this.refusalOfPort(host, port, protocol) : undefined;
+    return own ?? new AdmittedAddress(KEY, address, this);
+  }
+
+  /** Whether datagrams from this address come from one of this process's own ports. */
+  isOwn(host: string, port: number, protocol: IpProtocol): boolean {
+    return this.#own.find(protocol, port) !== undefined && this.isThisHost(host, port, protocol);
+  }
+
+  /** Whether an address is one of this host. Asked of the system only for ports on which this process listens. */
+  isThisHost(host: string, port: number, protocol: IpProtocol): boolean {
+    if (this.#own.find(protocol, port) === undefined) return false;
+    return isOfThisHost(host);
+  }
+
+  /** Why an address of this host must not be connected to on this port; undefined if nothing of this process listens there. */
+  refusalOfPort(host: string, port: number, protocol: IpProtocol): AddressRefused | undefined {
+    const listener = this.#own.find(protocol, port);
+    const where = formatHostPort(host, port);
+    if (listener === "bind")
+      return new AddressRefused("TG_LOOP", `${where} is a port that this gateway itself listens on`);
+    if (listener === "server")
+      return new AddressRefused("TG_ADDRESS_REFUSED", `${where} is one of the gateway's own servers`);
+    return undefined;
+  }
+
+  /** The path that is connected to has no symbolic links left, so none can be changed after the check. */
+  #admitPath(path: string): AdmittedAddress | AddressRefused {
+    const { provenance, unixFolder, internalSocket } = this.#options;
+    if (path === internalSocket && provenance === "operator") return new AdmittedAddress(KEY, { path }, this);
+    try {
+      if (provenance === "stream" && unixFolder === undefined)
+        return new AddressRefused(
+          "TG_ADDRESS_REFUSED",
+          `unix:${path} cannot be reached: config.backend.unixFolder of this proxy names no folder for Unix sockets`,
+        );
+      const real = realpathSync(path);
+      if (provenance === "stream" && !real.startsWith(realpathSync(unixFolder ?? "") + sep))
+        return new AddressRefused(
+          "TG_ADDRESS_REFUSED",
+          `unix:${path} is not below config.backend.unixFolder of this proxy, ${unixFolder}`,
+        );
+      if (this.#own.hasUnix(statSync(real, { bigint: true })))
+        return new AddressRefused("TG_ADDRESS_REFUSED", `unix:${path} is one of the gateway's own servers`);
+      return new AdmittedAddress(KEY, { path: real }, this);
+    } catch (error) {
+      return new AddressRefused("TG_UPSTREAM_FAILED", messageOf(error));
+    }
+  }
+}
+
+/** Addresses at which clouds give credentials and settings to a machine, besides those that are link-local. */
+const METADATA = ["100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"].map(
+  (text) => ipBytes(text)?.join(".") ?? "",
+);
+
+/** What an address is reserved for, where a target from a stream must not lead; undefined for all others. */
+function reservedAs(bytes: Uint8Array): string | undefined {
+  const [first = 0, second = 0] = bytes;
+  const v4 = bytes.length === 4;
+  if (isLoopback(bytes)) return "a loopback address";
+  if (isUnspecified(bytes)) return "the unspecified address";
+  if (v4 ? first === 169 && second === 254 : first === 0xfe && (second & 0xc0) === 0x80) return "a link-local address";
+  if (v4 ? first >= 224 && first < 240 : first === 0xff) return "a multicast address";
+  if (v4 && bytes.every((byte) => byte === 255)) return "the broadcast address";
+  if (METADATA.includes(bytes.join("."))) return "a metadata service";
+  return undefined;
+}

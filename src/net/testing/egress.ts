@@ -1,0 +1,19 @@
+import { OwnSockets } from "../../base/own-sockets.ts";
+import { AddressRefused, type AdmittedAddress, Egress, type SocketAddress } from "../egress.ts";
+
+/** Of a process that listens nowhere and whose targets come from its file: every address may be connected to. */
+export const ANYWHERE = new Egress({ provenance: "operator" }, new OwnSockets());
+
+/** An address that has passed the check. */
+export function admitted(address: SocketAddress): AdmittedAddress {
+  const found = ANYWHERE.admit(address);
+  if (found instanceof AddressRefused) throw found;
+  return found;
+}
+
+/** Of servers whose clients run in the test's own process. */
+export function unguarded(): OwnSockets {
+  const own = new OwnSockets();
+  own.guarded = false;
+  return own;
+}
