@@ -30,7 +30,7 @@ import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { ownServers, resolveSettings, type Settings, writtenStartOnly } from "./settings.ts";
 import { formerTracing } from "./translate/former-tracing.ts";
-import { ownPortProblems } from "./translate/own-ports.ts";
+import { reportOwnPorts } from "./translate/own-ports.ts";
 import { translate } from "./translate/translate.ts";
 
 /** Where a configuration comes from. `name` takes the place of the file name in messages. */
@@ -141,7 +141,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
   adviseOnAdmin(settings.adminAddr, report);
   const cookieProblem = cookieSecretProblem(ir, env);
   if (cookieProblem !== undefined) document.reportElsewhere(cookieProblem);
-  for (const problem of ownPortProblems(ir, input.servers)) document.reportElsewhere(problem);
+  reportOwnPorts(ir, { written: data, servers: input.servers }, document);
   if (!document.ok) return refuse(document.diagnostics, reader, urls);
   for (const add of advice.values()) add();
   return {

@@ -67,7 +67,7 @@ test("check warns about keys of an authorization cache without effect, and about
     const routes = [
       { policies: { extAuthz: { host: "127.0.0.1:1", ...extAuthz } }, backends: [{ host: "127.0.0.1:1" }] },
     ];
-    const text = stringify({ binds: [{ port: 1, listeners: [{ routes }] }] }, { lineWidth: 0 });
+    const text = stringify({ binds: [{ port: 2, listeners: [{ routes }] }] }, { lineWidth: 0 });
     const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text }, {}));
     assert.equal(ok, true);
     const at = "binds[0].listeners[0].routes[0].policies.extAuthz.";
@@ -89,7 +89,7 @@ test("check says that a retry at a lone address goes there again, and warns if t
     const precondition = 'request.method == "GET"';
     const routes = [{ policies: { retry: { codes: [503], precondition, ...retry } }, backends }];
     const { diagnostics } = reportOf(
-      loadConfig({ kind: "text", text: stringify({ binds: [{ port: 1, listeners: [{ routes }] }] }) }, {}),
+      loadConfig({ kind: "text", text: stringify({ binds: [{ port: 3, listeners: [{ routes }] }] }) }, {}),
     );
     return diagnostics.map(({ severity, path, message }) => `${severity} ${path} ${message}`);
   };

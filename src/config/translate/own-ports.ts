@@ -3,28 +3,51 @@ import { ipBytes } from "../../base/ip-bytes.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
-import type { Problem } from "../parse/document.ts";
+import type { ConfigDocument } from "../parse/document.ts";
+import { formatPath, type Path } from "../parse/paths.ts";
 
 /**
  * Backends and callouts that name a port of the gateway itself by an address that is surely one of this host. Egress refuses such
  * connections, so the route would fail with every request.
  */
-export function ownPortProblems(ir: Ir, servers: Readonly<Record<string, ListenAddress>>): Problem[] {
+export function reportOwnPorts(
+  ir: Ir,
+  { written, servers }: { readonly written: unknown; readonly servers: Readonly<Record<string, ListenAddress>> },
+  document: Pick<ConfigDocument, "report" | "reportElsewhere">,
+): void {
   const owners = new Map<string, string>();
   for (const { key, port, protocol, mode } of ir.binds)
     if (mode === "standard" && port !== 0) owners.set(`${port} ${protocol === "udp"}`, key);
   for (const [field, address] of Object.entries(servers))
     if ("port" in address && address.port !== 0) owners.set(`${address.port} false`, field);
-  return callersOf(ir).flatMap(({ owner, host, port, udp }) => {
+  const reported = new Set<string>();
+  for (const { owner, host, port, udp } of callersOf(ir)) {
     const own = isSurelyThisHost(host) ? owners.get(`${port} ${udp}`) : undefined;
-    if (own === undefined) return [];
+    if (own === undefined) continue;
     const server = own.startsWith("config.");
-    return {
-      message: `${owner}: ${formatHostPort(host, port)} is a port of this gateway itself (${own}), to which it does not connect: ${
+    const address = formatHostPort(host, port);
+    const problem = {
+      message: `${address} is a port of this gateway itself (${own}), to which it does not connect: ${
         server ? "requests would fail" : "requests would go round and get 508"
       }`,
       expected: server ? "another host or port, or internal: forward for the admin API" : "another host or port",
     };
+    const places = hostFields(written, address);
+    if (places.length === 0) document.reportElsewhere({ ...problem, message: `${owner}: ${problem.message}` });
+    for (const path of places) {
+      const id = `${formatPath(path)} ${problem.message}`;
+      if (!reported.has(id)) document.report(path, problem);
+      reported.add(id);
+    }
+  }
+}
+
+/** Where users have written the address as the `host` of a backend or service. */
+function hostFields(value: unknown, address: string, path: Path = []): Path[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, field]) => {
+    const at = [...path, Array.isArray(value) ? Number(name) : name];
+    return name === "host" && field === address ? [at] : hostFields(field, address, at);
   });
 }
 
