@@ -6,9 +6,13 @@ import { isNpmScript, onceEach } from "./npm-script.ts";
 
 test("what a script of npm starts inherits the environment, and is no script itself", async (t) => {
   const start = async (title: string): Promise<number> => {
-    const process = spawn("node", ["-e", `process.title = "${title}"; console.log(); process.stdin.resume()`], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
+    const process = spawn(
+      "node",
+      ["-e", `process.title = "${title}"; process.stdout.write("ok"); process.stdin.resume()`],
+      {
+        stdio: ["pipe", "pipe", "inherit"],
+      },
+    );
     t.after(() => process.kill());
     await once(process.stdout, "data");
     return process.pid ?? 0;
