@@ -21,6 +21,8 @@ const BEYOND_A_SCHEMA = [
   "bad-policies-oidc-secret.in.yaml",
   "bad-policies-transformations.in.yaml",
   "bad-ports-of-servers.in.yaml",
+  "bad-prefix-rewrites.in.yaml",
+  "bad-proxy-protocol-from.in.yaml",
   "bad-retry-condition.in.yaml",
   "bad-settings-twice.in.yaml",
   "bad-yaml-two-documents.in.yaml",

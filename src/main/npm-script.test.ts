@@ -1,6 +1,29 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { test } from "node:test";
-import { onceEach } from "./npm-script.ts";
+import { isNpmScript, onceEach } from "./npm-script.ts";
+
+test("what a script of npm starts inherits the environment, and is no script itself", async (t) => {
+  const start = async (title: string): Promise<number> => {
+    const process = spawn(
+      "node",
+      ["-e", `process.title = "${title}"; process.stdout.write("ok"); process.stdin.resume()`],
+      {
+        stdio: ["pipe", "pipe", "inherit"],
+      },
+    );
+    t.after(() => process.kill());
+    await once(process.stdout, "data");
+    return process.pid ?? 0;
+  };
+  const env = { npm_lifecycle_event: "test", npm_execpath: "/opt/pnpm.cjs" };
+  const npm = await start("npm start");
+  assert.equal(isNpmScript(env, npm), true);
+  assert.equal(isNpmScript({}, npm), false);
+  assert.equal(isNpmScript(env, await start("node /opt/pnpm.cjs start")), true);
+  assert.equal(isNpmScript(env, await start("node npm.js")), false);
+});
 
 test("a signal that npm passes on counts once, another one again", (t) => {
   let now = 1000;

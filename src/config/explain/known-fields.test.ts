@@ -7,7 +7,7 @@ const known = knownFields(configFile);
 
 test("fields along a path: lists, maps, defaults and alternatives", () => {
   assert.ok(known([]).includes("binds"));
-  assert.deepEqual(known(["config", "dns"]), ["lookupFamily", "edns0"]);
+  assert.deepEqual(known(["config", "dns"]), ["lookupFamily", "denyDomains", "denyNetworks", "edns0"]);
   assert.ok(known(["gateways", "any-name", "listeners", 3]).includes("hostname"));
   assert.deepEqual(known(["routes", 0, "policies", "urlRewrite", "authority"]), ["full", "host", "port"]);
 });

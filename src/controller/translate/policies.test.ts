@@ -149,6 +149,32 @@ test("an invalid policy that restricts access denies, even if a valid one follow
   assert.deepEqual(timeout, { requestTimeout: 5000 });
 });
 
+for (const [limit, problem] of [
+  ["{maxTokens: many, tokensPerFill: 5, fillInterval: 1s}", /localRateLimit\[0\]\.maxTokens/],
+  ["{maxTokens: 1, tokensPerFill: 5, fillInterval: 1s}", /max tokens cannot be less than the refill amount/],
+  ["{maxTokens: 5, tokensPerFill: 5, fillInterval: 1s, key: nope}", /unknown variable nope/],
+] as const)
+  test(`a limit that cannot be built denies: ${limit}`, () => {
+    const graph = graphOf(`
+- ${ROUTE}
+- kind: TracegatePolicy
+  metadata: {name: limit}
+  spec:
+    ${TARGET}
+    traffic: {localRateLimit: [${limit}]}
+`);
+    assert.match(problemsOf(graph, "limit").join(), problem);
+    const { authorization, localRateLimit } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+    assert.equal(localRateLimit, undefined);
+    assert.deepEqual(authorization?.rules, [
+      {
+        mode: "require",
+        expression: 'fail("localRateLimit of TracegatePolicy apps/limit is invalid, see its status")',
+      },
+    ]);
+    assert.equal(graph.query(policyModel, "apps/limit")?.denying, true);
+  });
+
 test("names that look like references decide nothing: a broken policy that denies goes on denying, and says so", () => {
   const graph = graphOf(`
 - {kind: Service, metadata: {name: authz}, spec: {ports: [{port: 80}]}}

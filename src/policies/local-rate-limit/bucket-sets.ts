@@ -165,7 +165,8 @@ export class BucketSets {
           : filledAt + Math.ceil(missing / tokensPerFill) * fillInterval;
     this.#fullAt[at] = this.fullAt;
     this.remaining = tokens;
-    this.untilFill = filledAt + fillInterval - now;
+    // Never more than the interval: a sum with the time since boot would be rounded.
+    this.untilFill = fillInterval - (now - filledAt);
     return admitted;
   }
 

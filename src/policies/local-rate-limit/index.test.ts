@@ -12,12 +12,14 @@ import type { LocalLimit } from "./schema.ts";
 
 const { create } = localRateLimit;
 
+/** Milliseconds since boot. The sum with a minute has fewer digits, and is rounded up. */
+const NOW = 123456.000102;
 const LIMIT: LocalLimit = { maxTokens: 2, tokensPerFill: 1, fillInterval: ms(60_000), type: "requests" };
 
 function policyOf(...limits: Partial<LocalLimit>[]): CompiledPolicy {
   return create(
     limits.map((limit) => ({ ...LIMIT, ...limit })),
-    { ...DEPS, buckets: new TokenBuckets() },
+    { ...DEPS, buckets: new TokenBuckets(createBuckets(), 0, undefined, () => NOW) },
   );
 }
 

@@ -135,6 +135,7 @@ suite("the admin server of a gateway with two workers", () => {
       diskDiffers: false,
       synchronized: true,
       restartRequired: [],
+      missingDocuments: [],
       source: gateway.file,
     });
     assert.match(hash ?? "", /^[0-9a-f]{64}$/);

@@ -7,11 +7,13 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { appRoot } from "../../../src/base/app-root.ts";
 import { TRACEGATE } from "../../helpers/programs.ts";
+import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
+import { until } from "../../helpers/until.ts";
 
 const PATIENCE_MS = 30_000;
 const CONFIG = `
 config: { adminAddr: "off", statsAddr: "off", readinessAddr: "off", workerThreads: 1 }
-binds: [{ port: 0, listeners: [{ routes: [{ policies: { directResponse: { status: 200 } } }] }] }]
+binds: [{ port: 0, listeners: [{ routes: [{ policies: { buffer: { request: { maxBytes: 8 } }, directResponse: { status: 200 } } }] }] }]
 `;
 
 /** `npm start` with the script of this package, of which only the command is another: the quick start has fixed ports. */
@@ -59,9 +61,19 @@ for (const signal of ["SIGTERM", "SIGKILL"] as const) {
   });
 }
 
-test("Ctrl-C, which npm passes on to the gateway that got it already, drains", async (t) => {
-  const { group, closed, log } = await npmStart(t);
-  process.kill(group, "SIGINT");
-  await closed;
-  assert.match(log(), /"message":"draining"/);
-});
+// Ctrl-C in a terminal; the first process of a container that signals the group.
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  test(`${signal} to the process group, which npm passes on to the gateway that got it already, drains`, async (t) => {
+    const { group, closed, log } = await npmStart(t);
+    const port = Number(/"port":(\d+)/.exec(log())?.[1]);
+    // A request in progress, which a second signal would cut.
+    const client = await RawPeer.connect(port);
+    client.send("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n");
+    await client.take("100 Continue\r\n\r\n");
+    process.kill(group, signal);
+    await until(() => log().includes('"message":"draining"'), "the drain");
+    client.send("ok");
+    assert.equal(statusOf(await client.message()), 200);
+    await closed;
+    assert.match(log(), /"message":"draining"/);
+  });

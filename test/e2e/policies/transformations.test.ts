@@ -67,9 +67,12 @@ test("bodies are read, replaced and framed again in both directions", async () =
   }
 });
 
-test("a body beyond the limit is unknown to expressions", async () => {
+test("a body beyond the limit that an expression reads is rejected, and reaches no backend", async () => {
+  asked = undefined;
   const response = await ask("/body", { method: "POST", body: "x".repeat(2 * 1024 * 1024 + 1) });
-  assert.equal(await response.text(), "[]");
+  assert.equal(response.status, 413);
+  assert.equal(asked, undefined);
+  assert.equal(await response.text(), "[content too large]", "expressions for responses also apply to this one");
 });
 
 test("HEAD gets the fields without a body", async () => {

@@ -9,34 +9,58 @@ import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
 
-/** Kinds without which requests would pass that should not, or reach backends without their credentials. */
-const DENYING: readonly PolicyKind[] = [
-  "authorization",
-  "extAuthz",
-  "jwtAuth",
-  "basicAuth",
-  "apiKey",
-  "oidc",
-  "csrf",
-  "extProc",
-  "remoteRateLimit",
-  "backendAuth",
-];
-
-const CLOSING: readonly string[] = [
-  ...DENYING,
-  "backendTLS",
-  "backendTunnel",
-  "networkAuthorization",
-  "networkExtAuthz",
-];
+/**
+ * What happens without each kind. `deny`: requests would pass that should not, more of them than they may, or they would reach
+ * backends without their credentials. `cut`: connections would be made to others or unprotected, so none can be made.
+ */
+const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
+  authorization: "deny",
+  extAuthz: "deny",
+  jwtAuth: "deny",
+  basicAuth: "deny",
+  apiKey: "deny",
+  oidc: "deny",
+  csrf: "deny",
+  extProc: "deny",
+  localRateLimit: "deny",
+  remoteRateLimit: "deny",
+  backendAuth: "deny",
+  backendTLS: "cut",
+  backendTunnel: "cut",
+  requestHeaderModifier: "continue",
+  responseHeaderModifier: "continue",
+  urlRewrite: "continue",
+  requestRedirect: "continue",
+  directResponse: "continue",
+  timeout: "continue",
+  cors: "continue",
+  requestMirror: "continue",
+  transformations: "continue",
+  retry: "continue",
+  http: "continue",
+  tcp: "continue",
+  health: "continue",
+  sessionAffinity: "continue",
+  retryBudget: "continue",
+  delay: "continue",
+  buffer: "continue",
+  grpcWeb: "continue",
+  compression: "continue",
+  sessionPersistence: "continue",
+};
 
 /** No certificate has this name (RFC 6761, section 6.4), so that no connection can be verified. */
 const NO_NAME = "policy.invalid";
 
 /** Whether the place of one of these kinds is taken by something that denies, or that no connection passes. */
 export function denies(invalid: readonly (PolicyKind | FrontendField)[]): boolean {
-  return invalid.some((kind) => CLOSING.includes(kind));
+  return invalid.some((kind) =>
+    isPolicyKind(kind) ? WITHOUT[kind] !== "continue" : kind === "networkAuthorization" || kind === "networkExtAuthz",
+  );
+}
+
+function isPolicyKind(kind: PolicyKind | FrontendField): kind is PolicyKind {
+  return Object.hasOwn(WITHOUT, kind);
 }
 
 /** `owner`: the object with the policies, for traces: `TracegatePolicy apps/login`. */
@@ -48,7 +72,7 @@ export function failClosed(set: PolicySet, invalid: readonly PolicyKind[], owner
     }),
     ...(invalid.includes("backendTunnel") && { backendTunnel: { proxy: { type: "invalid", reference: "" } } }),
   };
-  const denying = invalid.filter((kind) => DENYING.includes(kind));
+  const denying = invalid.filter((kind) => WITHOUT[kind] === "deny");
   if (denying.length === 0) return replaced;
   const reason = `${denying.join(", ")} of ${owner} ${denying.length === 1 ? "is" : "are"} invalid, see its status`;
   return mergePolicies(replaced, {
