@@ -147,6 +147,7 @@ export interface Deployment extends KubeObject {
   readonly status?: {
     readonly observedGeneration?: number;
     readonly replicas?: number;
+    readonly updatedReplicas?: number;
     readonly availableReplicas?: number;
     readonly conditions?: readonly Condition[];
   };
@@ -154,7 +155,12 @@ export interface Deployment extends KubeObject {
 
 export interface DaemonSet extends KubeObject {
   readonly kind: "DaemonSet";
-  readonly status?: { readonly observedGeneration?: number; readonly numberAvailable?: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly desiredNumberScheduled?: number;
+    readonly updatedNumberScheduled?: number;
+    readonly numberAvailable?: number;
+  };
 }
 
 export interface ServiceAccount extends KubeObject {
