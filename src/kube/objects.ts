@@ -51,6 +51,13 @@ export interface LabelSelector {
   }[];
 }
 
+// Cluster
+
+/** Only its metadata is read. Its name is `<plural>.<group>`. */
+export interface CustomResourceDefinition extends KubeObject {
+  readonly kind: "CustomResourceDefinition";
+}
+
 // Core
 
 export interface Namespace extends KubeObject {
@@ -537,6 +544,7 @@ export interface TracegateParameters extends KubeObject {
 
 /** The kinds that the controller watches; of those from Deployment to HorizontalPodAutoscaler only the objects that it made. */
 export interface Objects {
+  readonly CustomResourceDefinition: CustomResourceDefinition;
   readonly Namespace: Namespace;
   readonly Service: Service;
   readonly EndpointSlice: EndpointSlice;

@@ -131,7 +131,11 @@ export class Deployer {
       this.#applied.delete(id);
       this.#again(applied.object.gateway);
     }
-    if (owned.rolledOut && owned.gateway !== undefined) this.#rollouts.end(owned.gateway);
+    if (owned.rolledOut && owned.gateway !== undefined) {
+      const deployment = this.#deployments.get(owned.gateway);
+      // News of the former pods may come while the request for others is on its way.
+      if (deployment === undefined || !this.#replacesPods(deployment)) this.#rollouts.end(owned.gateway);
+    }
     // A workload of the other kind may wait for this one.
     if (owned.available && before?.available !== true) this.#again(owned.gateway);
     return id;
