@@ -22,6 +22,20 @@ const KEYWORDS = new Set([
   "x-kubernetes-list-map-keys",
 ]);
 
+/** Fields that the API server cannot check, by the reason. The controller reports their mistakes in statuses. */
+const OPAQUE: Readonly<Record<string, RegExp>> = {
+  "a text, or an object that refers to one":
+    /\.(?:key|cert|root|certificate|signingKey|clientSecret|htpasswd|jwks|discovery|directResponse(?:\.conditional\[\])?\.body)$/,
+  "a text, or an object":
+    /\.(?:failureMode|(?:urlRewrite|requestRedirect)\.authority|authorization\.rules\[\]|networkAuthorization\.rules\[\])$/i,
+  "a text, or a number or boolean": /\.tracing\.(?:client|random)Sampling$|\.tls\.alpn\[\]$/,
+  "policies of calls, which would be most of the schema if each call described them": /\.policies$/,
+  "names and values that users choose": /\.jwtSign\.claims$|\.apiKey\.keys\[\]\.metadata$/,
+  "objects of Kubernetes, which change with its version":
+    /^TracegateParameters\.spec\.(?:(?:daemonSet|deployment|horizontalPodAutoscaler|podDisruptionBudget|service|serviceAccount)\.spec|resources|env\[\]\.valueFrom)$/,
+  "a part of the configuration file, with its own schema": /^TracegateParameters\.spec\.rawConfig$/,
+};
+
 function schemaOf(kind: (typeof CUSTOM_KINDS)[number]): Node {
   const { spec } = customResource(kind) as { spec: { versions: { schema: { openAPIV3Schema: Node } }[] } };
   const schema = spec.versions[0]?.schema.openAPIV3Schema;
@@ -49,6 +63,16 @@ for (const kind of CUSTOM_KINDS) {
       for (const field of (node.required ?? []) as string[]) assert.ok(fields.includes(field), `${path}.${field}`);
       // The API server is written in Go.
       if (typeof node.pattern === "string") RE2JS.compile(node.pattern);
+    });
+  });
+
+  test(`${kind} has no field that accepts everything without a reason`, () => {
+    visit(schemaOf(kind), kind, (node, path) => {
+      if (node["x-kubernetes-preserve-unknown-fields"] === true)
+        assert.ok(
+          Object.values(OPAQUE).some((pattern) => pattern.test(path)),
+          `${path} accepts everything, also misspelled fields`,
+        );
     });
   });
 

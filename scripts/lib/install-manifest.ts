@@ -3,12 +3,16 @@ import { spawnSync } from "node:child_process";
 import { root } from "./files.ts";
 
 const PATH = "install/tracegate.yaml";
+/** Of the default values, with any tag. */
+const IMAGE = 'ghcr.io/tracegate/tracegate:[^"]*';
 const NAMESPACE = "tracegate-system";
 /** Helm asks for the version of the cluster; no template depends on it. */
 const ANY_VERSION = "1.36.0";
 
 const HEAD = `# The controller of tracegate, made from the Helm chart beside this file with its default values. Before it, the CRDs:
 #   kubectl apply --server-side -f install/crds
+# To use another image, replace it in both places, the Deployment's \`image\` and TRACEGATE_PROXY_IMAGE, which is that of the proxies:
+#   sed 's|${IMAGE}|registry.example.com/tracegate:1.0|' install/tracegate.yaml | kubectl apply --server-side -f -
 ---
 apiVersion: v1
 kind: Namespace

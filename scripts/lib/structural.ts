@@ -1,6 +1,6 @@
 /**
  * From JSON Schema to the structural schemas of CustomResourceDefinitions: every field has one type and is described once. A choice
- * between objects becomes an object with the fields of all; a choice between types that Kubernetes cannot express is left to the
+ * between objects becomes an object with the fields of all; a choice between a list and an object becomes the list; any other choice between types that Kubernetes cannot express is left to the
  * controller, which reports mistakes in the status. Defaults are left out: the API server would write them into objects, also into
  * alternatives that were not chosen.
  */
@@ -61,10 +61,16 @@ function chosen(choices: readonly JsonSchema[]): Structural {
   const parts = choices.map(single);
   const types = new Set(parts.map(({ type }) => type));
   const [type] = types;
+  // Kubernetes has no choice between a list and an object; with `ANYTHING`, the API server would keep unknown fields.
+  if (types.size === 2 && types.has("array") && types.has("object")) return parts.find(isList) ?? ANYTHING;
   if (types.size > 1 || type === undefined) return ANYTHING;
   if (type === "object") return anyObject(parts);
   const enums = parts.flatMap((part) => part.enum ?? []);
   return parts.every((part) => part.enum !== undefined) ? { type, enum: [...new Set(enums)] } : { type };
+}
+
+function isList({ type }: Structural): boolean {
+  return type === "array";
 }
 
 /** An object with the fields of all. Which of them go together is checked by the controller. */

@@ -18,6 +18,8 @@ test("readiness names what is pending, and logs louder the longer it lasts", asy
       const { status, body } = await ask(address, "GET", "/healthz/ready", HOST);
       assert.deepEqual([status, body], [500, "not ready, pending: state manager, tracegate\n"]);
     }
+    const alive = await ask(address, "GET", "/healthz/live", HOST);
+    assert.deepEqual([alive.status, alive.body], [200, "alive\n"]);
     const levels = plane.lines.map((line) => line.split("\t")[1]);
     assert.deepEqual(
       ["debug", "info", "warn"].map((level) => levels.filter((each) => each === level).length),

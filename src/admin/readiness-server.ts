@@ -7,8 +7,9 @@ import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { textReply } from "./server/reply.ts";
 
 /**
- * Starts the readiness server: `GET /healthz/ready` and nothing else (reference 4.6). Unlike the reference it responds with
- * 503 from the beginning of a shutdown, so load balancers that probe it stop sending requests while they are still served.
+ * Starts the readiness server: `GET /healthz/ready` (reference 4.6), and `GET /healthz/live`, which responds 200 as long as the
+ * main thread does. Unlike the reference, readiness responds with 503 from the beginning of a shutdown, so load balancers that
+ * probe it stop sending requests while they are still served.
  * @throws Error when the address cannot be used
  */
 export function startReadinessServer(
@@ -25,8 +26,10 @@ export function startReadinessServer(
     own,
     proxyHeaders: true,
     handle: ({ url = "", method }) => {
-      if (url.split("?", 1)[0] !== "/healthz/ready") return textReply(404, "");
+      const [path] = url.split("?", 1);
+      if (path !== "/healthz/ready" && path !== "/healthz/live") return textReply(404, "");
       if (method !== "GET") return textReply(405, "", { allow: "GET" });
+      if (path === "/healthz/live") return textReply(200, "alive\n");
       if (plane.draining()) return textReply(503, "draining\n");
       const pending = plane.pending();
       if (pending.length === 0) {

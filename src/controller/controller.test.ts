@@ -10,7 +10,7 @@ import { until } from "../../test/helpers/until.ts";
 import { XdsPeer } from "../../test/helpers/xds-peer.ts";
 import { appRoot } from "../base/app-root.ts";
 import { LogOutput } from "../base/log.ts";
-import type { Gateway, HttpRoute } from "../kube/objects.ts";
+import type { Gateway, GatewayClass, HttpRoute } from "../kube/objects.ts";
 import { unguarded } from "../net/testing/egress.ts";
 import { Controller } from "./controller.ts";
 import { MANAGED_BY } from "./deploy/manifest.ts";
@@ -397,6 +397,7 @@ test("a restricted controller reads its namespaces only, and leaves Gateways els
   assert.deepEqual([...namespaces].sort(), ["apps", "more", "tracegate-system"]);
   const wide = server.received.map(({ path }) => path).filter((path) => !path.includes("/namespaces/"));
   assert.deepEqual([...new Set(wide.map((path) => path.split("/").slice(-1)[0]))].sort(), [
+    "customresourcedefinitions",
     "gatewayclasses",
     "namespaces",
     "nodes",
@@ -409,4 +410,44 @@ test("a restricted controller reads its namespaces only, and leaves Gateways els
   const shown = async (): Promise<string> => (await running.get("admin", "/snapshots/gateways")).text;
   await until(async () => !(await shown()).includes("apps/web.http"), "the end of one");
   assert.match(await shown(), /more\/web\.http/);
+});
+
+test("the GatewayClass says whether the installed version of the Gateway API is supported, and follows its CRDs", async () => {
+  await using server = await TestApiServer.start();
+  const crd = (name: string, version?: string): void => {
+    const annotations = version === undefined ? {} : { "gateway.networking.k8s.io/bundle-version": version };
+    server.set({
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name, annotations },
+    });
+  };
+  crd("gateways.gateway.networking.k8s.io", "v1.6.3");
+  crd("xmeshes.gateway.networking.x-k8s.io", "v1.6.0");
+  crd("tracegatepolicies.tracegate.dev");
+  await using _running = await run(server);
+  const conditions = () =>
+    (server.get("GatewayClass", "tracegate") as GatewayClass | undefined)?.status?.conditions ?? [];
+  const supported = () => conditions().find(({ type }) => type === "SupportedVersion");
+  const isSupported = (status: string) => until(() => supported()?.status === status, `SupportedVersion ${status}`);
+  await isSupported("True");
+  assert.equal(supported()?.message, "The CRDs of the Gateway API have version v1.6.0, v1.6.3");
+  crd("httproutes.gateway.networking.k8s.io", "v1.4.1");
+  await isSupported("False");
+  assert.equal(supported()?.reason, "UnsupportedVersion");
+  assert.match(
+    supported()?.message ?? "",
+    /supports v1\.6 .*Found v1\.4\.1: httproutes\.gateway\.networking\.k8s\.io$/,
+  );
+  // It still does what it can.
+  assert.equal(conditions().find(({ type }) => type === "Accepted")?.status, "True");
+  crd("httproutes.gateway.networking.k8s.io", "v1.6.3");
+  await isSupported("True");
+  crd("httproutes.gateway.networking.k8s.io");
+  await isSupported("False");
+  assert.match(supported()?.message ?? "", /Found no version \(annotation .*\): httproutes/);
+  server.delete("CustomResourceDefinition", "httproutes.gateway.networking.k8s.io");
+  await isSupported("True");
+  const asked = server.received.filter(({ path }) => path.endsWith("/customresourcedefinitions"));
+  assert.ok(asked.length > 0 && asked.every(({ metadataOnly }) => metadataOnly));
 });

@@ -263,13 +263,20 @@ export class Controller {
   #reflector<K extends Kind>(kind: K, namespace: string | undefined): Reflector<Kind> {
     const { gatewaySelector } = this.#options.settings.watch;
     const ofGateways = kind === "Gateway" && gatewaySelector !== "" ? { labelSelector: gatewaySelector } : undefined;
-    const { metadataOnly = false, selectors = ofGateways, trim } = WATCHED[kind] ?? {};
+    const {
+      metadataOnly = false,
+      referenced = false,
+      optional = false,
+      selectors = ofGateways,
+      trim,
+    } = WATCHED[kind] ?? {};
     return new Reflector<K>({
       client: this.#client,
       kind,
       namespace,
       metadataOnly,
-      sink: metadataOnly ? this.#referenced : this.#syncer,
+      optional,
+      sink: referenced ? this.#referenced : this.#syncer,
       log: this.#options.output.logger("gateway-controller"),
       outages: this.#outages,
       ...(selectors !== undefined && { selectors }),

@@ -47,6 +47,8 @@ export interface ControllerSettings {
     readonly imagePullPolicy?: string;
     /** `TRACEGATE_PROXY_ADMIN_REVEAL`, `TRACEGATE_PROXY_ADMIN_QUIT`: false here is false for all proxies; default true. */
     readonly admin: { readonly reveal: boolean; readonly quit: boolean };
+    /** `TRACEGATE_PROXY_MAX_ROLLOUTS`: Gateways whose pods may be replaced at once; default 5. */
+    readonly maxRollouts: number;
   };
 }
 
@@ -90,6 +92,7 @@ export function controllerSettings(
         reveal: env.TRACEGATE_PROXY_ADMIN_REVEAL !== "false",
         quit: env.TRACEGATE_PROXY_ADMIN_QUIT !== "false",
       },
+      maxRollouts: positiveInteger("TRACEGATE_PROXY_MAX_ROLLOUTS", env.TRACEGATE_PROXY_MAX_ROLLOUTS) ?? 5,
     },
   };
 }
@@ -114,4 +117,11 @@ function clusterDomains(resolvConf: string): readonly string[] {
   const found = [...resolvConf.matchAll(/^search[ \t]+(.*)$/gm)].flatMap(([, domains = ""]) => domains.split(/\s+/));
   const own = found.filter((each) => each.startsWith("svc.")).map((each) => each.slice("svc.".length));
   return [...new Set(["cluster.local", ...own])];
+}
+
+/** Throws for anything but a number from 1. */
+function positiveInteger(name: string, text: string | undefined): number | undefined {
+  if (text === undefined || text === "") return undefined;
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new Error(`${name}=${text} is not a number from 1 to 999999`);
+  return Number(text);
 }

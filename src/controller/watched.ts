@@ -4,8 +4,12 @@ import { RESOURCES } from "../kube/resources.ts";
 import { GATEWAY_NAME } from "./deploy/manifest.ts";
 
 export interface Watched<K extends Kind> {
-  /** Only metadata is followed, and those objects are read that others refer to: see referenced-objects.ts. */
+  /** Only metadata is followed. */
   readonly metadataOnly?: boolean;
+  /** Those objects are read that others refer to: see referenced-objects.ts. */
+  readonly referenced?: boolean;
+  /** The controller works without it, if permissions lack it. */
+  readonly optional?: boolean;
   /** Selectors that the API server filters by. */
   readonly selectors?: Readonly<Record<string, string>>;
   /** Drops fields that the controller does not read, such as most of a Pod. */
@@ -26,13 +30,19 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   Namespace: { trim: withMetadataOnly },
   Service: {},
   EndpointSlice: {},
-  Secret: { metadataOnly: true, selectors: { fieldSelector: UNUSED_SECRETS.map((type) => `type!=${type}`).join(",") } },
-  ConfigMap: { metadataOnly: true },
+  Secret: {
+    metadataOnly: true,
+    referenced: true,
+    selectors: { fieldSelector: UNUSED_SECRETS.map((type) => `type!=${type}`).join(",") },
+  },
+  ConfigMap: { metadataOnly: true, referenced: true },
   Pod: {
     selectors: { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" },
     trim: trimPod,
   },
   Node: { trim: withMetadataOnly },
+  // Which version of the Gateway API is installed.
+  CustomResourceDefinition: { metadataOnly: true, optional: true },
   GatewayClass: {},
   Gateway: {},
   ListenerSet: {},

@@ -162,7 +162,7 @@ export class HttpKubeClient implements KubeClient {
   ): Promise<http.IncomingMessage> {
     const { server } = this.access;
     const prefix = server.pathname.replace(/\/$/, "");
-    const headers: Record<string, string | number> = { accept, ...credentials.headers };
+    const headers: Record<string, string | number | string[]> = { accept, ...credentials.headers };
     if (body !== undefined) {
       headers["content-type"] = contentType ?? "application/json";
       headers["content-length"] = Buffer.byteLength(body);

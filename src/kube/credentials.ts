@@ -20,7 +20,8 @@ export interface ClusterAccess {
 
 export interface Credentials {
   readonly tls: TlsSettings;
-  readonly headers: Readonly<Record<string, string>>;
+  /** A header with several values has a list. */
+  readonly headers: Readonly<Record<string, string | string[]>>;
   /** Set if the API server is reached through a proxy. */
   readonly agent?: Agent;
 }

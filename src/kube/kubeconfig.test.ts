@@ -50,6 +50,23 @@ test("tokens, token files that change, passwords and impersonation", async () =>
     authorization: "Bearer abc",
     "impersonate-user": "jane",
   });
+  assert.deepEqual(
+    await headers({
+      token: "abc",
+      as: "jane",
+      "as-uid": "u-1",
+      "as-groups": ["developers", "system:authenticated"],
+      "as-user-extra": { "example.com/scope": ["read", "write"] },
+    }),
+    {
+      authorization: "Bearer abc",
+      "impersonate-user": "jane",
+      "impersonate-uid": "u-1",
+      "impersonate-group": ["developers", "system:authenticated"],
+      "impersonate-extra-example.com%2fscope": ["read", "write"],
+    },
+  );
+  await assert.rejects(headers({ token: "abc", "as-groups": ["developers"] }), /need as, the name of the user/);
   assert.deepEqual(await headers({ username: "jane", password: "pw" }), { authorization: "Basic amFuZTpwdw==" });
   writeFileSync(join(folder, "token"), "one\n");
   const access = await findCluster({}, { kubeconfig: single("token-file", { tokenFile: "token" }) });
@@ -78,6 +95,13 @@ test("a credential plugin is run; what it prints on failure is the message", asy
   const good = `process.stdout.write(JSON.stringify({ status: { token: "from-plugin" } }))`;
   const access = await findCluster({}, { kubeconfig: single("plugin", plugin(good)) });
   assert.deepEqual((await access.credentials()).headers, { authorization: "Bearer from-plugin" });
+  const groups = { as: "jane", "as-groups": ["developers"] };
+  const impersonating = await findCluster({}, { kubeconfig: single("plugin", { ...plugin(good), ...groups }) });
+  assert.deepEqual((await impersonating.credentials()).headers, {
+    authorization: "Bearer from-plugin",
+    "impersonate-user": "jane",
+    "impersonate-group": ["developers"],
+  });
   const failing = await findCluster(
     {},
     { kubeconfig: single("plugin", plugin(`process.stderr.write("log in first"); process.exit(1)`)) },

@@ -50,7 +50,8 @@ export async function kubeconfigAccess(files: readonly string[], context: string
     namespace: text(chosen.namespace) ?? "default",
     async credentials() {
       try {
-        return await read();
+        const found = await read();
+        return { ...found, headers: { ...found.headers, ...impersonation(user.fields) } };
       } catch (error) {
         throw unusable(`${where}: credentials of user "${userName}": ${messageOf(error)}`, error);
       }
@@ -106,14 +107,34 @@ async function credentialsOf(cluster: Entry, user: Entry): Promise<Credentials> 
     ...(cluster.fields["insecure-skip-tls-verify"] === true && { rejectUnauthorized: false }),
   };
   const headers: Record<string, string> = {};
-  const { tokenFile, username, password, as } = user.fields;
+  const { tokenFile, username, password } = user.fields;
   const token =
     text(user.fields.token) ?? (text(tokenFile) && (await readFile(pathIn(user, text(tokenFile)), "utf8")).trim());
   if (token !== undefined && token !== "") headers.authorization = `Bearer ${token}`;
   else if (text(username) !== undefined)
     headers.authorization = `Basic ${Buffer.from(`${text(username)}:${text(password) ?? ""}`).toString("base64")}`;
-  if (text(as) !== undefined) headers["impersonate-user"] = text(as) ?? "";
   return { tls, headers };
+}
+
+/** As whom the user acts: `as`, `as-uid`, `as-groups` and `as-user-extra`. Throws if there are groups for nobody. */
+function impersonation(user: Fields): Credentials["headers"] {
+  const as = text(user.as);
+  const uid = text(user["as-uid"]);
+  const groups = textsOf(user["as-groups"]);
+  const extra = Object.entries(fieldsOf(user["as-user-extra"]));
+  if (as === undefined) {
+    if (uid === undefined && groups.length === 0 && extra.length === 0) return {};
+    throw new Error("as-uid, as-groups and as-user-extra need as, the name of the user to impersonate");
+  }
+  return {
+    "impersonate-user": as,
+    ...(uid !== undefined && { "impersonate-uid": uid }),
+    ...(groups.length > 0 && { "impersonate-group": groups }),
+    // Keys may contain characters that header names cannot.
+    ...Object.fromEntries(
+      extra.map(([key, values]) => [`impersonate-extra-${encodeURIComponent(key).toLowerCase()}`, textsOf(values)]),
+    ),
+  };
 }
 
 /** Of `<name>-data`, in base64, or of the file that `<name>` names. */
@@ -171,6 +192,10 @@ function fieldsOf(value: unknown): Fields {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
+}
+
+function textsOf(value: unknown): string[] {
+  return listOf(value).filter((each) => typeof each === "string");
 }
 
 /** Empty texts are as good as none. */

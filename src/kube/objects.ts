@@ -51,6 +51,13 @@ export interface LabelSelector {
   }[];
 }
 
+// Cluster
+
+/** Only its metadata is read. Its name is `<plural>.<group>`. */
+export interface CustomResourceDefinition extends KubeObject {
+  readonly kind: "CustomResourceDefinition";
+}
+
 // Core
 
 export interface Namespace extends KubeObject {
@@ -147,6 +154,7 @@ export interface Deployment extends KubeObject {
   readonly status?: {
     readonly observedGeneration?: number;
     readonly replicas?: number;
+    readonly updatedReplicas?: number;
     readonly availableReplicas?: number;
     readonly conditions?: readonly Condition[];
   };
@@ -154,7 +162,12 @@ export interface Deployment extends KubeObject {
 
 export interface DaemonSet extends KubeObject {
   readonly kind: "DaemonSet";
-  readonly status?: { readonly observedGeneration?: number; readonly numberAvailable?: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly desiredNumberScheduled?: number;
+    readonly updatedNumberScheduled?: number;
+    readonly numberAvailable?: number;
+  };
 }
 
 export interface ServiceAccount extends KubeObject {
@@ -531,6 +544,7 @@ export interface TracegateParameters extends KubeObject {
 
 /** The kinds that the controller watches; of those from Deployment to HorizontalPodAutoscaler only the objects that it made. */
 export interface Objects {
+  readonly CustomResourceDefinition: CustomResourceDefinition;
   readonly Namespace: Namespace;
   readonly Service: Service;
   readonly EndpointSlice: EndpointSlice;

@@ -124,7 +124,8 @@ async function connect(access: ClusterAccess, { namespace, pod, port }: PodPort)
   const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
   const socket = new WebSocket(url, [PROTOCOL], {
     ...tls,
-    headers,
+    // Its types have texts only, but node:http gets them as they are.
+    headers: headers as Record<string, string>,
     ...(agent !== undefined && { agent }),
     handshakeTimeout: HANDSHAKE_MS,
     perMessageDeflate: false,

@@ -202,6 +202,26 @@ test("a kind that is not installed counts as synced, is mentioned once, and foll
   assert.equal(reflector.state, "following");
 });
 
+test("an optional kind that may not be listed counts as synced, is mentioned once, and followed with the permission", async () => {
+  await using server = await TestApiServer.start();
+  let denied = true;
+  server.intercept = async () => {
+    if (denied) throw new Refused(403, "Forbidden", "gateways is forbidden");
+  };
+  server.set(gateway("one"));
+  await using required = await follow(server);
+  await using optional = await follow(server, { optional: true });
+  await optional.reflector.synced;
+  assert.equal(optional.reflector.state, "absent");
+  await until(() => optional.lists() > 4);
+  assert.equal(optional.lines.length, 1);
+  assert.match(optional.lines[0] ?? "", /no permission to list and watch an optional kind kind=Gateway/);
+  // Others are waited for: without them, what they say would count as absent.
+  assert.equal(required.reflector.state, "starting");
+  denied = false;
+  await optional.sink.until(() => optional.sink.objects.has("apps/one"));
+});
+
 test("during an outage of the server, known objects are kept; the log says so once", async () => {
   await using server = await TestApiServer.start();
   server.set(gateway("one"));

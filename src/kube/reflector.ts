@@ -30,6 +30,8 @@ export interface ReflectorOptions<K extends Kind> {
   readonly metadataOnly?: boolean;
   /** `labelSelector` and `fieldSelector`: the server sends only these objects. */
   readonly selectors?: Readonly<Record<string, string>>;
+  /** Without permission to list it, the kind counts as one that is not installed. */
+  readonly optional?: boolean;
   /** Drops unused fields before an object is kept. Metadata is trimmed in any case. */
   readonly trim?: (object: Objects[K]) => Objects[K];
   readonly sink: Sink;
@@ -60,12 +62,12 @@ interface List<T> {
   readonly items: readonly T[];
 }
 
-/** `absent`: the CRD of the kind is not installed. `lost`: the known objects may be out of date. */
+/** `absent`: the CRD of the kind is not installed, or an optional kind may not be read. `lost`: the known objects may be out of date. */
 export type ReflectorState = "starting" | "following" | "absent" | "lost";
 
 export class Reflector<K extends Kind> {
   readonly kind: K;
-  /** Resolves when all objects have been listed for the first time, or the kind is not installed. */
+  /** Resolves when all objects have been listed for the first time, or the kind is absent. */
   readonly synced: Promise<void>;
   readonly #options: ReflectorOptions<K>;
   readonly #pauses: Backoff;
@@ -186,10 +188,14 @@ export class Reflector<K extends Kind> {
 
   /** Returns the pause before the next attempt. */
   #failed(error: unknown): number {
-    const { kind, sink, log, outages, absentPause = 5000 } = this.#options;
+    const { kind, sink, log, outages, optional = false, absentPause = 5000 } = this.#options;
     const status = error instanceof KubeError ? error.status : undefined;
-    if (status === 404) {
-      if (this.#state !== "absent") log.info("kind is not installed; waiting for its CRD", { kind });
+    if (status === 404 || (optional && status === 403)) {
+      const why =
+        status === 404
+          ? "kind is not installed; waiting for its CRD"
+          : "no permission to list and watch an optional kind";
+      if (this.#state !== "absent") log.info(why, { kind });
       this.#state = "absent";
       this.#version = undefined;
       sink.replace(kind, [], this.#options.namespace);
@@ -219,9 +225,8 @@ export class Reflector<K extends Kind> {
   #kept(object: Objects[K]): Objects[K] {
     const { group, version } = RESOURCES[this.kind];
     const apiVersion = group === "" ? version : `${group}/${version}`;
-    if (this.#options.metadataOnly === true)
-      return { apiVersion, kind: this.kind, metadata: trimMetadata(object.metadata) } as Objects[K];
-    const whole: Objects[K] = { ...object, apiVersion, kind: this.kind, metadata: trimMetadata(object.metadata) };
+    const content = this.#options.metadataOnly === true ? undefined : object;
+    const whole = { ...content, apiVersion, kind: this.kind, metadata: trimMetadata(object.metadata) } as Objects[K];
     return this.#options.trim?.(whole) ?? whole;
   }
 }

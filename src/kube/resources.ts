@@ -10,6 +10,12 @@ export interface ResourceName {
 }
 
 export const RESOURCES: { readonly [K in Kind]: ResourceName } = {
+  CustomResourceDefinition: {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    plural: "customresourcedefinitions",
+    namespaced: false,
+  },
   Namespace: { group: "", version: "v1", plural: "namespaces", namespaced: false },
   Service: { group: "", version: "v1", plural: "services", namespaced: true },
   EndpointSlice: { group: "discovery.k8s.io", version: "v1", plural: "endpointslices", namespaced: true },

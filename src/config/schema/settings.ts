@@ -84,7 +84,7 @@ export const settings = z
     readinessAddr: listenAddress
       .optional()
       .describe(
-        "Address of the readiness server: `GET /healthz/ready`, 503 as soon as a shutdown begins. Default: port 15021 on all addresses.",
+        "Address of the readiness server: `GET /healthz/ready`, 503 as soon as a shutdown begins, and `GET /healthz/live`. Default: port 15021 on all addresses.",
       ),
     workerThreads: workerThreads
       .optional()

@@ -34,7 +34,7 @@ function deployment(layers: readonly Parameters[] = [], ports = [80], gateway = 
 }
 
 /** A deployer that runs until the end of the test. */
-async function start(t: TestContext) {
+async function start(t: TestContext, settings = SETTINGS) {
   const server = await TestApiServer.start();
   const reports: (string | undefined)[] = [];
   const lines: string[] = [];
@@ -42,7 +42,7 @@ async function start(t: TestContext) {
   const report = (gateway: string, error: string | undefined): void => {
     reports.push(gateway === KEY ? error : `${gateway}: ${error}`);
   };
-  const deployer = new Deployer({ client: server.client(), settings: SETTINGS, version: "1.2.3", log, report });
+  const deployer = new Deployer({ client: server.client(), settings, version: "1.2.3", log, report });
   const stop = new AbortController();
   const running = deployer.run(stop.signal);
   t.after(async () => {
@@ -267,4 +267,37 @@ test("a Gateway does not take over an object of another Gateway with the same na
   );
   assert.ok(writes(server).length > before, "the rest of it is applied");
   assert.equal(server.get("ConfigMap", `${KEY}-xds-ca`)?.metadata.ownerReferences?.[0]?.uid, "uid-of-web");
+});
+
+test("new pods reach as many Gateways at once as the settings say; Services do not wait", async (t) => {
+  const { server, deployer } = await start(t, { ...SETTINGS, proxy: { ...SETTINGS.proxy, maxRollouts: 1 } });
+  const names = ["a", "b", "c"];
+  const gateways = names.map((name) => ({ ...GATEWAY, metadata: { name, namespace: "apps", uid: `uid-of-${name}` } }));
+  const all = (layers: readonly Parameters[], port: number) => gateways.map((each) => deployment(layers, [port], each));
+  // Gateways that are new have no pods to replace.
+  deployer.update(all([], 80));
+  const deploymentOf = (name: string) => server.get("Deployment", `apps/${name}`);
+  await until(() => names.every((name) => deploymentOf(name)), "all Deployments");
+  await quiet(server);
+  deployer.update(all([{ image: { tag: "next" } }], 81));
+  const imageOf = (name: string) => JSON.stringify(deploymentOf(name)?.spec).match(/"image":"[^"]*:([^"]*)"/)?.[1];
+  const next = () => names.filter((name) => imageOf(name) === "next");
+  const ports = () => names.map((name) => server.get("Service", `apps/${name}`)?.spec.ports?.[0]?.port);
+  await until(() => ports().every((port) => port === 81), "the Services");
+  for (let count = 1; count <= names.length; count++) {
+    await until(() => next().length === count, `the Deployment of ${count} Gateways`);
+    await quiet(server);
+    assert.equal(next().length, count);
+    // It has all of its pods.
+    const last = next().find((name) => deploymentOf(name)?.status === undefined) ?? "";
+    const live = deploymentOf(last);
+    assert.ok(live !== undefined);
+    const status = {
+      observedGeneration: live.metadata.generation ?? 0,
+      replicas: 1,
+      updatedReplicas: 1,
+      availableReplicas: 1,
+    };
+    server.set({ ...live, status } as typeof live);
+  }
 });

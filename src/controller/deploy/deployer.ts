@@ -16,8 +16,9 @@ import { scopesOf } from "../watched.ts";
 import { WorkQueue } from "../work-queue.ts";
 import type { GatewayDeployment } from "./deployments.ts";
 import { manifest } from "./gateway-objects.ts";
-import { CONTROLLER, MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind } from "./manifest.ts";
+import { CONTROLLER, MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind, PODS } from "./manifest.ts";
 import { type OwnedObject, ownedId, ownedObject } from "./owned-objects.ts";
+import { Rollouts } from "./rollouts.ts";
 import { COOKIE_KEY, secretName } from "./workload.ts";
 
 /** Gateways at once. */
@@ -56,11 +57,13 @@ export class Deployer {
   /** By `ownedId`. Dropped when another writer changes the object. */
   readonly #applied = new Map<string, Applied>();
   readonly #reported = new Map<string, string>();
+  readonly #rollouts: Rollouts;
   /** All owned objects are known. Before that, everything would look new. */
   #synced = false;
 
   constructor(options: DeployerOptions) {
     this.#options = options;
+    this.#rollouts = new Rollouts(options.settings.proxy.maxRollouts, (gateway) => this.#again(gateway));
     this.#queue = new WorkQueue(
       PARALLEL,
       RESTS,
@@ -74,6 +77,7 @@ export class Deployer {
     const before = this.#deployments;
     this.#deployments = new Map(deployments.map((each) => [each.key, each]));
     for (const key of this.#reported.keys()) if (!this.#deployments.has(key)) this.#report(key, undefined);
+    for (const key of before.keys()) if (!this.#deployments.has(key)) this.#rollouts.end(key);
     if (!this.#synced) return;
     // A change may mend what made the last attempt fail.
     for (const [key, deployment] of this.#deployments) if (before.get(key) !== deployment) this.#queue.retry(key);
@@ -95,6 +99,7 @@ export class Deployer {
     });
     await Promise.all(running);
     await this.#queue.close();
+    this.#rollouts.close();
   }
 
   readonly #sink: Sink = {
@@ -126,6 +131,11 @@ export class Deployer {
       this.#applied.delete(id);
       this.#again(applied.object.gateway);
     }
+    if (owned.rolledOut && owned.gateway !== undefined) {
+      const deployment = this.#deployments.get(owned.gateway);
+      // News of the former pods may come while the request for others is on its way.
+      if (deployment === undefined || !this.#replacesPods(deployment)) this.#rollouts.end(owned.gateway);
+    }
     // A workload of the other kind may wait for this one.
     if (owned.available && before?.available !== true) this.#again(owned.gateway);
     return id;
@@ -154,8 +164,11 @@ export class Deployer {
     const failures: unknown[] = [];
     if (deployment.action === "apply") {
       const secret = this.#secret(deployment);
+      const waits = this.#replacesPods(deployment) && !this.#rollouts.admit(key);
       for (const object of [secret, ...deployment.objects]) {
         wanted.add(ownedId(object));
+        // The file of the proxies belongs to their version.
+        if (waits && (object.kind === "ConfigMap" || isWorkload(object.kind))) continue;
         try {
           if (object === secret) await this.#create(key, object, signal);
           else await this.#apply(key, object, signal);
@@ -169,6 +182,15 @@ export class Deployer {
     await this.#deleteOthers(key, wanted, signal);
     this.#report(key, undefined);
     return this.counters.applied + this.counters.deleted > done;
+  }
+
+  /** Whether pods run that are to be replaced by others. */
+  #replacesPods({ objects }: GatewayDeployment): boolean {
+    return objects.some((object) => {
+      if (!isWorkload(object.kind)) return false;
+      const owned = this.#owned.get(ownedId(object));
+      return owned !== undefined && owned.pods !== object.metadata.annotations[PODS];
+    });
   }
 
   async #apply(key: string, object: Manifest, signal: AbortSignal): Promise<void> {

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { Gateway } from "../../kube/objects.ts";
 import type { Parameters } from "../crd/parameters.ts";
 import type { ControllerSettings } from "../settings.ts";
@@ -11,6 +12,7 @@ import {
   MANAGER,
   type Manifest,
   type OwnedKind,
+  PODS,
   shortName,
 } from "./manifest.ts";
 import { strategicMerge } from "./merge.ts";
@@ -55,6 +57,10 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
   // A DaemonSet has as many pods as the cluster has nodes.
   const scaled = wanted("HorizontalPodAutoscaler") && workload === "Deployment";
   const pods = make(workload, { spec: workloadSpec(input, workload, config) });
+  const autoscaler = scaled
+    ? make("HorizontalPodAutoscaler", { spec: { scaleTargetRef: scaleTarget(name) } })
+    : undefined;
+  const budget = wanted("PodDisruptionBudget") ? {} : budgetOf(autoscaler ?? pods);
   return [
     make("ServiceAccount", { automountServiceAccountToken: false }),
     make("ConfigMap", { data: { "config.yaml": config } }),
@@ -62,9 +68,9 @@ export function gatewayObjects(input: DeployInput): Manifest[] {
       ? [make("ConfigMap", { data: { [CA_KEY]: xdsCa ?? "" } }, caConfigMapName(gateway.metadata.name))]
       : []),
     make("Service", { spec: serviceSpec(input) }),
-    scaled ? withoutReplicas(pods) : pods,
-    ...(wanted("PodDisruptionBudget") ? [make("PodDisruptionBudget", { spec: { selector } })] : []),
-    ...(scaled ? [make("HorizontalPodAutoscaler", { spec: { scaleTargetRef: scaleTarget(name) } })] : []),
+    withPodsDigest(scaled ? withoutReplicas(pods) : pods),
+    ...(budget === undefined ? [] : [make("PodDisruptionBudget", { spec: { selector, ...budget } })]),
+    ...(autoscaler === undefined ? [] : [autoscaler]),
   ];
 }
 
@@ -150,6 +156,20 @@ function workloadSpec(
       config,
     }),
   };
+}
+
+/** With several replicas, nodes may be drained one pod at a time. With one, a budget would only block the drain. */
+function budgetOf({ spec }: Manifest): JsonObject | undefined {
+  const { replicas, minReplicas } = spec as { readonly replicas?: number; readonly minReplicas?: number };
+  return (replicas ?? minReplicas ?? 1) > 1 ? { maxUnavailable: 1 } : undefined;
+}
+
+/** So that the deployer can tell a change that replaces pods from any other, also one that an earlier process applied. */
+function withPodsDigest(workload: Manifest): Manifest {
+  const { template } = workload.spec as { readonly template: unknown };
+  const digest = createHash("sha256").update(JSON.stringify(template)).digest("hex").slice(0, 32);
+  const { metadata } = workload;
+  return { ...workload, metadata: { ...metadata, annotations: { ...metadata.annotations, [PODS]: digest } } };
 }
 
 function scaleTarget(name: string): JsonObject {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DaemonSet, Deployment, KubeObject, ObjectMeta } from "../../kube/objects.ts";
-import type { OwnedKind } from "./manifest.ts";
+import { type OwnedKind, PODS } from "./manifest.ts";
 
 /** What the deployer keeps of an object in the cluster that tracegate made. */
 export interface OwnedObject {
@@ -12,6 +12,10 @@ export interface OwnedObject {
   readonly fingerprint: string;
   /** For workloads: pods of its latest version are available. */
   readonly available: boolean;
+  /** For workloads: all pods are of its latest version and available. */
+  readonly rolledOut: boolean;
+  /** For workloads: identifies the pods that were asked for; undefined: a version of tracegate without it made the object. */
+  readonly pods: string | undefined;
 }
 
 /** Identifies an object among all that are owned: `<kind>/<namespace>/<name>`. */
@@ -34,6 +38,8 @@ export function ownedObject(kind: OwnedKind, object: KubeObject): OwnedObject {
     gateway: gatewayOf(object.metadata),
     fingerprint: fingerprintOf(object),
     available: isAvailable(object as Deployment | DaemonSet),
+    rolledOut: isRolledOut(object as Deployment | DaemonSet),
+    pods: object.metadata.annotations?.[PODS],
   };
 }
 
@@ -52,6 +58,22 @@ function fingerprintOf(object: KubeObject): string {
   const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => !BOOKKEEPING.includes(name));
   const compared = [metadata.labels ?? {}, annotations, metadata.ownerReferences ?? [], content];
   return createHash("sha1").update(JSON.stringify(compared)).digest("base64");
+}
+
+/** As `kubectl rollout status` decides. */
+function isRolledOut(workload: Deployment | DaemonSet): boolean {
+  const { metadata, status = {} } = workload;
+  if ((status.observedGeneration ?? -1) < (metadata.generation ?? 0)) return false;
+  if (workload.kind === "DaemonSet") {
+    const { desiredNumberScheduled = 0, updatedNumberScheduled = 0, numberAvailable = 0 } = workload.status ?? {};
+    return updatedNumberScheduled >= desiredNumberScheduled && numberAvailable >= desiredNumberScheduled;
+  }
+  const { replicas = 0, updatedReplicas = 0, availableReplicas = 0 } = workload.status ?? {};
+  return (
+    updatedReplicas >= (workload.spec?.replicas ?? 1) &&
+    replicas <= updatedReplicas &&
+    availableReplicas >= updatedReplicas
+  );
 }
 
 function isAvailable(workload: Deployment | DaemonSet): boolean {

@@ -11,6 +11,10 @@ import { asJsonObject, lastOf } from "./parameters.ts";
 const USER = 10101;
 const STATS_PORT = 15020;
 const READINESS_PORT = 15021;
+/** Of the proxies' container unless TracegateParameters have others: one process with few routes uses 110 MiB. */
+const RESOURCES: JsonObject = { requests: { cpu: "100m", memory: "192Mi" } };
+/** Pods of a Gateway are spread over nodes and zones where possible. */
+const SPREAD_OVER = ["kubernetes.io/hostname", "topology.kubernetes.io/zone"];
 /** Seconds; TracegateParameters `shutdown` changes them. */
 const SHUTDOWN = { min: 10, max: 60 };
 const CONFIG_FOLDER = "/config";
@@ -93,6 +97,12 @@ export function podTemplate({ gateway, layers, settings, labels, annotations, co
       serviceAccountName: deploymentName(gateway),
       automountServiceAccountToken: false,
       terminationGracePeriodSeconds: shutdownOf(layers).max,
+      topologySpreadConstraints: SPREAD_OVER.map((topologyKey) => ({
+        maxSkew: 1,
+        topologyKey,
+        whenUnsatisfiable: "ScheduleAnyway",
+        labelSelector: { matchLabels: selectorOf(gateway) },
+      })),
       securityContext: {
         runAsNonRoot: true,
         runAsUser: USER,
@@ -110,7 +120,7 @@ export function podTemplate({ gateway, layers, settings, labels, annotations, co
 
 function container(gateway: string, layers: readonly Parameters[], settings: ControllerSettings): JsonObject {
   const pullPolicy = lastOf(layers, ({ image }) => image?.pullPolicy) ?? settings.proxy.imagePullPolicy;
-  const resources = lastOf(layers, (layer) => layer.resources);
+  const resources = lastOf(layers, (layer) => layer.resources) ?? RESOURCES;
   const extraEnv = layers.flatMap(({ env }) => env ?? []).map((each) => asJsonObject({ ...each }));
   const base: JsonObject = {
     name: "tracegate",
@@ -119,9 +129,11 @@ function container(gateway: string, layers: readonly Parameters[], settings: Con
     args: ["-f", `${CONFIG_FOLDER}/config.yaml`],
     ports: [{ name: "metrics", containerPort: STATS_PORT, protocol: "TCP" }],
     env: environment(gateway, layers, settings),
-    ...(resources !== undefined && { resources: asJsonObject(resources) }),
-    startupProbe: { ...probe(), periodSeconds: 1, failureThreshold: 60, timeoutSeconds: 2 },
-    readinessProbe: { ...probe(), periodSeconds: 10 },
+    resources: asJsonObject(resources),
+    startupProbe: { ...probe("ready"), periodSeconds: 1, failureThreshold: 60, timeoutSeconds: 2 },
+    readinessProbe: { ...probe("ready"), periodSeconds: 10 },
+    // Only for a process that hangs. A restart ends all connections, so a busy process gets two minutes.
+    livenessProbe: { ...probe("live"), periodSeconds: 20, failureThreshold: 6, timeoutSeconds: 10 },
     securityContext: {
       allowPrivilegeEscalation: false,
       readOnlyRootFilesystem: true,
@@ -148,8 +160,8 @@ function lookupRules({ hosts: { allowClusterHosts, domains, denyNetworks } }: Co
   ];
 }
 
-function probe(): JsonObject {
-  return { httpGet: { path: "/healthz/ready", port: READINESS_PORT, scheme: "HTTP" } };
+function probe(what: "ready" | "live"): JsonObject {
+  return { httpGet: { path: `/healthz/${what}`, port: READINESS_PORT, scheme: "HTTP" } };
 }
 
 function shutdownOf(layers: readonly Parameters[]): { readonly min: number; readonly max: number } {
@@ -167,8 +179,9 @@ function environment(
   const { min, max } = shutdownOf(layers);
   const field = (name: string, fieldPath: string): JsonObject => ({ name, valueFrom: { fieldRef: { fieldPath } } });
   const scheme = xds.mode === "tls" ? "https" : "http";
+  // Without the cluster's domain, which has another name in some clusters; the pod's resolver adds it.
   return [
-    { name: "XDS_ADDRESS", value: `${scheme}://${xds.service}.${namespace}.svc.cluster.local:${ports.xds}` },
+    { name: "XDS_ADDRESS", value: `${scheme}://${xds.service}.${namespace}.svc:${ports.xds}` },
     ...(xds.mode === "tls" ? [{ name: "XDS_ROOT_CA", value: `${CA_FOLDER}/${CA_KEY}` }] : []),
     { name: "GATEWAY", value: gateway },
     field("NAMESPACE", "metadata.namespace"),

@@ -1,6 +1,7 @@
 /** Statuses of GatewayClasses, Gateways and ListenerSets. */
 import { keyOfObject } from "../../kube/objects.ts";
 import { defineQuery, type Query, type Read } from "../graph.ts";
+import { supportedVersion } from "../translate/api-version.ts";
 import { isFalse, isTrue } from "../translate/conditions.ts";
 import { SUPPORTED_FEATURES } from "../translate/features.ts";
 import { controllerName } from "../translate/gateway-class.ts";
@@ -48,6 +49,7 @@ const gatewayClassStatus = defineQuery<DesiredStatus | undefined>("gatewayClassS
   const found = read.get("GatewayClass", key);
   if (found?.spec.controllerName !== controllerName(read)) return undefined;
   const problem = classParametersProblem(read, found);
+  const version = read.query(supportedVersion, "");
   return {
     kind: "GatewayClass",
     key,
@@ -57,6 +59,7 @@ const gatewayClassStatus = defineQuery<DesiredStatus | undefined>("gatewayClassS
         problem === undefined
           ? isTrue("Accepted", "Accepted", "GatewayClass accepted by tracegate controller")
           : isFalse("Accepted", problem.reason, problem.message),
+        ...(version === undefined ? [] : [version]),
       ],
       supportedFeatures: SUPPORTED_FEATURES,
     },

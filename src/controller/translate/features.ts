@@ -12,7 +12,7 @@ const FEATURES: readonly string[] = [
   "GatewayFrontendClientCertificateValidationInsecureFallback",
   "GatewayHTTPListenerIsolation",
   "GatewayHTTPSListenerDetectMisdirectedRequests",
-  "GatewayInfrastructurePropagation",
+  "GatewayInfrastructure",
   "GatewayPort8080",
   "GatewayStaticAddresses",
   "HTTPRoute",

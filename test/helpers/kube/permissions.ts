@@ -11,6 +11,7 @@ interface Rule {
 
 interface Role {
   readonly kind: string;
+  readonly metadata: { readonly name: string };
   readonly rules: readonly Rule[];
 }
 
@@ -19,7 +20,10 @@ const MANIFEST = new URL("../../../install/tracegate.yaml", import.meta.url);
 /** What `install/tracegate.yaml` allows the controller: in the whole cluster, and in its own namespace. */
 export function controllerRules(kind: "ClusterRole" | "Role"): readonly Rule[] {
   const documents = parseAllDocuments(readFileSync(MANIFEST, "utf8")).map((each) => each.toJS() as Role);
-  return documents.find((each) => each.kind === kind)?.rules ?? [];
+  // Others are for users.
+  const isOwn = ({ metadata }: Role): boolean =>
+    metadata.name === (kind === "Role" ? "tracegate" : "tracegate-tracegate-system");
+  return documents.find((each) => each.kind === kind && isOwn(each))?.rules ?? [];
 }
 
 /** The requests among `received` that the permissions of the controller do not cover, in words. */

@@ -11,7 +11,7 @@ import { NO_BACKEND } from "../../crd/references.ts";
 
 /**
  * What happens without each kind. `deny`: requests would pass that should not, more of them than they may, or they would reach
- * backends without their credentials. `cut`: connections would be made to others or unprotected, so none can be made.
+ * backends that they should not (`directResponse` and `requestRedirect` keep them away) or without their credentials. `cut`: connections would be made to others or unprotected, so none can be made.
  */
 const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   authorization: "deny",
@@ -30,8 +30,8 @@ const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   requestHeaderModifier: "continue",
   responseHeaderModifier: "continue",
   urlRewrite: "continue",
-  requestRedirect: "continue",
-  directResponse: "continue",
+  requestRedirect: "deny",
+  directResponse: "deny",
   timeout: "continue",
   cors: "continue",
   requestMirror: "continue",

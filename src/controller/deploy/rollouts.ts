@@ -1,0 +1,54 @@
+/**
+ * Bounds how many Gateways get new pods at once. A controller with a new version wants other pods for every Gateway; all at once,
+ * they would double the pods of a cluster, and a broken version would reach every Gateway before anyone notices.
+ */
+
+/** Milliseconds after which a rollout no longer holds others up: its pods may never become available. */
+const PATIENCE_MS = 120_000;
+
+export class Rollouts {
+  readonly #limit: number;
+  /** Called when a Gateway that waits may begin. */
+  readonly #begin: (gateway: string) => void;
+  /** Gateways whose pods are being replaced. */
+  readonly #running = new Map<string, NodeJS.Timeout>();
+  readonly #waiting = new Set<string>();
+
+  /** `limit`: Gateways at once. */
+  constructor(limit: number, begin: (gateway: string) => void) {
+    this.#limit = limit;
+    this.#begin = begin;
+  }
+
+  /** Whether the pods of a Gateway may be replaced now. If not, the Gateway waits for its turn. */
+  admit(gateway: string): boolean {
+    if (!this.#running.has(gateway)) {
+      if (this.#running.size >= this.#limit) {
+        this.#waiting.add(gateway);
+        return false;
+      }
+      this.#running.set(gateway, setTimeout(() => this.end(gateway), PATIENCE_MS).unref());
+    }
+    this.#waiting.delete(gateway);
+    return true;
+  }
+
+  /** All pods of a Gateway are new and available, or the Gateway is gone. */
+  end(gateway: string): void {
+    this.#waiting.delete(gateway);
+    const timer = this.#running.get(gateway);
+    if (timer === undefined) return;
+    clearTimeout(timer);
+    this.#running.delete(gateway);
+    const [next] = this.#waiting;
+    if (next === undefined) return;
+    this.#waiting.delete(next);
+    this.#begin(next);
+  }
+
+  close(): void {
+    for (const timer of this.#running.values()) clearTimeout(timer);
+    this.#running.clear();
+    this.#waiting.clear();
+  }
+}
