@@ -10,6 +10,16 @@ import {
   toText,
 } from "./index.ts";
 
+const REQUEST: NonNullable<Activation["request"]> = {
+  method: "GET",
+  scheme: "https",
+  authority: "a.example",
+  path: "/p",
+  search: "",
+  version: "HTTP/1.1",
+  headers: [],
+};
+
 const ACTIVATION: Activation = {
   request: {
     method: "GET",
@@ -169,4 +179,33 @@ test("values as JSON, text and bytes", () => {
   assert.equal(toText(value('timestamp("2024-01-01T00:00:00.5Z")')), "2024-01-01T00:00:00.5Z");
   assert.throws(() => toText(value("[1]")), /a list or map has no text/);
   assert.deepEqual(Buffer.from(toBytes(value("'é'"))), Buffer.from("é"));
+});
+
+test("a pattern that takes long for each character is not tried on a long text", () => {
+  const body = Buffer.from("a".repeat(5000));
+  const run = (text: string): unknown => cel.compileExpression(text).evaluate({ request: { ...REQUEST, body } });
+  const large = /too much work/;
+  assert.throws(() => run('string(request.body).matches("(a?){1000}a{1000}")'), large);
+  assert.throws(() => run('string(request.body).matches(request.method + "(a?){1000}a{1000}")'), large);
+  assert.throws(() => run('string(request.body).substring(0, 4000).regexReplace("a.*b|a", "x")'), large);
+  assert.equal(run('string(request.body).matches("^[a-z]+$")'), true);
+  assert.equal(run('string(request.body).substring(0, 1000).regexReplace("^(a)+$", "$1")'), "a");
+});
+
+test("a replacement cannot repeat a long text for each match", () => {
+  const body = Buffer.from("a".repeat(1000));
+  const text = `string(request.body).regexReplace("a", "${"$'".repeat(100)}").size()`;
+  assert.throws(() => cel.compileExpression(text).evaluate({ request: { ...REQUEST, body } }), /too much work/);
+});
+
+test("constant patterns are compiled with the expression, however long they are and whatever others use", () => {
+  const pattern = `${"(foo|bar)".repeat(20)}?(x)`;
+  const expression = cel.compileExpression(`request.path.regexReplace("${pattern}", request.method + "$21")`);
+  const path = `/${"foobar".repeat(10)}x`;
+  assert.equal(expression.evaluate({ request: { ...REQUEST, path } }), "/GETx");
+  assert.throws(() => cel.compileExpression('request.path.regexReplace("(", "x")'), /RE2|missing/);
+  const absent = cel.compileExpression('request.headers["x-a"].regexReplace("a", request.headers["x-b"])');
+  const headers = ["x-a", "banana", "x-b", "o"];
+  assert.equal(absent.evaluate({ request: { ...REQUEST, headers } }), "bonono");
+  assert.throws(() => absent.evaluate({ request: { ...REQUEST, headers: headers.slice(0, 2) } }), /no such key: x-b/);
 });

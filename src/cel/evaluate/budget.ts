@@ -49,6 +49,8 @@ let slice = 0;
 let stepsBefore = 0;
 /** Processor time at the last reading; undefined before the first. */
 let lookedAt: number | undefined;
+/** Microseconds between the readings of this evaluation. */
+let took = 0;
 
 /** Begins an evaluation; without a budget it may use as much as a request does by default. */
 export function startBudget(given?: Budget): void {
@@ -60,14 +62,15 @@ export function startBudget(given?: Budget): void {
 export function continueBudget(): void {
   stepsBefore = budget.steps;
   lookedAt = undefined;
+  took = 0;
   takeSlice();
 }
 
-/** Ends an evaluation and returns unused steps to the budget. */
+/** Ends an evaluation and returns unused steps to the budget. The account pays for the time where it was longer than the steps. */
 export function endBudget(): void {
   budget.steps += slice;
   slice = 0;
-  budget.account?.add(stepsBefore - budget.steps);
+  budget.account?.add(Math.max(stepsBefore - budget.steps, took * STEPS_PER_MICROSECOND));
   stepsBefore = budget.steps;
 }
 
@@ -75,6 +78,17 @@ export function endBudget(): void {
 export function charge(steps: number): void {
   slice -= steps;
   if (slice < 0) nextSlice();
+}
+
+/**
+ * Does work that can take `most` nanoseconds, but usually takes so much less that steps for the worst case would turn away what is
+ * harmless: it must fit the time that is left, and what it takes is measured.
+ */
+export function measured<Result>(most: number, work: () => Result): Result {
+  if (!hasTime() || most > budget.microseconds * 1000) throw exceeded();
+  const result = work();
+  if (!hasTime()) throw exceeded();
+  return result;
 }
 
 function takeSlice(): void {
@@ -86,18 +100,24 @@ function takeSlice(): void {
 function nextSlice(): void {
   budget.steps += slice;
   slice = 0;
-  if (budget.steps < 0 || !hasTime()) {
-    budget.steps = 0;
-    throw new BudgetExceeded();
-  }
+  if (budget.steps < 0 || !hasTime()) throw exceeded();
   takeSlice();
+}
+
+function exceeded(): BudgetExceeded {
+  budget.steps = 0;
+  slice = 0;
+  return new BudgetExceeded();
 }
 
 /** Processor time, not time on the clock: a machine that is busy with something else must not make conditions fail. */
 function hasTime(): boolean {
   const { user, system } = process.threadCpuUsage();
   const now = user + system;
-  if (lookedAt !== undefined) budget.microseconds -= now - lookedAt;
+  if (lookedAt !== undefined) {
+    budget.microseconds -= now - lookedAt;
+    took += now - lookedAt;
+  }
   lookedAt = now;
   return budget.microseconds >= 0;
 }

@@ -97,11 +97,38 @@ function prepared(
   const run = prepare(overload.prepare, constant.value, text, constant.at);
   if (run === undefined) return undefined;
   const kind = certain ? undefined : overload.params[0]?.name;
+  const others = evaluators.slice(2);
+  if (others.length > 0) return preparedWith(node, overload, constant.value, run, evaluate, others);
   return (activation, slots) => {
     const value = evaluate(activation, slots);
     if (value instanceof Failure) return value;
     if (kind !== undefined && kindOf(value) !== kind) return noOverload(node, [kindOf(value), kindOf(constant.value)]);
     return placed(run(value), node.at);
+  };
+}
+
+/** The same for calls with further arguments. */
+function preparedWith(
+  node: Call,
+  { params }: Overload,
+  constant: CelValue,
+  run: NonNullable<ReturnType<NonNullable<Overload["prepare"]>>>,
+  evaluate: Evaluator,
+  others: readonly Evaluator[],
+): Evaluator {
+  return (activation, slots) => {
+    const first = evaluate(activation, slots);
+    if (first instanceof Failure) return first;
+    const rest: CelValue[] = [];
+    for (const other of others) {
+      const value = other(activation, slots);
+      if (value instanceof Failure) return value;
+      rest.push(value);
+    }
+    const kinds = [first, constant, ...rest].map(kindOf);
+    return kinds.every((kind, index) => kind === params[index]?.name)
+      ? placed(run(first, ...rest), node.at)
+      : noOverload(node, kinds);
   };
 }
 

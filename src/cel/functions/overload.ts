@@ -14,7 +14,7 @@ export interface Overload {
    */
   run(...args: readonly (CelValue | undefined)[]): CelValue | Failure;
   /** Prepares the function for a constant second argument; throws Error when that can never work. */
-  readonly prepare?: (constant: CelValue) => ((first: CelValue) => CelValue | Failure) | undefined;
+  readonly prepare?: (constant: CelValue) => ((first: CelValue, ...rest: CelValue[]) => CelValue | Failure) | undefined;
   /** The last parameter may be repeated. */
   readonly variadic?: boolean;
   /** With constant arguments a failure is an error of the expression. */

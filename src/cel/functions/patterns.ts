@@ -2,7 +2,7 @@ import { RE2JS } from "re2js";
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { detached } from "../../base/detached.ts";
 import { messageOf } from "../../base/errors.ts";
-import { charge, endBudget, startBudget } from "../evaluate/budget.ts";
+import { Budget, charge, endBudget, measured, startBudget } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 import type { CelValue } from "../values/types.ts";
 import { find } from "./search.ts";
@@ -13,6 +13,15 @@ const MAX_LENGTH = 1024;
 const PER_CHARACTER = 48;
 /** Steps for each character of a pattern that a request brings: compiling counted repetitions takes up to 25 µs each. */
 const PER_PATTERN_CHARACTER = 8192;
+/**
+ * Nanoseconds for each character and each instruction of the pattern, where a table of states does not fit: `(a?){1000}a{1000}` takes 0.4 s
+ * for 5,000 characters.
+ */
+const PER_INSTRUCTION = 16;
+/** Searches that take at most so many nanoseconds are not measured. */
+const SHORT_SEARCH = 100_000;
+/** Enough for the longest pattern. */
+const CONSTANT_MICROSECONDS = (MAX_LENGTH * PER_PATTERN_CHARACTER) / 500;
 const MAX_CACHED = 256;
 const cache = new BoundedCache<RE2JS>(MAX_CACHED);
 
@@ -23,7 +32,13 @@ const cache = new BoundedCache<RE2JS>(MAX_CACHED);
 export function matchesPattern(text: string, pattern: string): boolean | Failure {
   charge(text.length * PER_CHARACTER);
   const compiled = compilePattern(pattern);
-  return compiled instanceof RE2JS ? compiled.test(text) : compiled;
+  return compiled instanceof RE2JS ? search(compiled, text, () => compiled.test(text)) : compiled;
+}
+
+/** Looks for `pattern` once in `text`, within the time that is left. */
+export function search(pattern: RE2JS, text: string, run: () => boolean): boolean {
+  const most = text.length * pattern.programSize() * PER_INSTRUCTION;
+  return most <= SHORT_SEARCH ? run() : measured(most, run);
 }
 
 /** The pattern compiled, from a cache of the last ones. */
@@ -44,19 +59,27 @@ export function compilePattern(source: string): RE2JS | Failure {
   return pattern;
 }
 
+/** A pattern of the configuration, which is not charged to a request. Throws Error for invalid syntax. */
+export function constantPattern(source: string): RE2JS {
+  startBudget(new Budget(CONSTANT_MICROSECONDS));
+  try {
+    const pattern = compilePattern(source);
+    if (!(pattern instanceof RE2JS)) throw new Error(pattern.what);
+    return pattern;
+  } finally {
+    endBudget();
+  }
+}
+
 /** The test for a constant pattern; plain texts, prefixes and suffixes need no RE2. Throws Error for invalid syntax. */
 export function patternTest(constant: CelValue): ((text: CelValue) => boolean) | undefined {
   if (typeof constant !== "string") return undefined;
-  // Constants of the configuration are not charged to a request.
-  startBudget();
-  const pattern = compilePattern(constant);
-  endBudget();
-  if (!(pattern instanceof RE2JS)) throw new Error(pattern.what);
+  const pattern = constantPattern(constant);
   const simple = /^(\^?)([A-Za-z0-9 /_:;,@!"#%&'<=>~-]*)(\$?)$/.exec(constant);
   const text = simple?.[2];
   const run =
     text === undefined
-      ? (value: string) => pattern.test(value)
+      ? (value: string) => search(pattern, value, () => pattern.test(value))
       : simpleTest(text, simple?.[1] !== "", simple?.[3] !== "");
   const perCharacter = text === undefined ? PER_CHARACTER : 4;
   return (value) => {

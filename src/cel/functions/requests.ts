@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { RE2JS } from "re2js";
 import { DOUBLE, DYN, list, map, STRING } from "../check/types.ts";
 import { charge } from "../evaluate/budget.ts";
 import { type Failure, fail, missing } from "../evaluate/failure.ts";
@@ -6,7 +7,7 @@ import type { AnyMap } from "../values/access.ts";
 import { CelSecret, type CelValue } from "../values/types.ts";
 import { type HeaderShape, HeadersView } from "../variables/headers.ts";
 import { fn, method, type Overload } from "./overload.ts";
-import { compilePattern } from "./patterns.ts";
+import { compilePattern, constantPattern, search } from "./patterns.ts";
 
 const HEADERS = map(STRING, DYN);
 const LISTS = map(STRING, list(DYN));
@@ -68,13 +69,41 @@ function change(uri: string, how: "append" | "set", name: string, value: string)
 
 /** Steps for each character that a pattern looks at and may replace: 100 to 500 ns. */
 const PER_CHARACTER = 200;
+/** Steps of a match; characters that a group, or the text before or after the match, may bring for each step. */
+const PER_MATCH = 64;
+const GROUP_PER_STEP = 4;
 
 function regexReplace(text: string, pattern: string, replacement: string): CelValue | Failure {
+  charge(text.length * PER_CHARACTER);
   const compiled = compilePattern(pattern);
-  if ("what" in compiled) return compiled;
-  // Each character may match, and each match bring the replacement with as many groups as it names.
-  charge(text.length * (PER_CHARACTER + replacement.length));
-  return compiled.matcher(text).replaceAll(replacement);
+  return "what" in compiled ? compiled : replaceAll(text, compiled, replacement);
+}
+
+/** What replaceAll of the library calls for each match; its types keep it to themselves. */
+interface Replacing {
+  appendReplacement(replacement: string): string;
+  appendTail(): string;
+}
+
+/** Each search starts where the last match ended, and may look at all that follows: their number is not enough to know the cost. */
+function replaceAll(text: string, pattern: RE2JS, replacement: string): string {
+  const groups = replacement.split("$").length - 1;
+  const matcher = pattern.matcher(text);
+  let result = "";
+  while (search(pattern, text, () => matcher.find())) {
+    charge(PER_MATCH + replacement.length + Math.ceil((groups * text.length) / GROUP_PER_STEP));
+    result += (matcher as unknown as Replacing).appendReplacement(replacement);
+  }
+  return result + (matcher as unknown as Replacing).appendTail();
+}
+
+function replaceConstant(constant: CelValue): ReturnType<NonNullable<Overload["prepare"]>> {
+  if (typeof constant !== "string") return undefined;
+  const pattern = constantPattern(constant);
+  return (text, replacement) => {
+    charge((text as string).length * PER_CHARACTER);
+    return replaceAll(text as string, pattern, replacement as string);
+  };
 }
 
 /** The gateway's own functions, for headers, queries and URIs. */
@@ -94,7 +123,7 @@ export const REQUESTS: readonly Overload[] = [
   method("setQuery", [STRING, STRING, STRING], STRING, (uri: string, name: string, value: string) =>
     change(uri, "set", name, value),
   ),
-  method("regexReplace", [STRING, STRING, STRING], STRING, regexReplace),
+  { ...method("regexReplace", [STRING, STRING, STRING], STRING, regexReplace), prepare: replaceConstant },
   { ...fn("random", [], DOUBLE, Math.random), impure: true },
   { ...fn("uuid", [], STRING, () => randomUUID()), impure: true },
   { ...fn("fail", [STRING], DYN, fail), impure: true },

@@ -15,6 +15,10 @@ const PER_ESCAPED = 8;
 const PER_STEP = 4;
 /** Decimal digits that a double always holds. */
 const EXACT_DIGITS = 15;
+/** Characters of a number, at most. */
+const MAX_NUMBER = 1024;
+/** Characters of white space after which it is charged. */
+const LONG_SPACE = 4096;
 
 const TAB = 0x09;
 const LINE_FEED = 0x0a;
@@ -43,6 +47,7 @@ class Rejected {
 }
 
 const INVALID = new Rejected(fail("the text is not JSON"));
+const TOO_LONG = new Rejected(fail(`the JSON has a number of more than ${MAX_NUMBER} characters`));
 const TOO_DEEP = new Rejected(fail(`the JSON has more than ${MAX_DEPTH} levels`));
 
 /**
@@ -88,9 +93,17 @@ class Reader {
     const text = this.#text;
     let at = this.#at;
     let unit = text.charCodeAt(at);
-    while (unit === SPACE || unit === LINE_FEED || unit === RETURN || unit === TAB) unit = text.charCodeAt(++at);
+    while (unit === SPACE || unit === LINE_FEED || unit === RETURN || unit === TAB) {
+      unit = text.charCodeAt(++at);
+      if (at - this.#charged > LONG_SPACE) this.#chargeUntil(at);
+    }
     this.#at = at;
     return unit;
+  }
+
+  #chargeUntil(at: number): void {
+    charge(at - this.#charged);
+    this.#charged = at;
   }
 
   /** The value that begins with `unit`, at most `levels` deep. */
@@ -192,10 +205,13 @@ class Reader {
     if (this.#backslash < start) this.#backslash = found(text.indexOf("\\", start), text);
     let end = found(text.indexOf('"', start), text);
     const escaped = this.#backslash < end;
+    charge(PER_COPY + (escaped ? (end - start) * PER_ESCAPED : Math.ceil((end - start) / PER_STEP)));
     // A quote after an odd number of backslashes is a part of the text.
-    while (escaped && isEscaped(text, end)) end = found(text.indexOf('"', end + 1), text);
-    const length = end - start;
-    charge(PER_COPY + (escaped ? length * PER_ESCAPED : Math.ceil(length / PER_STEP)));
+    while (escaped && isEscaped(text, end)) {
+      const next = found(text.indexOf('"', end + 1), text);
+      charge((next - end) * PER_ESCAPED);
+      end = next;
+    }
     this.#at = end + 1;
     this.#charged = this.#at;
     try {
@@ -212,17 +228,19 @@ class Reader {
     let at = first === MINUS ? start + 1 : start;
     const digits = at;
     let value = 0;
+    const most = start + MAX_NUMBER;
     let unit = text.charCodeAt(at);
-    for (; unit >= ZERO && unit < COLON; unit = text.charCodeAt(++at)) value = value * 10 + unit - ZERO;
+    for (; unit >= ZERO && unit < COLON && at < most; unit = text.charCodeAt(++at)) value = value * 10 + unit - ZERO;
     const count = at - digits;
     if (count === 0 || (count > 1 && text.charCodeAt(digits) === ZERO)) throw INVALID;
     const whole = unit !== DOT && unit !== 0x65 && unit !== 0x45;
-    if (unit === DOT) at = digitsEnd(text, at + 1);
+    if (unit === DOT) at = digitsEnd(text, at + 1, most);
     unit = text.charCodeAt(at);
     if (unit === 0x65 || unit === 0x45) {
       const sign = text.charCodeAt(at + 1);
-      at = digitsEnd(text, sign === PLUS || sign === MINUS ? at + 2 : at + 1);
+      at = digitsEnd(text, sign === PLUS || sign === MINUS ? at + 2 : at + 1, most);
     }
+    if (at >= most) throw TOO_LONG;
     this.#at = at;
     if (whole && count <= EXACT_DIGITS) return first === MINUS ? -value : value;
     charge(PER_COPY);
@@ -242,10 +260,10 @@ function isEscaped(text: string, end: number): boolean {
   return (end - from) % 2 === 1;
 }
 
-/** The end of the digits that begin at `from`, of which there must be one. */
-function digitsEnd(text: string, from: number): number {
+/** The end of the digits that begin at `from`, of which there must be one; or `most` if they go on there. */
+function digitsEnd(text: string, from: number, most: number): number {
   let at = from;
-  for (let unit = text.charCodeAt(at); unit >= ZERO && unit < COLON; ) unit = text.charCodeAt(++at);
+  for (let unit = text.charCodeAt(at); unit >= ZERO && unit < COLON && at < most; ) unit = text.charCodeAt(++at);
   if (at === from) throw INVALID;
   return at;
 }

@@ -1,10 +1,37 @@
 import { RE2JS } from "re2js";
-import { messageOf } from "../../base/errors.ts";
+import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { ValueMatch } from "../../ir/ir.ts";
 
 /** A user's regular expression, which RE2 matches in linear time, without backtracking. */
 export type Pattern = Pick<RE2JS, "testExact">;
+
+/**
+ * Characters times instructions of a pattern that one comparison may look at: 10 ms at the 40 ns that they take where a table of states does
+ * not fit. `(a?){1000}a{1000}` would hold a worker for half a second with a header of 8 KiB.
+ */
+const MOST_WORK = 250_000;
+
+/** A pattern whose comparisons are bounded: a longer text is rejected, because nobody knows whether it matches. */
+class BoundedPattern implements Pattern {
+  readonly #pattern: RE2JS;
+  readonly #longest: number;
+
+  constructor(pattern: RE2JS) {
+    this.#pattern = pattern;
+    this.#longest = MOST_WORK / pattern.programSize();
+  }
+
+  /** Throws TG_INVALID_REQUEST. */
+  testExact(text: string): boolean {
+    if (text.length > this.#longest)
+      throw new GatewayError(
+        "TG_INVALID_REQUEST",
+        `a value of ${text.length} characters is too long for the pattern of a route, which takes ${Math.floor(this.#longest)}`,
+      );
+    return this.#pattern.testExact(text);
+  }
+}
 
 /** Compiles each distinct pattern once: thousands of routes often share a few. */
 export class Patterns {
@@ -15,7 +42,7 @@ export class Patterns {
     let pattern = this.#compiled.get(source);
     if (pattern === undefined) {
       try {
-        pattern = RE2JS.compile(source);
+        pattern = new BoundedPattern(RE2JS.compile(source));
       } catch (cause) {
         const why = messageOf(cause);
         throw new Error(`${where}: ${why}; write it in RE2 syntax`, { cause });

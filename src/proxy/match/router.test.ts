@@ -244,3 +244,17 @@ describe("building", () => {
     assert.equal(router.select(requestTo(`/${"a".repeat(8000)}`), "a"), undefined);
   });
 });
+
+test("a pattern that may take long is not tried on a long value: the request is rejected", () => {
+  const slow = "(a?){1000}a{1000}";
+  const long = "a".repeat(4000);
+  const rejected = { code: "TG_INVALID_REQUEST" };
+  const byHeader = [routeOf("r", [], matchOn("/", { headers: [regex("x-a", slow)] }))];
+  assert.throws(() => chosen(byHeader, requestTo("/", { headers: ["x-a", long] })), rejected);
+  assert.equal(chosen(byHeader, requestTo("/", { headers: ["x-a", "b"] })), undefined);
+  const byQuery = [routeOf("r", [], matchOn("/", { query: [regex("q", slow)] }))];
+  assert.throws(() => chosen(byQuery, requestTo("/", { search: `?q=${long}` })), rejected);
+  const byPath = [routeOf("r", [], `~ /${slow}`)];
+  assert.throws(() => chosen(byPath, requestTo(`/${long}`)), rejected);
+  assert.equal(chosen([routeOf("r", [], "~ /a+")], requestTo(`/${long}`)), "r");
+});
