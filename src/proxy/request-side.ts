@@ -3,13 +3,15 @@
  * Bytes go directly from the client's connection to the upstream unless a policy needs the body; then they pass through a
  * `BufferedBody`.
  */
+
+import { NO_BYTES } from "../base/collected-bytes.ts";
 import type { GatewayError } from "../base/errors.ts";
 import { getHeader, type HeaderList, type HttpRequest, type LocalReply, removeHeader } from "../http/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { dashed } from "../policies/shared/own-fields.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { BufferShare } from "./body/buffer-budget.ts";
-import { type BodyDestination, type BodySide, BufferedBody, NO_BYTES } from "./body/buffered-body.ts";
+import { type BodyDestination, type BodySide, BufferedBody } from "./body/buffered-body.ts";
 import type { RecordedBodies } from "./body/recorded-bodies.ts";
 import { dropFromTrailers, dropLookalikes, dropUnderscores } from "./client-fields.ts";
 import type { CompiledBind } from "./compiled.ts";

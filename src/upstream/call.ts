@@ -1,3 +1,4 @@
+import { CollectedBytes } from "../base/collected-bytes.ts";
 import { GatewayError, messageOf } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
@@ -90,8 +91,7 @@ class BufferedCall implements UpstreamCaller {
   readonly #observer: CallObserver | undefined;
   readonly #resolve: (response: CallResponse) => void;
   readonly #reject: (error: GatewayError) => void;
-  readonly #chunks: Buffer[] = [];
-  #size = 0;
+  readonly #body = new CollectedBytes();
   #status = 0;
   #headers: HeaderList = [];
   #started = false;
@@ -204,9 +204,8 @@ class BufferedCall implements UpstreamCaller {
   onResponseBody(buffer: Buffer, from: number, to: number): void {
     const { dropBody, maxBytes } = this.#request;
     if (this.#closed || dropBody === true) return;
-    this.#size += to - from;
-    if (this.#size > maxBytes) this.#rejectResponse(`the response is longer than ${maxBytes} bytes`);
-    else this.#chunks.push(Buffer.from(buffer.subarray(from, to)));
+    this.#body.append(buffer, from, to);
+    if (this.#body.size > maxBytes) this.#rejectResponse(`the response is longer than ${maxBytes} bytes`);
   }
 
   onResponseBatch(): void {}
@@ -215,7 +214,7 @@ class BufferedCall implements UpstreamCaller {
     if (this.#closed) return;
     this.#closed = true;
     this.#observer?.ended(this.#status, null);
-    this.#resolve({ status: this.#status, headers: this.#headers, body: Buffer.concat(this.#chunks, this.#size) });
+    this.#resolve({ status: this.#status, headers: this.#headers, body: this.#body.whole() });
   }
 
   onUpstreamDrain(): void {}

@@ -4,6 +4,7 @@
  * destination. A body that no policy works on has no `BufferedBody`; its bytes are forwarded directly.
  */
 
+import { CollectedBytes, NO_BYTES } from "../../base/collected-bytes.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
@@ -49,8 +50,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   readonly #announced: number;
   readonly #side: BodySide;
   readonly #share: BufferShare | undefined;
-  #chunks: Buffer[] = [];
-  #size = 0;
+  readonly #held = new CollectedBytes();
   /** The last byte has arrived, or has left the last stage if there are stages. */
   #ended = false;
   #trailers: HeaderList = [];
@@ -88,14 +88,14 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     share: BufferShare | undefined,
   ): BufferedBody {
     const body = new BufferedBody(message, bytes.length, side, share);
-    if (bytes.length > 0) body.#put(bytes);
+    if (bytes.length > 0) body.#held.adopt(bytes);
     body.#ended = true;
     return body;
   }
 
   /** Bytes for the receiver to expect, or UNKNOWN_LENGTH or TUNNEL. */
   get length(): number {
-    if (this.#replaced) return this.#size;
+    if (this.#replaced) return this.#held.size;
     return this.#stages === undefined ? this.#announced : UNKNOWN_LENGTH;
   }
 
@@ -105,7 +105,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   /** Bytes are held, or may still come. */
   get mayHaveBytes(): boolean {
-    return this.#size > 0 || !this.#ended;
+    return this.#held.size > 0 || !this.#ended;
   }
 
   /** The body can be sent from its first byte on. */
@@ -125,7 +125,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   /** The whole body once it has arrived. */
   get bytes(): Uint8Array | undefined {
-    return this.#complete && !this.#lost ? this.#whole() : undefined;
+    return this.#complete && !this.#lost ? this.#held.whole() : undefined;
   }
 
   get #complete(): boolean {
@@ -147,7 +147,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   async peek(limit: number): Promise<BodyStart> {
     const whole = await this.#read(limit);
     if (whole !== undefined) return { bytes: whole, complete: true };
-    return { bytes: this.#whole().subarray(0, limit), complete: false };
+    return { bytes: this.#held.whole().subarray(0, limit), complete: false };
   }
 
   copy(limit: number): Promise<Uint8Array | undefined> {
@@ -162,14 +162,14 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     this.#clear();
     // Counted if there is room, and never rejected: the policy holds the bytes already.
     this.#share?.tryTake(bytes.length);
-    if (bytes.length > 0) this.#put(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+    if (bytes.length > 0) this.#held.adopt(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
     const { headers } = this.#message;
     removeHeader(headers, "trailer");
     setHeader(headers, "content-length", decimal(bytes.length));
   }
 
   through(make: (sink: BodySink) => BodyStage): void {
-    const chunks = this.#chunks;
+    const chunks = this.#held.pieces;
     const trailers = this.#trailers;
     const replaced = this.#replaced;
     const ended = this.#ended;
@@ -210,9 +210,9 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   /** Sends what is held and lets the rest follow. */
   sendTo(destination: BodyDestination): void {
     let more = true;
-    for (const chunk of this.#chunks) more = destination.sendBody(chunk, 0, chunk.length);
+    for (const chunk of this.#held.pieces) more = destination.sendBody(chunk, 0, chunk.length);
     if (this.#complete) destination.sendEnd(this.#replaced ? [] : this.#trailers);
-    else if (this.#size > this.#keep) this.#lose();
+    else if (this.#held.size > this.#keep) this.#lose();
     if (this.#ended || this.#side.closed) return;
     more = destination.flush() && more;
     // The rest of a body that was replaced is read and dropped.
@@ -233,7 +233,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     const more = this.#accept(bytes, 0, bytes.length);
     const { destination } = this.#side;
     // Without a destination, stages may need more input before they yield anything.
-    const paused = destination === undefined ? !more && this.#size > STAGED_BYTES : !more || !destination.flush();
+    const paused = destination === undefined ? !more && this.#held.size > STAGED_BYTES : !more || !destination.flush();
     if (paused) this.#side.pauseSource();
     return !paused;
   }
@@ -253,7 +253,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   #accept(buffer: Buffer, from: number, to: number): boolean {
     if (this.#replaced) return true;
     const { destination } = this.#side;
-    const held = destination === undefined || (!this.#lost && this.#size + to - from <= this.#keep);
+    const held = destination === undefined || (!this.#lost && this.#held.size + to - from <= this.#keep);
     if (!held) this.#lose();
     else if (!this.#add(buffer, from, to, destination === undefined && !this.#lenient)) {
       // Only bytes without a destination must be held; copies are optional.
@@ -271,7 +271,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   /** Only a client that we wait for can be late: not while a policy works on what has arrived. */
   #reportArrival(bytes: number): void {
-    if (this.#size > 0 && (this.#waiters.length > 0 || this.#side.destination !== undefined))
+    if (this.#held.size > 0 && (this.#waiters.length > 0 || this.#side.destination !== undefined))
       this.#share?.arrived(this, bytes);
     else this.#share?.stopArriving();
   }
@@ -288,7 +288,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     this.#share?.stopArriving();
     this.#trailers = trailers;
     if (!this.#replaced) this.#side.destination?.sendEnd(trailers);
-    if (this.#waiters.length > 0) this.#answer(this.#lost ? undefined : this.#whole());
+    if (this.#waiters.length > 0) this.#answer(this.#lost ? undefined : this.#held.whole());
   }
 
   /** The worker's budget for buffered bodies is used up. */
@@ -300,7 +300,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   /** Holds bytes for which the budget has no room: at most those of one read, because the source waits from now on. */
   #giveUp(buffer: Buffer, from: number, to: number): void {
-    this.#put(Buffer.from(buffer.subarray(from, to)));
+    this.#held.append(buffer, from, to);
     this.#answer(undefined);
   }
 
@@ -313,10 +313,10 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   // ── readers ──
 
   #read(limit: number): Promise<Uint8Array | undefined> {
-    if (this.#complete) return Promise.resolve(this.#size <= limit ? this.#whole() : undefined);
+    if (this.#complete) return Promise.resolve(this.#held.size <= limit ? this.#held.whole() : undefined);
     // Tunnelled bytes are not a message body.
     if (this.#announced === TUNNEL) return Promise.resolve(NO_BYTES);
-    if (this.#size > limit) return Promise.resolve(undefined);
+    if (this.#held.size > limit) return Promise.resolve(undefined);
     const whole = this.#wait(limit);
     this.#side.resumeSource();
     this.drained();
@@ -329,9 +329,10 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   /** Ends the wait of readers for which the body has become too long. */
   #dismissWaiters(): void {
-    if (this.#waiters.length === 0) return;
-    const dismissed = this.#waiters.filter(({ limit }) => this.#size > limit);
-    this.#waiters = this.#waiters.filter(({ limit }) => this.#size <= limit);
+    // Most chunks dismiss none, and a sender may send millions of them.
+    if (!this.#waiters.some(({ limit }) => this.#held.size > limit)) return;
+    const dismissed = this.#waiters.filter(({ limit }) => this.#held.size > limit);
+    this.#waiters = this.#waiters.filter(({ limit }) => this.#held.size <= limit);
     for (const { done } of dismissed) done(undefined);
   }
 
@@ -347,28 +348,12 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     const share = this.#share;
     if ((needed ? share?.take(to - from) : share?.tryTake(to - from)) === false) return false;
     // The source's buffer is valid during the call only.
-    this.#put(Buffer.from(buffer.subarray(from, to)));
+    this.#held.append(buffer, from, to);
     return true;
   }
 
-  #put(bytes: Buffer): void {
-    this.#chunks.push(bytes);
-    this.#size += bytes.length;
-  }
-
   #clear(): void {
-    this.#share?.give(this.#size);
-    this.#chunks = [];
-    this.#size = 0;
-  }
-
-  /** All bytes that are held, in one piece. */
-  #whole(): Buffer {
-    const [only, ...others] = this.#chunks;
-    if (only === undefined) return NO_BYTES;
-    if (others.length > 0) this.#chunks = [Buffer.concat(this.#chunks, this.#size)];
-    return this.#chunks[0] as Buffer;
+    this.#share?.give(this.#held.size);
+    this.#held.clear();
   }
 }
-
-export const NO_BYTES = Buffer.alloc(0);
