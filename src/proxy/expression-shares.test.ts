@@ -85,6 +85,31 @@ test("a route may use more while the worker is idle enough, or has no other traf
   assert.equal(new TestWorker(0).run(10, { a: 600, ms: 1, b: 50, busy: 1 }), 0);
 });
 
+test("the routes of a namespace have a share together, and routes without expressions are never turned away", () => {
+  const worker = new TestWorker();
+  let [rejected, admitted] = [0, 0];
+  // 30 routes with 30 ms of expressions in each second: 900 ms, of which the namespace may have 300.
+  for (let turn = 0; turn < 20 * 30; turn++) {
+    const label = `tenant/${turn % 30}`;
+    if (worker.admits(label)) {
+      worker.use(label, 30);
+      admitted++;
+    } else rejected++;
+    for (const other of ["tenant/plain", "other/route"]) assert.ok(worker.admits(other));
+    worker.pass(1000 / 30, 0.95);
+  }
+  assert.ok(rejected > admitted, `${rejected} rejected, ${admitted} admitted`);
+  assert.ok(admitted > 20 * 9, `${admitted} admitted`);
+  // Alone, it may use all of the worker.
+  const alone = new TestWorker();
+  for (let turn = 0; turn < 20 * 30; turn++) {
+    assert.ok(alone.admits(`tenant/${turn % 30}`));
+    alone.use(`tenant/${turn % 30}`, 30);
+    assert.ok(alone.admits("tenant/plain"));
+    alone.pass(1000 / 30, 0.95);
+  }
+});
+
 test("small expressions never exceed the share", () => {
   assert.equal(new TestWorker().run(10, { a: 10_000, ms: 0.005, b: 50, busy: 1 }), 0);
 });

@@ -1,7 +1,8 @@
 /**
  * What the expressions of each route use of a worker. Whoever may write a route may write expressions that take their whole budget
  * (`config.expressions.perRequest`) for each request; enough requests would then take the worker from all other routes. So a route has a
- * share of the worker's time, and while others need the worker, requests beyond it are turned away before their expressions run.
+ * share of the worker's time, and while others need the worker, requests beyond it are turned away before their expressions run. So
+ * have all routes of a namespace together, because whoever may write one route there may write thirty.
  */
 import { GatewayError } from "../base/errors.ts";
 import type { StepAccount } from "../cel/index.ts";
@@ -9,6 +10,8 @@ import type { Count, Metrics } from "../telemetry/metrics.ts";
 
 /** Steps of one millisecond, see `cel/evaluate/budget.ts`. */
 const STEPS_PER_MS = 1_000_000;
+/** The share of a namespace, as a multiple of that of a route. */
+const NAMESPACE_SHARES = 3;
 /** Milliseconds of a share that a route may use at once after it has used less, and that it may owe. */
 const BURST_MS = 1000;
 /** Milliseconds over which the worker is observed while a route is beyond its share. */
@@ -51,7 +54,9 @@ export class ExpressionShares {
   readonly limits: ExpressionLimits;
   readonly #metrics: Metrics;
   readonly #clock: ExpressionClock;
-  readonly #routes = new Map<string, RouteShare>();
+  /** By label. Empty until expressions of any route have used something; then all routes that get requests have one. */
+  readonly #accounts = new Map<string, Account>();
+  readonly #namespaces = new Map<string, Share>();
   /** Requests with a route so far. */
   #requests = 0;
   #sweepAt = MAX_KNOWN;
@@ -63,36 +68,80 @@ export class ExpressionShares {
   }
 
   /** The account of a route (`<namespace>/<name>`); of expressions without one, `unknown`. */
-  of(label: string | undefined): StepAccount {
-    const name = label ?? "unknown";
-    let route = this.#routes.get(name);
-    if (route === undefined) {
-      const now = this.#clock.now();
-      if (this.#routes.size >= this.#sweepAt) this.#sweep(now);
-      route = new RouteShare(name, this.limits.routeShare, now, this.#metrics);
-      this.#routes.set(name, route);
-    }
-    return route;
+  of(label = "unknown"): StepAccount {
+    return this.#accounts.get(label) ?? this.#open(label);
   }
 
-  /** Called for each request with a route; throws TG_EXPRESSIONS_EXCEEDED if the route has used more than its share. */
+  /** Called for each request with a route; throws TG_EXPRESSIONS_EXCEEDED if the route, or its namespace, has used more than its share. */
   admit(label: string): void {
     this.#requests++;
-    // Only routes whose expressions have used something have an account.
-    if (this.#routes.size === 0) return;
-    const route = this.#routes.get(label);
-    if (route === undefined) return;
+    if (this.#accounts.size === 0) return;
+    const account = this.#accounts.get(label) ?? this.#open(label);
+    const { route, namespace } = account;
     route.requests++;
-    if (this.limits.routeShare === 0) return;
+    namespace.requests++;
+    // A route without expressions is not turned away for those of others.
+    if (this.limits.routeShare === 0 || !account.used) return;
     const now = this.#clock.now();
-    if (route.hasTime(now) || !route.isContended(now, this.#requests, this.#clock)) return;
-    route.rejected();
+    if (!this.#isBeyond(route, now) && !this.#isBeyond(namespace, now)) return;
+    this.#metrics.expressionRejections(label).count++;
     throw new GatewayError("TG_EXPRESSIONS_EXCEEDED", undefined, undefined, { headers: RETRY_AFTER });
   }
 
+  #isBeyond(share: Share, now: number): boolean {
+    return !share.hasTime(now) && share.isContended(now, this.#requests, this.#clock);
+  }
+
+  #open(label: string): Account {
+    const now = this.#clock.now();
+    if (this.#accounts.size >= this.#sweepAt) this.#sweep(now);
+    const name = label.slice(0, Math.max(0, label.indexOf("/")));
+    let namespace = this.#namespaces.get(name);
+    if (namespace === undefined) {
+      namespace = new Share(NAMESPACE_SHARES * this.limits.routeShare, now);
+      this.#namespaces.set(name, namespace);
+    }
+    const account = new Account(label, new Share(this.limits.routeShare, now), namespace, this.#metrics);
+    this.#accounts.set(label, account);
+    return account;
+  }
+
   #sweep(now: number): void {
-    for (const [label, route] of this.#routes) if (route.isIdle(now)) this.#routes.delete(label);
-    this.#sweepAt = Math.max(MAX_KNOWN, 2 * this.#routes.size);
+    const namespaces = new Set<Share>();
+    for (const [label, { route, namespace }] of this.#accounts)
+      if (route.isIdle(now)) this.#accounts.delete(label);
+      else namespaces.add(namespace);
+    for (const [name, share] of this.#namespaces) if (!namespaces.has(share)) this.#namespaces.delete(name);
+    this.#sweepAt = Math.max(MAX_KNOWN, 2 * this.#accounts.size);
+  }
+}
+
+/** What the expressions of one route are charged to. */
+class Account implements StepAccount {
+  readonly route: Share;
+  readonly namespace: Share;
+  readonly #label: string;
+  readonly #metrics: Metrics;
+  #seconds: Count | undefined;
+
+  constructor(label: string, route: Share, namespace: Share, metrics: Metrics) {
+    this.route = route;
+    this.namespace = namespace;
+    this.#label = label;
+    this.#metrics = metrics;
+  }
+
+  /** Whether its expressions have used anything. */
+  get used(): boolean {
+    return this.#seconds !== undefined;
+  }
+
+  add(steps: number): void {
+    const ms = steps / STEPS_PER_MS;
+    this.route.use(ms);
+    this.namespace.use(ms);
+    this.#seconds ??= this.#metrics.expressionSeconds(this.#label);
+    this.#seconds.count += ms / 1000;
   }
 }
 
@@ -104,12 +153,10 @@ interface Observation {
   readonly own: number;
 }
 
-class RouteShare implements StepAccount {
-  /** Requests to the route since it has an account. */
+/** The time that a route or a namespace may use. */
+class Share {
+  /** Since it exists. */
   requests = 0;
-  readonly #label: string;
-  readonly #metrics: Metrics;
-  readonly #seconds: Count;
   readonly #share: number;
   /** Milliseconds of processor time; negative = owed. */
   #left: number;
@@ -117,19 +164,14 @@ class RouteShare implements StepAccount {
   #observed: Observation | undefined;
   #contendedUntil = 0;
 
-  constructor(label: string, share: number, now: number, metrics: Metrics) {
-    this.#label = label;
-    this.#share = share;
-    this.#left = share * BURST_MS;
+  constructor(share: number, now: number) {
+    this.#share = Math.min(1, share);
+    this.#left = this.#share * BURST_MS;
     this.#filledAt = now;
-    this.#metrics = metrics;
-    this.#seconds = metrics.expressionSeconds(label);
   }
 
-  add(steps: number): void {
-    const used = steps / STEPS_PER_MS;
-    this.#left -= used;
-    this.#seconds.count += used / 1000;
+  use(ms: number): void {
+    this.#left -= ms;
   }
 
   hasTime(now: number): boolean {
@@ -154,10 +196,6 @@ class RouteShare implements StepAccount {
       }
     }
     return now < this.#contendedUntil;
-  }
-
-  rejected(): void {
-    this.#metrics.expressionRejections(this.#label).count++;
   }
 
   isIdle(now: number): boolean {
