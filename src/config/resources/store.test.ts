@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { ANYWHERE } from "../../net/testing/egress.ts";
-import { type MissingDocument, ResourceStore } from "./store.ts";
+import { type MissingDocument, ResourceStore, shownUrl } from "./store.ts";
 
 async function serve(listener: RequestListener): Promise<{ readonly url: string } & AsyncDisposable> {
   const server = createServer(listener).listen(0, "127.0.0.1");
@@ -268,4 +268,8 @@ test("documents that no configuration names are dropped", async () => {
   store.keep([], { changed: accepting(() => {}), failed() {} });
   assert.equal(store.resources.size, 0);
   store.close();
+});
+
+test("the URL of a status shows no secret in its path either", () => {
+  assert.equal(shownUrl("http://a.test/k;token=s3cret?x=1"), "http://a.test/k;token=<redacted>?<redacted>");
 });
