@@ -44,6 +44,19 @@ test("documents are fetched once, even if they are named twice", async () => {
   assert.equal(asked, 1);
 });
 
+test("a redirect to another host is not followed: the URL itself might not name it", async () => {
+  let asked = 0;
+  await using inside = await serve((_request, response) => {
+    asked++;
+    response.end('{"keys":[]}');
+  });
+  const problem = await problemOf((_, response) =>
+    response.writeHead(302, { location: inside.url.replace("127.0.0.1", "localhost") }).end(),
+  );
+  assert.equal(problem, "it redirects to another host, which is not followed; use the URL that it leads to");
+  assert.equal(asked, 0);
+});
+
 test("the problem of a document that cannot be fetched or used says why", async () => {
   assert.equal(await problemOf((_, response) => response.writeHead(404).end("{}")), "it responds with status 404");
   assert.equal(await problemOf((_, response) => response.end("<html>")), "its response is not a JSON object");
