@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { redactTarget, redactUrls, SECRET_PARAMETERS } from "./redaction.ts";
-import { SensitiveParameters } from "./sensitive-names.ts";
+import { SENSITIVE_HEADERS, SensitiveNames, SensitiveParameters } from "./sensitive-names.ts";
 
 const target = (text: string): string => redactTarget(text, SECRET_PARAMETERS);
 
@@ -56,6 +56,38 @@ test("neither semicolons, nested URLs nor parameters of path segments hide a sec
   assert.equal(target("/a;jsessionid=s3cret/b;v=1?x=1"), "/a;jsessionid=<redacted>/b;v=1?x=1");
   assert.equal(target("/a?next=http%3A%2F%2Fb%2F%3Ftoken%3Ds3cret"), "/a?next=<redacted>");
   assert.equal(target("/a?token=a=b&token=c&token"), "/a?token=<redacted>&token=<redacted>&token");
+});
+
+test("no form of nesting hides a secret: URLs, JSON, users, encoded once or often", () => {
+  for (const [text, shown] of [
+    ["/a?next=https://b.test/?token=s3cret&x=1", "/a?next=<redacted>&x=1"],
+    ["/a?next=/cb?code=s3cret", "/a?next=<redacted>"],
+    ["/a?next=https://me:s3cret@b.test/", "/a?next=<redacted>"],
+    ["/a?next=https%3A%2F%2Fme%3As3cret%40b.test", "/a?next=<redacted>"],
+    ["/a?next=https%253A%252F%252Fb%252F%253Ftoken%253Ds3cret", "/a?next=<redacted>"],
+    ["/a?next=%2Fcb%3Fcode=s3cret", "/a?next=<redacted>"],
+    ["/a?x=1%26token=s3cret", "/a?x=<redacted>"],
+    ["/a?variables=%7B%22user%22%3A%7B%22password%22%3A%22s3cret%22%7D%7D", "/a?variables=<redacted>"],
+    ["/fetch/https://me:s3@cret@b.test/x;token=s3cret?a=1", "/fetch/https://<redacted>@b.test/x;token=<redacted>?a=1"],
+    ["/a%3Ftoken=s3cret", "/a<redacted>"],
+    ["/a/b%253btoken=s3cret?x=1", "/a/b<redacted>?x=1"],
+  ] as const)
+    assert.equal(target(text), shown);
+  assert.equal(
+    redactUrls("https://a.test/?next=https%3A%2F%2Fb.test%2F%3Ftoken%3Ds3cret&x=1"),
+    "https://a.test/?next=<redacted>&x=1",
+  );
+  assert.equal(redactUrls("db://me:s3@cret@b.test/"), "db://<redacted>@b.test/");
+});
+
+test("what looks like nesting but has no secret stays as it is", () => {
+  for (const text of ["/@me/a%20b?q=50%25&r=a%26b", "/a%3Fb/c?next=/d?page=2", "/a?j=%7B%22name%22%3A%22x%22%7D"])
+    assert.equal(target(text), text);
+});
+
+test("tokens in the protocols of a WebSocket and in binary metadata have secret names", () => {
+  const names = new SensitiveNames(SENSITIVE_HEADERS);
+  for (const name of ["sec-websocket-protocol", "x-auth-bin", "x-csrf"]) assert.ok(names.has(name), name);
 });
 
 test("names that a policy adds are redacted too", () => {

@@ -19,20 +19,35 @@ const AMPERSAND = 0x26;
 const SLASH = 0x2f;
 
 /** A parameter of a URL inside a text, whose value may be redacted already. */
-const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=(?:<redacted>|[^&#\s"<>]*)/g;
+const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=(<redacted>|[^&#\s"<>]*)/g;
 /** User name and password before the host. */
-const USER_INFO = /(\/\/)[^/?#@\s"<>]+@/g;
+const USER_INFO = /(\/\/)[^/?#\s"<>]+@/g;
+/** The name of a property whose value is a text or a number, in JSON. */
+const PROPERTY = /"([^"\\]{1,200})"\s*:\s*["\d]/g;
+/** `?`, `;`, `&` or `#`, encoded once or more often: what follows in a path may be read as parameters behind the gateway. */
+const ENCODED_SEPARATOR = /%(?:25)*(?:3f|3b|26|23)/i;
+/** How often a URL may be encoded inside another; what is encoded more often is redacted. */
+const MAX_LEVELS = 3;
 
 /**
  * Redacts the values of `secret` parameters in the target of a request: in its query, and in parameters of path segments
  * (`/cart;jsessionid=…`, RFC 3986 3.3). Every request that is logged comes here: a target without parameters costs two searches, and one
- * without secrets is not copied.
+ * without secrets is not copied. Values that are URLs or JSON with secrets are redacted as a whole.
  */
 export function redactTarget(target: string, secret: Names): RedactedTarget {
   const query = target.indexOf("?");
   const segment = target.indexOf(";");
-  if (query === -1 && segment === -1) return target as RedactedTarget;
   const encoded = target.includes("%") || target.includes("+");
+  const hasUser = target.includes("@");
+  if (query === -1 && segment === -1 && !encoded && !hasUser) return target as RedactedTarget;
+  if (encoded || hasUser) {
+    const pathEnd = query === -1 ? target.length : query;
+    const path = redactPath(target.slice(0, pathEnd), secret);
+    if (path !== undefined) return redactTarget(path + target.slice(pathEnd), secret);
+    if (query === -1 && segment === -1) return target as RedactedTarget;
+  }
+  // Without any of these, the value of a parameter is no URL with secrets.
+  const nests = encoded || hasUser || (query !== -1 && target.includes("?", query + 1)) || target.includes("#");
   let redacted = "";
   let copied = 0;
   let at = query === -1 || (segment !== -1 && segment < query) ? segment : query;
@@ -47,7 +62,7 @@ export function redactTarget(target: string, secret: Names): RedactedTarget {
       // A semicolon may be part of the value of a parameter in a query.
       const ampersand = inQuery && isSecret ? target.indexOf("&", equals) : -1;
       const stop = !(inQuery && isSecret) ? end : ampersand === -1 ? target.length : ampersand;
-      if (isSecret || (encoded && nestsSecret(target.slice(equals + 1, end), secret))) {
+      if (isSecret || (nests && nestsSecret(target.slice(equals + 1, end), secret))) {
         redacted += target.slice(copied, equals + 1) + REDACTED;
         copied = stop;
       }
@@ -75,15 +90,45 @@ function nextParameter(target: string, from: number, query: number): number {
   return segment !== -1 && (query === -1 || segment < query) ? segment : query;
 }
 
-/** Whether a value is a URL with secrets, in percent-encoding: `?next=https%3A%2F%2Fa.test%2F%3Ftoken%3D…`. */
-function nestsSecret(value: string, secret: Names): boolean {
-  if (!value.includes("%")) return false;
-  const url = decodedName(value);
-  return redactUrls(url, secret) !== url;
+/** The path of a target without users of URLs in it, and without what looks like encoded parameters with secrets; undefined = as it is. */
+function redactPath(path: string, secret: Names): string | undefined {
+  const withoutUser = path.replace(USER_INFO, `$1${REDACTED}@`);
+  const at = withoutUser.search(ENCODED_SEPARATOR);
+  const hides = at !== -1 && nestsSecret(withoutUser.slice(at), secret);
+  if (!hides && withoutUser === path) return undefined;
+  return hides ? withoutUser.slice(0, at) + REDACTED : withoutUser;
 }
 
-/** Redacts user information and the values of `secret` parameters of all URLs in a text. */
+/** Whether a value is a URL or JSON with secrets, maybe in percent-encoding: `?next=https%3A%2F%2Fa.test%2F%3Ftoken%3D…`. */
+function nestsSecret(value: string, secret: Names): boolean {
+  let text = value;
+  for (let level = 0; level <= MAX_LEVELS; level++) {
+    if (redactFlat(text, secret) !== text || hasSecretProperty(text, secret)) return true;
+    if (!text.includes("%")) return false;
+    const decoded = decodedName(text);
+    if (decoded === text) return false;
+    text = decoded;
+  }
+  return true;
+}
+
+function hasSecretProperty(text: string, secret: Names): boolean {
+  if (!text.includes('"')) return false;
+  for (const [, name = ""] of text.matchAll(PROPERTY)) if (secret.has(name)) return true;
+  return false;
+}
+
+/** Redacts user information and the values of `secret` parameters of all URLs in a text, and of URLs in their parameters. */
 export function redactUrls(text: string, secret: Names = SECRET_PARAMETERS): string {
+  const flat = redactFlat(text, secret);
+  if (!flat.includes("%")) return flat;
+  return flat.replace(PARAMETER, (all, separator: string, name: string, value: string) =>
+    value.includes("%") && nestsSecret(value, secret) ? `${separator}${name}=${REDACTED}` : all,
+  );
+}
+
+/** Without what is inside of parameters. */
+function redactFlat(text: string, secret: Names): string {
   const withoutUser = text.includes("@") ? text.replace(USER_INFO, `$1${REDACTED}@`) : text;
   if (!withoutUser.includes("=")) return withoutUser;
   return withoutUser.replace(PARAMETER, (all, separator: string, name: string) =>
@@ -102,5 +147,5 @@ export function redactAll(value: unknown): unknown {
 
 function decodedName(name: string): string {
   if (!name.includes("%") && !name.includes("+")) return name;
-  return new URLSearchParams(`${name}=`).keys().next().value ?? "";
+  return new URLSearchParams(`${name.replace(/[=&]/g, encodeURIComponent)}=`).keys().next().value ?? "";
 }

@@ -1,13 +1,25 @@
-/** Lower-case names of headers whose values are always secret (RFC 9110 11.6.2, 11.7.1; RFC 6265), with the customary API key. */
-export const SENSITIVE_HEADERS = ["authorization", "cookie", "set-cookie", "proxy-authorization", "x-api-key"] as const;
+/**
+ * Lower-case names of headers whose values are always secret (RFC 9110 11.6.2, 11.7.1; RFC 6265), with the customary API key. Pages that
+ * cannot set Authorization on a WebSocket send their token as a protocol (`base64url.bearer.authorization.k8s.io.…`).
+ */
+export const SENSITIVE_HEADERS = [
+  "authorization",
+  "cookie",
+  "set-cookie",
+  "proxy-authorization",
+  "sec-websocket-protocol",
+  "x-api-key",
+] as const;
 
 /** Words that mark a name as that of a secret: `x-amz-security-token`, `clientSecret`, `JSESSIONID`; `max_tokens` is a number. */
 const SECRET_WORD =
-  /token(?!s\b|iz)|^dpop$|^x-auth$|oidc-data$|authentication$|secret|passw|passphrase|passcode|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth|subscription|functions|account|master)[-_]?key|auth[-_]?code|(?:^|[-_.])(?:sig|otp|pass|bearer)$/i;
+  /token(?!s\b|iz)|^dpop$|^x-auth$|oidc-data$|authentication$|secret|passw|passphrase|passcode|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth|subscription|functions|account|master)[-_]?key|(?:auth|otp|mfa|device|verification|activation|recovery|reset|invite)[-_]?code|code[-_]?verifier|[cx]srf|(?:^|[-_.])(?:sig|otp|pin|pass|bearer)$/i;
 /** Parameters of URLs that are short for a secret: an authorization code (RFC 6749 4.1.2), a key, a ticket of CAS. */
 const SECRET_PARAMETER = /^(?:code|key|auth|ticket|samlresponse)$/i;
 /** `user[password]` and `code[]`, as PHP and Rails name the fields of lists and objects. */
 const BRACKETS = /\[[^\]]*\]$/;
+/** The end of the names of binary metadata in gRPC. */
+const BINARY = /-bin$/;
 /** CORS fields (Fetch 3.3) that contain such a word but no secret. */
 const PUBLIC = new Set(["access-control-allow-credentials"]);
 
@@ -26,7 +38,7 @@ function remembering(isSecret: (name: string) => boolean): (name: string) => boo
   };
 }
 
-const looksSecret = remembering((name) => SECRET_WORD.test(name) && !PUBLIC.has(name));
+const looksSecret = remembering((name) => SECRET_WORD.test(name.replace(BINARY, "")) && !PUBLIC.has(name));
 const looksSecretInUrl = remembering((name) => {
   const plain = name.replace(BRACKETS, "");
   return SECRET_WORD.test(name) || SECRET_WORD.test(plain) || SECRET_PARAMETER.test(plain);

@@ -9,6 +9,7 @@ import { TUNNEL } from "../http/stream.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import type { UpstreamConnection } from "./connection.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { GrpcStatusError } from "./grpc/status.ts";
 import type { UpstreamSession } from "./h2/session.ts";
 import type { Pool } from "./pool.ts";
 import type { OnCancel, Upstream } from "./upstream.ts";
@@ -56,6 +57,18 @@ export interface CallResponse {
   readonly body: Uint8Array;
   /** Why the body is missing, for a head that decides by itself; `body` is empty then. */
   readonly cut?: string;
+}
+
+/**
+ * The service has answered, but its answer cannot be read: the `cause` of the GatewayError. That is not the same as no answer: it may
+ * have been a denial, and a client that can make the service answer so must not pass.
+ */
+export class UnreadableAnswer extends Error {}
+
+/** Whether a call has failed because its answer cannot be read, over HTTP or gRPC. */
+export function isUnreadable(error: unknown): boolean {
+  const cause = error instanceof GatewayError ? error.cause : error;
+  return cause instanceof UnreadableAnswer || (cause instanceof GrpcStatusError && cause.unreadable);
 }
 
 /** `headDecides` of calls whose response is of use only as a whole. */
@@ -219,22 +232,26 @@ class BufferedCall implements UpstreamCaller {
 
   onUpstreamDrain(): void {}
 
-  onCallFailure({ code, message }: Pick<CallFailure, "code" | "message">): void {
+  onCallFailure({ code, message, answered }: Pick<CallFailure, "code" | "message" | "answered">): void {
     this.#closed = true;
     const [status, headers] = [this.#status, this.#headers];
     const decided = status !== 0 && this.#request.headDecides(status);
     this.#observer?.ended(decided ? status : null, message);
     if (decided) this.#resolve({ status, headers, body: Buffer.alloc(0), cut: message });
-    else this.#reject(new GatewayError(code, undefined, new Error(message)));
+    else {
+      // With a head, the answer has been read so far, and did not decide.
+      const cause = answered && status === 0 ? new UnreadableAnswer(message) : new Error(message);
+      this.#reject(new GatewayError(code, undefined, cause));
+    }
   }
 
   onUpstreamFault(error: unknown): void {
-    this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message: messageOf(error) });
+    this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message: messageOf(error), answered: false });
   }
 
   /** The response cannot be used, which counts as a failure of the endpoint. */
   #rejectResponse(message: string): void {
     this.#call.abandon({ countFailure: true });
-    this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message });
+    this.onCallFailure({ code: "TG_UPSTREAM_FAILED", message, answered: true });
   }
 }

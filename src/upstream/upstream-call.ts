@@ -46,6 +46,8 @@ export interface CallFailure {
   readonly message: string;
   /** An upstream has received at least a part of the request, and may be processing it. */
   readonly sent: boolean;
+  /** Some bytes of a response had arrived. */
+  readonly answered: boolean;
   /** The timeout of `start` has passed. */
   readonly timedOut: boolean;
 }
@@ -349,7 +351,13 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     } catch (error) {
       if (!(error instanceof HeadTooLarge)) throw error;
       this.abandon({ countFailure: false });
-      caller.onCallFailure({ code: "TG_HEAD_TOO_LARGE", message: error.message, sent: false, timedOut: false });
+      caller.onCallFailure({
+        code: "TG_HEAD_TOO_LARGE",
+        message: error.message,
+        sent: false,
+        answered: false,
+        timedOut: false,
+      });
     }
   }
 
@@ -365,13 +373,19 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   #failUnsent(code: ErrorCode, message: string): void {
     this.abandon({ countFailure: false });
-    this.#caller.onCallFailure({ code, message, sent: false, timedOut: false });
+    this.#caller.onCallFailure({ code, message, sent: false, answered: false, timedOut: false });
   }
 
   #expire(): void {
     const sent = this.upstream !== undefined;
     this.timeOut();
-    this.#caller.onCallFailure({ code: "TG_UPSTREAM_TIMEOUT", message: "no response in time", sent, timedOut: true });
+    this.#caller.onCallFailure({
+      code: "TG_UPSTREAM_TIMEOUT",
+      message: "no response in time",
+      sent,
+      answered: false,
+      timedOut: true,
+    });
   }
 
   // ── events of the upstream ──
@@ -435,6 +449,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
       code: "TG_UPSTREAM_FAILED",
       message,
       sent: upstream?.refused !== true,
+      answered,
       timedOut: false,
     });
   }

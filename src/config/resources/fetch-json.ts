@@ -30,6 +30,9 @@ async function follow(url: string, fetch: Fetch): Promise<CallResponse> {
     const next = URL.parse(location, at);
     if (next === null) throw new Error("it redirects to something that is not a URL");
     if (at.startsWith("https:") && next.protocol !== "https:") throw new Error("it redirects from https to http");
+    // Where a cluster allows only some hosts, this one has been checked by its name, and no other.
+    if (next.hostname !== new URL(url).hostname)
+      throw new Error("it redirects to another host, which is not followed; use the URL that it leads to");
     at = next.href;
   }
 }

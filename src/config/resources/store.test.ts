@@ -4,7 +4,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { ANYWHERE } from "../../net/testing/egress.ts";
-import { type MissingDocument, ResourceStore } from "./store.ts";
+import { type MissingDocument, ResourceStore, shownUrl } from "./store.ts";
 
 async function serve(listener: RequestListener): Promise<{ readonly url: string } & AsyncDisposable> {
   const server = createServer(listener).listen(0, "127.0.0.1");
@@ -42,6 +42,19 @@ test("documents are fetched once, even if they are named twice", async () => {
   await store.fetch([server.url]);
   assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[]}' });
   assert.equal(asked, 1);
+});
+
+test("a redirect to another host is not followed: the URL itself might not name it", async () => {
+  let asked = 0;
+  await using inside = await serve((_request, response) => {
+    asked++;
+    response.end('{"keys":[]}');
+  });
+  const problem = await problemOf((_, response) =>
+    response.writeHead(302, { location: inside.url.replace("127.0.0.1", "localhost") }).end(),
+  );
+  assert.equal(problem, "it redirects to another host, which is not followed; use the URL that it leads to");
+  assert.equal(asked, 0);
 });
 
 test("the problem of a document that cannot be fetched or used says why", async () => {
@@ -268,4 +281,8 @@ test("documents that no configuration names are dropped", async () => {
   store.keep([], { changed: accepting(() => {}), failed() {} });
   assert.equal(store.resources.size, 0);
   store.close();
+});
+
+test("the URL of a status shows no secret in its path either", () => {
+  assert.equal(shownUrl("http://a.test/k;token=s3cret?x=1"), "http://a.test/k;token=<redacted>?<redacted>");
 });

@@ -1,4 +1,5 @@
 import { messageOf } from "../../base/errors.ts";
+import { REDACTED, redactUrls } from "../../base/redaction.ts";
 import type { Egress } from "../../net/egress.ts";
 import { type Fetch, fetchThrough } from "../../upstream/fetch.ts";
 import { Resolver } from "../../upstream/resolver.ts";
@@ -205,7 +206,7 @@ export class ResourceStore {
 /** A URL for statuses and logs: its query may hold a secret. */
 export function shownUrl(url: string): string {
   const mark = url.indexOf("?");
-  return mark < 0 ? url : `${url.slice(0, mark)}?<redacted>`;
+  return mark < 0 ? redactUrls(url) : `${redactUrls(url.slice(0, mark))}?${REDACTED}`;
 }
 
 async function fetchResource(url: string, fetch: Fetch): Promise<Resource> {

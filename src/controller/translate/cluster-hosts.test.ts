@@ -32,6 +32,7 @@ const INSIDE = [
   "shop.victim.svc",
   "shop.victim",
   "web-0.shop.victim",
+  "_http._tcp.shop.victim",
   "10-244-0-5.victim.pod.cluster.local",
   "10-244-0-5.victim.pod",
   "own.apps.svc.cluster.local",

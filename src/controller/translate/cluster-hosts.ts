@@ -51,8 +51,12 @@ function nameInside(read: Read, name: string, domains: readonly string[]): strin
   if (/^(\d+|0x[\da-f]*)$/.test(last)) return "is neither a name nor an address in its usual form";
   if (labels.length === 1) return "is a name without a domain, which is completed inside the cluster";
   const isInside = ["svc", "pod", ...domains].some((domain) => isBelow(name, domain));
-  // `shop.other`, or `web-0.shop.other` of a pod: completed by the search domains of pods.
-  const service = labels.length > 3 ? undefined : read.get("Service", `${last}/${labels.at(-2)}`);
+  // `shop.other`, or `web-0.shop.other` of a pod: completed by the search domains of pods. So is `_http._tcp.shop.other`, which names a
+  // port in front (https://github.com/kubernetes/dns/blob/master/docs/specification.md, 2.3.2).
+  const service =
+    labels.filter((label) => !label.startsWith("_")).length > 3
+      ? undefined
+      : read.get("Service", `${last}/${labels.at(-2)}`);
   return isInside || service !== undefined ? "is a name inside the cluster" : undefined;
 }
 

@@ -1,6 +1,7 @@
 import { ERRORS } from "../../base/errors.ts";
 import type { Activation, Expression } from "../../cel/index.ts";
 import type { LocalReply } from "../../http/message.ts";
+import { isUnreadable } from "../../upstream/call.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { editRequest } from "../envoy/convert.ts";
 import { withVariables } from "../shared/expressions.ts";
@@ -27,6 +28,14 @@ export type AuthzDecision =
  * cause it, and would otherwise bypass the service.
  */
 export class AuthzRequestError extends Error {}
+
+/**
+ * Whether `failureMode: allow` excuses a failure: not where a client may have caused it, by its request or by what the service says
+ * about the request, such as a redirect that repeats a long URL.
+ */
+export function isExcused(error: unknown): boolean {
+  return !(error instanceof AuthzRequestError || isUnreadable(error));
+}
 
 /** A client for one protocol of authorization services, with the cache of their responses. */
 export interface AuthzClient {

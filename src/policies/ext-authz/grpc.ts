@@ -1,8 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { messageOf } from "../../base/errors.ts";
 import type { Activation, CelEnvironment, SourceParts } from "../../cel/index.ts";
 import type { AttributeContextSchema as Attributes } from "../../gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { getHeader } from "../../http/message.ts";
+import { UnreadableAnswer } from "../../upstream/call.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { callFor } from "../calls/call-for.ts";
 import {
@@ -79,7 +81,15 @@ export async function askGrpc(
       recall: (head) => lookup.recall(head, check.encode({ attributes: keyed(question, lookup) })),
     }),
   });
-  return { answer, response: check.decode(answer) };
+  return { answer, response: read(() => check.decode(answer)) };
+}
+
+function read<Message>(decode: () => Message): Message {
+  try {
+    return decode();
+  } catch (error) {
+    throw new UnreadableAnswer(messageOf(error), { cause: error });
+  }
 }
 
 /** Everything that the service is sent, but for what differs between all requests and what the configuration leaves out. */

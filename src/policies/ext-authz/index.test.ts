@@ -288,6 +288,50 @@ suite("gRPC clients of extAuthz", () => {
   });
 });
 
+suite("an answer that cannot be read denies, even with failureMode allow", () => {
+  const HEADS: Readonly<Record<string, string>> = {
+    "a head that is too large": `HTTP/1.1 302 Found\r\nlocation: /login?next=${"x".repeat(70_000)}\r\n\r\n`,
+    "two lengths": "HTTP/1.1 403 No\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nno",
+    "a field without a colon": "HTTP/1.1 403 No\r\nbroken\r\n\r\n",
+    "a head that is cut": "HTTP/1.1 403 No\r\nx-a: 1\r\n",
+    "another protocol": "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+    "a status out of range": "HTTP/1.1 999 No\r\n\r\n",
+    "too many 1xx heads": `${"HTTP/1.1 100 Continue\r\n\r\n".repeat(40)}HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n`,
+  };
+
+  for (const [name, head] of Object.entries(HEADS))
+    test(`over HTTP: ${name}`, async () => {
+      await using service = await RawUpstream.listen(async (peer) => {
+        await peer.message();
+        peer.send(head);
+        peer.end();
+      });
+      const error = await rejection(byHttp(service.port, {}, { failureMode: "allow" }));
+      assert.deepEqual([error.code, error.status], ["TG_EXT_AUTHZ", 403]);
+    });
+
+  test("over gRPC: a denial that is too long", async () => {
+    const body = "x".repeat(5 * 1024 * 1024);
+    await using service = await grpcService({ status: { code: 7 }, denied_response: { body } });
+    const error = await rejection(byGrpc(service.port, { failureMode: "allow" }));
+    assert.deepEqual([error.code, error.status], ["TG_EXT_AUTHZ", 403]);
+  });
+
+  test("over gRPC: bytes that are no message", async () => {
+    await using service = await GrpcServer.start({ [CHECK]: { unary: () => Buffer.from([0xff, 0xff]) } });
+    const error = await rejection(byGrpc(service.port, { failureMode: "allow" }));
+    assert.deepEqual([error.code, error.status], ["TG_EXT_AUTHZ", 403]);
+  });
+
+  test("no answer at all is a failure, which allows", async () => {
+    await using service = await RawUpstream.listen(async (peer) => {
+      await peer.message();
+      peer.end();
+    });
+    assert.equal(await run(byHttp(service.port, {}, { failureMode: "allow" }), contextOf()), undefined);
+  });
+});
+
 suite("extAuthz caches decisions", () => {
   const cache = (ttl: string): Partial<ExtAuthz> => ({
     cache: { key: ["request.host"], ignore: [], ttl, maxEntries: 10 },

@@ -14,7 +14,7 @@ import { afterRequestBody } from "../shared/expressions.ts";
 import { applyHeaderEdits, redactValues } from "../shared/header-edits.ts";
 import { rejectionReply } from "../shared/rejection.ts";
 import type { BodyStart, CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
-import { type AuthzClient, type AuthzDecision, AuthzRequestError, applyDecision } from "./decision.ts";
+import { type AuthzClient, type AuthzDecision, applyDecision, isExcused } from "./decision.ts";
 import { grpcClient } from "./grpc.ts";
 import { httpClient } from "./http.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
@@ -63,7 +63,7 @@ function hooksOf(authz: Authorization): PolicyHooks {
       const decision = await decide(authz, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
         const outcome = { result: "failed", error: reasonOf(error) };
-        if (failureMode === "allow" && !(error instanceof AuthzRequestError)) {
+        if (failureMode === "allow" && isExcused(error)) {
           context.trace?.failed(TRACED, outcome);
           return undefined;
         }

@@ -12,7 +12,7 @@ import { structOf } from "../envoy/convert.ts";
 import { compileAll, evaluateAll } from "../shared/expressions.ts";
 import type { CalloutContext } from "../types.ts";
 import { AnswerCache } from "./cache.ts";
-import { AuthzRequestError, denialStatus } from "./decision.ts";
+import { denialStatus, isExcused } from "./decision.ts";
 import { askGrpc, decisionOf, NAMESPACE, peers } from "./grpc.ts";
 import { AuthzRequestTemplate, denies, MAX_RESPONSE, sizeOf } from "./http-request.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
@@ -78,7 +78,7 @@ export class NetworkAuthorizer {
       return await this.#ask(this.#callout, variables, onCancel);
     } catch (error) {
       const why = reasonOf(error);
-      if (this.#config.failureMode !== "allow" || error instanceof AuthzRequestError) return { allowed: false, why };
+      if (this.#config.failureMode !== "allow" || !isExcused(error)) return { allowed: false, why };
       this.#warn(why);
       return ALLOWED;
     }

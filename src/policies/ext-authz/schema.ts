@@ -111,7 +111,9 @@ const policy = z.strictObject({
   failureMode: z
     .union([z.literal(["allow", "deny"]), z.strictObject({ denyWithStatus: z.int().min(200).max(599) })])
     .default("deny")
-    .describe("If the service fails: `allow`, `deny` (403), or another status. Default: `deny`."),
+    .describe(
+      "If the service fails: `allow`, `deny` (403), or another status. An answer that cannot be read denies always. Default: `deny`.",
+    ),
   includeRequestHeaders: names
     .default([])
     .describe("Request headers that are sent to the service. Default: all for gRPC, Authorization for HTTP."),

@@ -114,7 +114,8 @@ function hooksOf(
     } catch (error) {
       session.close();
       // Once the service has part of the body, the rest alone would be a corrupt message.
-      const open = failOpen && !session.consumed && error instanceof GatewayError && error.code === "TG_EXT_PROC";
+      const excused = !session.consumed && !session.unreadable;
+      const open = failOpen && excused && error instanceof GatewayError && error.code === "TG_EXT_PROC";
       const outcome = { side: side.direction, error: error instanceof Error ? error.message : "" };
       if (open) context.trace?.failed(TRACED, outcome);
       else context.trace?.decided(TRACED, false, outcome);

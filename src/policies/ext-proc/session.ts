@@ -11,6 +11,7 @@ import type {
   ProcessingResponse as ProcessingResponseMessage,
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import { isUnreadable } from "../../upstream/call.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
 import type { GrpcStream } from "../../upstream/grpc/call.ts";
 import { callFor } from "../calls/call-for.ts";
@@ -71,6 +72,8 @@ export class Session {
   skipped = false;
   /** The service has received part of a body, so after a failure the rest must not pass as if it were the whole. */
   consumed = false;
+  /** The service has sent a message that cannot be read, and that may have been an immediate response. */
+  unreadable = false;
 
   /** `timeoutMs`: milliseconds for each response. */
   constructor(
@@ -219,6 +222,7 @@ export class Session {
           onEnd: (error) => {
             // Ending the stream while no response is due is how a service says that it does not want the rest.
             if (error === undefined && this.#listeners.size === 0) this.skipped = true;
+            if (isUnreadable(error)) this.unreadable = true;
             this.#fail(error === undefined ? "no more responses" : "failed to send request", error && reasonOf(error));
           },
         },
@@ -254,6 +258,7 @@ export class Session {
     try {
       answer = this.#process.decode(message);
     } catch (error) {
+      this.unreadable = true;
       this.#fail("a response is not a message of the protocol", reasonOf(error));
       return;
     }

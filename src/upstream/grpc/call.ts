@@ -381,6 +381,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#closed = true;
     const reason = error?.cause instanceof Error ? error.cause.message : error?.message;
     if (this.#reported) this.#observer?.ended(error === undefined ? 200 : null, reason ?? null);
+    if (this.#reader.incomplete && error?.cause instanceof GrpcStatusError) error.cause.unreadable = true;
     this.#events.onEnd(error);
   }
 }

@@ -32,9 +32,11 @@ export class MessageReader {
     this.#onMessage = onMessage;
   }
 
-  /** A message has begun and is not complete. */
+  #invalid = false;
+
+  /** A message has begun that is not complete, or cannot be read. */
   get incomplete(): boolean {
-    return this.#partial.length > 0;
+    return this.#partial.length > 0 || this.#invalid;
   }
 
   /** Reads `buffer[from, to)`, which may be reused afterwards. Returns the status that ends the call, if the messages are invalid. */
@@ -59,7 +61,10 @@ export class MessageReader {
     while (to - at >= PREFIX) {
       const length = bytes.readUInt32BE(at + 1);
       const invalid = this.#check(bytes[at] as number, length);
-      if (invalid !== undefined) return invalid;
+      if (invalid !== undefined) {
+        this.#invalid = true;
+        return invalid;
+      }
       const end = at + PREFIX + length;
       if (end > to) break;
       this.#onMessage(Buffer.from(bytes.subarray(at + PREFIX, end)));

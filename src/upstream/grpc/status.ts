@@ -29,6 +29,8 @@ export class GrpcStatusError extends Error {
   readonly code: number;
   /** As in `GrpcStatus`. */
   readonly details: Uint8Array | undefined;
+  /** It ended within a message, which may have decided. */
+  unreadable = false;
 
   constructor({ code, message, details }: GrpcStatus) {
     super(`gRPC status ${code}: ${message}`);
