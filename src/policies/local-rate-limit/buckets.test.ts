@@ -118,6 +118,19 @@ test("a limit without a share counts its keys together, until another one is idl
   assert.equal(takeUntilEmpty("a", MINUTE) + takeUntilEmpty("b", MINUTE), 5);
 });
 
+test("a limit without a share looks for one again after a second, not for each request", () => {
+  const { table, clock, takeUntilEmpty } = buckets(SMALL);
+  const other = table.of("other");
+  assert.equal(takeUntilEmpty("a", RULE), 3);
+  // The share is idle in 2000 ms; the other limit looks just before that.
+  clock.now += 1500;
+  assert.equal(takeUntilEmpty("a", RULE, other), 3);
+  clock.now += 999;
+  assert.equal(takeUntilEmpty("b", RULE, other), 0);
+  clock.now += 1;
+  assert.equal(takeUntilEmpty("b", RULE, other), 3);
+});
+
 test("limits beyond the large shares get small ones, and do not touch those of others", () => {
   const { table, takeUntilEmpty } = buckets({
     common: 4,
