@@ -145,6 +145,23 @@ test("limits beyond the large shares get small ones, and do not touch those of o
   for (const limit of limits) assert.equal(limit.take(MINUTE, "a"), false);
 });
 
+test("the first small share holds as many buckets as the others", () => {
+  const sizes = [
+    { shares: 1, sets: 2 },
+    { shares: 2, sets: 1 },
+  ] as const;
+  const { table } = buckets({ common: 4, sizes });
+  const rule: BucketRule = { maxTokens: 1, tokensPerFill: 1, fillInterval: 60_000 };
+  const admitted = ["large", "small", "other"].map((name) => {
+    const limit = table.of(name);
+    let count = 0;
+    for (let i = 0; i < 1000; i++) if (limit.take(rule, `key ${i}`)) count++;
+    return count;
+  });
+  // One more for those that find no room.
+  assert.deepEqual(admitted, [129, 65, 65]);
+});
+
 test("a reload and other threads find the share of a limit again", () => {
   const { table, clock } = buckets(SMALL);
   const other = new TokenBuckets(table.memory, 1, undefined, () => clock.now);
