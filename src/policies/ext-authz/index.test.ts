@@ -374,6 +374,20 @@ suite("extAuthz caches decisions", () => {
     assert.equal(service.questions.length, 2);
   });
 
+  test("gRPC: about one body, unless the configuration leaves it out", async () => {
+    await using service = await grpcService({ ok_response: {} });
+    const includeRequestBody = { maxRequestBytes: 100, allowPartialMessage: false, packAsBytes: false };
+    const asked = async (ignore: string[]): Promise<number> => {
+      const before = service.questions.length;
+      const keyed = { key: [], ignore, ttl: "1h", maxEntries: 10 };
+      const policy = byGrpc(service.port, { includeRequestBody, cache: keyed });
+      for (const body of ["pay 1", "pay 9", "pay 1"]) await run(policy, contextOf({ method: "POST" }, { body }));
+      return service.questions.length - before;
+    };
+    assert.equal(await asked([]), 2);
+    assert.equal(await asked(["body"]), 1);
+  });
+
   test("a user whose access is revoked is denied once the time has passed", async (t) => {
     let now = performance.now();
     t.mock.method(performance, "now", () => now);

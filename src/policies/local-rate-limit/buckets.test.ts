@@ -118,6 +118,19 @@ test("a limit without a share counts its keys together, until another one is idl
   assert.equal(takeUntilEmpty("a", MINUTE) + takeUntilEmpty("b", MINUTE), 5);
 });
 
+test("a limit without a share looks for one again after a second, not for each request", () => {
+  const { table, clock, takeUntilEmpty } = buckets(SMALL);
+  const other = table.of("other");
+  assert.equal(takeUntilEmpty("a", RULE), 3);
+  // The share is idle in 2000 ms; the other limit looks just before that.
+  clock.now += 1500;
+  assert.equal(takeUntilEmpty("a", RULE, other), 3);
+  clock.now += 999;
+  assert.equal(takeUntilEmpty("b", RULE, other), 0);
+  clock.now += 1;
+  assert.equal(takeUntilEmpty("b", RULE, other), 3);
+});
+
 test("limits beyond the large shares get small ones, and do not touch those of others", () => {
   const { table, takeUntilEmpty } = buckets({
     common: 4,
@@ -130,6 +143,23 @@ test("limits beyond the large shares get small ones, and do not touch those of o
   for (const limit of limits) assert.equal(takeUntilEmpty("a", MINUTE, limit), 5);
   for (const limit of limits) for (let i = 0; i < 70; i++) limit.take(MINUTE, `random ${i}`);
   for (const limit of limits) assert.equal(limit.take(MINUTE, "a"), false);
+});
+
+test("the first small share holds as many buckets as the others", () => {
+  const sizes = [
+    { shares: 1, sets: 2 },
+    { shares: 2, sets: 1 },
+  ] as const;
+  const { table } = buckets({ common: 4, sizes });
+  const rule: BucketRule = { maxTokens: 1, tokensPerFill: 1, fillInterval: 60_000 };
+  const admitted = ["large", "small", "other"].map((name) => {
+    const limit = table.of(name);
+    let count = 0;
+    for (let i = 0; i < 1000; i++) if (limit.take(rule, `key ${i}`)) count++;
+    return count;
+  });
+  // One more for those that find no room.
+  assert.deepEqual(admitted, [129, 65, 65]);
 });
 
 test("a reload and other threads find the share of a limit again", () => {

@@ -7,6 +7,7 @@ import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type LocalReply } from "../../http/message.ts";
+import type { PolicyDeps } from "../deps.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf, type TestContext } from "../testing/context.ts";
 import { oidc } from "./index.ts";
 import type { Oidc } from "./schema.ts";
@@ -42,7 +43,7 @@ class Login {
   readonly trace = new RecordedTrace();
   readonly #policy: ReturnType<typeof create>;
 
-  constructor(more = "", changes: Partial<Oidc> = {}) {
+  constructor(more = "", changes: Partial<Oidc> = {}, deps: Partial<PolicyDeps> = {}) {
     const config: Oidc = {
       issuer,
       authorizationEndpoint: `${issuer}/auth`,
@@ -56,7 +57,7 @@ class Login {
       scopes: [],
       ...changes,
     };
-    this.#policy = create(config, { ...DEPS, oidcCookieKey: new Uint8Array(32).fill(1) });
+    this.#policy = create(config, { ...DEPS, oidcCookieKey: new Uint8Array(32).fill(1), ...deps });
     const { headers } = replyOf(this.#policy, contextOf());
     const sent = new URL(getHeader(headers, "location") ?? "").searchParams;
     this.nonce = sent.get("nonce") ?? "";
@@ -100,8 +101,8 @@ function tokens(idToken: string | undefined): object {
   return { access_token: "eyJ-access", token_type: "Bearer", id_token: idToken };
 }
 
-function sign(claims: JWTPayload, key = keys.privateKey, alg = "ES256"): Promise<string> {
-  return new SignJWT(claims).setProtectedHeader({ alg, kid: "1" }).sign(key);
+function sign(claims: JWTPayload, key = keys.privateKey, alg = "ES256", kid = "1"): Promise<string> {
+  return new SignJWT(claims).setProtectedHeader({ alg, kid }).sign(key);
 }
 
 async function answerToken(claims: JWTPayload, key = keys.privateKey): Promise<void> {
@@ -223,4 +224,22 @@ test("when the client leaves, the call is cancelled", async () => {
   });
   assert.match(await login.rejection(), /the provider cannot be reached/);
   await closed;
+});
+
+test("a key that the set does not have: the login fails, and the set is wanted again; a wrong signature does not do that", async () => {
+  const jwksUrl = `${issuer}/keys`;
+  const wanted: string[] = [];
+  const wantDocument = (url: string): void => void wanted.push(url);
+  const answerWith = async (login: Login, key: typeof keys.privateKey, kid: string): Promise<void> => {
+    const idToken = await sign(login.claims(), key, "ES256", kid);
+    answer = (response) => json(response, tokens(idToken));
+  };
+  const forged = new Login("", { jwksUrl }, { wantDocument });
+  await answerWith(forged, otherKeys.privateKey, "1");
+  assert.match(await forged.rejection(), /^500 .*signature verification failed/);
+  assert.deepEqual(wanted, []);
+  const rotated = new Login("", { jwksUrl }, { wantDocument });
+  await answerWith(rotated, otherKeys.privateKey, "2");
+  assert.match(await rotated.rejection(), /^500 .*no applicable key/);
+  assert.deepEqual(wanted, [jwksUrl]);
 });

@@ -47,6 +47,10 @@ const cookieOf = ({ fields }: Exchange): string => (fields["set-cookie"] ?? "").
 test("the first response names its endpoint in a cookie; later requests prefer it and need no new one", () => {
   const send = policyOf({});
   const first = send({ scheme: "https" });
+  assert.deepEqual(first.events, [
+    { kind: "session_persistence", reason: "no session" },
+    { kind: "session_persistence", details: { issued: "10.0.0.1:80" } },
+  ]);
   const [pair = "", ...attributes] = (first.fields["set-cookie"] ?? "").split("; ");
   assert.match(pair, /^tracegate_session_[0-9a-f]{8}=[\w-]+$/);
   assert.deepEqual(attributes, ["Path=/shop", "HttpOnly", "SameSite=Strict", "Secure"]);

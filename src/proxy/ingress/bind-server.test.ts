@@ -459,5 +459,16 @@ test("TCP: a half-closed connection on which nothing moves ends after streamIdle
   assert.equal(silent.ended, undefined);
   const line = await plane.logged("no progress");
   assert.equal(line.error, "no progress for too long");
+  assert.equal(line.reason, "Timeout", "the backend has not ended its side");
   silent.reset();
+});
+
+test("TCP: a client that keeps its side open after the backend has ended is the one that was too slow", async () => {
+  await using upstream = await RawUpstream.listen();
+  await using plane = await startBind("TCP", upstream.port, { streamIdleTimeout: 20 }, 5);
+  const client = await RawPeer.connect(plane.port);
+  (await upstream.connection()).end();
+  await client.closed();
+  const line = await plane.logged("no progress");
+  assert.equal(line.reason, "InvalidRequest");
 });

@@ -90,6 +90,12 @@ suite("the log at the levels debug and trace", () => {
     await setLevel("info,policies=debug");
     const scopes = of(await linesOf("id-5", "/keyed"), "id-5").map(({ scope }) => scope);
     assert.deepEqual(scopes, ["policies"]);
+    await setLevel("info,policies=trace");
+    const effective = of(await linesOf("id-10", "/keyed"), "id-10").filter(({ message }) => message === "effective");
+    assert.deepEqual(
+      effective.map(({ phase, policies }) => `${phase}: ${policies}`),
+      ["gateway: ", "route: apiKey", "backend: "],
+    );
     await setLevel("info,proxy=trace");
     const stages = of(await linesOf("id-6", "/keyed"), "id-6").flatMap(({ stage }) => stage ?? []);
     assert.ok(stages.includes("initial request") && stages.includes("final response"), stages.join());

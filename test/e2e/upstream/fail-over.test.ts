@@ -298,6 +298,18 @@ suite("retries", () => {
     assert.equal((await RawPeer.ask(gateway.port(), POST)).body, "x-retry-attempt: 1,x-of: alive");
   });
 
+  test("no attempt is spent on a backend without endpoints, unless others may be tried", async () => {
+    const retry = { attempts: 3, backoff: ms(0), codes: [] };
+    await using plane = await TestPlane.start(routes({}, { retry }), { services: [SERVICE] });
+    const events = await plane.trace(async () => {
+      assert.equal(statusOf(await RawPeer.ask(plane.port, POST)), 503);
+    });
+    assert.deepEqual(
+      events.filter((event) => event.type === "policy" && event.kind === "retry"),
+      [],
+    );
+  });
+
   test("otherBackends: a retry does not go to a backend without endpoints", async () => {
     await using alive = await echo();
     const none = { service: { name: "a/none", port: 80 }, weight: 1000 };
