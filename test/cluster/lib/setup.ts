@@ -10,6 +10,16 @@ import { CONTROLLER_NAMESPACE, must } from "./tools.ts";
 const INSIDE = "TRACEGATE_E2E_INSIDE";
 /** The image that is built here; `TRACEGATE_IMAGE` names another one for a cluster that pulls it. */
 export const LOCAL_IMAGE = "tracegate.local/tracegate:e2e";
+const SMALL_PROXIES = JSON.stringify({
+  spec: {
+    parametersRef: {
+      group: "tracegate.dev",
+      kind: "TracegateParameters",
+      name: "small-proxies",
+      namespace: CONTROLLER_NAMESPACE,
+    },
+  },
+});
 const HELM_MODULE = "helm.sh/helm/v4/cmd/helm@v4.3.0";
 
 /** The folder with the scripts of the test cluster; undefined: the cluster of KUBECONFIG is used. */
@@ -101,6 +111,16 @@ export function prepareCluster({ image, install }: { readonly image: boolean; re
       step("restarting the controller", ...inside(...rollout, "restart", "deployment/tracegate"));
       step("waiting for the controller", ...inside(...rollout, "status", "deployment/tracegate", "--timeout=180s"));
     }
+    // The suites run dozens of Gateways on one node, which has no room for what each requests by default.
+    step(
+      "waiting for the class",
+      ...inside("kubectl", "wait", "--for=create", "gatewayclass/tracegate", "--timeout=60s"),
+    );
+    step("applying small requests", ...inside("kubectl", "apply", "-f", "test/cluster/lib/small-proxies.yaml"));
+    step(
+      "referring to them",
+      ...inside("kubectl", "patch", "gatewayclass", "tracegate", "--type=merge", "--patch", SMALL_PROXIES),
+    );
   }
 }
 
