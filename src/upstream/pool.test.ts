@@ -279,7 +279,7 @@ test("requests whose backend's name is being looked up take no place in the budg
   (await new Waiter(pool).connection()).destroy();
   waiting.cancel();
   await untilTurn(() => pool.use.active === 0, "the connection to close");
-  assert.deepEqual(budget.used, { client: 0, upstream: 0 });
+  assert.deepEqual(budget.used, { client: 0, upstream: 0, udp: 0 });
 });
 
 test("idle connections of one pool give their place in the budget to those of others, connections in use do not", async () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { ask } from "../../../test/helpers/admin/raw-request.ts";
@@ -59,6 +59,31 @@ for (const [name, start] of Object.entries(SERVERS))
         await server.close();
       }
     });
+
+test("a request whose connection of this process has closed, or is reset, before anyone looks is not served", async () => {
+  const plane = new TestPlane();
+  const server = await startAdminServer(
+    plane,
+    { type: "socket", host: "127.0.0.1", port: 0 },
+    plane.log,
+    new OwnSockets(),
+  );
+  try {
+    const port = Number(server.addresses[0]?.split(":").at(-1));
+    const ends = [(socket: Socket) => socket.destroy(), (socket: Socket) => socket.resetAndDestroy()];
+    for (const end of [...ends, ...ends]) {
+      const socket = connect(port, "127.0.0.1");
+      await once(socket, "connect");
+      socket.write("POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\n\r\n");
+      end(socket);
+    }
+    // Whoever comes later is examined later.
+    assert.match(await askFromOutside(String(port)), /^HTTP/);
+    assert.equal(plane.shutdowns, 0);
+  } finally {
+    await server.close();
+  }
+});
 
 test("a request of this process that comes by a detour is rejected", async () => {
   const plane = new TestPlane();

@@ -20,79 +20,130 @@ const BATCH = 256;
 /** Closes connections that this process has opened itself, before the other listeners for new connections see them. */
 export function closeOwnConnections(server: Server, name: string, own: OwnSockets, log: Logger): void {
   const listeners = server.listeners("connection");
+  const descriptors = new Shared(ownSockets);
+  const tables = new Shared(readTables);
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
     const serve = (): void => {
       for (const listener of listeners) listener.call(server, socket);
     };
-    const { remoteAddress } = socket;
-    // Clients of a Unix socket have no address.
-    if (!own.guarded || process.platform !== "linux" || remoteAddress === undefined || !isOfThisHost(remoteAddress)) {
+    const { remoteAddress, remotePort = 0, localPort = 0 } = socket;
+    // Clients of a Unix socket have no address. Neither has one of TCP that has reset its connection, whose bytes can still be read.
+    const local = remoteAddress === undefined ? typeof server.address() !== "string" : isOfThisHost(remoteAddress);
+    if (!own.guarded || process.platform !== "linux" || !local) {
       serve();
+      return;
+    }
+    if (remoteAddress === undefined) {
+      socket.destroy();
       return;
     }
     const failed = (): void => {};
     socket.on("error", failed);
-    isOwnConnection(socket)
+    const examine = async (): Promise<"own" | "foreign" | "gone"> => {
+      const inodes = inodesOfPeer(socket, await tables.next());
+      // A client that has closed its socket waits for no response, so nobody is turned away who would notice.
+      if (inodes.length === 0) return "gone";
+      const ours = await descriptors.next();
+      return inodes.some((inode) => ours.has(`socket:[${inode}]`)) ? "own" : "foreign";
+    };
+    examine()
       .catch((error: unknown) => {
         log.error("cannot tell who has connected", { server: name, error: asError(error) });
         // Without an answer the connection is closed: probes and clients try again.
-        return true;
+        return "gone" as const;
       })
-      .then((isOwn) => {
+      .then((peer) => {
         if (socket.destroyed) return;
-        if (!isOwn) {
+        if (peer === "foreign") {
           socket.off("error", failed);
           serve();
           return;
         }
-        const { localPort = 0, remotePort = 0 } = socket;
-        log.warn("closed a connection of the gateway to its own server", {
-          server: name,
-          peer: formatHostPort(remoteAddress, remotePort),
-          from: own.callersOf(localPort).join(", ") || "unknown",
-        });
+        if (peer === "own")
+          log.warn("closed a connection of the gateway to its own server", {
+            server: name,
+            peer: formatHostPort(remoteAddress, remotePort),
+            from: own.callersOf(localPort).join(", ") || "unknown",
+          });
         socket.destroy();
       });
   });
 }
 
-/** Whether a socket of this process is the other end of a connection. */
-async function isOwnConnection(socket: Socket): Promise<boolean> {
-  const inode = await inodeOfPeer(socket);
-  if (inode === undefined) return false;
-  const link = `socket:[${inode}]`;
+/** A look at the system that all who ask at the same time share: a flood of connections costs two at a time, not two for each. */
+class Shared<T> {
+  readonly #look: () => Promise<T>;
+  #running: Promise<T> | undefined;
+  #next: Promise<T> | undefined;
+
+  constructor(look: () => Promise<T>) {
+    this.#look = look;
+  }
+
+  /** The result of a look that begins after this call: one that has begun may have missed what is asked for. */
+  next(): Promise<T> {
+    if (this.#running === undefined) return this.#run();
+    this.#next ??= this.#running
+      .catch(() => {})
+      .then(() => {
+        this.#next = undefined;
+        return this.#run();
+      });
+    return this.#next;
+  }
+
+  #run(): Promise<T> {
+    const running = this.#look().finally(() => {
+      if (this.#running === running) this.#running = undefined;
+    });
+    this.#running = running;
+    return running;
+  }
+}
+
+/** What the descriptors of this process are links to, such as `socket:[4711]`. */
+async function ownSockets(): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
   const descriptors = await readdir("/proc/self/fd");
   for (let from = 0; from < descriptors.length; from += BATCH) {
     const links = descriptors.slice(from, from + BATCH).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => ""));
-    if ((await Promise.all(links)).includes(link)) return true;
+    for (const link of await Promise.all(links)) found.add(link);
   }
-  return false;
+  return found;
 }
 
-/** The inode of the socket at the other end; undefined if it is in another network namespace, or gone. */
-async function inodeOfPeer({
-  remoteAddress,
-  remotePort,
-  localAddress,
-  localPort,
-}: Socket): Promise<string | undefined> {
-  const peer = `${ipBytes(remoteAddress ?? "")?.join(".")} ${remotePort}`;
-  const here = `${ipBytes(localAddress ?? "")?.join(".")} ${localPort}`;
-  for (const table of ["tcp", "tcp6"]) {
+/** The connections of this network namespace. */
+async function readTables(): Promise<readonly string[]> {
+  const read = (table: string): Promise<string> =>
     // Without IPv6 there is no second table.
-    const text = await readFile(`/proc/self/net/${table}`, "latin1").catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return "";
+    readFile(`/proc/self/net/${table}`, "latin1").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT" && table === "tcp6") return "";
       throw error;
     });
-    // Compared as text first: the ports are at the ends of the second and third column.
-    const ports = new RegExp(` \\w+:${hexPort(remotePort)} \\w+:${hexPort(localPort)} .*`, "g");
-    for (const [row] of text.matchAll(ports)) {
-      const [local = "", remote = "", , , , , , , inode] = row.trim().split(/\s+/);
-      if (endOf(local) === peer && endOf(remote) === here) return inode;
+  return Promise.all(["tcp", "tcp6"].map(read));
+}
+
+/** The inodes of the sockets that may be the other end of a connection; none if it is gone. */
+function inodesOfPeer(
+  { remoteAddress, remotePort, localAddress, localPort }: Socket,
+  tables: readonly string[],
+): readonly string[] {
+  const peer = `${ipBytes(remoteAddress ?? "")?.join(".")} ${remotePort}`;
+  const here = `${ipBytes(localAddress ?? "")?.join(".")} ${localPort}`;
+  const translated: string[] = [];
+  for (const table of tables) {
+    // Compared as text first: the port is at the end of the second column.
+    for (const [row] of table.matchAll(new RegExp(` \\w+:${hexPort(remotePort)} \\w+:\\w{4} .*`, "g"))) {
+      const [local = "", remote = "", , , , , , , inode = "0"] = row.trim().split(/\s+/);
+      if (endOf(local) !== peer) continue;
+      // Sockets that their process has closed have no inode.
+      if (endOf(remote) === here) return inode === "0" ? [] : [inode];
+      if (inode !== "0") translated.push(inode);
     }
   }
-  return undefined;
+  // Rules of the host, such as REDIRECT, lead to here from other addresses, which the client's end shows.
+  return translated;
 }
 
 function hexPort(port = 0): string {
