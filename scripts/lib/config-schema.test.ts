@@ -18,6 +18,7 @@ const BEYOND_A_SCHEMA = [
   "bad-internal-binds.in.yaml",
   "bad-network-ext-authz-service.in.yaml",
   "bad-network-ext-authz.in.yaml",
+  "bad-own-ports.in.yaml",
   "bad-policies-oidc-secret.in.yaml",
   "bad-policies-transformations.in.yaml",
   "bad-ports-of-servers.in.yaml",

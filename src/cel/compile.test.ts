@@ -285,7 +285,8 @@ test("matches uses linear-time patterns and finds them anywhere", () => {
   assert.equal(evaluate('request.path.matches("items$")'), true);
   assert.equal(evaluate('matches(request.path, "^/cart")'), true);
   assert.equal(evaluate('["x", "items"].exists(word, request.path.matches(word + "$"))'), true);
-  const path = `/${"a".repeat(18_000)}!`;
+  // Backtracking would take longer than the universe is old. A longer text could exceed the budget on a slow machine.
+  const path = `/${"a".repeat(2000)}!`;
   assert.equal(evaluate('request.path.matches("^/(a+)+$")', { ...REQUEST, path }), false);
   assert.equal(evaluate('dyn(request.path).matches("^/(a|a)*$")', { ...REQUEST, path }), false);
 });
