@@ -2,7 +2,8 @@
  * npm run memory-limit
  * Runs the tests of this folder: a gateway in a control group of version 2 with a limit of memory, as a container has it. They need
  * root and a system whose controller of memory has that version. Elsewhere they run in a Linux of their own, user-mode-linux,
- * which is a program that needs no rights and shares the files of this system; 77 means that it is not installed.
+ * which is a program that needs no rights and shares the files of this system; 77 means that it is not installed, or cannot
+ * start a process here: it does not know the registers of every processor.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -45,11 +46,13 @@ function runInside(): number {
     return 77;
   }
   const folder = mkdtempSync(join(tmpdir(), "tracegate-uml-"));
+  const begun = join(folder, "begun");
   const code = join(folder, "code");
   const init = join(folder, "init");
   writeFileSync(
     init,
     `#!/bin/sh
+echo >'${begun}'
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
@@ -77,6 +80,10 @@ sleep 60
     ];
     spawnSync("linux.uml", args, { stdio: ["ignore", "inherit", "inherit"], timeout: LIMIT });
     if (existsSync(code)) return Number(readFileSync(code, "latin1"));
+    if (!existsSync(begun)) {
+      console.log("user-mode-linux cannot start a process on this machine, so memory cannot be limited");
+      return 77;
+    }
     console.log("user-mode-linux has not finished the tests");
     return 1;
   } finally {
