@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { root } from "./files.ts";
 
 const PATH = "install/tracegate.yaml";
-/** Of the default values, with any tag. */
+/** The image in the default values, with any tag. */
 const IMAGE = 'ghcr.io/tracegate/tracegate:[^"]*';
 const NAMESPACE = "tracegate-system";
 /** Helm asks for the version of the cluster; no template depends on it. */

@@ -20,7 +20,7 @@ export interface ConfigStatus {
   readonly synchronized: boolean;
   /** Changed fields that take effect only after a restart, such as `config.adminAddr`. */
   readonly restartRequired: readonly string[];
-  /** Documents behind URLs of the configuration that could not be fetched the last time; absent with a controller, which fetches them. */
+  /** Documents behind URLs of the configuration whose last fetch failed; absent with a controller, which fetches them itself. */
   readonly missingDocuments?: readonly MissingDocument[];
   /** Path of the file, `standard input` or address of the controller. */
   readonly source: string;
@@ -29,14 +29,14 @@ export interface ConfigStatus {
 }
 
 export interface MissingDocument {
-  /** Without its query. */
+  /** Without the query. */
   readonly url: string;
   readonly problem: string;
-  /** ISO 8601: when the first attempt in a row failed. */
+  /** ISO 8601: the time of the first failure in a row. */
   readonly since: string;
   /** ISO 8601 */
   readonly nextAttemptAt: string | null;
-  /** A former document is in use; otherwise requests that need this one are rejected. */
+  /** A former document is in use; otherwise requests that need the document are rejected. */
   readonly formerInUse: boolean;
 }
 

@@ -42,7 +42,7 @@ export class BoundedCache<Value> {
   #put(key: string, value: Value): void {
     const weight = this.#weigh?.(value) ?? 0;
     if (weight > this.#halfWeight) return;
-    // A replaced value counts twice until the generation ends, which only ends it earlier.
+    // A replaced value counts twice until the generation ends, so that the generation merely ends earlier.
     const full = this.#young.size >= this.#half && !this.#young.has(key);
     if (full || this.#weight + weight > this.#halfWeight) {
       if (this.#keepsOld) this.#old = this.#young;

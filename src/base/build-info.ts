@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { appRoot } from "./app-root.ts";
 
-/** Where a build came from: empty strings where nothing says it, as in an archive of the sources. */
+/** Where a build came from; empty strings if unknown, as in a source archive. */
 export interface Origin {
   /** Hash of the commit, with `-dirty` behind it if files were changed since. */
   readonly commit: string;
@@ -15,7 +15,7 @@ export interface BuildInfo extends Origin {
   readonly version: string;
 }
 
-/** `npm run build` writes the origin here, and a checkout does not read it: it may be newer than what was built. */
+/** `npm run build` writes the origin here. A checkout does not read it, because its sources may be newer than the build. */
 export const ORIGIN_FILE = "dist/origin.json";
 
 const NO_ORIGIN: Origin = { commit: "", buildDate: "" };
@@ -26,7 +26,7 @@ export function packageVersion(): string {
   return (JSON.parse(readFileSync(`${appRoot}package.json`, "utf8")) as { version: string }).version;
 }
 
-/** Version and origin of this program. A checkout asks git once, so only what shows them may call this. */
+/** Version and origin of this program. In a checkout this runs git, so call it only where they are shown. */
 export function buildInfo(): BuildInfo {
   known ??= { version: packageVersion(), ...(isCheckout() ? originOf(appRoot) : bakedOrigin()) };
   return known;
@@ -59,7 +59,7 @@ export function originOf(folder: string): Origin {
 }
 
 /**
- * The origin that a build writes down. SOURCE_DATE_EPOCH is the date where it is set (reproducible-builds.org), and SOURCE_COMMIT the commit where
+ * The origin that a build writes down. SOURCE_DATE_EPOCH (reproducible-builds.org) overrides the date, and SOURCE_COMMIT gives the commit where
  * there is no repository, as in a container.
  */
 export function originOfBuild(folder: string, env: Readonly<Record<string, string | undefined>>): Origin {
@@ -68,7 +68,7 @@ export function originOfBuild(folder: string, env: Readonly<Record<string, strin
   return { commit: env.SOURCE_COMMIT || commit, buildDate: epoch === "" ? buildDate : dateOf(epoch) };
 }
 
-/** @throws Error if it is no number of seconds */
+/** @throws Error if it is not a number of seconds */
 function dateOf(seconds: string): string {
   if (!/^\d{1,12}$/.test(seconds)) throw new Error(`SOURCE_DATE_EPOCH is not a number of seconds: "${seconds}"`);
   return new Date(Number(seconds) * 1000).toISOString().replace(".000Z", "Z");

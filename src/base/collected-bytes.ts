@@ -2,8 +2,8 @@
 const BLOCK = 4096;
 
 /**
- * Bytes that arrive in pieces and are kept. Small pieces share blocks: a sender may split 2 MiB into two million chunks, and an object for
- * each would take a hundred times the memory that is counted for them.
+ * Collects bytes that arrive in pieces. Small pieces share blocks: a sender may split 2 MiB into two million chunks, and one object per
+ * chunk would take a hundred times the memory that is counted.
  */
 export class CollectedBytes {
   size = 0;
@@ -46,7 +46,7 @@ export class CollectedBytes {
     return this.#pieces;
   }
 
-  /** All bytes in one piece; they stay. */
+  /** All bytes in one piece; the collection keeps them. */
   whole(): Buffer {
     this.#seal();
     if (this.#pieces.length > 1) this.#pieces = [Buffer.concat(this.#pieces, this.size)];

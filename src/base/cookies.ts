@@ -40,7 +40,7 @@ function unquoted(value: string): string {
 function trim(text: string): string {
   let from = 0;
   let to = text.length;
-  // By hand: a pattern for the end would look at each run of spaces again from each of its characters.
+  // By hand: a regular expression for trailing spaces would scan each run of spaces again from each of its characters.
   while (isSpace(text.charCodeAt(from))) from++;
   while (to > from && isSpace(text.charCodeAt(to - 1))) to--;
   return text.slice(from, to);

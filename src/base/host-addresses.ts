@@ -8,7 +8,7 @@ let interfaces: ReadonlySet<string> = new Set();
 /** `performance.now()` ms. */
 let readAt = Number.NEGATIVE_INFINITY;
 
-/** Whether connections to an IP address stay on this host. Text that is no address counts as one. */
+/** Whether connections to an IP address stay on this host. Text that is not an address counts as an address of this host. */
 export function isOfThisHost(address: string): boolean {
   const bytes = ipBytes(address);
   return bytes === undefined || isLoopback(bytes) || isUnspecified(bytes) || interfaceAddresses().has(bytes.join("."));

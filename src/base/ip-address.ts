@@ -1,13 +1,12 @@
 /**
- * IP addresses as text: one parser and one canonical form for sockets, PROXY headers, lists of networks and expressions. With two
- * spellings of one address, a rule that denies one would let the other pass.
+ * IP addresses as text: one parser and one canonical form for sockets, PROXY headers, lists of networks and expressions. If one address had
+ * two spellings, a rule that denies one would let the other through.
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
 /**
  * The canonical form of an address: dotted decimal, or RFC 5952; an IPv4 address that is mapped to IPv6 (`::ffff:192.0.2.1`, RFC 4291
- * 2.5.5.2) is the IPv4 address. undefined = not an address, or one with a zone (`fe80::1%eth0`), which has a meaning on one
- * machine only.
+ * 2.5.5.2) is the IPv4 address. undefined = not an address, or one with a zone (`fe80::1%eth0`), which is meaningful on one machine only.
  */
 export function canonicalAddress(text: string): string | undefined {
   // Both reject leading zeros in decimal numbers, which some programs read as octal.
@@ -93,7 +92,7 @@ export class Networks {
     }
   }
 
-  /** Whether the address of a peer is in one of them. A zone is ignored: the socket has the address of its link. */
+  /** Whether the address of a peer is in one of them. A zone is ignored. */
   contains(peer: string): boolean {
     const [text = ""] = peer.split("%");
     const address = canonicalAddress(text);

@@ -1,8 +1,8 @@
 import { isIPv4, isIPv6 } from "node:net";
 
 /**
- * The bytes of an IP address: 4 or 16, undefined for other text. An IPv6 address that stands for an IPv4 address gives the latter:
- * systems and translators deliver `::ffff:127.0.0.1` and `64:ff9b::7f00:1` to the same place as `127.0.0.1`.
+ * The bytes of an IP address: 4 or 16, undefined for other text. An IPv6 address that embeds an IPv4 address gives the latter: systems and
+ * translators deliver `::ffff:127.0.0.1` and `64:ff9b::7f00:1` to the same place as `127.0.0.1`.
  */
 export function ipBytes(text: string): Uint8Array | undefined {
   const [address = ""] = text.split("%", 1);

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 
-/** What listens on a port of this process: a bind, which serves clients, or one of the gateway's own servers. */
+/** The kind of listener on a port of this process: a bind, which serves clients, or one of the gateway's own servers. */
 export type OwnListener = "bind" | "server";
 
 export type IpProtocol = "tcp" | "udp";
@@ -8,22 +8,21 @@ export type IpProtocol = "tcp" | "udp";
 /** Bytes of one bitmap of ports. */
 const MAP = 65_536 / 8;
 const MAPS = ["tcp bind", "tcp server", "udp bind", "udp server"] as const;
-/** Unix sockets on which a thread can listen at the same time; device and inode of each take 16 bytes. */
+/** Unix sockets on which a thread can listen at the same time; each takes 16 bytes, for device and inode. */
 const UNIX_SLOTS = 8;
 const THREAD = MAPS.length * MAP + UNIX_SLOTS * 16;
 
 /**
- * Where this process listens, in memory that all threads share: every `listen` is noted here before the socket is open to others,
- * and forgotten when it has closed, so a bind that drains counts as long as it is open. Egress asks it before each connection.
+ * Where this process listens, in memory that all threads share: every `listen` is recorded here before the socket accepts connections, and
+ * removed after it has closed, so a draining bind counts until it is closed. Egress consults it before each connection.
  *
- * Each thread writes a region of its own. The thread that replaces a dead one clears the region of its predecessor, whose sockets
- * closed with it.
+ * Each thread writes its own region. A thread that replaces a dead one clears the region of its predecessor, whose sockets have closed.
  */
 export class OwnSockets {
   readonly memory: SharedArrayBuffer;
-  /** Whether connections of this process to its own servers are closed. Tests turn it off whose clients run in the same process. */
+  /** Whether connections of this process to its own servers are closed. Tests whose clients run in the same process turn it off. */
   guarded = true;
-  /** Names what leads to a port, for the log; set by whoever knows the configuration. */
+  /** Names the parts of the configuration that lead to a port, for the log. Set when a configuration takes effect. */
   callersOf: (port: number) => readonly string[] = () => [];
   readonly #ports: Uint8Array;
   readonly #unix: BigInt64Array;
@@ -32,7 +31,7 @@ export class OwnSockets {
   /** Sockets of this thread by map and port: several may have the same port, such as `127.0.0.1` and `::1`. */
   readonly #counts = new Map<string, number>();
 
-  /** `threads`: all that may listen. */
+  /** `threads`: the number of threads that may listen. */
   static memoryFor(threads: number): SharedArrayBuffer {
     return new SharedArrayBuffer(threads * THREAD);
   }
@@ -47,7 +46,7 @@ export class OwnSockets {
     this.#ports.fill(0, thread * THREAD, (thread + 1) * THREAD);
   }
 
-  /** Notes a port until the returned function is called. */
+  /** Records a port until the returned function is called. */
   addPort(protocol: IpProtocol, listener: OwnListener, port: number): () => void {
     const map = mapOf(protocol, listener);
     const name = `${map} ${port}`;
@@ -64,7 +63,7 @@ export class OwnSockets {
     };
   }
 
-  /** Notes the Unix socket at `path`, which exists, until the returned function is called. Throws if there is no room. */
+  /** Records the Unix socket at `path`, which must exist, until the returned function is called. Throws if there is no room. */
   addUnix(path: string): () => void {
     const { dev, ino } = statSync(path, { bigint: true });
     for (let slot = 0; slot < UNIX_SLOTS; slot++) {

@@ -3,11 +3,11 @@ import { SensitiveParameters } from "./sensitive-names.ts";
 
 export const REDACTED = "<redacted>";
 
-/** Names of parameters that are secrets everywhere. */
+/** Names of parameters whose values are always secret. */
 export const SECRET_PARAMETERS = new SensitiveParameters();
 
 declare const shown: unique symbol;
-/** The target of a request without its secrets: what is logged has this type, so that a log of the target itself does not compile. */
+/** The target of a request without its secrets. Logs accept only this type, so code that logs the unredacted target does not compile. */
 export type RedactedTarget = string & { readonly [shown]: true };
 
 /** A set of decoded names. */
@@ -24,15 +24,15 @@ const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=(<redacted>|[^&#\s"<>]*)/g;
 const USER_INFO = /(\/\/)[^/?#\s"<>]+@/g;
 /** The name of a property whose value is a text or a number, in JSON. */
 const PROPERTY = /"([^"\\]{1,200})"\s*:\s*["\d]/g;
-/** `?`, `;`, `&` or `#`, encoded once or more often: what follows in a path may be read as parameters behind the gateway. */
+/** `?`, `;`, `&` or `#`, encoded once or more often: servers behind the gateway may read what follows in a path as parameters. */
 const ENCODED_SEPARATOR = /%(?:25)*(?:3f|3b|26|23)/i;
-/** How often a URL may be encoded inside another; what is encoded more often is redacted. */
+/** How often a URL may be encoded inside another; values encoded more often are redacted. */
 const MAX_LEVELS = 3;
 
 /**
  * Redacts the values of `secret` parameters in the target of a request: in its query, and in parameters of path segments
- * (`/cart;jsessionid=…`, RFC 3986 3.3). Every request that is logged comes here: a target without parameters costs two searches, and one
- * without secrets is not copied. Values that are URLs or JSON with secrets are redacted as a whole.
+ * (`/cart;jsessionid=…`, RFC 3986 3.3). Called for every logged request: a target without parameters costs two searches, and one without
+ * secrets is not copied. Values that are URLs or JSON with secrets are redacted as a whole.
  */
 export function redactTarget(target: string, secret: Names): RedactedTarget {
   const query = target.indexOf("?");
@@ -46,7 +46,7 @@ export function redactTarget(target: string, secret: Names): RedactedTarget {
     if (path !== undefined) return redactTarget(path + target.slice(pathEnd), secret);
     if (query === -1 && segment === -1) return target as RedactedTarget;
   }
-  // Without any of these, the value of a parameter is no URL with secrets.
+  // Without any of these, the value of a parameter cannot be a URL with secrets.
   const nests = encoded || hasUser || (query !== -1 && target.includes("?", query + 1)) || target.includes("#");
   let redacted = "";
   let copied = 0;
@@ -81,7 +81,7 @@ function endOf(target: string, from: number, inQuery: boolean): number {
   return target.length;
 }
 
-/** The character before the next parameter, from `from` on; -1 = there is none. */
+/** The index of the character before the next parameter, searched from `from`; -1 if no parameter follows. */
 function nextParameter(target: string, from: number, query: number): number {
   if (from >= target.length) return -1;
   const code = target.charCodeAt(from);
@@ -90,7 +90,7 @@ function nextParameter(target: string, from: number, query: number): number {
   return segment !== -1 && (query === -1 || segment < query) ? segment : query;
 }
 
-/** The path of a target without users of URLs in it, and without what looks like encoded parameters with secrets; undefined = as it is. */
+/** The path of a target, with user information of URLs and encoded parameters that look secret redacted; undefined = unchanged. */
 function redactPath(path: string, secret: Names): string | undefined {
   const withoutUser = path.replace(USER_INFO, `$1${REDACTED}@`);
   const at = withoutUser.search(ENCODED_SEPARATOR);
@@ -99,7 +99,7 @@ function redactPath(path: string, secret: Names): string | undefined {
   return hides ? withoutUser.slice(0, at) + REDACTED : withoutUser;
 }
 
-/** Whether a value is a URL or JSON with secrets, maybe in percent-encoding: `?next=https%3A%2F%2Fa.test%2F%3Ftoken%3D…`. */
+/** Whether a value is a URL or JSON with secrets, possibly percent-encoded: `?next=https%3A%2F%2Fa.test%2F%3Ftoken%3D…`. */
 function nestsSecret(value: string, secret: Names): boolean {
   let text = value;
   for (let level = 0; level <= MAX_LEVELS; level++) {
@@ -127,7 +127,7 @@ export function redactUrls(text: string, secret: Names = SECRET_PARAMETERS): str
   );
 }
 
-/** Without what is inside of parameters. */
+/** Without the contents of parameters. */
 function redactFlat(text: string, secret: Names): string {
   const withoutUser = text.includes("@") ? text.replace(USER_INFO, `$1${REDACTED}@`) : text;
   if (!withoutUser.includes("=")) return withoutUser;

@@ -14,7 +14,7 @@ export const SENSITIVE_HEADERS = [
 /** Words that mark a name as that of a secret: `x-amz-security-token`, `clientSecret`, `JSESSIONID`; `max_tokens` is a number. */
 const SECRET_WORD =
   /token(?!s\b|iz)|^dpop$|^x-auth$|oidc-data$|authentication$|secret|passw|passphrase|passcode|pwd|credential|signature|session|jwt|assertion|authorization|cookie|(?:api|access|private|shared|auth|subscription|functions|account|master)[-_]?key|(?:auth|otp|mfa|device|verification|activation|recovery|reset|invite)[-_]?code|code[-_]?verifier|[cx]srf|(?:^|[-_.])(?:sig|otp|pin|pass|bearer)$/i;
-/** Parameters of URLs that are short for a secret: an authorization code (RFC 6749 4.1.2), a key, a ticket of CAS. */
+/** Short parameter names in URLs that stand for secrets: an authorization code (RFC 6749 4.1.2), a key, a ticket of CAS. */
 const SECRET_PARAMETER = /^(?:code|key|auth|ticket|samlresponse)$/i;
 /** `user[password]` and `code[]`, as PHP and Rails name the fields of lists and objects. */
 const BRACKETS = /\[[^\]]*\]$/;
@@ -23,7 +23,7 @@ const BINARY = /-bin$/;
 /** CORS fields (Fetch 3.3) that contain such a word but no secret. */
 const PUBLIC = new Set(["access-control-allow-credentials"]);
 
-/** Results for names that have been asked for: most requests name the same. Clients choose names, so both are bounded. */
+/** Cached results by name: most requests use the same names. Clients choose them, so both caches are bounded. */
 const MAX_NAMES = 2_000;
 const MAX_LENGTH = 64;
 
@@ -44,7 +44,7 @@ const looksSecretInUrl = remembering((name) => {
   return SECRET_WORD.test(name) || SECRET_WORD.test(plain) || SECRET_PARAMETER.test(plain);
 });
 
-/** Names whose values are redacted: the given ones, in lower case, and all that look like the name of a secret. */
+/** Names whose values are redacted: the given ones, in lower case, and all names that look secret. */
 export class SensitiveNames extends Set<string> {
   override has(name: string): boolean {
     return looksSecret(name) || this.lists(name);

@@ -14,9 +14,9 @@ export interface Context {
 }
 
 /**
- * Writes what a command prints; nothing else does. Clients and backends choose what is in traces and dumps, so their characters must
- * not drive a terminal. Bytes are written as they are: profiles. Resolves when the system has accepted the text, so that a slow
- * reader slows the writer down.
+ * The only function that writes a command's output. Traces and dumps contain text from clients and backends, which must not control the
+ * terminal. Bytes, such as profiles, are written unchanged. Resolves when the system has accepted the text, so that a slow reader slows the
+ * writer down.
  */
 export function write(stream: Writable, text: string | Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -65,7 +65,7 @@ export interface Proxies extends AsyncDisposable {
   readonly name: string;
   readonly inCluster: boolean;
   /**
-   * The first proxy by name, of those that run if any does. Which one of several it is goes to a terminal, and if `said` to any standard
+   * The first proxy by name, preferring those that run. If there are several, its name is printed to a terminal, and if `said` to any standard
    * error. @throws CliError
    */
   first(said?: boolean): Promise<ProxyAdmin>;

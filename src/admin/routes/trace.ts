@@ -22,7 +22,7 @@ export const traceRoutes: readonly AdminRoute[] = [
     handle: (call) => {
       const options = traceOptions(call.query);
       if (options.reveal && !call.plane.permits.reveal)
-        throw new AdminForbidden("this gateway does not reveal secrets (config.admin.reveal); trace without reveal");
+        throw new AdminForbidden("config.admin.reveal does not allow revealing secrets; trace without reveal");
       return {
         stream: async (response) => {
           const reader = new SseReader(response);

@@ -27,11 +27,11 @@ export interface HttpServerOptions {
   /** The setting that holds the address, such as `adminAddr`. */
   readonly setting: string;
   readonly log: Logger;
-  /** Where the server is noted as the gateway's own. */
+  /** Where the port is recorded as one of the gateway's own servers. */
   readonly own: OwnSockets;
   /** `signal` aborts when the client disconnects or the server closes. What it throws becomes an error response. */
   readonly handle: (request: IncomingMessage, signal: AbortSignal) => Reply | Promise<Reply>;
-  /** Requests that this process sends are served, as those to `internal` backends. Default: false. */
+  /** Serves requests from this process, such as those to `internal` backends. Default: false. */
   readonly ownRequests?: boolean;
   /** Connections may begin with a PROXY header. Default: false. */
   readonly proxyHeaders?: boolean;
@@ -92,7 +92,7 @@ function createLimitedServer(options: HttpServerOptions, closing: AbortSignal): 
   });
   if (options.proxyHeaders === true) allowProxyHeaders(server, closing);
   closeOwnConnections(server, options.name, options.own, options.log);
-  // The last one to be added is the first to see a connection: it bounds how many are examined at a time.
+  // The listener added last sees a connection first: it bounds how many are examined at a time.
   new Admission(CONNECTIONS).guard(server);
   server.on("clientError", (error: Error, socket: Duplex) => refuseMalformed(error, socket));
   return server;
@@ -119,11 +119,11 @@ async function serve(
   }
 }
 
-/** The response to a request that this process has sent, by a way that hides its connection, such as a load balancer. */
+/** The response to a request from this process that arrived through something that hides its connection, such as a load balancer. */
 function rejectOwnRequest({ headers, url }: IncomingMessage, options: HttpServerOptions): PlainReply | undefined {
   const { [LOOP_FIELD]: loop } = headers;
   if (options.ownRequests === true || typeof loop !== "string" || !isOwnRequest(loop)) return undefined;
-  options.log.warn("rejected a request of the gateway to its own server", { server: options.name, path: url });
+  options.log.warn("rejected a request from the gateway to its own server", { server: options.name, path: url });
   return textReply(508, "this request comes from the gateway itself\n");
 }
 

@@ -1,7 +1,7 @@
 /**
- * The second line of defense around the gateway's own servers, independent of the check in net/egress.ts: a connection whose other
- * end is a socket of this process is closed, whatever way led to it. No credential is needed, so `curl`, port-forwards and tgctl go on
- * working. Only connections from addresses of this host are examined, and only on Linux, where the system can be asked.
+ * The second line of defense around the gateway's own servers, independent of the check in net/egress.ts: a connection whose other end is a
+ * socket of this process is closed, however it came about. Clients need no credential, so `curl`, port-forwards and tgctl keep working.
+ * Only connections from addresses of this host are examined, and only on Linux, which lists sockets in `/proc`.
  */
 import { readdir, readFile, readlink } from "node:fs/promises";
 import type { Server } from "node:http";
@@ -14,10 +14,10 @@ import { formatHostPort } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
 
-/** Links that are read at a time. */
+/** Links read at a time. */
 const BATCH = 256;
 
-/** Closes connections that this process has opened itself, before the other listeners for new connections see them. */
+/** Closes connections from this process, before other listeners for new connections see them. */
 export function closeOwnConnections(server: Server, name: string, own: OwnSockets, log: Logger): void {
   const listeners = server.listeners("connection");
   const descriptors = new Shared(ownSockets);
@@ -28,7 +28,7 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
       for (const listener of listeners) listener.call(server, socket);
     };
     const { remoteAddress, remotePort = 0, localPort = 0 } = socket;
-    // Clients of a Unix socket have no address. Neither has one of TCP that has reset its connection, whose bytes can still be read.
+    // Clients of a Unix socket have no address, and neither has a TCP client that has reset its connection, although its bytes can still be read.
     const local = remoteAddress === undefined ? typeof server.address() !== "string" : isOfThisHost(remoteAddress);
     if (!own.guarded || process.platform !== "linux" || !local) {
       serve();
@@ -42,15 +42,15 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
     socket.on("error", failed);
     const examine = async (): Promise<"own" | "foreign" | "gone"> => {
       const inodes = inodesOfPeer(socket, await tables.next());
-      // A client that has closed its socket waits for no response, so nobody is turned away who would notice.
+      // A client that has already closed its socket does not wait for a response, so closing the connection does no harm.
       if (inodes.length === 0) return "gone";
       const ours = await descriptors.next();
       return inodes.some((inode) => ours.has(`socket:[${inode}]`)) ? "own" : "foreign";
     };
     examine()
       .catch((error: unknown) => {
-        log.error("cannot tell who has connected", { server: name, error: asError(error) });
-        // Without an answer the connection is closed: probes and clients try again.
+        log.error("cannot identify the client of a connection", { server: name, error: asError(error) });
+        // If the client cannot be identified, the connection is closed: probes and clients try again.
         return "gone" as const;
       })
       .then((peer) => {
@@ -61,7 +61,7 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
           return;
         }
         if (peer === "own")
-          log.warn("closed a connection of the gateway to its own server", {
+          log.warn("closed a connection from the gateway to its own server", {
             server: name,
             peer: formatHostPort(remoteAddress, remotePort),
             from: own.callersOf(localPort).join(", ") || "unknown",
@@ -71,7 +71,7 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
   });
 }
 
-/** A look at the system that all who ask at the same time share: a flood of connections costs two at a time, not two for each. */
+/** A lookup in `/proc` that concurrent callers share: a flood of connections costs two lookups at a time, not two per connection. */
 class Shared<T> {
   readonly #look: () => Promise<T>;
   #running: Promise<T> | undefined;
@@ -81,7 +81,7 @@ class Shared<T> {
     this.#look = look;
   }
 
-  /** The result of a look that begins after this call: one that has begun may have missed what is asked for. */
+  /** The result of a lookup that begins after this call: one already in progress may have missed the caller's connection. */
   next(): Promise<T> {
     if (this.#running === undefined) return this.#run();
     this.#next ??= this.#running
@@ -102,7 +102,7 @@ class Shared<T> {
   }
 }
 
-/** What the descriptors of this process are links to, such as `socket:[4711]`. */
+/** The link targets of this process's descriptors, such as `socket:[4711]`. */
 async function ownSockets(): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
   const descriptors = await readdir("/proc/self/fd");
@@ -116,7 +116,7 @@ async function ownSockets(): Promise<ReadonlySet<string>> {
 /** The connections of this network namespace. */
 async function readTables(): Promise<readonly string[]> {
   const read = (table: string): Promise<string> =>
-    // Without IPv6 there is no second table.
+    // There is no second table if IPv6 is disabled.
     readFile(`/proc/self/net/${table}`, "latin1").catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT" && table === "tcp6") return "";
       throw error;
@@ -137,12 +137,12 @@ function inodesOfPeer(
     for (const [row] of table.matchAll(new RegExp(` \\w+:${hexPort(remotePort)} \\w+:\\w{4} .*`, "g"))) {
       const [local = "", remote = "", , , , , , , inode = "0"] = row.trim().split(/\s+/);
       if (endOf(local) !== peer) continue;
-      // Sockets that their process has closed have no inode.
+      // Sockets that their process has closed have inode 0.
       if (endOf(remote) === here) return inode === "0" ? [] : [inode];
       if (inode !== "0") translated.push(inode);
     }
   }
-  // Rules of the host, such as REDIRECT, lead to here from other addresses, which the client's end shows.
+  // Rules of the host, such as REDIRECT, send connections for other addresses here; the client's end shows the original address.
   return translated;
 }
 

@@ -35,7 +35,7 @@ const OF_CERTIFICATES: ReadonlySet<string> = new Set([
   "connectHeaders",
 ]);
 
-/** A field that is null where there is none. */
+/** A field that is null if it is absent. */
 const NULLABLE = "source.identity";
 
 /**
@@ -98,7 +98,7 @@ function presenceTrapOf(node: Node, doubtful: boolean, references: Checked["refe
   if (node.name !== (doubtful ? "_!=_" : "_==_")) return undefined;
   const side = isNull(right) ? left : isNull(left) ? right : undefined;
   const trap = side && trapOf(side, references);
-  // The variable itself is never absent, and has no trap; `source.identity` is null too.
+  // The variable itself is never absent and needs no check; `source.identity` is null too.
   return trap && trap.reads !== NULLABLE ? { ...trap, safe: `default(${trap.reads}, null)` } : undefined;
 }
 

@@ -285,7 +285,7 @@ class Checker {
       this.#calls.set(node, { overloads: found.fitting, args });
       return found.result;
     }
-    // Values of two types: which one it is depends on the condition.
+    // The branches differ in type; the condition decides which type the result has.
     const [condition] = types;
     if (node.name === "_?_:_" && condition !== undefined && this.#substitution.assign(condition, BOOL)) return DYN;
     this.#calls.set(node, { overloads: overloads.filter(({ params }) => params.length === args.length), args });

@@ -14,7 +14,7 @@ export interface Variable {
   readonly read: Read;
   /** Direct ways to fields of records, by name. */
   readonly fields?: ReadonlyMap<string, Read>;
-  /** Those of `fields` that are null when they are absent. */
+  /** The members of `fields` that are null when they are absent. */
   readonly nullable?: ReadonlySet<string>;
 }
 

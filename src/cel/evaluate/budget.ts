@@ -1,19 +1,19 @@
 /**
- * Steps of one microsecond: functions charge about as many as they take nanoseconds, by the size of what they read and make. Steps are
+ * Steps of one microsecond: functions charge about one step per nanosecond, by the size of their input and output. Steps are
  * counted because reading a clock costs more than most conditions, and because the same request should always have the same result.
  */
 const STEPS_PER_MICROSECOND = 1000;
 /** The budget of a request by default (`config.expressions.perRequest`), in microseconds. */
 export const DEFAULT_MICROSECONDS = 1000;
 /**
- * Processor time that evaluations may take, as a multiple of their steps: code that has not run often takes several times as long as
- * later. The limit is for what takes much longer than its steps say.
+ * Processor time that evaluations may take, as a multiple of their steps: code that V8 has not optimized yet is several times slower. The
+ * limit stops work that takes much longer than its steps say.
  */
 const TIME_PER_STEPS = 5;
 /** Steps between two readings of the clock. A reading costs about 150 ns; an ordinary condition ends before the first. */
 const SLICE = 8192;
 
-/** Takes note of the steps that are used on its behalf. */
+/** Records the steps that are used on its behalf. */
 export interface StepAccount {
   add(steps: number): void;
 }
@@ -35,7 +35,7 @@ export class Budget {
 export class BudgetExceeded extends Error {
   constructor() {
     super(
-      "the expressions take too much work for one request; work on less data, or with fewer loops, or raise config.expressions.perRequest",
+      "the expressions do too much work for one request; use less data or fewer loops, or raise config.expressions.perRequest",
     );
     this.name = "BudgetExceeded";
   }
@@ -58,7 +58,7 @@ export function startBudget(given?: Budget): void {
   continueBudget();
 }
 
-/** Begins to work on the value of the last evaluation, at the expense of the same budget. */
+/** Begins work on the value of the last evaluation, charged to the same budget. */
 export function continueBudget(): void {
   stepsBefore = budget.steps;
   lookedAt = undefined;
@@ -66,7 +66,7 @@ export function continueBudget(): void {
   takeSlice();
 }
 
-/** Ends an evaluation and returns unused steps to the budget. The account pays for the time where it was longer than the steps. */
+/** Ends an evaluation and returns unused steps to the budget. If the time was longer than the steps, the account is charged for the time. */
 export function endBudget(): void {
   budget.steps += slice;
   slice = 0;
@@ -81,8 +81,8 @@ export function charge(steps: number): void {
 }
 
 /**
- * Does work that can take `most` nanoseconds, but usually takes so much less that steps for the worst case would turn away what is
- * harmless: it must fit the time that is left, and what it takes is measured.
+ * Does work that can take up to `most` nanoseconds but usually takes much less, so that charging steps for the worst case would reject
+ * harmless work. The worst case must fit the remaining time, and the actual time is measured.
  */
 export function measured<Result>(most: number, work: () => Result): Result {
   if (!hasTime() || most > budget.microseconds * 1000) throw exceeded();

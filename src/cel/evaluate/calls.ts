@@ -49,7 +49,7 @@ function folded(node: Call, overload: Overload, compilation: Compilation, evalua
   return evaluate;
 }
 
-/** undefined for what takes more work than one request may. */
+/** undefined if the work exceeds what one request may use. */
 function valueNow(evaluate: Evaluator): CelValue | Failure | undefined {
   startBudget();
   try {

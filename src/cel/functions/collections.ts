@@ -10,7 +10,7 @@ import { type CelList, CelOptional, CelUint, type CelValue } from "../values/typ
 import { hasKey } from "./operators.ts";
 import { both, fn, method, type Overload } from "./overload.ts";
 
-/** Steps for each element that is looked at, and for each one that becomes a part of a new value. */
+/** Steps for each element that is read, and for each one that becomes part of a new value. */
 const PER_ELEMENT = 16;
 const PER_ENTRY = 128;
 

@@ -63,16 +63,16 @@ function asValue(data: unknown): CelValue | Failure {
   return data instanceof Failure ? data : fromData(data);
 }
 
-/** Bytes with the value that they have as JSON, or with what is wrong with them. */
+/** Bytes with their value as JSON, or with the error. */
 interface Parsed {
   readonly bytes: Uint8Array;
   readonly value: CelValue | Failure;
 }
 
 /**
- * The last bytes that have been parsed: the rules of a policy, and of policies that run one after another, often parse the same body. Kept
- * until the event loop turns, and one for the thread: a value may take twenty times the memory of its text, and a request may wait for
- * its backend for minutes.
+ * The last bytes that were parsed: the rules of a policy, and of policies that run one after another, often parse the same body. There is
+ * one entry per thread, kept until the event loop turns: a value may take twenty times the memory of its text, and a request may wait
+ * minutes for its backend.
  */
 let parsed: Parsed | undefined;
 

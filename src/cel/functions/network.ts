@@ -97,7 +97,7 @@ function parseIpv4(text: string): number | undefined {
   return dots === 3 && part !== -1 ? (result << 8) | part : undefined;
 }
 
-/** Steps of reading an address; longer texts are none. */
+/** Steps of reading an address; longer texts are not addresses. */
 const PER_ADDRESS = 1024;
 
 function parseAddress(text: string): Address | undefined {

@@ -14,11 +14,11 @@ const PER_CHARACTER = 48;
 /** Steps for each character of a pattern that a request brings: compiling counted repetitions takes up to 25 µs each. */
 const PER_PATTERN_CHARACTER = 8192;
 /**
- * Nanoseconds for each character and each instruction of the pattern, where a table of states does not fit: `(a?){1000}a{1000}` takes 0.4 s
+ * Nanoseconds for each character and each instruction of a pattern whose table of states does not fit: `(a?){1000}a{1000}` takes 0.4 s
  * for 5,000 characters.
  */
 const PER_INSTRUCTION = 16;
-/** Searches that take at most so many nanoseconds are not measured. */
+/** Searches that take at most this many nanoseconds are not measured. */
 const SHORT_SEARCH = 100_000;
 /** Enough for the longest pattern. */
 const CONSTANT_MICROSECONDS = (MAX_LENGTH * PER_PATTERN_CHARACTER) / 500;
@@ -35,7 +35,7 @@ export function matchesPattern(text: string, pattern: string): boolean | Failure
   return compiled instanceof RE2JS ? search(compiled, text, () => compiled.test(text)) : compiled;
 }
 
-/** Looks for `pattern` once in `text`, within the time that is left. */
+/** Looks for `pattern` once in `text`, within the remaining time. */
 export function search(pattern: RE2JS, text: string, run: () => boolean): boolean {
   const most = text.length * pattern.programSize() * PER_INSTRUCTION;
   return most <= SHORT_SEARCH ? run() : measured(most, run);
@@ -59,7 +59,7 @@ export function compilePattern(source: string): RE2JS | Failure {
   return pattern;
 }
 
-/** A pattern of the configuration, which is not charged to a request. Throws Error for invalid syntax. */
+/** A pattern from the configuration, which is not charged to any request. Throws Error for invalid syntax. */
 export function constantPattern(source: string): RE2JS {
   startBudget(new Budget(CONSTANT_MICROSECONDS));
   try {

@@ -33,7 +33,7 @@ function cookie(headers: AnyMap, name: string): CelValue | Failure {
   return headers.cookie(name) ?? missing(`no such cookie: ${name.slice(0, 60)}`);
 }
 
-/** Steps for each character of a URI: taking a query apart costs 10 to 50 ns. */
+/** Steps for each character of a URI: parsing a query costs 10 to 50 ns. */
 const PER_QUERY_CHARACTER = 32;
 
 /** The parts of a URI before, in and after its query. */
@@ -67,9 +67,9 @@ function change(uri: string, how: "append" | "set", name: string, value: string)
   return `${before}?${parameters}${after}`;
 }
 
-/** Steps for each character that a pattern looks at and may replace: 100 to 500 ns. */
+/** Steps for each character that a pattern reads and may replace: 100 to 500 ns. */
 const PER_CHARACTER = 200;
-/** Steps of a match; characters that a group, or the text before or after the match, may bring for each step. */
+/** Steps of a match; characters per step that a group, or the text before or after the match, may insert. */
 const PER_MATCH = 64;
 const GROUP_PER_STEP = 4;
 
@@ -79,13 +79,13 @@ function regexReplace(text: string, pattern: string, replacement: string): CelVa
   return "what" in compiled ? compiled : replaceAll(text, compiled, replacement);
 }
 
-/** What replaceAll of the library calls for each match; its types keep it to themselves. */
+/** The method that the library's replaceAll calls for each match; its types do not export it. */
 interface Replacing {
   appendReplacement(replacement: string): string;
   appendTail(): string;
 }
 
-/** Each search starts where the last match ended, and may look at all that follows: their number is not enough to know the cost. */
+/** Each search starts where the last match ended, and may read all of the remaining text, so the cost does not follow from the number of matches. */
 function replaceAll(text: string, pattern: RE2JS, replacement: string): string {
   const groups = replacement.split("$").length - 1;
   const matcher = pattern.matcher(text);

@@ -1,10 +1,10 @@
 import { charge } from "../evaluate/budget.ts";
 
-/** The engine's search slides over texts that cannot be a part by tables of this size; for longer ones it compares again and again. */
+/** V8's search skips ahead by tables of this size; for longer parts it compares repeatedly. */
 const MAX_TABLE = 250;
-/** Characters that are searched at a time: between two of these, the clock of the budget is read. */
+/** Characters that are searched at a time; the budget's clock is read in between. */
 const CHUNK = 32 * 1024;
-/** Characters for each step: usually 0.1 ns each, up to 7 ns if most of the text looks like the part. */
+/** Characters for each step: usually 0.1 ns each, up to 7 ns if most of the text resembles the part. */
 const PER_STEP = 4;
 const PER_SEARCH = 16;
 /** Steps for each character if `part` is long. */
@@ -43,7 +43,7 @@ function findLong(text: string, part: string, from: number): number {
   return -1;
 }
 
-/** For each beginning of the text: how many of its last characters it begins with, at most all but one. */
+/** For each prefix of the text: the length of its longest proper prefix that is also its suffix. */
 function bordersOf(text: string): Int32Array {
   const borders = new Int32Array(text.length);
   let matched = 0;
@@ -55,7 +55,7 @@ function bordersOf(text: string): Int32Array {
   return borders;
 }
 
-/** The parts of a text between the occurrences of `separator`, which is not empty; at most `limit` parts. */
+/** The parts of a text between the occurrences of `separator`, which is not empty; `limit` parts at most. */
 export function splitAt(text: string, separator: string, limit: number, perPart: number): string[] {
   const parts: string[] = [];
   let at = 0;

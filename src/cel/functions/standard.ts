@@ -144,7 +144,7 @@ export const STANDARD: readonly Overload[] = [
     method("contains", [BYTES, type], BOOL, (bytes: Uint8Array, part: string | Uint8Array) => {
       charge(PER_BUFFER + Math.ceil((bytes.length + part.length) / PER_STEP));
       const wanted = typeof part === "string" ? Buffer.from(part) : asBuffer(part);
-      // One character for each byte.
+      // One character per byte.
       return find(asBuffer(bytes).toString("latin1"), wanted.toString("latin1")) !== -1;
     }),
   ),

@@ -7,7 +7,7 @@ import { formatText } from "./format.ts";
 import { fn, method, type Overload } from "./overload.ts";
 import { find, splitAt } from "./search.ts";
 
-/** Steps for each piece of a text that is made, and for each change inside of one. */
+/** Steps for each piece of text that is created, and for each change inside one. */
 const PER_PART = 16;
 const PER_CHANGE = 32;
 /** Steps for each character of a prefix or suffix that is compared. */
@@ -58,7 +58,7 @@ function lastIndexOf(text: string, part: string, from?: bigint): CelValue | Fail
   const parts = characters(text);
   if (from !== undefined && (from < 0n || from > BigInt(parts.length))) return outside(from);
   const start = from === undefined ? text.length : join(parts.slice(0, Number(from))).length;
-  // The engine compares the part again at each position.
+  // V8 compares the part again at each position.
   charge(text.length * Math.ceil(part.length / PER_COMPARED));
   const found = text.lastIndexOf(part, start);
   return found === -1 ? -1n : BigInt(characters(text.slice(0, found)).length);

@@ -34,7 +34,7 @@ export function parseTimestamp(text: string): CelTimestamp | Failure {
   return timestamp(BigInt(milliseconds) * 1_000_000n + BigInt((match[2] ?? "").padEnd(9, "0")));
 }
 
-/** Characters of a duration, at most: longer ones take a while to read. */
+/** Maximum characters of a duration: longer ones are slow to read. */
 const MAX_DURATION = 256;
 
 /** As in `1h30m`, `1.5s` or `-200ms`. */
@@ -89,7 +89,7 @@ function datePart({ nanos }: CelTimestamp, part: Part, shift: number): bigint {
 const PER_PARSING = 1024;
 const PER_TIME = 2048;
 const PER_ZONE = 65_536;
-/** Characters of a zone's name, at most. */
+/** Maximum characters of a zone's name. */
 const MAX_ZONE = 64;
 
 const formats = new BoundedCache<Intl.DateTimeFormat>(64);

@@ -11,7 +11,7 @@ export interface LargeCall {
   readonly overload: Overload;
   /** Index of the large argument. */
   readonly position: number;
-  /** What it is like. */
+  /** The kind of value. */
   readonly what: string;
   readonly args: readonly CelValue[];
 }

@@ -71,7 +71,7 @@ function kindOfObject(value: object): string {
   return value instanceof CelOpaque ? value.typeName : "map";
 }
 
-/** Steps for each key of data that is listed. */
+/** Steps for each listed key. */
 const PER_KEY = 64;
 
 export type AnyMap = CelMapLike | PlainObject;

@@ -12,8 +12,8 @@ import {
 } from "./types.ts";
 
 /**
- * The value of the last evaluation as data that JSON.stringify takes, at the expense of its budget, or of the budget `apart`;
- * throws an Error if that is used up. Integers beyond 2^53 become strings, bytes base64, timestamps and durations
+ * The value of the last evaluation as data that JSON.stringify accepts, charged to its budget, or to the budget `apart`; throws an Error if
+ * the budget is used up. Integers beyond 2^53 become strings, bytes base64, timestamps and durations
  * text (`2024-01-01T00:00:00Z`, `1.5s`), types their names, none null. Keys of maps become strings.
  */
 export function toJson(value: CelValue, apart?: Budget): unknown {

@@ -3,21 +3,21 @@ import { charge, continueBudget, endBudget } from "../evaluate/budget.ts";
 import { CelMap } from "./map.ts";
 import type { CelValue } from "./types.ts";
 
-/** Bytes of an element or a field, with its number; of a list or map. Approximate, as V8 lays them out. */
+/** Bytes of an element or field, including its number; of a list or map. Approximately as V8 lays them out. */
 const PER_FIELD = 32;
 const PER_OBJECT = 64;
-/** Characters from which on a part of a text refers to the whole. */
+/** Substrings of at least this many characters refer to the whole string. */
 const REFERRING = 13;
 
-/** A value that is kept for longer than an evaluation, and about how many bytes it takes. */
+/** A value that is kept longer than one evaluation, and roughly how many bytes it takes. */
 export interface Held {
   readonly value: CelValue;
   readonly bytes: number;
 }
 
 /**
- * The value of the last evaluation in a form to keep: parts of a text are copied, since they would keep the whole in memory, which may
- * be a body. At the expense of the same budget; throws an Error if that is used up.
+ * The value of the last evaluation in a form to keep: substrings are copied, since they would keep the whole string, which may be a body, in
+ * memory. Charged to the same budget; throws an Error if that is used up.
  */
 export function held(value: CelValue): Held {
   if (typeof value !== "object" && typeof value !== "string") return { value, bytes: 0 };

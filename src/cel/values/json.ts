@@ -1,23 +1,23 @@
 import { charge } from "../evaluate/budget.ts";
 import { type Failure, fail } from "../evaluate/failure.ts";
 
-/** Levels of objects and arrays in each other. Reading recurses, and so does most of what is done with the value. */
+/** Maximum nesting of objects and arrays. Reading recurses, and so does most later work on the value. */
 const MAX_DEPTH = 128;
 /** Steps of a value, of a field's name and of a text that is copied, besides one for each character. */
 const PER_VALUE = 32;
 const PER_NAME = 128;
 const PER_COPY = 128;
-/** Characters of a text that are looked at one by one: longer texts are searched, which is faster for them. */
+/** Characters of a text that are read one by one: longer texts are searched, which is faster for them. */
 const SHORT = 12;
 /** Steps for each character of a text with escapes. */
 const PER_ESCAPED = 8;
-/** Characters of a long text for each step. */
+/** Characters of a long text per step. */
 const PER_STEP = 4;
-/** Decimal digits that a double always holds. */
+/** Decimal digits that a double always represents exactly. */
 const EXACT_DIGITS = 15;
-/** Characters of a number, at most. */
+/** Maximum characters of a number. */
 const MAX_NUMBER = 1024;
-/** Characters of white space after which it is charged. */
+/** White space is charged each time this many characters were read. */
 const LONG_SPACE = 4096;
 
 const TAB = 0x09;
@@ -37,7 +37,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Thrown, because reading recurses; without a stack trace, because clients choose the text. */
+/** Thrown because reading recurses; has no stack trace, because clients choose the text. */
 class Rejected {
   readonly failure: Failure;
 
@@ -52,8 +52,8 @@ const TOO_DEEP = new Rejected(fail(`the JSON has more than ${MAX_DEPTH} levels`)
 
 /**
  * A JSON text (RFC 8259) as plain data; integers beyond 2^53 that an int can hold are bigint. It is read here and not by
- * JSON.parse, because the budget of the evaluation is charged as the value grows: it bounds time and memory, whatever a client sends.
- * A name that an object has twice is an error: the backend may take the first where a rule would see the last.
+ * JSON.parse, because the budget of the evaluation is charged as the value grows, which bounds time and memory whatever a client sends. A
+ * duplicate name in an object is an error: the backend may use the first value where a rule would see the last.
  */
 export function readJson(text: string): unknown {
   try {
@@ -182,7 +182,7 @@ class Reader {
     }
   }
 
-  /** `copied`: a slice would keep the whole text in memory as long as itself. */
+  /** `copied`: a slice would keep the whole text in memory. */
   #string(copied: boolean): string {
     const text = this.#text;
     const start = this.#at + 1;
@@ -206,7 +206,7 @@ class Reader {
     let end = found(text.indexOf('"', start), text);
     const escaped = this.#backslash < end;
     charge(PER_COPY + (escaped ? (end - start) * PER_ESCAPED : Math.ceil((end - start) / PER_STEP)));
-    // A quote after an odd number of backslashes is a part of the text.
+    // A quote after an odd number of backslashes is part of the text.
     while (escaped && isEscaped(text, end)) {
       const next = found(text.indexOf('"', end + 1), text);
       charge((next - end) * PER_ESCAPED);
@@ -260,7 +260,7 @@ function isEscaped(text: string, end: number): boolean {
   return (end - from) % 2 === 1;
 }
 
-/** The end of the digits that begin at `from`, of which there must be one; or `most` if they go on there. */
+/** The end of the digits that begin at `from`, at least one; `most` if they continue there. */
 function digitsEnd(text: string, from: number, most: number): number {
   let at = from;
   for (let unit = text.charCodeAt(at); unit >= ZERO && unit < COLON && at < most; ) unit = text.charCodeAt(++at);
@@ -268,7 +268,7 @@ function digitsEnd(text: string, from: number, most: number): number {
   return at;
 }
 
-/** Integers that a double may not hold become bigint, if an int can hold them. */
+/** Integers that a double may not represent exactly become bigint, if an int can hold them. */
 function exactly(digits: string, whole: boolean): number | bigint {
   const value = Number(digits);
   if (!whole || Number.isSafeInteger(value) || digits.length > 20) return value;

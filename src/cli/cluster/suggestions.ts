@@ -62,7 +62,7 @@ export function whyNoPods({ metadata: { name, namespace }, spec, status }: Gatew
   );
   const condition = conditions.find((found) => found !== undefined && found.status !== "True");
   const pods = `its pods have the label ${GATEWAY_NAME}=${deploymentName(name)}`;
-  // The API server writes Unknown; a controller replaces it at once.
+  // The API server's default is Unknown; a controller replaces it at once.
   if (conditions.every((found) => found === undefined) || condition?.status === "Unknown") {
     return {
       why: `no controller has taken it; its class is "${spec.gatewayClassName}"`,

@@ -83,7 +83,7 @@ async function* eventTexts(input: Readable, name: string): AsyncGenerator<string
 }
 
 /**
- * The items of a trace of the proxy `name`, which `open` opens. A request, if there is one, is sent only now, so its trace cannot be missed; `send` resolves with
+ * The items of a trace of the proxy `name`, which `open` opens. A request, if given, is sent only now, so its trace cannot be missed; `send` resolves with
  * its status. If it fails, its error is a problem item while events still arrive, and rejects at the end. If it ends and no
  * event arrives, the wait ends with an error: the request reached another program.
  */

@@ -76,7 +76,7 @@ export const log = defineCommand({
   },
 });
 
-/** @throws CliError for what the proxy would not take */
+/** @throws CliError for a filter that the proxy would reject */
 function checkFilter(filter: string): void {
   if (/^\w+$/.test(filter) && !LEVELS.some((level) => level === filter))
     throw usage(unknownLevel(filter), `one of ${LEVELS.join(", ")}`);

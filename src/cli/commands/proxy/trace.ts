@@ -160,7 +160,7 @@ async function printRaw(source: TraceSource, context: Context): Promise<void> {
   }
 }
 
-/** Prints which replica it is, a readable line per event as it arrives, and the outcome at the end. Progress goes to stderr. */
+/** Prints the name of the replica, a readable line per event as it arrives, and the outcome at the end. Progress goes to stderr. */
 async function printText(source: TraceSource, context: Context): Promise<void> {
   const { TextLines } = await import("../../../tui/outcome.ts");
   const lines = new TextLines();
