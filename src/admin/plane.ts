@@ -38,7 +38,7 @@ export interface AdminPlane {
   /** Begins the graceful shutdown and returns at once. */
   shutdown(): void;
   readonly version: string;
-  /** `config.admin`: what callers may do besides reading. */
+  /** `config.admin`: what clients may do besides reading. */
   readonly permits: { readonly reveal: boolean; readonly quit: boolean };
 }
 
@@ -73,7 +73,7 @@ export interface TraceHandle {
 /** The request is invalid: status 400 with this message. */
 export class AdminBadRequest extends Error {}
 
-/** The configuration does not permit the request: status 403 with this message. */
+/** The configuration does not allow the request: status 403 with this message. */
 export class AdminForbidden extends Error {}
 
 /** A temporary condition: status 503 with this message. */

@@ -27,7 +27,7 @@ export interface CheckReport {
 
 /**
  * Loads a configuration as at start-up, including the documents behind its URLs, without starting anything. `offline`: makes no
- * network request, and says which documents it has not seen.
+ * network request, and lists the documents that it has not fetched.
  */
 export async function checkConfig(
   source: ConfigSource,

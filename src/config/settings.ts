@@ -62,11 +62,11 @@ export interface Settings {
   readonly leafCaching: LeafCaching;
 }
 
-/** What callers of the admin API may do besides reading. */
+/** What clients of the admin API may do besides reading. */
 export interface AdminPermissions {
-  /** To see secrets in traces. */
+  /** See secrets in traces. */
   readonly reveal: boolean;
-  /** To shut the gateway down. */
+  /** Shut the gateway down. */
   readonly quit: boolean;
 }
 

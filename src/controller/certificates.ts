@@ -94,7 +94,7 @@ export class Certificates implements Sink {
     const { graph } = this.#options;
     const owner = keptFor(object as Secret);
     if (owner === undefined) {
-      // The copy may have come first.
+      // The copy may arrive first.
       const key = keyOfObject(object);
       for (const copy of graph.list("Secret")) if (keptFor(copy)?.key === key) this.#restore(copy);
       return;

@@ -112,7 +112,7 @@ export class Controller {
       graph: this.#graph,
       changed: () => this.#syncer.changed(),
       log: output.logger("tracegate/translator"),
-      // Whoever may write a policy names the URLs.
+      // Authors of policies choose the URLs.
       store: new ResourceStore(new Egress({ provenance: "stream" }, this.#own)),
     });
     this.#listenerCertificates = new Certificates({

@@ -53,7 +53,7 @@ export class Documents {
     void this.#fetch();
   }
 
-  /** Fetches a document again soon, if a policy names it; seldom, however often proxies ask. */
+  /** Fetches a document again, if a policy names it; rate-limited, however often proxies request it. */
   want(url: string): void {
     this.#store.refetch(url);
   }
@@ -79,7 +79,7 @@ export class Documents {
       changed: () => Promise.resolve(this.#replace()),
       failed: (url, problem) => {
         this.#options.log.warn("a document could not be fetched", { url: shownUrl(url), problem });
-        // Policies say why they lack it.
+        // The statuses of policies report the problem.
         this.#apply();
       },
     });

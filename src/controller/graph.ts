@@ -137,7 +137,7 @@ export class Graph {
     this.#change(kind, key, undefined);
   }
 
-  /** Makes `objects` all objects of a kind, or of a kind in a namespace, as after a list. */
+  /** Replaces all objects of a kind, or of a kind in a namespace, with `objects`, as after a list. */
   replace<K extends InputKind>(kind: K, objects: readonly Inputs[K][], namespace?: string): void {
     const keys = new Set(objects.map(keyOfObject));
     const scope = namespace === undefined ? "" : `${namespace}/`;

@@ -93,14 +93,14 @@ export function clock(now: number): Clock {
   return { apiVersion: "", kind: "Clock", metadata: { namespace: "", name: "controller" }, now };
 }
 
-/** What the operator says about hosts. There is one, named `controller`; without it: `DEFAULT_HOST_RULES`. */
+/** The operator's rules for hosts. There is one object, named `controller`; default: `DEFAULT_HOST_RULES`. */
 export interface HostRules extends KubeObject {
   readonly kind: "HostRules";
   /** Objects may name hosts inside the cluster. */
   readonly allowClusterHosts: boolean;
   /** Of the cluster's DNS, such as `cluster.local`. */
   readonly domains: readonly string[];
-  /** CIDR. No host may be inside. */
+  /** CIDR. Hosts must not be inside. */
   readonly denyNetworks: readonly string[];
 }
 

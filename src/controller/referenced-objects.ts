@@ -1,8 +1,8 @@
 /**
- * Secrets and ConfigMaps, of which clusters have many and large ones, and Gateways need few. In: the metadata of all, from reflectors,
- * and what results have looked for, from the graph. Out: to the graph, each object that was looked for, whole and in its newest
- * version; nothing of others is kept but the version. Which objects that are is compared after each run, so a reference and its object
- * may appear in any order.
+ * Secrets and ConfigMaps: clusters have many, some of them large, and Gateways need few. In: the metadata of all, from reflectors, and the
+ * keys that results have looked for, from the graph. Out: to the graph, each object that was looked for, complete and in its newest
+ * version; of other objects only the version is kept. The keys are compared after each run, so a reference and its object may appear in any
+ * order.
  */
 import { asError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
@@ -18,7 +18,7 @@ import { WorkQueue } from "./work-queue.ts";
 const KINDS = ["Secret", "ConfigMap"] as const;
 export type ReferencedKind = (typeof KINDS)[number];
 
-/** Requests at once. */
+/** Concurrent requests. */
 const PARALLEL = 8;
 const RESTS = { failure: { first: 200, longest: 30_000 } };
 /** Milliseconds for which results wait for objects that they have looked for; then those count as missing. */
@@ -27,9 +27,9 @@ const PATIENCE_MS = 2000;
 export interface ReferencedObjectsOptions {
   readonly client: KubeClient;
   readonly graph: Graph;
-  /** Where whole objects of a kind go. */
+  /** Where complete objects of a kind go. */
   readonly sinks: Readonly<Record<ReferencedKind, Pick<Sink, "set" | "delete">>>;
-  /** Called when waiting for an object has ended without one. */
+  /** Called when an object was waited for and did not arrive. */
   readonly changed: () => void;
   readonly log: Logger;
 }
@@ -41,7 +41,7 @@ export class ReferencedObjects implements Sink {
   readonly #versions = new Map<string, string>();
   /** The version in the graph. */
   readonly #held = new Map<string, string>();
-  /** Copies of former certificates, which no other object refers to. */
+  /** Copies of former certificates, which are not referenced by other objects. */
   readonly #copies = new Set<string>();
   /** `performance.now()` ms since when an object is waited for. */
   readonly #awaited = new Map<string, number>();
@@ -72,7 +72,7 @@ export class ReferencedObjects implements Sink {
     this.#forget(`${kind}/${key}`);
   }
 
-  /** To be called when results may have looked for other objects. False: some of these are not here yet; they come soon. */
+  /** Call this when results may have looked for other objects. False: some of these have not arrived yet. */
   update(): boolean {
     const { graph } = this.#options;
     let complete = true;
@@ -102,13 +102,13 @@ export class ReferencedObjects implements Sink {
     return this.#copies.has(id) || this.#options.graph.isAskedFor(kind, key);
   }
 
-  /** Fetches an object if its version is not the newest. False: it has to be waited for. */
+  /** Fetches an object if its version is not the newest. False: the caller has to wait for it. */
   #refresh(id: string): boolean {
     const version = this.#versions.get(id);
     const held = this.#held.get(id);
     if (version === held) return true;
     this.#queue.add(id);
-    // The former content serves meanwhile.
+    // The former content stays in use meanwhile.
     if (held !== undefined) return true;
     const now = performance.now();
     const since = this.#awaited.get(id) ?? now;
@@ -137,7 +137,7 @@ export class ReferencedObjects implements Sink {
     // It was deleted meanwhile.
     if (!this.#versions.has(id)) return false;
     const current = object.metadata.resourceVersion ?? "";
-    // An event of the watch may be on its way; if it is about an earlier version, the object is fetched once more.
+    // An event of the watch may be in flight; if it has an earlier version, the object is fetched once more.
     if (this.#versions.get(id) === version) this.#versions.set(id, current);
     this.#held.set(id, current);
     this.#awaited.delete(id);

@@ -25,9 +25,9 @@ export interface ControllerSettings {
     /** Audience of the tokens: `tracegate`. */
     readonly audience: string;
   };
-  /** Which namespaces and Gateways are its business. */
+  /** The namespaces and Gateways that the controller serves. */
   readonly watch: {
-    /** `TRACEGATE_WATCH_NAMESPACES`, separated by commas; default all: nothing of others is read or claimed. */
+    /** `TRACEGATE_WATCH_NAMESPACES`, separated by commas; nothing in other namespaces is read or claimed. Default: all. */
     readonly namespaces: readonly string[];
     /** `TRACEGATE_WATCH_GATEWAY_SELECTOR`: labels of Gateways, as `kubectl -l` takes them; default all Gateways. */
     readonly gatewaySelector: string;
@@ -37,7 +37,7 @@ export interface ControllerSettings {
     readonly allowClusterHosts: boolean;
     /** The domains of the cluster's DNS: `cluster.local`, and that of the controller's pod. */
     readonly domains: readonly string[];
-    /** `TRACEGATE_DENY_NETWORKS`: networks, separated by commas, in which no host of theirs may be; default none. */
+    /** `TRACEGATE_DENY_NETWORKS`: networks, separated by commas, that hosts of TracegateBackends and policies must not be in; default none. */
     readonly denyNetworks: readonly string[];
   };
   readonly proxy: {
@@ -45,7 +45,7 @@ export interface ControllerSettings {
     readonly image: string;
     /** `TRACEGATE_PROXY_IMAGE_PULL_POLICY`; absent: the cluster's default. */
     readonly imagePullPolicy?: string;
-    /** `TRACEGATE_PROXY_ADMIN_REVEAL`, `TRACEGATE_PROXY_ADMIN_QUIT`: false here is false for all proxies; default true. */
+    /** `TRACEGATE_PROXY_ADMIN_REVEAL`, `TRACEGATE_PROXY_ADMIN_QUIT`: false applies to all proxies; default true. */
     readonly admin: { readonly reveal: boolean; readonly quit: boolean };
     /** `TRACEGATE_PROXY_MAX_ROLLOUTS`: Gateways whose pods may be replaced at once; default 5. */
     readonly maxRollouts: number;
@@ -54,7 +54,7 @@ export interface ControllerSettings {
 
 const DEFAULT_IMAGE = "ghcr.io/tracegate/tracegate";
 
-/** `resolvConf`: what the system's resolver is configured with. Throws an Error about a variable that is invalid. */
+/** `resolvConf`: the configuration of the system's resolver. Throws an Error if a variable is invalid. */
 export function controllerSettings(
   env: Readonly<Record<string, string | undefined>>,
   version: string,
@@ -119,7 +119,7 @@ function clusterDomains(resolvConf: string): readonly string[] {
   return [...new Set(["cluster.local", ...own])];
 }
 
-/** Throws for anything but a number from 1. */
+/** Throws unless it is a number from 1. */
 function positiveInteger(name: string, text: string | undefined): number | undefined {
   if (text === undefined || text === "") return undefined;
   if (!/^[1-9]\d{0,5}$/.test(text)) throw new Error(`${name}=${text} is not a number from 1 to 999999`);

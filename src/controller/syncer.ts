@@ -28,8 +28,8 @@ export interface SyncerOptions {
   /** undefined: the Gateway is gone, or belongs to another controller. */
   readonly publish: (gateway: string, state: GatewayState | undefined) => void;
   /**
-   * Called when all states have been computed. False: objects that they are computed from are on their way, so they are published by a
-   * later run, which follows from a change.
+   * Called when all states have been computed. False: some objects that they need are still being fetched; their arrival is a change, and the
+   * run after it publishes the states.
    */
   readonly complete?: () => boolean;
   /** Called soon after runs: compares what is in the cluster with what should be there. */

@@ -6,9 +6,9 @@ import { GATEWAY_NAME } from "./deploy/manifest.ts";
 export interface Watched<K extends Kind> {
   /** Only metadata is followed. */
   readonly metadataOnly?: boolean;
-  /** Those objects are read that others refer to: see referenced-objects.ts. */
+  /** Only referenced objects are read: see referenced-objects.ts. */
   readonly referenced?: boolean;
-  /** The controller works without it, if permissions lack it. */
+  /** The controller also works without permission to list it. */
   readonly optional?: boolean;
   /** Selectors that the API server filters by. */
   readonly selectors?: Readonly<Record<string, string>>;
@@ -59,7 +59,7 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   TracegateParameters: {},
 };
 
-/** The namespaces to follow a kind in, one by one; undefined: all at once, as objects that have no namespace are. */
+/** The namespaces in which a kind is followed, one watch each; undefined: one watch for all, also for objects without a namespace. */
 export function scopesOf(kind: Kind, namespaces: readonly string[]): readonly (string | undefined)[] {
   return RESOURCES[kind].namespaced && namespaces.length > 0 ? namespaces : [undefined];
 }

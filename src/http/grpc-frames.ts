@@ -19,7 +19,7 @@ export class MessageBoundaries {
   #prefixLeft = PREFIX_BYTES;
   /** The message's length as far as its prefix has arrived, then its bytes that are still to come. */
   #left = 0;
-  /** A message had flags other than that of compression: it is none of gRPC, though gRPC-Web has such frames. */
+  /** A message had flags other than compression: gRPC has no such messages, but gRPC-Web has such frames. */
   foreign = false;
 
   /** The last message is complete, or none has begun. */

@@ -1,24 +1,24 @@
 /**
- * Requests that go round and round: through several gateways, or through this one by an address that is not its own (a load balancer,
- * a Service). Every request that the gateway sends carries `CDN-Loop` (RFC 8586) with the number of gateways that it has passed; a
+ * Request loops: through several gateways, or through this one by way of an address that is not its own (a load balancer, a Service). Every
+ * request that the gateway sends carries `CDN-Loop` (RFC 8586) with the number of gateways that it has passed; a
  * request that has passed too many is rejected.
  *
  * Policies neither see nor change the field: parsers take it out of the head, and the value for the backend is written when the
- * request is sent. So a client can add to its own count, but nobody can reset that of a loop.
+ * request is sent. So a client can raise the count of its own request, but the count of a loop cannot be reset.
  */
 import { LOOP_FIELD, SENT_BY } from "../base/process-id.ts";
 import { latin1 } from "./h1/syntax.ts";
 import type { Latin1 } from "./message.ts";
 
-/** A chain of gateways in front of each other is short; without a limit a loop would end only when sockets or memory do. */
+/** Real chains of gateways are short; without a limit a loop would end only when sockets or memory run out. */
 export const MAX_HOPS = 8;
 /** Characters of the entries of other proxies that are passed on; further entries are dropped. */
 const MAX_OTHERS = 1024;
 const NAME = "tracegate";
 
-/** What a request carries that came without the field. */
+/** The value for a request that arrived without the field. */
 export const FIRST_HOP = entry(1);
-/** The same as a line of a head in HTTP/1.1. Text in one piece, which is cheap to write. */
+/** The same as a line of a head in HTTP/1.1. A constant string, which is cheap to write. */
 const FIRST_LINE = Buffer.from(`${LOOP_FIELD}: ${FIRST_HOP}\r\n`, "latin1").toString("latin1");
 
 function entry(hops: number): Latin1 {
@@ -50,7 +50,7 @@ function isEntry(text: string): boolean {
   return text.slice(0, NAME.length).toLowerCase() === NAME && /^\s*(?:;|$)/.test(text.slice(NAME.length));
 }
 
-/** An entry without a number that can be read counts as one hop. */
+/** An entry without a readable number counts as one hop. */
 function hopsOf(text: string): number {
   const hops = Number(/;\s*hops=(\d{1,4})\s*(?:;|$)/i.exec(text)?.[1] ?? 1);
   return Math.max(1, hops);

@@ -18,7 +18,7 @@ export interface BodySink {
   onBodyEnd(trailers: HeaderList): void;
 }
 
-/** How the client's side of a request ends without a response: the client left, the gateway shut down, or has a defect. */
+/** How the client's side of a request ends without a response: the client left, or the gateway shut down or has a defect. */
 export const UNANSWERED: ReadonlySet<ErrorCode> = new Set(["TG_CLIENT_GONE", "TG_SHUT_DOWN", "TG_INTERNAL"]);
 
 /** The proxy's side of a client's request; called by the protocol engine. */
@@ -28,7 +28,7 @@ export interface ServerStream extends BodySink {
   /** All bytes of one read have been handed over: a good moment to send what was gathered. Not after `onBodyEnd`. */
   onBodyBatch(): void;
   /**
-   * The client is gone, or was sent away without a response: one of `UNANSWERED`. With any other code it broke the protocol or a
+   * The client is gone, or its connection was closed without a response: one of `UNANSWERED`. With any other code it broke the protocol or a
    * limit, and the engine has sent this error unless a response was open. Nothing more can be sent. `message` is for the log.
    */
   onClientGone(code: ErrorCode, message: string): void;

@@ -1,6 +1,6 @@
 import type { Ir } from "./ir.ts";
 
-/** A place of a configuration that leads to an address. */
+/** A place in a configuration that leads to an address. */
 export interface Caller {
   /** The key of the route, backend or bind that is nearest to it. */
   readonly owner: string;

@@ -55,7 +55,7 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
   }
 }
 
-/** Expressions for what services are sent by default. */
+/** Expressions for values that services are sent by default. */
 const SENT = {
   grpc: /^(request\.(method|path|pathAndQuery|uri|host|scheme|headers\[["'][^"']+["']\])|source\.(address|spiffeId))$/,
   http: /^(request\.(method|path|pathAndQuery|uri|headers\[["']authorization["']\]))$/,
@@ -66,7 +66,7 @@ const CREDENTIALS = new Set(["headers.authorization", "headers.cookie", "headers
 /** About the cache of one authorization service. */
 function adviseOnCache({ cache, protocol, includeRequestHeaders }: ExtAuthz, path: Path, report: Report): void {
   const all = includeRequestHeaders.length === 0;
-  // Settings may replace what the service is sent by default.
+  // Settings may replace the values that the service is sent by default.
   const replaced =
     "http" in protocol && (protocol.http.path !== undefined || ":method" in protocol.http.addRequestHeaders);
   for (const [i, text] of (cache?.key ?? []).entries()) {
@@ -75,14 +75,14 @@ function adviseOnCache({ cache, protocol, includeRequestHeaders }: ExtAuthz, pat
     if (CONSTANT.test(text))
       warn(report, at, "makes no difference, because it is the same for all requests; remove it");
     else if (!replaced && sent.test(text) && (all || !text.includes("headers")))
-      warn(report, at, "makes no difference: the service is sent it, so it is part of the key already; remove it");
+      warn(report, at, "makes no difference: the service is sent this value, so it is already part of the key; remove it");
   }
   for (const [i, part] of (cache?.ignore ?? []).entries())
     if (CREDENTIALS.has(part))
       warn(
         report,
         [...path, "cache", "ignore", i],
-        "lets requests with different credentials share one decision, and the identity that comes with it; remove it",
+        "lets requests with different credentials share one decision, including its identity; remove it",
       );
 }
 
@@ -106,7 +106,7 @@ export function adviseOnRoute(route: Route, path: Path, report: Report): void {
   adviseOnPrefixes(route, path, report);
   const { directResponse, requestRedirect } = route.policies;
   if (requestRedirect !== undefined && !isConditional(requestRedirect) && route.backends.length > 0)
-    warn(report, [...path, "backends"], "get no requests, because requestRedirect answers all; remove one of them");
+    warn(report, [...path, "backends"], "get no requests, because requestRedirect responds to all; remove one of them");
   if (directResponse !== undefined || requestRedirect !== undefined) return;
   if (route.backends.length === 0)
     warn(report, path, "has no backends, so every request gets 500; add one, or a directResponse");
@@ -115,7 +115,7 @@ export function adviseOnRoute(route: Route, path: Path, report: Report): void {
   else adviseOnRetries(route, path, report);
 }
 
-/** Retries of a route at a backend with one endpoint are of no use while that is down. */
+/** Retries to a backend with a single endpoint do not help while that endpoint is down. */
 function adviseOnRetries({ policies, backends }: Route, path: Path, report: Report): void {
   if (policies.retry === undefined || policies.retry.otherBackends !== undefined) return;
   const used = backends.filter(({ weight }) => weight > 0);
@@ -134,17 +134,17 @@ function onlyAddress(target: Target): string | undefined {
   return target.type === "static" && isIP(target.host) !== 0 ? targetName(target) : undefined;
 }
 
-/** People write `/api/*` for what is a prefix here. A path may contain the character, so it is no mistake for sure. */
+/** Users may write `/api/*` and mean a prefix. Paths may contain `*`, so this is not necessarily a mistake. */
 function adviseOnPaths({ matches }: Route, path: Path, report: Report): void {
   for (const [i, { path: match }] of matches.entries())
     if (match.type !== "regex" && match.value.includes("*")) {
       const instead = match.value.slice(0, match.value.indexOf("*")).replace(/\/+$/, "") || "/";
-      const message = `* stands for itself, so only paths with this character match; write pathPrefix: ${instead} for all below it, or regex`;
+      const message = `* is taken literally, so only paths with this character match; write pathPrefix: ${instead} for all paths below it, or regex`;
       warn(report, [...path, "matches", i, "path", match.type], message);
     }
 }
 
-/** `path.prefix` replaces what a prefix match has matched, and fails with 500 for requests that another kind of match has selected. */
+/** `path.prefix` replaces a matched prefix, so it fails with 500 for requests that another kind of match selected. */
 function adviseOnPrefixes({ matches, policies, backends }: Route, path: Path, report: Report): void {
   // The route of the group is matched last, and has matches of its own.
   if (backends.some(({ target }) => target.type === "routeGroup")) return;
@@ -224,7 +224,7 @@ export function adviseOnBodies(
   );
 }
 
-/** About the peers that may claim the address of a client. */
+/** Advice about peers that may set the address of a client. */
 export function adviseOnProxies(
   { proxyProtocol, proxy, http }: Pick<FrontendInput, "proxyProtocol" | "proxy" | "http">,
   report: Report,
@@ -236,8 +236,7 @@ export function adviseOnProxies(
     warn(
       report,
       ["frontendPolicies", "http", "forwarded", "trustedProxies"],
-      "is compared with the peer that really connects, here a load balancer with PROXY headers; if it is listed, its clients " +
-        "can set X-Forwarded-For, unless it rewrites HTTP itself",
+      "is compared with the TCP peer, here a load balancer with PROXY headers; if it is listed, its clients can set X-Forwarded-For, unless it rewrites HTTP itself",
     );
 }
 
@@ -247,8 +246,7 @@ export function adviseOnPeers(settings: ProxyProtocol | undefined, path: Path, r
     warn(
       report,
       path,
-      "lets every peer send a PROXY header, and so choose the address that rules, limits and logs see; set " +
-        "frontendPolicies.proxyProtocol.from to the networks of the load balancers",
+      "lets every peer send a PROXY header and so choose the client address in rules, limits and logs; set frontendPolicies.proxyProtocol.from to the networks of the load balancers",
     );
 }
 

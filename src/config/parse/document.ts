@@ -20,8 +20,8 @@ const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
 
 /**
- * What programs decide by about a problem; messages are for people. All of these are about what is needed from elsewhere: the value
- * stays, and fails when it needs that. Any other problem makes the value invalid in which it was found.
+ * The cause of a problem, for code to decide by; messages are for people. All of these concern something that a value refers to: the value
+ * is kept, and fails when it needs that. Any other problem makes the value that contains it invalid.
  */
 export type ProblemCause =
   /** None of `host`, `service` and `backend`. */
@@ -49,7 +49,7 @@ type Position = { readonly line: number; readonly column: number };
 /** Reports a problem with the value at `path`; `key` points at a key of it instead. */
 export type Report = (path: Path, problem: Problem, key?: string) => void;
 
-/** Whether a problem makes the value invalid in which it was found. */
+/** Whether a problem makes the value that contains it invalid. */
 export function isInvalidating({ warning = false, note = false, cause }: Problem): boolean {
   return !warning && !note && cause === undefined;
 }
@@ -171,7 +171,7 @@ export class ConfigDocument {
     });
   }
 
-  /** Values from the environment may be secrets: replaces them by the names of their variables. Those in URLs are redacted. */
+  /** Values from the environment may be secrets: replaces them with the names of their variables. Secrets in URLs are redacted. */
   #withoutValues(text: string): string {
     let shown = text;
     for (const [name, value] of this.#expanded.values)

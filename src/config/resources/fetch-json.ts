@@ -5,7 +5,7 @@ import type { Fetch } from "../../upstream/fetch.ts";
 
 /** No key set or discovery document is larger. */
 const MAX_BYTES = 1024 * 1024;
-/** A start waits for it. */
+/** The start of the gateway waits for it. */
 const TIMEOUT_MS = 5_000;
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -19,7 +19,7 @@ export async function fetchJson(url: string, fetch: Fetch): Promise<string> {
   return text;
 }
 
-/** Each address on the way passes the check of connections; what was asked for by https is not fetched without. */
+/** Every address in a chain of redirects passes the egress check, and https is never redirected to http. */
 async function follow(url: string, fetch: Fetch): Promise<CallResponse> {
   let at = url;
   for (let redirects = 0; ; redirects++) {
@@ -30,7 +30,7 @@ async function follow(url: string, fetch: Fetch): Promise<CallResponse> {
     const next = URL.parse(location, at);
     if (next === null) throw new Error("it redirects to something that is not a URL");
     if (at.startsWith("https:") && next.protocol !== "https:") throw new Error("it redirects from https to http");
-    // Where a cluster allows only some hosts, this one has been checked by its name, and no other.
+    // Where a cluster allows only some hosts, only the name of the first host has been checked.
     if (next.hostname !== new URL(url).hostname)
       throw new Error("it redirects to another host, which is not followed; use the URL that it leads to");
     at = next.href;

@@ -17,21 +17,21 @@ export const NO_RESOURCES: Resources = new Map();
 export interface MissingDocument {
   readonly url: string;
   readonly problem: string;
-  /** ISO 8601: when the first attempt in a row failed. */
+  /** ISO 8601: the time of the first failure in a row. */
   readonly since: string;
   /** ISO 8601 */
   readonly nextAttemptAt: string | null;
-  /** A former document is in use; otherwise requests that need this one are rejected. */
+  /** A former document is in use; otherwise requests that need the document are rejected. */
   readonly formerInUse: boolean;
 }
 
 interface Timing {
   /** Milliseconds after which a fetched document is fetched again. */
   readonly refresh: number;
-  /** After one that failed; doubled with each further failure, up to `longest`. */
+  /** After a failed fetch; doubled with each further failure, up to `longest`. */
   readonly retry: number;
   readonly longest?: number;
-  /** The least time between two fetches of a document that `refetch` asks for. */
+  /** The minimum time between two fetches of a document that `refetch` requests. */
   readonly cooldown?: number;
 }
 
@@ -39,7 +39,7 @@ const TIMING: Required<Timing> = { refresh: 15 * 60_000, retry: 1000, longest: 6
 
 /** Callbacks about documents in use. */
 export interface ResourceListener {
-  /** A document has changed, or is there at last. Returns false if the configuration cannot be used with it: then it stays as it was. */
+  /** A document has changed, or has been fetched for the first time. Returns false if the configuration cannot use it; the configuration then stays as it was. */
   changed(): Promise<boolean>;
   /** An attempt to fetch a document has failed. `former`: an earlier one stays in use. */
   failed(url: string, problem: string, former: boolean): void;
@@ -54,9 +54,9 @@ interface Failing {
 
 /**
  * Documents behind URLs that configurations name: fetched when a configuration names them, and again from time to time while they are
- * in use. A configuration takes effect without a document that cannot be fetched; it is tried again with growing pauses. If a later
- * fetch fails or returns an unusable document, the former one stays: otherwise one wrong response of an issuer would block every
- * other change of the configuration.
+ * in use. A configuration takes effect without a document that cannot be fetched; the store retries with backoff. If a later fetch fails or
+ * returns an unusable document, the former one stays in use: otherwise one wrong response of an issuer would block every other change of
+ * the configuration.
  */
 export class ResourceStore {
   readonly #known = new Map<string, Resource>();
@@ -76,7 +76,7 @@ export class ResourceStore {
     this.#timing = { ...TIMING, ...timing };
   }
 
-  /** From now on another check decides: that of a gateway, whose ports are known once it has read its first configuration. */
+  /** Replaces the check, once the gateway has read its first configuration and knows its ports. */
   set egress(egress: Egress) {
     this.#fetch = fetchThrough(new Resolver("All", egress));
   }
@@ -85,7 +85,7 @@ export class ResourceStore {
     return this.#known;
   }
 
-  /** The documents in use that could not be fetched the last time. */
+  /** The documents in use whose last fetch failed. */
   get missing(): readonly MissingDocument[] {
     const missing: MissingDocument[] = [];
     for (const [url, { problem, since }] of this.#failing) {
@@ -115,8 +115,8 @@ export class ResourceStore {
   }
 
   /**
-   * Fetches a document in use again soon, because it may have changed: at once, or when the cooldown since the last fetch has passed.
-   * However often it is called, by whichever clients, there is at most one fetch in that time.
+   * Fetches a document in use again because it may have changed: at once, or when the cooldown since the last fetch has passed. However often
+   * clients cause this, there is at most one fetch per cooldown.
    */
   refetch(url: string): void {
     const scheduled = this.#timers.get(url);
@@ -146,7 +146,7 @@ export class ResourceStore {
     for (const map of [this.#timers, this.#refused, this.#known, this.#failing, this.#fetchedAt]) map.delete(url);
   }
 
-  /** Fetches it and keeps account of failures. */
+  /** Fetches it and counts failures. */
   async #ask(url: string): Promise<Resource> {
     this.#fetchedAt.set(url, performance.now());
     const resource = await fetchResource(url, this.#fetch);
@@ -160,7 +160,7 @@ export class ResourceStore {
     this.#failing.set(url, { since, count: count + 1, problem });
   }
 
-  /** Milliseconds until the next fetch. With jitter, or all replicas would ask a server that returns at the same moment. */
+  /** Milliseconds until the next fetch. Without jitter, all replicas would query a recovering server at the same moment. */
   #pause(url: string): number {
     const failures = this.#failing.get(url)?.count ?? 0;
     const { refresh, retry, longest } = this.#timing;
@@ -203,7 +203,7 @@ export class ResourceStore {
   }
 }
 
-/** A URL for statuses and logs: its query may hold a secret. */
+/** A URL for statuses and logs, without its query, which may hold a secret. */
 export function shownUrl(url: string): string {
   const mark = url.indexOf("?");
   return mark < 0 ? redactUrls(url) : `${redactUrls(url.slice(0, mark))}?${REDACTED}`;

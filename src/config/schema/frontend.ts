@@ -44,8 +44,7 @@ const forwarded = z
       .default([])
       .describe(
         "Addresses and networks (`10.0.0.0/8`) of proxies in front of the gateway. Their fields are kept, and the gateway adds " +
-          "to their X-Forwarded-For. Compared with the peer that really connects, not with an address in a PROXY header: to list a load " +
-          "balancer that only passes bytes on is to trust the fields of all its clients. X-Forwarded-Client-Cert is always dropped.",
+          "to their X-Forwarded-For. Compared with the TCP peer, not with an address in a PROXY header: listing a load balancer that only forwards bytes means trusting the fields of all its clients. X-Forwarded-Client-Cert is always dropped.",
       ),
   })
   .meta({ id: "Forwarded", description: "What the gateway tells backends about the origin of a request." });
@@ -68,7 +67,7 @@ export const frontendHttp = z.strictObject({
   maxBufferSize: size
     .default(2_097_152)
     .describe(
-      "Largest body in bytes that policies may buffer. A longer one gets 413, or 502 in place of a response, where a policy has to read it.",
+      "Largest body in bytes that policies may buffer. If a policy has to read a longer one, the request gets 413, or the response is replaced by 502.",
     ),
   maxBufferedBytes: size
     .optional()
@@ -149,7 +148,7 @@ export const frontendHttp = z.strictObject({
   minBodyRate: size
     .default(240)
     .describe(
-      "Bytes per second that a request body must keep up after its first 10 s; what it has sent before pays for at most 30 s of silence. Over HTTP/2 only until its response begins, and " +
+      "Bytes per second that a request body must keep up after its first 10 s; bytes sent earlier make up for at most 30 s of silence. Over HTTP/2 only until its response begins, and " +
         "not for gRPC, whose clients may keep a stream open without a message. 0: off.",
     ),
   maxConnections: z
@@ -284,9 +283,7 @@ export const proxyProtocol = z
       .min(1)
       .optional()
       .describe(
-        "Addresses and networks (`10.0.0.0/8`) of the load balancers that may send the header: whoever sends one chooses the address " +
-          "that rules, limits and logs see. Connections of others are closed with `strict`; with `optional`, which requires `from`, " +
-          "they are served with the address of their socket, and a header of theirs is not a request (400). Default: all.",
+        "Addresses and networks (`10.0.0.0/8`) of the load balancers that may send the header; the header sets the client address in rules, limits and logs. With `strict`, connections from other peers are closed. With `optional`, which requires `from`, they are served with the address of their socket, and a PROXY header from them is an invalid request (400). Default: all.",
       ),
   })
   .check(({ value, issues }) => {
@@ -296,7 +293,7 @@ export const proxyProtocol = z
       input: value,
       path: ["mode"],
       message:
-        "needs from with the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
+        "requires `from` with the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
     });
   })
   .meta({

@@ -69,7 +69,7 @@ const dynamic = (scope: "request" | "network", otherwise: string) =>
     })
     .optional()
     .describe(
-      "A forward proxy: the request names its backend, which may be any host; ports of the gateway itself are refused. Restrict it " +
+      "A forward proxy: the request names its backend, which may be any host except the gateway's own ports. Restrict it " +
         "with policies such as `authorization`.",
     );
 const dynamicHttp = dynamic("request", "the host of the request, with the port of its scheme if it has none");

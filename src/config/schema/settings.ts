@@ -50,15 +50,13 @@ export const settings = z
           .array(z.string().min(1))
           .default([])
           .describe(
-            "Domains such as `cluster.local`: backends cannot be found by names below them. With any, search domains do not complete " +
-              "names. A controller sets it for its proxies.",
+            "Domains such as `cluster.local` below which the gateway looks up no names of backends. If any are set, search domains are not used. A controller sets this for its proxies.",
           ),
         denyNetworks: z
           .array(network)
           .default([])
           .describe(
-            "Networks such as `10.96.0.0/12`: addresses inside are left out of what names of backends resolve to, and clients of a " +
-              "forward proxy cannot name them. A controller sets it for its proxies.",
+            "Networks such as `10.96.0.0/12`: when names of backends resolve to addresses inside, these are left out, and clients of a forward proxy cannot name them. A controller sets this for its proxies.",
           ),
         edns0: z.boolean().optional().describe("Accepted for compatibility; the system resolver decides."),
       })
@@ -77,7 +75,7 @@ export const settings = z
           .describe("Whether `POST /quitquitquit` shuts the gateway down. false: it gets 403."),
       })
       .prefault({})
-      .describe("What callers of the admin API may do, by the admin server and by `internal` backends."),
+      .describe("What clients of the admin API may do, through the admin server and through `internal` backends."),
     statsAddr: listenAddress
       .optional()
       .describe("Address of the metrics server. Default: port 15020 on all addresses."),
@@ -132,7 +130,7 @@ export const settings = z
           .startsWith("/", { message: "write an absolute path" })
           .optional()
           .describe(
-            "Folder below which the Unix sockets must be that a controller names as backends. Default: none, so such backends cannot be reached.",
+            "Folder that must contain all Unix sockets that a controller names as backends. Default: none, so such backends cannot be reached.",
           ),
       })
       .prefault({})
@@ -175,7 +173,7 @@ export const settings = z
     expressions: z
       .strictObject({
         perRequest: duration
-          .refine((time) => time > 0, { message: "must be more than 0s: expressions could not run" })
+          .refine((time) => time > 0, { message: "must be more than 0s, otherwise no expression could run" })
           .prefault("1ms")
           .describe(
             "Processor time that all expressions for one request may use, measured in steps of about a nanosecond; telemetry may use as much again. Expressions beyond it fail.",
@@ -190,7 +188,7 @@ export const settings = z
           ),
       })
       .prefault({})
-      .describe("What [expressions](expressions.md) may use of the processor."),
+      .describe("Limits of the processor time of [expressions](expressions.md)."),
     customFunctions: z
       .string()
       .default("")

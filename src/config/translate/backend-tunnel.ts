@@ -36,7 +36,7 @@ export function translateBackendTunnel(
       ? { value: resolveTls(policies.backendTLS, resolver.within("policies", "backendTLS")), invalid: false }
       : resolver.quietly((quiet) => theirs && resolveTls(theirs, quiet));
   const target = calledTargets.find(proxy, [...path, "proxy"]);
-  // Without its CAs the proxy would be verified by those of the system.
+  // Without its CAs, the proxy would be verified with the CAs of the system.
   const usable: Target = invalid ? { type: "invalid", reference: proxy.backend ?? "" } : target;
   return defined({ proxy: usable, authorization, tls });
 }

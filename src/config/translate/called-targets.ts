@@ -36,7 +36,7 @@ export interface CallContext {
   readonly cel: CelEnvironment;
 }
 
-/** What was translated without reports. `invalid`: there was something to report that makes it unusable. */
+/** The result of a translation without reports. `invalid`: it has a problem that makes it unusable. */
 export interface Quiet<T> {
   readonly value: T;
   readonly invalid: boolean;
@@ -44,7 +44,7 @@ export interface Quiet<T> {
 
 interface QuietContext {
   readonly context: CallContext;
-  /** Of what is being translated. */
+  /** The path of the value that is being translated. */
   readonly found: { invalid: boolean };
 }
 
@@ -82,7 +82,7 @@ export class CalledTargets {
     this.#context = { services, routeGroups: new Set(), report, incomplete, hosts };
   }
 
-  /** Translates what also appears elsewhere, where its mistakes are reported, and says whether there are any. */
+  /** Translates a value whose mistakes are reported elsewhere, and says whether it has any. */
   quietly<T>(run: (context: CallContext) => T): Quiet<T> {
     const { context, found } = this.#quietContext();
     found.invalid = false;
@@ -137,8 +137,8 @@ export class CalledTargets {
 
   /**
    * The target of calls to a service, and their policies: those of the named backend and of `policies[]`, replaced kind by kind by
-   * `own`, which the calling policy has at `path.policies`. undefined = none. The target is invalid if the former are: calls must not
-   * go out without them, for example unverified. `forToken`: the service is a token endpoint, so its own credentials must not need a
+   * `own`, which the calling policy has at `path.policies`. undefined = none. The target is invalid if the service's policies are: calls must
+   * not be made without them, for example unverified. `forToken`: the service is a token endpoint, so its own credentials must not need a
    * token exchange.
    */
   call(

@@ -7,8 +7,8 @@ import type { ConfigDocument } from "../parse/document.ts";
 import { formatPath, type Path } from "../parse/paths.ts";
 
 /**
- * Backends and callouts that name a port of the gateway itself by an address that is surely one of this host. Egress refuses such
- * connections, so the route would fail with every request.
+ * Reports backends and callouts that name a port of the gateway itself by an address that is certainly one of this host. Egress refuses such
+ * connections, so every request would fail.
  */
 export function reportOwnPorts(
   ir: Ir,
@@ -28,7 +28,7 @@ export function reportOwnPorts(
     const address = formatHostPort(host, port);
     const problem = {
       message: `${address} is a port of this gateway itself (${own}), to which it does not connect: ${
-        server ? "requests would fail" : "requests would go round and get 508"
+        server ? "requests would fail" : "requests would loop and get 508"
       }`,
       expected: server ? "another host or port, or internal: forward for the admin API" : "another host or port",
     };
@@ -42,7 +42,7 @@ export function reportOwnPorts(
   }
 }
 
-/** Where users have written the address as the `host` of a backend or service. */
+/** Where the configuration has the address as the `host` of a backend or service. */
 function hostFields(value: unknown, address: string, path: Path = []): Path[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, field]) => {
@@ -51,7 +51,7 @@ function hostFields(value: unknown, address: string, path: Path = []): Path[] {
   });
 }
 
-/** Other names and addresses may be those of other hosts where the gateway runs. */
+/** Other names and addresses may belong to other hosts where the gateway runs. */
 function isSurelyThisHost(host: string): boolean {
   if (host.toLowerCase() === "localhost") return true;
   const bytes = ipBytes(host);

@@ -9,7 +9,7 @@ import { type Resources, shownUrl } from "../resources/store.ts";
 /** Reads the files and documents that a configuration names, and collects their URLs. Problems are reported at `path`. */
 export interface Sources {
   readonly urls: readonly string[];
-  /** The same for reading again what has been reported, with problems that are only to be counted. */
+  /** The same for reading a value again after its problems were reported; they are only counted. */
   again(report: Report): Sources;
   /** The text of a file; undefined when it cannot be read. */
   readFile(path: Path, name: string): string | undefined;

@@ -12,7 +12,7 @@ export type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic"
   readonly invalid?: unknown;
 };
 
-/** What is wrong with a host that may not be called; undefined: it may. */
+/** Why a host may not be called; undefined if it may. */
 export type HostCheck = (host: string) => Problem | undefined;
 
 /** The backends and services that a reference may name. */

@@ -133,7 +133,7 @@ export class Deployer {
     }
     if (owned.rolledOut && owned.gateway !== undefined) {
       const deployment = this.#deployments.get(owned.gateway);
-      // News of the former pods may come while the request for others is on its way.
+      // An event about the former pods may arrive while the request for new ones is in flight.
       if (deployment === undefined || !this.#replacesPods(deployment)) this.#rollouts.end(owned.gateway);
     }
     // A workload of the other kind may wait for this one.
@@ -167,7 +167,7 @@ export class Deployer {
       const waits = this.#replacesPods(deployment) && !this.#rollouts.admit(key);
       for (const object of [secret, ...deployment.objects]) {
         wanted.add(ownedId(object));
-        // The file of the proxies belongs to their version.
+        // The proxies' configuration file must match their version.
         if (waits && (object.kind === "ConfigMap" || isWorkload(object.kind))) continue;
         try {
           if (object === secret) await this.#create(key, object, signal);
@@ -184,7 +184,7 @@ export class Deployer {
     return this.counters.applied + this.counters.deleted > done;
   }
 
-  /** Whether pods run that are to be replaced by others. */
+  /** Whether pods are running that have to be replaced. */
   #replacesPods({ objects }: GatewayDeployment): boolean {
     return objects.some((object) => {
       if (!isWorkload(object.kind)) return false;

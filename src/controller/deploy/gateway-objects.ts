@@ -164,7 +164,7 @@ function budgetOf({ spec }: Manifest): JsonObject | undefined {
   return (replicas ?? minReplicas ?? 1) > 1 ? { maxUnavailable: 1 } : undefined;
 }
 
-/** So that the deployer can tell a change that replaces pods from any other, also one that an earlier process applied. */
+/** By this the deployer recognizes changes that replace pods, even those that an earlier process applied. */
 function withPodsDigest(workload: Manifest): Manifest {
   const { template } = workload.spec as { readonly template: unknown };
   const digest = createHash("sha256").update(JSON.stringify(template)).digest("hex").slice(0, 32);

@@ -14,7 +14,7 @@ export interface OwnedObject {
   readonly available: boolean;
   /** For workloads: all pods are of its latest version and available. */
   readonly rolledOut: boolean;
-  /** For workloads: identifies the pods that were asked for; undefined: a version of tracegate without it made the object. */
+  /** For workloads: identifies the requested pods; undefined: the object was made by a version of tracegate without this annotation. */
   readonly pods: string | undefined;
 }
 
@@ -60,7 +60,7 @@ function fingerprintOf(object: KubeObject): string {
   return createHash("sha1").update(JSON.stringify(compared)).digest("base64");
 }
 
-/** As `kubectl rollout status` decides. */
+/** By the criteria of `kubectl rollout status`. */
 function isRolledOut(workload: Deployment | DaemonSet): boolean {
   const { metadata, status = {} } = workload;
   if ((status.observedGeneration ?? -1) < (metadata.generation ?? 0)) return false;

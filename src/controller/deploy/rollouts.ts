@@ -1,20 +1,20 @@
 /**
- * Bounds how many Gateways get new pods at once. A controller with a new version wants other pods for every Gateway; all at once,
- * they would double the pods of a cluster, and a broken version would reach every Gateway before anyone notices.
+ * Bounds how many Gateways get new pods at once. A new version of the controller changes the pods of every Gateway; all at once, this would
+ * double the pods of a cluster, and a broken version would reach every Gateway before the problem is visible.
  */
 
-/** Milliseconds after which a rollout no longer holds others up: its pods may never become available. */
+/** Milliseconds after which a rollout no longer delays others: its pods may never become available. */
 const PATIENCE_MS = 120_000;
 
 export class Rollouts {
   readonly #limit: number;
-  /** Called when a Gateway that waits may begin. */
+  /** Called when a waiting Gateway may begin. */
   readonly #begin: (gateway: string) => void;
   /** Gateways whose pods are being replaced. */
   readonly #running = new Map<string, NodeJS.Timeout>();
   readonly #waiting = new Set<string>();
 
-  /** `limit`: Gateways at once. */
+  /** `limit`: number of Gateways at once. */
   constructor(limit: number, begin: (gateway: string) => void) {
     this.#limit = limit;
     this.#begin = begin;

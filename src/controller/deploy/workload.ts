@@ -26,8 +26,8 @@ export const CA_KEY = "ca.crt";
 export const COOKIE_KEY = "oidc-cookie-secret";
 
 /**
- * The configuration file of the proxies: what is constant while they run. Everything else comes by the stream. What the installation
- * does not permit callers of the admin API (`admin`), parameters cannot permit.
+ * The configuration file of the proxies: what is constant while they run. Everything else comes by the stream. Parameters cannot allow
+ * clients of the admin API anything that the installation (`admin`) does not allow.
  */
 export function proxyConfig(
   layers: readonly Parameters[],
@@ -132,7 +132,7 @@ function container(gateway: string, layers: readonly Parameters[], settings: Con
     resources: asJsonObject(resources),
     startupProbe: { ...probe("ready"), periodSeconds: 1, failureThreshold: 60, timeoutSeconds: 2 },
     readinessProbe: { ...probe("ready"), periodSeconds: 10 },
-    // Only for a process that hangs. A restart ends all connections, so a busy process gets two minutes.
+    // Only for a process that hangs: a restart ends all connections, so a busy process gets two minutes.
     livenessProbe: { ...probe("live"), periodSeconds: 20, failureThreshold: 6, timeoutSeconds: 10 },
     securityContext: {
       allowPrivilegeEscalation: false,
@@ -150,8 +150,8 @@ function container(gateway: string, layers: readonly Parameters[], settings: Con
 }
 
 /**
- * What the operator decides about hosts: parameters do not change it. As variables, which older proxies ignore; they would not start
- * with a file that has unknown fields.
+ * The operator's rules for hosts, which parameters cannot change. They are passed as variables, which older proxies ignore; with unknown
+ * fields in their file they would not start.
  */
 function lookupRules({ hosts: { allowClusterHosts, domains, denyNetworks } }: ControllerSettings): JsonObject[] {
   return [

@@ -30,7 +30,7 @@ const hasReadyProxy = defineQuery<boolean>("hasReadyProxy", (read, deployment) =
     .some(({ status }) => status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True")),
 );
 
-/** Whether a Gateway has any proxy, ready or not. */
+/** Whether a Gateway has any proxies, ready or not. */
 const hasProxy = defineQuery<boolean>("hasProxy", (read, deployment) => read.find(PROXIES, deployment).length > 0);
 
 /** Why the first of the proxies that cannot start cannot; undefined if all are merely starting. */
@@ -56,8 +56,8 @@ export const gatewayProgramming = defineQuery<Programming>("gatewayProgramming",
   const { ips, unusable } = requestedAddresses(gateway);
   const addresses = ips.length === 0 ? assigned : assigned.filter(({ value }) => ips.includes(value));
   const missing = ips.filter((ip) => !addresses.some(({ value }) => value === ip));
-  // Once is enough while there are proxies: the status of the Deployment shows those that crash later. Without any, as after a scaling to 0
-  // or when no pod may be made, nothing serves.
+  // A Gateway that was programmed once stays so while it has proxies: the status of the Deployment shows those that crash later. Without
+  // proxies, as after scaling to 0 or when pods cannot be created, no traffic is served.
   const wasProgrammed = (gateway.status?.conditions ?? []).some(
     ({ type, status }) => type === "Programmed" && status === "True",
   );

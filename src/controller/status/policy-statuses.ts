@@ -99,13 +99,13 @@ function overriding(overridden: readonly Overridden[]): readonly ConditionDraft[
   return overridden.length === 0 ? [] : [isTrue("Overridden", "Overridden", joined(overridden.map(overriddenText)))];
 }
 
-/** A warning: who writes no inheritance may not know that routes decide. */
+/** A warning: the author may not know that routes decide if inheritance is not set. */
 function replacing(replaceable: readonly Replaceable[]): readonly ConditionDraft[] {
   if (replaceable.length === 0) return [];
   const who = replaceable.map(
     ({ kinds, target, by }) => `${kinds.join(", ")} of ${inWords(target)} can be replaced by ${by}`,
   );
-  const advice = "set strategy.inheritance to Override to prevent that, or to Default to permit it";
+  const advice = "set strategy.inheritance to Override to prevent that, or to Default to allow it";
   return [isTrue("Replaceable", "InheritanceNotSet", `${joined(who)}; ${advice}`)];
 }
 

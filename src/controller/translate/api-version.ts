@@ -9,7 +9,7 @@ const BUNDLE_VERSION = "gateway.networking.k8s.io/bundle-version";
 const SUPPORTED = /^v1\.6\.\d+$/;
 const SUPPORTED_NAME = "v1.6";
 
-/** undefined: the CRDs are not known, because the controller may not list them. There must be one if there is a GatewayClass. */
+/** undefined: the CRDs are unknown, because the controller may not list them. If there is a GatewayClass, at least one CRD exists. */
 export const supportedVersion = defineQuery<ConditionDraft | undefined>("supportedVersion", (read) => {
   const names = new Map<string, string[]>();
   for (const { metadata } of read.list("CustomResourceDefinition")) {
@@ -34,6 +34,6 @@ export const supportedVersion = defineQuery<ConditionDraft | undefined>("support
   return isFalse(
     "SupportedVersion",
     "UnsupportedVersion",
-    `tracegate supports ${SUPPORTED_NAME} of the Gateway API; other CRDs may lack fields or have unknown ones. Found ${found.join("; ")}`,
+    `tracegate supports ${SUPPORTED_NAME} of the Gateway API; CRDs of other versions may lack fields or have unknown ones. Found ${found.join("; ")}`,
   );
 });

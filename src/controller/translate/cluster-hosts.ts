@@ -1,7 +1,7 @@
 /**
- * Hosts inside the cluster. By a host name or an address, the author of a TracegateBackend or of a policy would reach Services of other
- * namespaces that no ReferenceGrant opens, so such hosts are invalid unless the operator allows them. What a name outside the cluster
- * resolves to is known only to proxies: see `config.dns.denyNetworks` (`src/upstream/lookup-rules.ts`).
+ * Hosts inside the cluster. By a host name or an address, the author of a TracegateBackend or of a policy could reach Services of other
+ * namespaces without a ReferenceGrant, so such hosts are invalid unless the operator allows them. Only proxies know what a name outside the
+ * cluster resolves to: see `config.dns.denyNetworks` (`src/upstream/lookup-rules.ts`).
  */
 import { isIP, isIPv4, SocketAddress } from "node:net";
 import type { HostCheck } from "../../config/translate/target.ts";
@@ -9,7 +9,7 @@ import { comparableName, isBelow, Networks } from "../../upstream/lookup-rules.t
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
 import { DEFAULT_HOST_RULES } from "../inputs.ts";
 
-/** Addresses by which pods and Services are reached. Those of slices include the API server's. */
+/** Addresses of pods and Services. EndpointSlices include those of the API server. */
 const PODS = defineIndex("Pod", ({ status: { podIP, podIPs = [] } = {} }) =>
   canonical([podIP, ...podIPs.map(({ ip }) => ip)]),
 );
@@ -28,7 +28,7 @@ export function hostCheck(read: Read, namespace: string): HostCheck {
   };
 }
 
-/** Key: `<namespace> <host>`. A separate query: pods come and go, and most hosts have nothing to do with them. */
+/** Key: `<namespace> <host>`. A separate query: pods come and go, and most hosts do not depend on them. */
 const refusal = defineQuery<string | undefined>("hostRefusal", (read, key) => {
   const at = key.indexOf(" ");
   const [namespace, host] = [key.slice(0, at), comparableName(key.slice(at + 1))];
@@ -47,7 +47,7 @@ const INSTEAD =
 function nameInside(read: Read, name: string, domains: readonly string[]): string | undefined {
   const labels = name.split(".");
   const last = labels.at(-1) ?? "";
-  // The system reads these as IPv4 addresses too, such as `0x7f.1` and `167772161`.
+  // The system also reads these as IPv4 addresses, such as `0x7f.1` and `167772161`.
   if (/^(\d+|0x[\da-f]*)$/.test(last)) return "is neither a name nor an address in its usual form";
   if (labels.length === 1) return "is a name without a domain, which is completed inside the cluster";
   const isInside = ["svc", "pod", ...domains].some((domain) => isBelow(name, domain));
@@ -60,7 +60,7 @@ function nameInside(read: Read, name: string, domains: readonly string[]): strin
   return isInside || service !== undefined ? "is a name inside the cluster" : undefined;
 }
 
-/** Those of the own namespace give nothing that a backendRef would not. */
+/** Addresses of the same namespace give no more access than a backendRef. */
 function addressInside(read: Read, address: string, namespace: string): string | undefined {
   const objects = [...read.find(PODS, address), ...read.find(SERVICES, address), ...read.find(SLICES, address)];
   const isOthers = objects.some(({ metadata }) => metadata.namespace !== namespace);
@@ -71,7 +71,7 @@ function canonical(addresses: readonly (string | undefined)[]): readonly string[
   return [...new Set(addresses.flatMap((each) => canonicalAddress(each ?? "") ?? []))];
 }
 
-/** An IP address in the one form in which it is compared; undefined for other text. */
+/** An IP address in the canonical form for comparison; undefined for other text. */
 function canonicalAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;
   if (isIP(text) === 0) return undefined;

@@ -36,7 +36,7 @@ export type Successor = (
 
 /** The start of HTTP/2's preface, which looks like a head of HTTP/1.1 (RFC 9113 3.4). */
 const HTTP2_START = "PRI * HTTP/2.0\r\n\r\n";
-/** Three words and nothing else, of which the last is no protocol with a version: a wrong preface of HTTP/2. */
+/** Three words and nothing else, and the last is not a protocol with a version: a wrong HTTP/2 preface. */
 const WRONG_PREFACE = /^[!-~]+ [!-~]+ [!-.0-~]+\r\n\r\n/;
 
 /**
@@ -362,7 +362,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     const text = latin1Slice(received, 0, received.length);
     if (successor !== undefined && text.startsWith(HTTP2_START)) this.#handOver(received, successor);
     else if (successor !== undefined && WRONG_PREFACE.test(text)) {
-      // Its frame parser would take a response of HTTP/1.1 for a frame (RFC 9113 3.4).
+      // The client's frame parser would take an HTTP/1.1 response for a frame (RFC 9113 3.4).
       this.#destroy();
       this.#streams.rejected(this, error.code, error.detail, received);
     } else this.#reject(error.code, error.detail, received);

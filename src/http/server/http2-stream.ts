@@ -25,7 +25,7 @@ export interface RequestConnection {
   readonly peer: ClientConnection;
   readonly frontend: ConnectionLimits;
   readonly acceptor: StreamAcceptor;
-  /** Why its streams end with it. */
+  /** Why its streams end when it closes. */
   readonly endsWith: ErrorCode;
   /** `endBatch` of the stream follows when the current read has been handed over. */
   batch(stream: RequestStream): void;

@@ -149,19 +149,19 @@ export class Deadline {
 
 /** Milliseconds before `minBodyRate` applies: TCP slow start or a busy client may delay a legitimate body. */
 const RATE_GRACE_MS = 10_000;
-/** Milliseconds over which the rate is measured: what a client has sent before counts for no longer silence than this. */
+/** Milliseconds over which the rate is measured: bytes sent earlier make up for at most this much silence. */
 const RATE_WINDOW_MS = 30_000;
 
 /**
  * Measures the rate of a request body: one that trickles in ("R-U-Dead-Yet"), or stops before its end, would occupy the request and its
- * upstream indefinitely. Every byte pays for some time at the minimum rate. Time in which the gateway took nothing does not count.
+ * upstream indefinitely. Every byte pays for some time at the minimum rate. Time in which the gateway did not read does not count.
  */
 export class BodyRate {
   /** The stream reads the body. */
   open = false;
   /** Bytes so far, without framing. */
   received = 0;
-  /** Those of them that have been counted. */
+  /** Bytes that have been counted. */
   #counted = 0;
   /** Milliseconds that are paid for. */
   #paid = 0;

@@ -10,8 +10,8 @@ import type { FrontendField } from "../../crd/policy.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
 
 /**
- * What happens without each kind. `deny`: requests would pass that should not, more of them than they may, or they would reach
- * backends that they should not (`directResponse` and `requestRedirect` keep them away) or without their credentials. `cut`: connections would be made to others or unprotected, so none can be made.
+ * What happens if a policy of each kind is invalid. `deny`: without the policy, requests would pass that should not, or too many of them, or they would reach backends that they should not
+ * (`directResponse` and `requestRedirect` keep them away), or without their credentials. `cut`: connections would go to other servers or be unprotected, so none are made.
  */
 const WITHOUT: Readonly<Record<PolicyKind, "deny" | "cut" | "continue">> = {
   authorization: "deny",

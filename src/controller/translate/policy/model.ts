@@ -58,7 +58,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   };
 });
 
-/** Translates policies kind by kind. What is invalid is replaced; what only fails when it runs, as a missing service, stays. */
+/** Translates policies kind by kind. Invalid policies are replaced; policies that only fail at run time, such as for a missing service, stay. */
 export function translateKinds(
   inputs: PolicyInputs,
   unparsed: readonly PolicyKind[],
@@ -73,7 +73,7 @@ export function translateKinds(
   for (const kind of kindsOf(inputs)) {
     const before = problems.invalidating;
     const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context);
-    // Proxies would reject all of the Gateway's configuration for it, or run it without what it relies on, such as its CAs.
+    // Proxies would reject the whole configuration of the Gateway, or run the policy without something that it needs, such as its CAs.
     if (problems.invalidating > before) invalid.push(kind);
     else Object.assign(valid, set);
   }

@@ -4,8 +4,8 @@ import { problemText } from "../../crd/parse-spec.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
 
 /**
- * Problems of one object. They are values, which programs decide by (`invalidating`, `causes`); `errors` and `warnings` are the same for
- * statuses: each once, as lines of text with the path of the field.
+ * Problems of one object. Code decides by their values (`invalidating`, `causes`); `errors` and `warnings` are the same problems for
+ * statuses: each once, as a line of text with the path of the field.
  */
 export class Problems {
   readonly errors: string[] = [];
@@ -14,7 +14,7 @@ export class Problems {
   readonly causes = new Set<ProblemCause["code"]>();
   #invalidating = 0;
 
-  /** How many were reported that make a value invalid; repeated ones count too. */
+  /** The number of reported problems that make a value invalid, including repeated ones. */
   get invalidating(): number {
     return this.#invalidating;
   }
@@ -46,7 +46,7 @@ function isReference(part: PropertyKey | undefined): boolean {
   return part === "backendRef" || part === "secretKeyRef" || part === "configMapKeyRef";
 }
 
-/** It is about what stands for a backendRef that has been reported. */
+/** It concerns the replacement for a backendRef that was already reported. */
 function isPlaceholder({ cause }: Problem): boolean {
   return cause?.code === "unknownDestination" && cause.kind === "backend" && cause.name === NO_BACKEND.backend;
 }

@@ -1,4 +1,4 @@
-/** Policies that restrict access without a word about inheritance, and who could therefore replace them. */
+/** Policies that restrict access and do not set inheritance, and the users who can therefore replace them. */
 import type { PolicyKind } from "../../../policies/policy-set.ts";
 import type { Read } from "../../graph.ts";
 import type { PolicyInput } from "./input.ts";
@@ -23,11 +23,11 @@ export interface Replaceable {
   readonly kinds: readonly PolicyKind[];
   /** A `policyTarget`. */
   readonly target: string;
-  /** `whoever may write … in …` */
+  /** `users who may write … in …` */
   readonly by: string;
 }
 
-/** What a policy restricts at a target that others may write narrower policies for; undefined: nothing, or its author has decided. */
+/** The kinds of a policy that restrict access at a target for which others may write narrower policies; undefined: none, or its author has decided. */
 export function replaceableAt(read: Read, input: PolicyInput, target: TargetPlace): Replaceable | undefined {
   const { kind, namespace, name, section } = target;
   if (input.decidesInheritance || (kind !== "Gateway" && kind !== "ListenerSet")) return undefined;
@@ -41,7 +41,7 @@ export function replaceableAt(read: Read, input: PolicyInput, target: TargetPlac
   if (input.phase === "gateway") {
     // Before a route is selected, only listeners are narrower; those of the object itself belong to its author.
     if (!withSets) return undefined;
-    const by = `whoever may write TracegatePolicies for ListenerSets in ${inWords([sets], namespace)}`;
+    const by = `users who may write TracegatePolicies for ListenerSets in ${inWords([sets], namespace)}`;
     return { kinds, target: at, by };
   }
   const listeners = object.spec.listeners?.filter((each) => section === undefined || each.name === section) ?? [];
@@ -50,7 +50,7 @@ export function replaceableAt(read: Read, input: PolicyInput, target: TargetPlac
   return {
     kinds,
     target: at,
-    by: `whoever may write routes and TracegatePolicies in ${inWords(sources, namespace)}${further}`,
+    by: `users who may write routes and TracegatePolicies in ${inWords(sources, namespace)}${further}`,
   };
 }
 
