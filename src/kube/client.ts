@@ -23,7 +23,7 @@ export interface RequestOptions {
   readonly body?: unknown;
   /** Default `application/json`; patches name their kind: `application/apply-patch+yaml`, `application/merge-patch+json`. */
   readonly contentType?: string;
-  /** What the response should be; default `application/json`. */
+  /** The media type of the response; default `application/json`. */
   readonly accept?: string;
   readonly signal?: AbortSignal;
 }

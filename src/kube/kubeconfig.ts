@@ -116,7 +116,7 @@ async function credentialsOf(cluster: Entry, user: Entry): Promise<Credentials> 
   return { tls, headers };
 }
 
-/** As whom the user acts: `as`, `as-uid`, `as-groups` and `as-user-extra`. Throws if there are groups for nobody. */
+/** The user to impersonate: `as`, `as-uid`, `as-groups` and `as-user-extra`. Throws if `as` is missing but others are set. */
 function impersonation(user: Fields): Credentials["headers"] {
   const as = text(user.as);
   const uid = text(user["as-uid"]);
@@ -130,7 +130,7 @@ function impersonation(user: Fields): Credentials["headers"] {
     "impersonate-user": as,
     ...(uid !== undefined && { "impersonate-uid": uid }),
     ...(groups.length > 0 && { "impersonate-group": groups }),
-    // Keys may contain characters that header names cannot.
+    // Keys may contain characters that are not allowed in header names.
     ...Object.fromEntries(
       extra.map(([key, values]) => [`impersonate-extra-${encodeURIComponent(key).toLowerCase()}`, textsOf(values)]),
     ),

@@ -124,7 +124,7 @@ async function connect(access: ClusterAccess, { namespace, pod, port }: PodPort)
   const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
   const socket = new WebSocket(url, [PROTOCOL], {
     ...tls,
-    // Its types have texts only, but node:http gets them as they are.
+    // Its types allow only strings, but it passes the values to node:http unchanged.
     headers: headers as Record<string, string>,
     ...(agent !== undefined && { agent }),
     handshakeTimeout: HANDSHAKE_MS,

@@ -24,13 +24,13 @@ export interface Sink {
 export interface ReflectorOptions<K extends Kind> {
   readonly client: KubeClient;
   readonly kind: K;
-  /** Only the objects in this namespace. Default: those in all. */
+  /** Only the objects in this namespace. Default: all namespaces. */
   readonly namespace?: string | undefined;
-  /** The server sends nothing of objects but their metadata. */
+  /** The server sends only the metadata of objects. */
   readonly metadataOnly?: boolean;
   /** `labelSelector` and `fieldSelector`: the server sends only these objects. */
   readonly selectors?: Readonly<Record<string, string>>;
-  /** Without permission to list it, the kind counts as one that is not installed. */
+  /** Without permission to list it, the kind is treated as not installed. */
   readonly optional?: boolean;
   /** Drops unused fields before an object is kept. Metadata is trimmed in any case. */
   readonly trim?: (object: Objects[K]) => Objects[K];
@@ -44,7 +44,7 @@ export interface ReflectorOptions<K extends Kind> {
   readonly absentPause?: number;
 }
 
-/** Types of responses with the metadata of objects; servers that do not know them send whole objects. */
+/** Types of responses with the metadata of objects; servers that do not know these types send whole objects. */
 const METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 

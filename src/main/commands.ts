@@ -64,7 +64,7 @@ const check = defineCommand({
   examples: [
     { does: "Every problem with its position", run: "check -f gateway.yaml" },
     { does: "The same as JSON", run: "check -f gateway.yaml --json" },
-    { does: "Where the issuers' documents cannot be reached, as in CI", run: "check -f gateway.yaml --offline" },
+    { does: "Without access to the issuers' documents, as in CI", run: "check -f gateway.yaml --offline" },
   ],
   async run({ options: { file, offline } }, context) {
     if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
@@ -115,7 +115,7 @@ const migrate = defineCommand({
     if (file === undefined) throw usage("migrate needs a file", "tracegate migrate -f FILE");
     if (isReadOnce(file)) throw usage(`migrate rewrites a file, which ${file} is not`);
     const { migrate } = await import("./migrate.ts");
-    // A file of the user's own, which must not change: as bytes.
+    // The user's own file, which must not change, so it is printed as bytes.
     return migrate(file, (text) => write(context.stdout, Buffer.from(text)));
   },
 });

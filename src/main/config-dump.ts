@@ -156,7 +156,7 @@ function dumpPath(path: PathMatch): Json {
   return { [path.type]: path.value };
 }
 
-/** The value that a secret header or parameter is compared with is a secret too. */
+/** A value that a secret header or parameter is compared with is also secret. */
 function dumpHeader(header: ValueMatch, live: Live): Json {
   return dumpValue(live.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
 }

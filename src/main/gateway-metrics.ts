@@ -104,7 +104,7 @@ export function certificateMetrics({ binds }: Ir): ExtraMetric[] {
   return [{ name: "tracegate_certificate_expiry_timestamp_seconds", type: "gauge", help, samples }];
 }
 
-/** Since when documents of the configuration could not be fetched; nothing while all are there. */
+/** When fetching a document of the configuration began to fail; no series while none fails. */
 export function documentMetrics({ missingDocuments = [] }: ConfigStatus): ExtraMetric[] {
   if (missingDocuments.length === 0) return [];
   const samples = missingDocuments.map(({ url, since, formerInUse }) => ({

@@ -110,7 +110,7 @@ export class Gateway {
             xds,
             loaded,
             host,
-            // Its own file names the controller.
+            // The process's own file names the controller.
             new Egress({ provenance: "operator" }, supervised.own),
             output.logger("xds"),
           );

@@ -6,23 +6,23 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Milliseconds between two looks at the parent process; the system reports nothing when it ends. */
 const POLL_MS = 250;
-/** Milliseconds within which a signal that comes again is the same one. */
+/** Milliseconds within which a repeated signal counts as the same one. */
 const SAME_MS = 500;
 
 /**
- * Whether the parent process `parent` is npm. The environment alone does not tell: whatever a script of npm starts inherits it, down to
- * a gateway that a shell or a test starts there.
+ * Whether the parent process `parent` is npm. The environment alone does not show this: every process below an npm script inherits it, even
+ * a gateway that a shell or a test starts.
  */
 export function isNpmScript(env: Env, parent = process.ppid): boolean {
   if (env.npm_lifecycle_event === undefined) return false;
   const command = commandOf(parent);
-  // npm takes "npm start" for its title; npm_execpath is the program of npm, pnpm or yarn.
+  // npm sets its process title to "npm start"; npm_execpath is the program of npm, pnpm or yarn.
   return (
     /^npm\b/.test(command) || (env.npm_execpath !== undefined && command.split(/[\0 ]/).includes(env.npm_execpath))
   );
 }
 
-/** The command line of a process; empty if it cannot be read. Linux has a file for it, and often no `ps` in an image. */
+/** The command line of a process; empty if it cannot be read. Linux has a file for it, and container images often lack `ps`. */
 function commandOf(pid: number): string {
   try {
     return process.platform === "linux"
@@ -33,7 +33,7 @@ function commandOf(pid: number): string {
   }
 }
 
-/** Calls back once when npm, our parent, has ended without passing on a signal, as by SIGKILL. */
+/** Calls back once if npm, the parent process, ends without passing on a signal, for example by SIGKILL. */
 export function onParentGone(callback: () => void): void {
   const parent = process.ppid;
   const timer = setInterval(() => {
@@ -44,8 +44,7 @@ export function onParentGone(callback: () => void): void {
 }
 
 /**
- * A handler of signals for which Ctrl-C counts once: the terminal sends it to npm and to this process, and npm passes on what it
- * gets.
+ * A signal handler that counts Ctrl-C once: the terminal sends it to npm and to this process, and npm passes its own signal on.
  */
 export function onceEach<S>(handle: (signal: S) => void): (signal: S) => void {
   const seen = new Map<S, number>();

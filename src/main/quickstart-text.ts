@@ -42,7 +42,7 @@ function waysOf(
   const named = hostname !== "" && hostname !== "*";
   const host = named ? hostname.replace(/^\*/, "www") : "localhost";
   const watch = `${tgctl} proxy trace --local`;
-  // curl finds the port of this machine also for a name that no resolver knows.
+  // With --resolve, curl connects to this machine even for a name that no resolver knows.
   const resolve = named ? ` --resolve ${host}:${port}:127.0.0.1` : "";
   const trace = (url: string, more = "") => `${watch} --port ${port} -- ${url}${more}`;
   switch (protocol) {
@@ -51,7 +51,7 @@ function waysOf(
       return { serves: `http://localhost:${port}`, commands: [`curl -s${resolve} "${url}?name=you"`, trace(url)] };
     }
     case "HTTPS": {
-      // -k: the certificate of an example is not that of a known authority.
+      // -k: the certificate of an example is not signed by a known authority.
       const url = `https://${host}:${port}${path}`;
       return {
         serves: `https://localhost:${port}`,
@@ -75,8 +75,8 @@ function waysOf(
 }
 
 /**
- * `tgctl` if a shell finds this package's there, else its path from the current folder. Folders that npm adds to the PATH of a script are
- * not on that of another terminal.
+ * `tgctl` if a shell would find this package's program, else its path from the current folder. Folders that npm adds to the PATH of a script
+ * are not in the PATH of another terminal.
  */
 export function tgctlCommand(path: string = process.env.PATH ?? "", folder: string = process.cwd()): string {
   const own = `${appRoot}bin/tgctl`;

@@ -93,7 +93,7 @@ export class StreamFollower implements Follower {
     return this.#apply();
   }
 
-  /** The controller fetches documents. */
+  /** The controller fetches the documents. */
   documentWanted(url: string): void {
     this.#client?.wantDocument(url);
   }

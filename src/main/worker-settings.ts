@@ -82,12 +82,12 @@ function connectionsPerWorker(limit: number | undefined, workers: number): numbe
   return Math.max(1, Math.floor(left / workers));
 }
 
-/** Connections that a worker needs at least, of clients and to backends: a browser opens six, a pool several. */
+/** Minimum number of connections of a worker, from clients and to backends: a browser opens six, a pool several. */
 const FEW = 256;
 
 /**
- * What to tell at the start if `limit` open files are too few for the workers, each of which listens on all `ports`; undefined if they
- * are enough.
+ * The warning at start-up if `limit` open files are too few for the workers, each of which listens on all `ports`; undefined if they are
+ * enough.
  */
 export function openFilesWarning(limit: number | undefined, workers: number, ports: number): string | undefined {
   const needed = RESERVED + workers * (ports + FEW);

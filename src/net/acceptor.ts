@@ -16,7 +16,7 @@ export interface ListenOptions {
   readonly keepAliveDelay: number;
   /** Shared by all ports of a thread. */
   readonly budget: SocketBudget;
-  /** Where the port is noted as the gateway's own. */
+  /** Where the port is recorded as one of the gateway's own. */
   readonly own: OwnSockets;
 }
 

@@ -64,8 +64,8 @@ export function socketAddresses(socket: {
 }
 
 /**
- * An address of the system in canonical form: IPv4 clients of a dual-stack socket appear with IPv6 addresses that contain theirs
- * (RFC 4291 2.5.5.2). Those of a link keep their zone.
+ * An address of the system in canonical form: IPv4 clients of a dual-stack socket appear with IPv4-mapped IPv6 addresses (RFC 4291 2.5.5.2).
+ * Link-local addresses keep their zone.
  */
 export function unmapped(address: string): string {
   return address.includes(":") ? (canonicalAddress(address) ?? address) : address;

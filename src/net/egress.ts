@@ -1,7 +1,7 @@
 /**
  * The one check of all addresses that this process connects to, after name resolution. In: an address, and who chose it. Out: an
- * `AdmittedAddress`, which only this file makes and without which nothing can open a connection (transport.ts, udp-socket.ts,
- * tls/tls-client.ts), or the reason why it is refused.
+ * `AdmittedAddress`, which only this file creates and which every function that opens a connection requires (transport.ts, udp-socket.ts,
+ * tls/tls-client.ts), or the reason for refusing it.
  */
 import { realpathSync, statSync } from "node:fs";
 import { sep } from "node:path";
@@ -15,8 +15,8 @@ import type { IpProtocol, OwnSockets } from "../base/own-sockets.ts";
 export type SocketAddress = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /**
- * Who chose the targets of a configuration. `operator`: whoever runs the process, by its file. `stream`: anyone who may write an
- * object that the controller translates, such as a tenant with rights in one namespace only.
+ * Who chose the targets of a configuration. `operator`: the user who runs the process, in its file. `stream`: all authors of objects that
+ * the controller translates, such as a tenant with rights in one namespace only.
  */
 export type Provenance = "operator" | "stream";
 
@@ -30,7 +30,7 @@ export class AddressRefused extends Error {
   }
 }
 
-/** Only this file has it, so nothing else can make an `AdmittedAddress`. */
+/** Only this file has the key, so no other code can create an `AdmittedAddress`. */
 const KEY: unique symbol = Symbol("egress");
 
 /** An address that has passed the check. Instances exist only as results of `Egress.admit`. */
@@ -46,8 +46,8 @@ export class AdmittedAddress {
   }
 
   /**
-   * The second half of the check, on the connected socket before any byte is sent: a connection whose two ends have the same
-   * address has not left this host, even if the address is not one of an interface, or became one a moment ago.
+   * The second half of the check, on the connected socket before any byte is sent: a connection with the same address at both ends has not
+   * left this host, even if no interface has the address, or has had it only for a moment.
    */
   refusedAfter(
     {
@@ -64,9 +64,9 @@ export class AdmittedAddress {
 /** What an `Egress` needs to know of its process. */
 export interface EgressOptions {
   readonly provenance: Provenance;
-  /** Folder below which a Unix socket may be that a stream names; undefined: none may. */
+  /** Folder that must contain a Unix socket named by a stream; undefined: a stream cannot name any. */
   readonly unixFolder?: string | undefined;
-  /** The socket of `internal` backends, which a file may name and a stream may not. */
+  /** The socket of `internal` backends, which only a file may name. */
   readonly internalSocket?: string | undefined;
 }
 
@@ -84,7 +84,7 @@ export class Egress {
     return this.#options.provenance === "operator";
   }
 
-  /** Checks an address that a name was resolved to, or that was written as such. */
+  /** Checks an address, whether a name resolved to it or the configuration contains it. */
   admit(address: SocketAddress, protocol: IpProtocol = "tcp"): AdmittedAddress | AddressRefused {
     if ("path" in address) return this.#admitPath(address.path);
     const { host, port } = address;
@@ -95,7 +95,7 @@ export class Egress {
       const where = formatHostPort(host, port);
       return new AddressRefused(
         "TG_ADDRESS_REFUSED",
-        `${where} is ${reserved}, which no backend of a controller's configuration may be`,
+        `${where} is ${reserved}, which a backend in a controller's configuration cannot use`,
       );
     }
     const own = this.isThisHost(host, port, protocol) ? this.refusalOfPort(host, port, protocol) : undefined;
@@ -107,13 +107,13 @@ export class Egress {
     return this.#own.find(protocol, port) !== undefined && this.isThisHost(host, port, protocol);
   }
 
-  /** Whether an address is one of this host. Asked of the system only for ports on which this process listens. */
+  /** Whether an address belongs to this host. The system is only queried for ports on which this process listens. */
   isThisHost(host: string, port: number, protocol: IpProtocol): boolean {
     if (this.#own.find(protocol, port) === undefined) return false;
     return isOfThisHost(host);
   }
 
-  /** Why an address of this host must not be connected to on this port; undefined if nothing of this process listens there. */
+  /** Why this port of this host must not be connected to; undefined if this process does not listen there. */
   refusalOfPort(host: string, port: number, protocol: IpProtocol): AddressRefused | undefined {
     const listener = this.#own.find(protocol, port);
     const where = formatHostPort(host, port);
@@ -124,7 +124,7 @@ export class Egress {
     return undefined;
   }
 
-  /** The path that is connected to has no symbolic links left, so none can be changed after the check. */
+  /** The gateway connects to the path with all symbolic links resolved, so none can be changed after the check. */
   #admitPath(path: string): AdmittedAddress | AddressRefused {
     const { provenance, unixFolder, internalSocket } = this.#options;
     if (path === internalSocket && provenance === "operator") return new AdmittedAddress(KEY, { path }, this);
@@ -132,7 +132,7 @@ export class Egress {
       if (provenance === "stream" && unixFolder === undefined)
         return new AddressRefused(
           "TG_ADDRESS_REFUSED",
-          `unix:${path} cannot be reached: config.backend.unixFolder of this proxy names no folder for Unix sockets`,
+          `unix:${path} cannot be reached: this proxy has no config.backend.unixFolder`,
         );
       const real = realpathSync(path);
       if (provenance === "stream" && !real.startsWith(realpathSync(unixFolder ?? "") + sep))
@@ -149,12 +149,12 @@ export class Egress {
   }
 }
 
-/** Addresses at which clouds give credentials and settings to a machine, besides those that are link-local. */
+/** Metadata addresses of clouds, which give credentials and settings to a machine, besides the link-local ones. */
 const METADATA = ["100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"].map(
   (text) => ipBytes(text)?.join(".") ?? "",
 );
 
-/** What an address is reserved for, where a target from a stream must not lead; undefined for all others. */
+/** The reserved range of an address that a target from a stream must not have; undefined for all other addresses. */
 function reservedAs(bytes: Uint8Array): string | undefined {
   const [first = 0, second = 0] = bytes;
   const v4 = bytes.length === 4;

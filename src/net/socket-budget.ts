@@ -1,7 +1,7 @@
 /** Whether a connection comes from a client, or goes to a backend or callout; `udp`: the socket of a session of UDP. */
 export type SocketKind = "client" | "upstream" | "udp";
 
-/** Part of the budget that one of the first two kinds may use of what UDP leaves, so that some is left for the other. */
+/** Part of the budget without UDP that clients or backends may use, so that some remains for the other kind. */
 const SHARE = 0.75;
 /** Part that UDP may use: its clients can forge their addresses, and each address takes a socket. */
 const UDP_SHARE = 0.25;
@@ -31,14 +31,14 @@ export class SocketBudget {
   /** Connections that are open or being opened. */
   readonly used: Record<SocketKind, number> = { client: 0, upstream: 0, udp: 0 };
 
-  /** `limit`: of all kinds together; UDP may use a quarter, each of the others three quarters of the rest. `onRejected` is called for each connection that there is no room for. */
+  /** `limit`: of all kinds together; UDP may use a quarter, each of the others three quarters of the rest. `onRejected` is called for each connection without room. */
   constructor(limit = Number.POSITIVE_INFINITY, onRejected: (kind: SocketKind) => void = () => {}) {
     this.#limit = limit;
     this.#udpShare = Math.max(1, Math.floor(limit * UDP_SHARE));
     this.#onRejected = onRejected;
   }
 
-  /** Counts a connection of a client, or the socket of a session, until it closes; false if there is no room for it. */
+  /** Counts a client connection or the socket of a session until it closes; false if there is no room. */
   admit(socket: Closable, kind: "client" | "udp" = "client"): boolean {
     const admitted = this.take(kind);
     if (admitted) socket.on("close", this.#onClose[kind]);

@@ -22,7 +22,7 @@ interface UdpAddress {
   readonly host: string;
   readonly port: number;
   readonly reusePort: boolean;
-  /** Where the port is noted as the gateway's own. */
+  /** Where the port is recorded as one of the gateway's own. */
   readonly own: OwnSockets;
 }
 

@@ -23,7 +23,7 @@ export interface ThreadEnvironment {
   readonly fetch: Fetch;
   /** For events outside of requests. */
   readonly log?: Logger | undefined;
-  /** Asks for a document to be fetched again, because it may have changed. Cheap: most calls do nothing. */
+  /** Requests a new fetch of a document that may have changed. Cheap: most calls do nothing. */
   readonly wantDocument?: ((url: string) => void) | undefined;
   /** Key that seals the cookies of `oidc`, 32 bytes; undefined if OIDC_COOKIE_SECRET is not set. */
   readonly oidcCookieKey?: Uint8Array | undefined;

@@ -27,13 +27,13 @@ export interface ResolvedCall<Policies> {
 export interface Resolver {
   /** A resolver whose paths begin at `path`. */
   within(...path: ConfigPath): Resolver;
-  /** Runs with a resolver that reports nothing, for what is reported elsewhere already. `invalid`: it found a mistake. */
+  /** Runs with a resolver that reports nothing, for values that are already reported elsewhere. `invalid`: it found a mistake. */
   quietly<T>(run: (resolver: Resolver) => T): { readonly value: T; readonly invalid: boolean };
   report(path: ConfigPath, problem: { readonly message: string; readonly expected?: string }): void;
   /** The text; undefined if a file cannot be read or a URL has not been fetched yet. */
   text(path: ConfigPath, source: TextSource): string | undefined;
   file(path: ConfigPath, name: FileName): string | undefined;
-  /** Reports a URL that is called with requests, such as a token endpoint, if its host may not be called. */
+  /** Reports a URL that is called while requests are served, such as a token endpoint, if its host may not be called. */
   called(path: ConfigPath, url: string): void;
   /** A document whose URL is not written in the configuration, such as a discovery document. */
   fetched(path: ConfigPath, url: string): string | undefined;

@@ -293,7 +293,7 @@ export const proxyProtocol = z
       input: value,
       path: ["mode"],
       message:
-        "requires `from` with the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
+        "set from to the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
     });
   })
   .meta({

@@ -1,7 +1,7 @@
 import { OwnSockets } from "../../base/own-sockets.ts";
 import { AddressRefused, type AdmittedAddress, Egress, type SocketAddress } from "../egress.ts";
 
-/** Of a process that listens nowhere and whose targets come from its file: every address may be connected to. */
+/** The egress of a process that listens nowhere and whose targets come from its file: every address is admitted. */
 export const ANYWHERE = new Egress({ provenance: "operator" }, new OwnSockets());
 
 /** An address that has passed the check. */
@@ -11,7 +11,7 @@ export function admitted(address: SocketAddress): AdmittedAddress {
   return found;
 }
 
-/** Of servers whose clients run in the test's own process. */
+/** For servers whose clients run in the test's own process. */
 export function unguarded(): OwnSockets {
   const own = new OwnSockets();
   own.guarded = false;

@@ -56,7 +56,7 @@ function combine(kind: string, alternatives: readonly Alternative[]): PolicyHook
   /** The choice per exchange, for its response; weak, so that it ends with the exchange. undefined = none applies. */
   const chosen = new WeakMap<PolicyContext, PolicyHooks | undefined>();
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
-  // Those before the first condition that reads the body are tried without it.
+  // Alternatives before the first condition that reads the body are tried without it.
   const reader = alternatives.findIndex(({ condition }) => condition !== undefined && readsBody(condition, "request"));
   const before = reader === -1 ? alternatives : alternatives.slice(0, reader);
   const use = (context: PolicyContext, policy: PolicyHooks | undefined): RequestOutcome => {

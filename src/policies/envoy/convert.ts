@@ -66,7 +66,7 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
   }
 }
 
-/** Header fields of a service's reply, in its order. */
+/** Header fields of a service's response, in its order. */
 export function replyHeaders(edits: readonly HeaderEdit[]): HeaderList {
   const headers: HeaderList = [];
   applyHeaderEdits(edits, headers);

@@ -23,15 +23,15 @@ interface Entry<Answer> {
 
 /** Denials with other statuses, such as 429 or 503, may depend on the moment and not on the client. */
 const CACHED_DENIALS = new Set([401, 403]);
-/** Bytes of the responses that one cache of one worker holds. A service may repeat in them what clients send. */
+/** Bytes of the responses that one cache of one worker holds. Services may repeat client data in them. */
 const MAX_BYTES = 16 * 1024 * 1024;
-/** Fields that differ for every request and say nothing about the client: with them, no request would find a decision. */
+/** Fields that differ for every request and say nothing about the client: with them in the key, there would be no cache hits. */
 const PER_REQUEST: ReadonlySet<string> = new Set(["x-request-id", "traceparent", "tracestate"]);
 
 /**
- * Caches the responses of the service for one policy in one worker. A key is a digest of everything that the service is sent, so
- * that no request is answered with the decision about another one that the service could have told apart; `cache.key` adds to it.
- * What expressions make of a response is not cached, since they may read more of a request than the service is sent.
+ * Caches the responses of the service for one policy in one worker. A key is a digest of everything that the service is sent, so requests
+ * share a decision only if the service could not tell them apart; `cache.key` adds to it. Results of expressions over a response are not
+ * cached, since they may read more of a request than the service is sent.
  */
 export class AnswerCache<Answer> {
   readonly #key: readonly Expression[];
@@ -51,7 +51,7 @@ export class AnswerCache<Answer> {
     return typeof this.#ttl === "number" ? this.#key : [...this.#key, this.#ttl];
   }
 
-  /** For one question to the service. undefined = its answer must not be cached: an expression of the key has failed. */
+  /** For one call to the service. undefined = the response must not be cached: an expression of the key has failed. */
   lookup(variables: Activation): Lookup<Answer> | undefined {
     let added: string;
     try {
@@ -74,7 +74,7 @@ export class AnswerCache<Answer> {
   }
 }
 
-/** One question to the service. */
+/** One call to the service. */
 export class Lookup<Answer> {
   readonly #ignored: ReadonlySet<string>;
   /** The values of `cache.key`. */
@@ -82,7 +82,7 @@ export class Lookup<Answer> {
   readonly #entries: BoundedCache<Entry<Answer>>;
   readonly #ttlOf: (variables: Activation) => number;
   #key: string | undefined;
-  /** The answer is from the cache. */
+  /** The response is from the cache. */
   found = false;
 
   constructor(
@@ -108,11 +108,11 @@ export class Lookup<Answer> {
   }
 
   /**
-   * The answer to the same question, if it has not expired. `sent`: the head of the call after all policies of the service, which may
+   * The cached response to the same call, if it has not expired. `sent`: the head of the call after all policies of the service, which may
    * have added the client's credentials; `message`: that of a gRPC call, without what is left out of the key.
    */
   recall(sent: CallHead, message?: Uint8Array): Answer | undefined {
-    // A digest, since values of clients may be long or secret.
+    // A digest, since client data may be long or secret.
     const [head, body] = this.#keyed(sent);
     this.#key = secretDigest(this.#added, head, message ?? body).toString("latin1");
     const entry = this.#entries.get(this.#key);
@@ -123,10 +123,10 @@ export class Lookup<Answer> {
     return undefined;
   }
 
-  /** What tells requests to the service apart: the head as text, and the body. */
+  /** The parts that distinguish calls to the service: the head as text, and the body. */
   #keyed(sent: CallHead): readonly [head: string, body: Uint8Array] {
     const { method, scheme, authority, path, search, version, headers, body = NO_BYTES, ...others } = sent;
-    // A field that calls get later belongs to the key too: this does not compile then.
+    // A new field of calls must become part of the key: until it does, this does not compile.
     others satisfies Record<string, never>;
     const fields: string[] = [];
     for (let i = 0; i < headers.length; i += 2)
@@ -137,7 +137,7 @@ export class Lookup<Answer> {
   }
 
   /**
-   * Keeps the answer of the service. `bytes`: its size; `deniedWith`: status of a denial, undefined = allowed. `variables` include
+   * Stores the response of the service. `bytes`: its size; `deniedWith`: status of a denial, undefined = allowed. `variables` include
    * metadata of the decision as `extauthz`.
    */
   keep(answer: Answer, bytes: number, deniedWith: number | undefined, variables: Activation): void {

@@ -8,7 +8,7 @@ import { withVariables } from "../shared/expressions.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 
-/** Decision about a request: what the policy makes of a response of the service. */
+/** Decision about a request, derived from a response of the service. */
 export type AuthzDecision =
   | {
       readonly allowed: true;
@@ -30,8 +30,8 @@ export type AuthzDecision =
 export class AuthzRequestError extends Error {}
 
 /**
- * Whether `failureMode: allow` excuses a failure: not where a client may have caused it, by its request or by what the service says
- * about the request, such as a redirect that repeats a long URL.
+ * Whether `failureMode: allow` excuses a failure: not if a client may have caused it, by its request or through the service's response, such
+ * as a redirect that repeats a long URL.
  */
 export function isExcused(error: unknown): boolean {
   return !(error instanceof AuthzRequestError || isUnreadable(error));
@@ -59,7 +59,7 @@ export function denialStatus(decision: AuthzDecision): number | undefined {
   return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
 }
 
-/** Variables for the time to live of a cached response: `extauthz` as it will be once the decision is applied. */
+/** Variables for the time to live of a cached response; `extauthz` has its value after the decision is applied. */
 export function decidedVariables(
   { variables, requestMetadata }: PolicyContext,
   { metadata }: AuthzDecision,

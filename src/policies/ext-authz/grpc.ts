@@ -56,7 +56,7 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnviron
   return { expressions, clears: [], check };
 }
 
-/** What a `Check` request says; without `request` about a connection. */
+/** The contents of a `Check` request; without `request`, it is about a connection. */
 export type Question = ReturnType<typeof peers> & {
   readonly request?: { readonly time: ReturnType<typeof now>; readonly http: ReturnType<typeof describe> };
   readonly contextExtensions: Record<string, string>;
@@ -64,7 +64,7 @@ export type Question = ReturnType<typeof peers> & {
 };
 
 /**
- * Calls `Check`, or takes the answer to the same question from the cache. A response that denies stands even if the call then fails.
+ * Calls `Check`, or takes the response to the same call from the cache. A denial stands even if the call then fails.
  */
 export async function askGrpc(
   callout: Callout<CalloutContext>,
@@ -92,7 +92,7 @@ function read<Message>(decode: () => Message): Message {
   }
 }
 
-/** Everything that the service is sent, but for what differs between all requests and what the configuration leaves out. */
+/** Everything that the service is sent, except values that differ for every request and parts that the configuration leaves out. */
 function keyed(
   { source, request, ...others }: Question,
   lookup: Lookup<Uint8Array>,
@@ -116,7 +116,7 @@ function keyedHttp({ id: _trace, headers, ...http }: ReturnType<typeof describe>
   return { ...bodiless, size: 0n };
 }
 
-/** A client has another port for each connection. */
+/** A client's port differs for each connection. */
 function keyedPeer({ address, ...others }: ReturnType<typeof peerOf>, withoutAddress: boolean) {
   if (withoutAddress) return others;
   return { ...others, address: peerOf({ address: address.address.value.address, port: 0 }).address };

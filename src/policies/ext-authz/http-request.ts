@@ -21,12 +21,12 @@ import type { ExtAuthzHttp } from "./schema.ts";
 /** Bytes of an authorization response: it may be passed on as a whole and is buffered for that. */
 export const MAX_RESPONSE = 1024 * 1024;
 
-/** Whether a response with this status denies; it does so by its head, whatever becomes of its body. */
+/** Whether a response with this status denies. The head decides, even if the body then fails. */
 export function denies(status: number): boolean {
   return status < 200 || status > 299;
 }
 
-/** Bytes of a response in a cache, roughly. */
+/** Approximate size of a cached response in bytes. */
 export function sizeOf({ headers, body }: CallResponse): number {
   return headers.reduce((sum, text) => sum + text.length, body.length);
 }

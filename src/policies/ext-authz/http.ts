@@ -52,7 +52,7 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
     const decision: AuthzDecision = denies(answer.status)
       ? { allowed: false, reply: denial(answer, redirect, variables), metadata }
       : { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
-    // Without its body, a response is not worth keeping.
+    // A response without its body is not cached.
     if (answer.cut === undefined)
       lookup?.keep(answer, sizeOf(answer), denialStatus(decision), decidedVariables(context, decision));
     return { decision, cached: lookup?.found === true };
@@ -100,7 +100,7 @@ function denial(answer: CallResponse, redirect: Expression | undefined, variable
   const passed: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    // Fields about a body that has been lost would be wrong.
+    // Fields that describe a missing body would be wrong.
     if (cut !== undefined && name.startsWith("content-")) continue;
     if (isServiceField(name, NO_PSEUDO) && name !== "date") copyField(passed, headers, i);
   }

@@ -32,7 +32,7 @@ export type NetworkDecision =
   /** `why` is for the log. */
   | { readonly allowed: false; readonly why: string };
 
-/** Calls the service about a connection, or knows its answer. Rejects when there is no usable response. */
+/** Asks the service about a connection, or uses a cached response. Rejects if there is no usable response. */
 type AskAbout = (
   callout: Callout<CalloutContext>,
   variables: Activation,

@@ -71,9 +71,9 @@ export const body = z.strictObject({
     .describe("For gRPC: sends the body as `raw_body`, not as text. Default: false."),
 });
 
-/** What a cache may leave out of its keys. */
+/** Parts that a cache may leave out of its keys. */
 const ignored = z.string().regex(/^(?:method|path|query|body|source\.address|headers\.[!#$%&'*+.^_`|~0-9a-z-]+)$/, {
-  message: "is no part of a question; write method, path, query, body, source.address or headers.NAME in lower case",
+  message: "cannot be left out of the key; write method, path, query, body, source.address or headers.NAME in lower case",
 });
 
 /** `scope`: what the expressions read. */
@@ -112,7 +112,7 @@ const policy = z.strictObject({
     .union([z.literal(["allow", "deny"]), z.strictObject({ denyWithStatus: z.int().min(200).max(599) })])
     .default("deny")
     .describe(
-      "If the service fails: `allow`, `deny` (403), or another status. An answer that cannot be read denies always. Default: `deny`.",
+      "If the service fails: `allow`, `deny` (403), or another status. An unreadable response always denies. Default: `deny`.",
     ),
   includeRequestHeaders: names
     .default([])
@@ -121,7 +121,7 @@ const policy = z.strictObject({
   cache: cacheOf("request")
     .optional()
     .describe(
-      "Caches decisions: those that allow, and denials with 401 or 403, for requests about which the service would be sent the same. The CEL of `ttl` can read `extauthz`, the metadata of the decision.",
+      "Caches decisions: those that allow, and denials with 401 or 403. Requests share a decision if the service would be sent the same for both. The CEL of `ttl` can read `extauthz`, the metadata of the decision.",
     ),
 });
 

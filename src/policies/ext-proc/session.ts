@@ -66,13 +66,13 @@ export class Session {
   #paused = false;
   #closed = false;
   #failure: GatewayError | undefined;
-  /** An immediate response that came while no part waited for one, as directly after a response: the next part gets it. */
+  /** An immediate response that arrived while no part waited for one, such as directly after a response: the next part gets it. */
   #immediate: ProcessingResponse | undefined;
   /** The service ended the stream with OK: the rest of the exchange continues without it. */
   skipped = false;
   /** The service has received part of a body, so after a failure the rest must not pass as if it were the whole. */
   consumed = false;
-  /** The service has sent a message that cannot be read, and that may have been an immediate response. */
+  /** The service has sent an unreadable message, which may have been an immediate response. */
   unreadable = false;
 
   /** `timeoutMs`: milliseconds for each response. */
@@ -264,7 +264,7 @@ export class Session {
     }
     const { case: answered } = answer.response;
     const immediate = answered === "immediateResponse";
-    // Such a message carries no response (Envoy's `ProcessingResponse`), but one that ends the exchange must not be lost.
+    // Such a message carries no ordinary response (Envoy's `ProcessingResponse`), but an immediate response in it must not be lost.
     if (answer.overrideMessageTimeout !== undefined && !immediate) {
       this.#extend(answer.overrideMessageTimeout);
       return;

@@ -1,4 +1,4 @@
-/** What the bodies of a gRPC-Web call flow through: requests become messages of gRPC, trailers of the response become a frame. */
+/** Stages for the bodies of a gRPC-Web call: requests become messages of gRPC, trailers of the response become a frame. */
 import { GatewayError } from "../../base/errors.ts";
 import { MessageBoundaries, PREFIX_BYTES } from "../../http/grpc-frames.ts";
 import type { HeaderList } from "../../http/message.ts";
@@ -9,8 +9,8 @@ import { Base64Decoder, MessageEncoder } from "./base64.ts";
 const TRAILERS = 0x80;
 
 /**
- * The body of a request. It is read as messages, so that the backend gets no frame that only gRPC-Web has, such as trailers of the
- * client's own making, and no message that ends as if it were whole.
+ * The body of a request. It is read message by message, so that the backend gets no frame that only gRPC-Web has, such as trailers from the
+ * client, and no truncated message that looks complete.
  */
 export class RequestStage implements BodyStage {
   readonly #sink: BodySink;
@@ -33,7 +33,7 @@ export class RequestStage implements BodyStage {
     }
     this.#messages.follow(decoded);
     if (!this.#messages.foreign) return this.#sink.write(decoded);
-    this.#reject("the body of a gRPC-Web request has a frame that is no message");
+    this.#reject("the body of a gRPC-Web request has a frame that is not a message");
     return true;
   }
 
@@ -73,7 +73,7 @@ export class ResponseStage implements TranslationStage {
   write(bytes: Uint8Array): boolean {
     this.#messages.follow(bytes);
     if (this.#messages.foreign) {
-      // The client would take it for the end of the call.
+      // The client would mistake it for the end of the call.
       this.#sink.breakOff(new GatewayError("TG_UPSTREAM_FAILED", "the response has a frame that is no message"));
       return true;
     }

@@ -11,7 +11,7 @@ const provider = {
     .optional()
     .describe("The token's `aud` must contain one of these. Default: all tokens of the issuer are accepted."),
   jwks: textSource("the key set (RFC 7517) that tokens are signed with").describe(
-    "Public keys; a token selects one by its `kid`. One that is not in a set behind a URL has the set fetched again, at most every 30 seconds.",
+    "Public keys; a token selects one by its `kid`. An unknown `kid` makes the gateway fetch a set behind a URL again, at most every 30 seconds.",
   ),
   jwtValidationOptions: z
     .strictObject({
@@ -63,14 +63,14 @@ type Config = ConfigOf<typeof schema>;
 
 /** One issuer with its keys. */
 export type JwtProvider = NonNullable<Config["providers"]>[number] & {
-  /** Where the key set comes from, to be fetched again when a token names an unknown key. */
+  /** The URL of the key set, which is fetched again when a token names an unknown key. */
   readonly jwksUrl?: string | undefined;
 };
-/** What runs. */
+/** The compiled policy. */
 export type JwtAuth = Omit<Config, "providers"> &
   Pick<JwtProvider, "jwksUrl"> & { readonly providers?: readonly JwtProvider[] | undefined };
 
-/** Reads the key sets. One behind a URL is absent until it has been fetched; tokens of its issuer cannot be verified before. */
+/** Reads the key sets. A set behind a URL is absent until it has been fetched; until then, tokens of its issuer cannot be verified. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver): JwtAuth {
   const { jwks, providers } = written;
   return defined({

@@ -32,7 +32,7 @@ interface Known {
 
 /** A rejected token. The message goes to the client and must hold nothing secret. */
 export class TokenRejection extends Error {
-  /** The URL of the key set that may have the token's key by now. */
+  /** The URL of the key set that may contain the token's key by now. */
   wanted: string | undefined;
 }
 
@@ -84,7 +84,7 @@ export class TokenVerifier {
     return claims;
   }
 
-  /** `issuer`: as the token says; a false claim only has another key set fetched again, which happens seldom. */
+  /** `issuer`: the unverified claim of the token; a false one only triggers a fetch of another key set, which is rate-limited. */
   #unknownKey(kid: string, issuer: string | undefined): TokenRejection {
     const provider = this.#providers.find((each) => each.issuer === issuer);
     if (provider !== undefined && provider.jwks === undefined)

@@ -19,9 +19,9 @@ export interface ShareSize {
 
 /** How the sets of a table are used. */
 export interface Layout {
-  /** Sets of the buckets that only the configuration can make. */
+  /** Sets for the buckets that only the configuration defines. */
   readonly common: number;
-  /** Shares for the buckets of clients, the largest first. */
+  /** Shares for buckets whose keys come from clients, the largest first. */
   readonly sizes: readonly [ShareSize, ShareSize];
 }
 
@@ -42,7 +42,7 @@ const SLEEP_MS = 1;
 export class BucketSets {
   readonly memory: SharedArrayBuffer;
   readonly layout: Layout;
-  /** Two words for each share: the hash of the limit that has it. */
+  /** Two words per share: the hash of the limit that owns it. */
   readonly owners: Int32Array;
   /** Milliseconds: when all buckets of a share will be full. */
   readonly idleAt: Float64Array;
@@ -61,7 +61,7 @@ export class BucketSets {
   remaining = 0;
   untilFill = 0;
   fullAt = 0;
-  /** It has dropped a bucket that was not full. */
+  /** Whether it dropped a bucket that was not full. */
   evicted = false;
 
   /** `worker`: index of the thread, written into the locks that it holds. `now`: milliseconds of a clock that all threads share. */
@@ -98,7 +98,7 @@ export class BucketSets {
     this.#low = words(all * WAYS);
     this.#high = words(all * WAYS);
     this.owners = words(2 * (shares + smallShares));
-    // One for each set, and one for the table of shares.
+    // One per set, and one for the table of shares.
     this.#locks = words(all + 1);
   }
 
@@ -107,8 +107,8 @@ export class BucketSets {
   }
 
   /**
-   * Takes a token from the bucket `hash` in one of `sets` sets from `first` on; a new bucket is full. False if it is empty. Without
-   * room for a new bucket: undefined, or, with `evict`, in place of the one that is full soonest.
+   * Takes a token from the bucket `hash` in one of `sets` sets from `first` on; a new bucket is full. False if it is empty. If there is no
+   * room for a new bucket: undefined, or, with `evict`, it replaces the bucket that will be full soonest.
    */
   take(first: number, sets: number, hash: Hash64, rule: BucketRule, evict: boolean): boolean | undefined {
     const set = first + ((hash.low >>> 0) % sets);
@@ -122,7 +122,7 @@ export class BucketSets {
     }
   }
 
-  /** Runs `work` while no other thread can change who has which share. */
+  /** Runs `work` while no other thread can reassign shares. */
   withShares<T>(work: () => T): T {
     const last = this.#locks.length - 1;
     this.#lock(last);
@@ -170,7 +170,7 @@ export class BucketSets {
     return admitted;
   }
 
-  /** The slot of the bucket, or else one that is free, marked as full. Without one: -1, or, with `evict`, the one that is free soonest. */
+  /** The slot of the bucket, or else one that is free, marked as full. If there is none: -1, or, with `evict`, the one that is free soonest. */
   #find(set: number, { low, high }: Hash64, now: number, evict: boolean): number {
     const first = set * WAYS;
     let soonest = first;
@@ -205,7 +205,7 @@ function setsOf({ common, sizes }: Layout): number {
   return sizes.reduce((sum, { shares, sets }) => sum + shares * sets, common);
 }
 
-/** Memory for these sets, with a new random hash key. The system provides it page by page, when buckets are used. */
+/** Memory for these sets, with a new random hash key. The system allocates it page by page, as buckets are used. */
 export function bucketMemory(layout: Layout): SharedArrayBuffer {
   const [large, small] = layout.sizes;
   const all = setsOf(layout);

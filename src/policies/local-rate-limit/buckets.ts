@@ -5,8 +5,8 @@ import type { Hash64 } from "./sip-hash.ts";
 export type { BucketRule } from "./bucket-sets.ts";
 
 /**
- * 65,536 buckets that only the configuration can make: those of limits without a key, and what requests of a limit share. Then
- * 64 shares of 32,768 buckets, and 2,048 of 256: 84 MiB of addresses, of which the system provides what is used.
+ * 65,536 buckets that only the configuration defines: those of limits without a key, and the shared bucket of each limit. Then 64 shares of
+ * 32,768 buckets, and 2,048 of 256: 84 MiB of address space, which the system allocates as it is used.
  */
 const LAYOUT: Layout = {
   common: 1024,
@@ -18,11 +18,11 @@ const LAYOUT: Layout = {
 
 /** Milliseconds before a limit without a share looks for one again. */
 const RETRY_MS = 1000;
-/** Milliseconds for which a share is kept for a limit that has claimed it and not used it yet. */
+/** Milliseconds for which a share is kept for a limit that has claimed but not yet used it. */
 const RESERVED_MS = 1000;
 const NONE = -1;
 
-/** What metrics count. */
+/** Events that metrics count. */
 export interface BucketCounters {
   /** Requests that were counted together because the share of the limit had no room for a bucket of their own. */
   limitOverflows(limit: string): Count;
@@ -31,10 +31,10 @@ export interface BucketCounters {
 }
 
 /**
- * The token buckets of a process: all threads see the same ones, in a table of fixed size. Each limit whose clients choose keys has
- * its own share of it, so that a flood of keys reaches no other limit. Requests whose keys find no room in the share are counted
- * together, in one bucket, as if they had no key: who is being limited stays limited, and strangers are not let through. A share
- * belongs to a limit until all its buckets are full, which means the same as having none. Larger shares are given out first.
+ * The token buckets of a process: all threads see the same ones, in a table of fixed size. Each limit whose clients choose keys has its own
+ * share of it, so that a flood of keys affects no other limit. While the share is full, requests with further keys are counted together, in
+ * one bucket, as if they had no key: limited clients stay limited, and new ones cannot bypass the limit. A share
+ * belongs to a limit until all its buckets are full; a full bucket is equivalent to a missing one. Larger shares are assigned first.
  */
 export class TokenBuckets {
   readonly memory: SharedArrayBuffer;
@@ -63,14 +63,14 @@ export class LimitBuckets {
   readonly #sets: BucketSets;
   readonly #name: string;
   readonly #counters: BucketCounters | undefined;
-  /** Names the limit in the table of shares. */
+  /** Identifies the limit in the table of shares. */
   readonly #id: Hash64 = { low: 0, high: 0 };
   readonly #hash: Hash64 = { low: 0, high: 0 };
   #overflows: Count | undefined;
   #share = NONE;
   #first = 0;
   #setCount = 0;
-  /** Milliseconds before which a share is not looked for. */
+  /** Time in milliseconds before which the limit does not look for a share. */
   #lookAt = 0;
 
   constructor(sets: BucketSets, name: string, counters: BucketCounters | undefined) {
@@ -80,12 +80,12 @@ export class LimitBuckets {
     sets.hash(name, this.#id);
   }
 
-  /** Of the last `take`: tokens left. */
+  /** Tokens left after the last `take`. */
   get remaining(): number {
     return this.#sets.remaining;
   }
 
-  /** Of the last `take`: milliseconds until the next refill. */
+  /** Milliseconds until the next refill, as of the last `take`. */
   get untilFill(): number {
     return this.#sets.untilFill;
   }
@@ -116,7 +116,7 @@ export class LimitBuckets {
     return admitted === true;
   }
 
-  /** Another limit may have got the share since it became idle. Finds or claims one then, if there is one. */
+  /** Another limit may have claimed the share since it became idle. Then this finds or claims another one, if possible. */
   #hasShare(): boolean {
     const { owners, now } = this.#sets;
     const { low, high } = this.#id;
@@ -140,7 +140,7 @@ export class LimitBuckets {
       if (idle === NONE && (idleAt[share] as number) <= now) idle = share;
     }
     if (idle === NONE) return NONE;
-    // Its buckets stay: they are full, and no key of this limit has the hash of one.
+    // Its old buckets stay: they are full, and their hashes differ from those of this limit's keys.
     owners[2 * idle] = low;
     owners[2 * idle + 1] = high;
     idleAt[idle] = now + RESERVED_MS;

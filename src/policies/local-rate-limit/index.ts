@@ -102,7 +102,7 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
   context.editResponse({ action: "set", name: "x-ratelimit-reset", value: latin1(seconds(untilFill)) });
 }
 
-/** undefined for the shared bucket, also if the key cannot be evaluated: a client must not escape the limit by making it fail. */
+/** undefined for the shared bucket, also if the key cannot be evaluated: a client must not escape the limit by making the key fail. */
 function keyOf({ expression }: Limit, context: PolicyContext): string | undefined {
   if (expression === undefined) return undefined;
   try {

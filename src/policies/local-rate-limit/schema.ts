@@ -18,7 +18,7 @@ const limit = z
     key: expression("request")
       .optional()
       .describe(
-        "CEL; each value has its own bucket, such as `source.address` for a limit per client. Requests for which it fails share a bucket, and so do requests with new values while the limit has no room for more values that are being limited: see above. Default: one bucket for all requests.",
+        "CEL; each value has its own bucket, such as `source.address` for a limit per client. Requests for which it fails share a bucket, and so do requests with new values while the limit's room for values is full: see above. Default: one bucket for all requests.",
       ),
   })
   .meta({ id: "LocalLimit", description: "A token bucket." });
@@ -27,7 +27,7 @@ const limits = z
   .array(limit)
   .min(1)
   .describe(
-    "Limits the requests of a route, across all threads of the process. Each request takes a token from every limit in the list; if one has none left, the response is 429. Responses carry `x-ratelimit-limit`, `x-ratelimit-remaining` and `x-ratelimit-reset` (seconds until the next refill) of the limit with the fewest tokens left; a 429 carries those of the limit that was empty, and `retry-after` unless its bucket is never refilled. Counts survive reloads. Each limit with a `key` has its own room, for about 20,000 values that are being limited at once (the first 64 such limits that are in use; further ones: about 150), which keys of other limits cannot take; requests whose value finds no room are counted together, and `tracegate_local_rate_limit_overflow_total` counts them.",
+    "Limits the requests of a route, across all threads of the process. Each request takes a token from every limit in the list; if one has none left, the response is 429. Responses carry `x-ratelimit-limit`, `x-ratelimit-remaining` and `x-ratelimit-reset` (seconds until the next refill) of the limit with the fewest tokens left; a 429 carries those of the limit that was empty, and `retry-after` unless its bucket is never refilled. Counts survive reloads. Each limit with a `key` has room of its own for about 20,000 values that are being limited at once (the first 64 such limits in use; further ones: about 150). While it is full, requests with further values are counted together, and `tracegate_local_rate_limit_overflow_total` counts them.",
   );
 
 export const schema = conditionally("LocalLimit", limits, limit);

@@ -92,7 +92,7 @@ function check(
   return flow.begin(request, cookies);
 }
 
-/** Nobody can log in without the provider's documents. Cookies stay, so sessions are valid again once they are there. */
+/** Logins need the provider's documents. Cookies stay, so sessions are valid again once the documents are available. */
 function notFetched({ trace }: PolicyContext): GatewayError {
   const reason = "the provider's discovery document or key set has not been fetched yet";
   trace?.decided(KIND, false, { action: "reject", reason });

@@ -34,7 +34,7 @@ export class Provider {
   readonly #authentication: oauth.ClientAuth;
   readonly #keys: JWTVerifyGetKey;
   readonly #scope: string;
-  /** Called when a token of the provider names a key that its set does not have. */
+  /** Called when a token of the provider names a key that is not in its set. */
   onUnknownKey: () => void = () => {};
 
   /** Throws PolicyError for an invalid key set. */

@@ -26,7 +26,7 @@ interface Discovery {
 
 /**
  * Endpoints and keys of the provider, from the configuration or from the discovery document. Fails closed: until the documents have
- * been fetched, or if they are invalid, nobody can log in.
+ * been fetched, or if they are invalid, all logins fail.
  */
 export function resolve(written: OidcInput, resolver: Resolver): Oidc {
   const { discovery, jwks, authorizationEndpoint, tokenEndpoint, tokenEndpointAuth, ...client } = written;

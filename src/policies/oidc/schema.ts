@@ -71,9 +71,9 @@ export interface Oidc extends Pick<OidcInput, "issuer" | "clientId" | "clientSec
   readonly callbackNamesIssuer: boolean;
   /** The provider's key set (RFC 7517), as JSON text. */
   readonly jwks: string;
-  /** Where the key set comes from; absent if the configuration has it. */
+  /** The URL of the key set; absent if the configuration contains the set. */
   readonly jwksUrl?: string | undefined;
-  /** A document of the provider has not been fetched yet, so nobody can log in. */
+  /** A document of the provider has not been fetched yet, so all logins fail. */
   readonly incomplete?: boolean | undefined;
   readonly scopes: readonly string[];
 }

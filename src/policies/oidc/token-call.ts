@@ -25,7 +25,7 @@ export function tokenFetch(fetch: Fetch, trace: OutboundTrace | undefined, gone:
     trace?.started(hostPort(url));
     try {
       const { method, headers, body } = new Request(url, options);
-      if (method !== "POST" && method !== "GET") throw new Error(`a token endpoint is not called by ${method}`);
+      if (method !== "POST" && method !== "GET") throw new Error(`token endpoints cannot be called with ${method}`);
       const fields = [...headers].flatMap(([name, value]) => (OF_ENGINE.has(name) ? [] : [name, latin1(value)]));
       const bytes = body === null ? new Uint8Array() : new Uint8Array(await new Response(body).arrayBuffer());
       const call = { method, headers: fields, body: bytes, timeoutMs: TIMEOUT_MS, maxBytes: MAX_RESPONSE } as const;

@@ -29,11 +29,11 @@ export const schema = z
       .boolean()
       .optional()
       .describe(
-        "Each retry goes to another backend of the route, chosen by weight among those that the request has not tried; those of weight 0 are left out. When all have been tried, further retries stay with the last one. `http.maxRetries` and `retryBudget` of the backend that gets the retry apply. Default: false, retries stay with the backend that was chosen, at another of its endpoints if it has one.",
+        "Each retry goes to another backend of the route, chosen by weight among those that the request has not tried; backends of weight 0 are left out. When all have been tried, further retries stay with the last one. `http.maxRetries` and `retryBudget` of the backend that gets the retry apply. Default: false, retries stay with the backend that was chosen, at another of its endpoints if it has one.",
       ),
   })
   .describe(
-    "Retries attempts that fail: on the given statuses, on connection failures, if the backend resets the connection, and on timeouts. Bodies up to 64 KiB are kept for retries. A retry avoids the endpoints that have failed, as long as the backend has others. A request that gets no connection goes on to other endpoints of its backend without this policy, and that is no retry.",
+    "Retries attempts that fail: on the given statuses, on connection failures, if the backend resets the connection, and on timeouts. Bodies up to 64 KiB are kept for retries. A retry avoids endpoints that have failed if the backend has others. A request that gets no connection tries other endpoints of its backend even without this policy; this does not count as a retry.",
   );
 
 /** The configuration at run time. */

@@ -36,14 +36,13 @@ export function bodyNeeds(expressions: Iterable<Expression>): BodyNeeds {
   return { request, response };
 }
 
-/** What a body over `maxBufferSize` ends a message with. */
+/** The error for a message whose body exceeds `maxBufferSize`. */
 const TOO_LARGE = { request: "TG_BODY_TOO_LARGE", response: "TG_RESPONSE_TOO_LARGE" } as const;
 
 /**
- * Waits for the whole body. One over `maxBufferSize` ends the exchange, before any of it is read if its length is announced: what the
- * policy decides or changes by the body cannot be known. Padding would be a way around it, and a message without its body would
- * look like a valid one. Response expressions that read the request body need it buffered on the request side: later it has been
- * forwarded.
+ * Waits for the whole body. A body over `maxBufferSize` ends the exchange, before any of it is read if its length is announced, because the
+ * policy cannot decide or change anything without it. Otherwise padding would bypass the policy, and a message without its body would look
+ * valid. Response expressions that read the request body need it buffered on the request side: later it has already been forwarded.
  */
 export async function wholeBody(context: PolicyContext, side: "request" | "response"): Promise<void> {
   const { maxBufferSize: limit } = context;
@@ -56,8 +55,8 @@ export async function wholeBody(context: PolicyContext, side: "request" | "respo
 }
 
 /**
- * Waits for the body of a request, for policies that neither decide about it nor change it: one that is too long flows on, stays
- * unknown to expressions, and the trace says so.
+ * Waits for the body of a request, for policies that neither decide about it nor change it: a body that is too long is forwarded,
+ * expressions cannot read it, and the trace says so.
  */
 export async function bodyIfShort({ requestBody, maxBufferSize, trace }: PolicyContext, kind: string): Promise<void> {
   if ((await requestBody.buffer(maxBufferSize)) === undefined)

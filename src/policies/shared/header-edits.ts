@@ -33,8 +33,8 @@ export const FRAMING: ReadonlySet<string> = new Set([
 export const NO_PSEUDO: ReadonlySet<string> = new Set();
 
 /**
- * Whether a service may set or remove a field, by its lower-case name. The fields of every service pass here: it may be compromised, or
- * just copy what a client has sent. `pseudo`: the pseudo-header fields that have a meaning where the field goes.
+ * Whether a service may set or remove a field, by its lower-case name. Every field from a service is checked here: the service may be
+ * compromised, or just copy what a client has sent. `pseudo`: the pseudo-header fields that are valid in this place.
  */
 export function isServiceField(name: string, pseudo: ReadonlySet<string>): boolean {
   return pseudo.has(name) || (isToken(name) && !FRAMING.has(name));

@@ -17,7 +17,7 @@ import type { RequestMetadata } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
 import type { Transformation } from "./schema.ts";
 
-/** Bytes of a value from which on it is counted: a request takes more itself. */
+/** Values of at least this many bytes are counted: smaller ones take less than the request itself. */
 const COUNTED = 4096;
 
 /** A field and the expression for its value. */
@@ -35,7 +35,7 @@ export interface Program {
   readonly replaces: boolean;
   /**
    * Changes the message. Returns failures such as `set.x-user: …`; undefined if everything succeeded. `hold` counts the bytes of large
-   * metadata, and may throw to end the request.
+   * metadata and may throw to end the request.
    */
   run(
     message: EditedMessage,

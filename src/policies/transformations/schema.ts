@@ -32,7 +32,7 @@ const plain = z
   .meta({
     id: "Transformations",
     description:
-      "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails becomes empty. If an expression reads a body that is longer than `maxBufferSize`, the request is rejected with 413, and 502 replaces the response; bodies that no expression reads may be of any length.",
+      "Changes requests and responses by CEL. A header whose expression fails is removed; a body whose expression fails becomes empty. If an expression reads a body that is longer than `maxBufferSize`, the request is rejected with 413, or the response is replaced by 502; bodies that no expression reads may be of any length.",
   });
 
 /** For callouts, which have no response side. */

@@ -89,7 +89,7 @@ export const tcp = z
     connectTimeout: duration
       .optional()
       .describe(
-        "Time to establish a connection, with its TLS handshake; then the request goes on to another endpoint of the backend, or gets 504. Default: that of `config.backend`, but 1s while another endpoint can be tried.",
+        "Time to establish a connection, with its TLS handshake; after it, the request tries another endpoint of the backend, or gets 504. Default: that of `config.backend`, but 1s while another endpoint can be tried.",
       ),
     keepalives: z
       .strictObject({
@@ -114,7 +114,7 @@ export const http = z
       .enum(["HTTP/1.1", "HTTP/2.0"])
       .optional()
       .describe(
-        "HTTP version of calls to the backend; `HTTP/2.0` without TLS is h2c with prior knowledge. Default: from `appProtocols` of the service. Otherwise, requests of clients inside TLS are sent in HTTP/1.1, except that gRPC is sent in HTTP/2; requests of plaintext clients are sent in the version that they use themselves. HTTP/2 is then a guess: nothing is sent before the backend has agreed to it, and if it does not, HTTP/1.1 is used, which is no failure of the endpoint. State the version of backends that speak HTTP/2 only.",
+        "HTTP version of calls to the backend; `HTTP/2.0` without TLS is h2c with prior knowledge. Default: from `appProtocols` of the service. Otherwise, requests of clients inside TLS are sent in HTTP/1.1, except that gRPC is sent in HTTP/2; requests of plaintext clients are sent in the client's own version. HTTP/2 is then a guess: nothing is sent before the backend accepts it; if it does not, HTTP/1.1 is used, and this does not count as a failure of the endpoint. Set the version for backends that speak only HTTP/2.",
       ),
     requestTimeout: duration
       .optional()

@@ -2,8 +2,8 @@ import { SensitiveNames, SensitiveParameters } from "../../../base/sensitive-nam
 import type { CredentialLocation } from "./location-schema.ts";
 
 /**
- * Headers and query parameters of one configuration that carry credentials, and all whose names suggest it; everything that shows a
- * request redacts them. Cookies are always redacted, so they need no names. What an expression reads is not known.
+ * Headers and query parameters of one configuration that carry credentials, and all whose names suggest it; everything that shows a request
+ * redacts them. Cookies are always redacted, so they need no names. Fields that only expressions read are not included.
  */
 export class CredentialNames {
   /** Lower-case names. */
