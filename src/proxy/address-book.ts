@@ -52,7 +52,7 @@ export class AddressBook {
   }
 }
 
-/** By digest. `before`: those that need not be parsed. */
+/** By digest. `before`: entries that need not be parsed again. */
 function* parsing<Value>(
   packed: PackedTexts,
   before: ReadonlyMap<string, Value> = new Map(),

@@ -63,7 +63,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#backend.retries?.budget?.begin(performance.now());
   }
 
-  /** A retry may have chosen another one. */
+  /** A retry may have chosen another backend. */
   get #backend(): CompiledBackend {
     return this.#exchange.selected.backend as CompiledBackend;
   }
@@ -101,7 +101,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   /** Throws TG_NO_HEALTHY_BACKENDS or TG_UPGRADE_MISMATCH; later failures are events. */
   attempt(): void {
     const { retry, backendRequestTimeout } = this.#exchange;
-    // A retry would probably fail again where the last attempt has failed.
+    // A retry at the same endpoint would probably fail again.
     if (this.#endpoint !== undefined) {
       this.failed ??= new Set();
       this.failed.add(this.#endpoint);
@@ -112,7 +112,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     if (retry !== undefined) call.retryBackoff = retry.backoff;
     if (call.start(this.#backend.requestTimeout ?? backendRequestTimeout)) return;
     const error = new GatewayError("TG_NO_HEALTHY_BACKENDS");
-    // Another backend may have an endpoint; this one would have none for a retry either.
+    // Another backend may have an endpoint; this one would not have any for a retry either.
     if (retry?.otherBackends !== true) throw error;
     this.#exchange.attemptFailed(error, "the backend has no endpoint");
   }
@@ -210,7 +210,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
     if (via !== undefined) {
       path = via.origin + (path === "*" ? "" : path);
-      // A request that was to be sent in HTTP/2, through a tunnel, has not been addressed to the proxy.
+      // A request meant for HTTP/2, through a tunnel, does not have the target form for a proxy yet.
       addressProxy(this.#exchange, via);
     }
     const head = requestHeadText(
@@ -430,7 +430,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
  * Whether the request is sent as HTTP/2 (reference 2.5). If neither the backend nor its service determines the version, HTTP/2 is
  * used for gRPC from clients inside TLS, and for all requests of plaintext clients that speak HTTP/2 themselves. A browser inside
  * TLS speaks HTTP/2 whatever the backend supports, but a plaintext client uses it by prior knowledge. That is knowledge about the
- * gateway, not the backend: it is a guess, see `isGuess` of a session, and a backend for which it was wrong gets HTTP/1.1.
+ * gateway, not the backend: it is a guess (see `isGuess` of a session), and HTTP/1.1 is used if the guess was wrong.
  */
 function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
   const use = pool.http2;

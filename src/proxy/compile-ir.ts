@@ -108,8 +108,8 @@ const UNROUTED: Omit<FixedLabels, "bind"> = {
 };
 
 /**
- * Compiles a configuration. A step compiles one route or listener, or reads one address, so that requests are served in between;
- * the generator may be left after any of them, and then releases what it holds. `before` is the configuration in effect.
+ * Compiles a configuration. A step compiles one route or listener, or reads one address, so that requests are served in between; the caller
+ * may stop after any step, and the generator then releases its resources. `before` is the configuration in effect.
  */
 export function* compileIr(
   generation: number,

@@ -42,12 +42,12 @@ export interface CompiledBind {
   readonly logExport: LogExport | undefined;
   /** Which requests leave spans; undefined = none. */
   readonly tracing: RequestTracing | undefined;
-  /** Expressions write down what they read of requests: in the access log, in spans or as labels of metrics. */
+  /** Expressions record values of requests: in the access log, in spans or as labels of metrics. */
   readonly writesValues: boolean;
   /** Bodies that are recorded for what is read at the end of requests; undefined = none. */
   readonly recordedBodies: BodyCaptureOptions | undefined;
   readonly frontend: Frontend;
-  /** Who may send a PROXY header; undefined = all peers. */
+  /** Peers that may send a PROXY header; undefined = all. */
   readonly proxies: Networks | undefined;
   /** What requests to backends say about their origin. */
   readonly forwarding: Forwarding;

@@ -74,7 +74,7 @@ export class DataPlane implements TunnelTargets, Sweepable {
         if (step.done === true) return step.value;
       } while (performance.now() < end);
       await nextTurn();
-      if (this.#compiling !== steps) throw new Error("the configuration was dropped while it was built");
+      if (this.#compiling !== steps) throw new Error("the configuration was discarded while it was being compiled");
     }
   }
 

@@ -132,11 +132,11 @@ export interface RetryState {
   readonly original: HttpRequest;
   /** Milliseconds before the next retry, if the backend has requested a delay; replaces the backoff. */
   wait: number | undefined;
-  /** Backends that attempts have gone to; only with `otherBackends`. */
+  /** Backends of earlier attempts; only with `otherBackends`. */
   tried: Set<CompiledBackend> | undefined;
   /** The backend whose limits count the request as retried; undefined = none. */
   counted: BackendCalls | undefined;
-  /** The end of the request will be counted too. */
+  /** The end of the request must be counted too. */
   leaves: boolean;
 }
 
@@ -192,7 +192,7 @@ export class Exchange implements ServerStream, PolicyContext {
   grpcDeadline: GrpcDeadline | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #variables: Activation | undefined;
-  /** Set from the beginning if expressions write down values of the request, from which policies may remove a credential. */
+  /** Set from the beginning if expressions record values of the request, because policies may remove a credential from it. */
   #secrets: RequestSecrets | undefined;
   #shown: ShownVariables | undefined;
   #requestMetadata: RequestMetadata | undefined;

@@ -1,8 +1,8 @@
 /**
- * What the expressions of each route use of a worker. Whoever may write a route may write expressions that take their whole budget
- * (`config.expressions.perRequest`) for each request; enough requests would then take the worker from all other routes. So a route has a
- * share of the worker's time, and while others need the worker, requests beyond it are turned away before their expressions run. So
- * have all routes of a namespace together, because whoever may write one route there may write thirty.
+ * Accounts for the worker time that the expressions of each route use. The author of a route may write expressions that use their whole
+ * budget (`config.expressions.perRequest`) for each request; with enough requests they would block all other routes of the worker. So a
+ * route has a share of the worker's time, and while others need the worker, requests beyond the share are turned away before their
+ * expressions run. All routes of a namespace also have a share together, because the author of one route there may write thirty.
  */
 import { GatewayError } from "../base/errors.ts";
 import type { StepAccount } from "../cel/index.ts";
@@ -12,19 +12,19 @@ import type { Count, Metrics } from "../telemetry/metrics.ts";
 const STEPS_PER_MS = 1_000_000;
 /** The share of a namespace, as a multiple of that of a route. */
 const NAMESPACE_SHARES = 3;
-/** Milliseconds of a share that a route may use at once after it has used less, and that it may owe. */
+/** Milliseconds of its share that a route can save up, and that it can owe. */
 const BURST_MS = 1000;
 /** Milliseconds over which the worker is observed while a route is beyond its share. */
 const WINDOW_MS = 250;
-/** After so many milliseconds an observation says nothing about now. */
+/** An observation is outdated after this many milliseconds. */
 const STALE_MS = 2000;
-/** Share of the time for which the event loop is busy when others have to wait. */
+/** Share of time that the event loop is busy from which on others have to wait. */
 const BUSY = 0.75;
 /** Requests to other routes in a second that count as traffic: fewer may be probes. */
 const OTHERS_PER_SECOND = 5;
 /** Milliseconds for which a worker counts as contended, so that a route that is turned away does not come back at once. */
 const CONTENDED_MS = 5000;
-/** A route without use for so long is forgotten when there are too many. */
+/** Milliseconds after which an unused route may be forgotten if there are too many. */
 const IDLE_MS = 10 * BURST_MS;
 const MAX_KNOWN = 1024;
 /** Seconds until clients should try again. */
@@ -54,7 +54,7 @@ export class ExpressionShares {
   readonly limits: ExpressionLimits;
   readonly #metrics: Metrics;
   readonly #clock: ExpressionClock;
-  /** By label. Empty until expressions of any route have used something; then all routes that get requests have one. */
+  /** By label. Empty until expressions of any route have used something; then all routes that get requests have an account. */
   readonly #accounts = new Map<string, Account>();
   readonly #namespaces = new Map<string, Share>();
   /** Requests with a route so far. */
@@ -80,7 +80,7 @@ export class ExpressionShares {
     const { route, namespace } = account;
     route.requests++;
     namespace.requests++;
-    // A route without expressions is not turned away for those of others.
+    // A route without expressions is not turned away because of others' expressions.
     if (this.limits.routeShare === 0 || !account.used) return;
     const now = this.#clock.now();
     if (!this.#isBeyond(route, now) && !this.#isBeyond(namespace, now)) return;
@@ -116,7 +116,7 @@ export class ExpressionShares {
   }
 }
 
-/** What the expressions of one route are charged to. */
+/** The account that the expressions of one route are charged to. */
 class Account implements StepAccount {
   readonly route: Share;
   readonly namespace: Share;
@@ -145,7 +145,7 @@ class Account implements StepAccount {
   }
 }
 
-/** What was known of the worker at the beginning of a window. */
+/** The state of the worker at the beginning of a window. */
 interface Observation {
   readonly at: number;
   readonly loop: LoopTime;
@@ -155,7 +155,7 @@ interface Observation {
 
 /** The time that a route or a namespace may use. */
 class Share {
-  /** Since it exists. */
+  /** Since the account exists. */
   requests = 0;
   readonly #share: number;
   /** Milliseconds of processor time; negative = owed. */
@@ -182,7 +182,7 @@ class Share {
     return this.#left >= 0;
   }
 
-  /** Whether others wait because the worker is busy: a route that has the worker for itself may use all of it. */
+  /** Whether others wait because the worker is busy: a route that has the worker to itself may use all of it. */
   isContended(now: number, requests: number, clock: ExpressionClock): boolean {
     const before = this.#observed;
     if (before === undefined || now - before.at >= WINDOW_MS) {

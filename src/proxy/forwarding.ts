@@ -97,7 +97,7 @@ export class Forwarding {
     if (this.#proxies === undefined) return false;
     let trusted = this.#trusted.get(from);
     if (trusted === undefined) {
-      // The peer that has really connected: anybody may be named in a PROXY header, and whoever is trusted writes the fields.
+      // The TCP peer: a PROXY header may name any address, and a trusted proxy may set the fields.
       trusted = this.#proxies.contains(from.rawAddress);
       this.#trusted.set(from, trusted);
     }

@@ -16,7 +16,7 @@ export function matchRoute(exchange: Exchange): undefined {
   admit(exchange);
 }
 
-/** Turns the request away if the expressions of its route have used too much; then none of them runs, for its response either. */
+/** Turns the request away if the expressions of its route have used too much; then none of them run, not even for the response. */
 function admit({ selected, services }: Exchange): void {
   if (selected.route === undefined) return;
   try {

@@ -6,7 +6,7 @@ import { severityOf, type TraceSink } from "../trace/tracer.ts";
 
 /**
  * The trace events of policies: those of the request, or those of a callout, whose events carry its scope. Every value passes
- * through `RequestSecrets`, so that a policy cannot show a credential by mistake.
+ * through `RequestSecrets`, so that a policy cannot reveal a credential by mistake.
  */
 export class PolicyEvents implements PolicyTrace {
   readonly #tracer: TraceSink;

@@ -29,7 +29,7 @@ export function answerInstead(exchange: Exchange, answer: GatewayError | LocalRe
 function setReply(exchange: Exchange, reply: LocalReply): void {
   exchange.stopDeadline();
   exchange.call?.answeredInstead(exchange.result.error ?? null);
-  // A service or a configuration may give such a status a body all the same.
+  // A service or a configuration may still give such a status a body.
   const content = BODILESS.has(reply.status) ? "" : reply.body;
   const body = typeof content === "string" ? Buffer.from(content, "utf8") : Buffer.from(content);
   const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };

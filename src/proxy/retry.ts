@@ -173,7 +173,7 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   exchange.onClose(() => clearTimeout(timer));
 }
 
-/** For the trace: the backend that the next attempt goes to, if the policy chooses among them, and that it has one endpoint only. */
+/** For the trace: the backend of the next attempt, if the policy chooses one, and whether it has only one endpoint. */
 function whereTo({ retry, selected }: Exchange): { readonly backend?: string; readonly onlyEndpoint?: string } {
   const { backend } = selected;
   const [endpoint, ...others] = backend?.balancer?.endpoints ?? [];

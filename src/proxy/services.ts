@@ -41,7 +41,7 @@ export interface Services {
   readonly env: Readonly<Record<string, string>>;
   /** Decides whether new work is accepted. */
   readonly overload: Overload;
-  /** What expressions may use. */
+  /** Limits of expressions. */
   readonly expressions: ExpressionShares;
   readonly sockets: SocketBudget;
   /** Workloads by their addresses, to identify clients. */
@@ -59,10 +59,10 @@ export interface Services {
   readonly dynamic: DynamicEndpoints;
   /** Looks up host names of UDP backends; connection pools have their own reference to it. */
   readonly resolver: Resolver;
-  /** Where this process listens; ports that open are noted here. */
+  /** Where this process listens; new ports are recorded here. */
   readonly own: OwnSockets;
   /** Decides which addresses may be connected to. */
   readonly egress: Egress;
-  /** The endpoint of `internal` backends: the admin API in the main thread. Undefined: the configuration must not have any. */
+  /** The endpoint of `internal` backends: the admin API in the main thread. Undefined: the configuration must not have such backends. */
   readonly internal: () => Endpoint | undefined;
 }

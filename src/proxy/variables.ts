@@ -68,7 +68,7 @@ export class ExchangeVariables implements Activation {
       return this.#telemetryBudget;
     }
     this.#budget ??= this.#newBudget();
-    // What policies of the gateway use before the route is known is not the route's.
+    // Steps that policies of the gateway use before the route is known are not charged to the route.
     if (!this.#routed && this.#exchange.selected.route !== undefined) this.#account(this.#budget);
     return this.#budget;
   }
@@ -142,7 +142,7 @@ export class ExchangeVariables implements Activation {
   }
 }
 
-/** What says which values of an exchange are secrets. */
+/** Knows which values of an exchange are secrets. */
 interface Guarded {
   readonly services: Pick<Services, "sensitive">;
   readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };

@@ -87,7 +87,7 @@ export const METRICS = {
   },
   expression_seconds_total: {
     type: "counter",
-    help: "Processor time that expressions have used, as far as their steps tell.",
+    help: "Processor time that expressions have used, estimated from their steps.",
     labels: ["route"],
   },
   expression_rejected_total: {

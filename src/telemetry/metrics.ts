@@ -130,7 +130,7 @@ export class Metrics {
     return this.#count("retry_overflow_total", [backend]);
   }
 
-  /** Requests of a local rate limit whose keys found no room. */
+  /** Requests that a local rate limit counted together because there was no room for their keys. */
   limitOverflows(limit: string): Count {
     return this.#count("local_rate_limit_overflow_total", [limit]);
   }

@@ -2,9 +2,9 @@ import type { Activation, RequestParts, ResponseParts, SourceParts } from "../ce
 import type { RequestSecrets } from "../trace/secrets.ts";
 
 /**
- * The variables whose values telemetry writes down: access log, exported records, spans, labels of metrics. An expression sees
- * `<redacted>` in place of a secret, however it reads it: by a name that it computes, through a view of the headers, from a claim. So
- * what it derives from a secret is derived from `<redacted>`. Filters only decide, and read the real values.
+ * The variables whose values telemetry records: access log, exported records, spans, labels of metrics. An expression sees `<redacted>` in
+ * place of a secret, however it reads it: by a computed name, through a view of the headers, from a claim. So values derived from a secret
+ * are derived from `<redacted>`. Filters only decide, and read the real values.
  */
 export class ShownVariables implements Activation {
   readonly #variables: Activation;
@@ -21,7 +21,7 @@ export class ShownVariables implements Activation {
     if (response !== undefined) secrets.remember(response.headers);
   }
 
-  /** The value of an expression over these variables, as JSON has it, without secrets that a policy has copied elsewhere. */
+  /** The value of an expression over these variables as JSON data, without secrets that a policy has copied elsewhere. */
   redact(value: unknown): unknown {
     return this.#secrets.data(value);
   }

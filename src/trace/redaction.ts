@@ -36,7 +36,7 @@ export function redactHeaders(headers: readonly string[], hidden: Names, paramet
   return redacted;
 }
 
-/** The same for a list: returned as it is if there is nothing to redact. */
+/** The same for a list; returns the same list if there is nothing to redact. */
 export function redactFields(headers: readonly string[], hidden: Names, parameters: Names): readonly string[] {
   let redacted: string[] | undefined;
   for (let i = 0; i < headers.length; i += 2) {

@@ -46,7 +46,7 @@ export class RequestSecrets {
     return redacted;
   }
 
-  /** The same list if it shows no secrets, otherwise a redacted copy. Does not look for remembered values. */
+  /** The same list if it contains no secrets, otherwise a redacted copy. Does not search for remembered values. */
   fields(list: readonly string[]): readonly string[] {
     return redactFields(list, this.#headers, this.#reveal ? NO_NAMES : this.#parameters);
   }
@@ -73,7 +73,7 @@ export class RequestSecrets {
     if (depth === MAX_DEPTH) return "…";
     const shown = Object.getOwnPropertyDescriptors(value) as Record<string, PropertyDescriptor>;
     for (const [name, property] of Object.entries(shown)) {
-      // An opaque value, such as `jwt.rawToken`, which is not enumerable either, shows nothing itself.
+      // An opaque value, such as the non-enumerable `jwt.rawToken`, shows nothing by itself.
       const hidden = property.value !== null && typeof property.value !== "object" && this.#headers.has(name);
       property.value = hidden ? REDACTED : this.named(property.value, depth + 1);
     }

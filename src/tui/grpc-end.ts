@@ -6,11 +6,11 @@ const NAMES =
     " ",
   );
 
-/** How the gRPC call of a `requestFinished` ended: `grpc-status 14 (UNAVAILABLE)`. Undefined if it was none. */
+/** How the gRPC call of a `requestFinished` ended: `grpc-status 14 (UNAVAILABLE)`. Undefined if the request was not a gRPC call. */
 export function grpcEndOf(message: Fields): { readonly text: string; readonly failed: boolean } | undefined {
   if (message.grpc === undefined) return undefined;
   const { status } = fields(message.grpc);
-  // Clients read a call without a status as failed.
+  // Clients treat a call without a status as failed.
   if (typeof status !== "number") return { text: "no grpc-status", failed: true };
   const name = NAMES[status];
   return { text: `grpc-status ${status}${name === undefined ? "" : ` (${name})`}`, failed: status !== 0 };

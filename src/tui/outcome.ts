@@ -12,7 +12,7 @@ export interface TraceOutcome {
   /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
   /**
-   * The final status, with that of a gRPC call (`200, grpc-status 14 (UNAVAILABLE)`), or `closed` of a connection without requests, or `still running` if the trace has ended first. Of a stream that
+   * The final status, with that of a gRPC call (`200, grpc-status 14 (UNAVAILABLE)`), or `closed` of a connection without requests, or `still running` if the trace ended first. Of a stream that
    * lasts, `200 streaming`, or `open`. Empty while any other request runs, or when there was no response.
    */
   readonly status: string;
@@ -22,7 +22,7 @@ export interface TraceOutcome {
   readonly route: string;
   /** What decided the response: a route, policy, rule or backend. Until the request has finished, how far its stream is, or empty. */
   readonly why: string;
-  /** The row of the event that decided; undefined while the request runs, and if none tells more than this outcome. */
+  /** The row of the event that decided the outcome; undefined while the request runs, or if no event says more than this outcome. */
   readonly decider: Row | undefined;
   readonly severity: Row["severity"];
 }
@@ -104,7 +104,7 @@ interface Decision {
   readonly row?: Row | undefined;
 }
 
-/** What decided how the request ended. */
+/** What decided the outcome of the request. */
 function decisionOf(rows: readonly Row[], finished: Row, route: Row | undefined): Decision {
   const { status, error } = finished.message;
   const code = typeof status === "number" ? status : 0;

@@ -148,7 +148,7 @@ export function statusText(state: State): string {
   return count === 0 ? "waiting for trace data" : events;
 }
 
-/** Follows new events while the last row is selected; at the end of the request, selects the one that decided. */
+/** Follows new events while the last row is selected; at the end of the request, selects the one that decided the outcome. */
 function append(state: State, row: Row): State {
   const follows = state.selected >= state.rows.length - 1;
   const rows = [...state.rows, row];

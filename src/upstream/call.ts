@@ -39,15 +39,15 @@ export interface CallRequest {
   /** Limit of the response's body in bytes; a longer one is an error. */
   readonly maxBytes: number;
   /**
-   * Whether a response with this status decides by its head, as a denial does: then it stands even if its body is too long, cut or
-   * late. Required, so that no caller whose failures may pass forgets it; `NEEDS_BODY` where a broken body is a failure.
+   * Whether the head of a response with this status decides, as for a denial: then the response stands even if its body is too long, truncated
+   * or late. Required, so that no caller that tolerates failures forgets it; `NEEDS_BODY` if a broken body is a failure.
    */
   readonly headDecides: (status: number) => boolean;
   /** The body of the response is read and dropped, however long it is, as for a mirror. */
   readonly dropBody?: boolean;
   /** A gRPC call, which is sent as HTTP/2 unless the settings of the target exclude that. */
   readonly grpc?: boolean;
-  /** CDN-Loop of the call (loop.ts). Default: that of a call that no request has caused. */
+  /** CDN-Loop of the call (loop.ts). Default: that of a call that belongs to no request. */
   readonly loop?: Latin1 | undefined;
 }
 
@@ -55,23 +55,23 @@ export interface CallResponse {
   readonly status: number;
   readonly headers: HeaderList;
   readonly body: Uint8Array;
-  /** Why the body is missing, for a head that decides by itself; `body` is empty then. */
+  /** Why the body is missing, if the head decides by itself; `body` is then empty. */
   readonly cut?: string;
 }
 
 /**
- * The service has answered, but its answer cannot be read: the `cause` of the GatewayError. That is not the same as no answer: it may
- * have been a denial, and a client that can make the service answer so must not pass.
+ * The service has responded, but the response is unreadable: the `cause` of the GatewayError. This differs from no response: it may have
+ * been a denial, and a client that can cause such a response must not be let through.
  */
 export class UnreadableAnswer extends Error {}
 
-/** Whether a call has failed because its answer cannot be read, over HTTP or gRPC. */
+/** Whether a call has failed because its response is unreadable, over HTTP or gRPC. */
 export function isUnreadable(error: unknown): boolean {
   const cause = error instanceof GatewayError ? error.cause : error;
   return cause instanceof UnreadableAnswer || (cause instanceof GrpcStatusError && cause.unreadable);
 }
 
-/** `headDecides` of calls whose response is of use only as a whole. */
+/** `headDecides` of calls that need the complete response. */
 export const NEEDS_BODY = (): boolean => false;
 
 /** Methods whose requests carry Content-Length even without a body (RFC 9110 8.6). */
@@ -239,7 +239,7 @@ class BufferedCall implements UpstreamCaller {
     this.#observer?.ended(decided ? status : null, message);
     if (decided) this.#resolve({ status, headers, body: Buffer.alloc(0), cut: message });
     else {
-      // With a head, the answer has been read so far, and did not decide.
+      // If there is a head, it was readable and did not decide.
       const cause = answered && status === 0 ? new UnreadableAnswer(message) : new Error(message);
       this.#reject(new GatewayError(code, undefined, cause));
     }

@@ -16,8 +16,8 @@ interface CallContext<Context, Answer = never> {
   /** Absent for calls that do not belong to a client's request. */
   readonly calloutContext?: Context;
   /**
-   * Called with the request as it is about to be sent, after the policies of the service. What it returns takes the place of the
-   * call; with undefined, the call is made.
+   * Called with the request as it is about to be sent, after the policies of the service. Its result replaces the call; if it returns
+   * undefined, the call is made.
    */
   readonly recall?: (sent: CallHead) => Answer | undefined;
 }
@@ -81,7 +81,7 @@ export class Callout<Context = never> {
     );
   }
 
-  /** One gRPC call: a message each way. `messageDecides`: as for `grpcUnary`; `NEEDS_STATUS` where only a successful call counts. */
+  /** One gRPC call: one message each way. `messageDecides`: as for `grpcUnary`; `NEEDS_STATUS` if only a successful call counts. */
   async unary(
     method: string,
     message: Uint8Array,

@@ -117,7 +117,7 @@ export class Workloads {
     for (const address of workload.workloadIps) this.#byAddress.set(canonical(address), workload);
   }
 
-  /** Finds the same workloads as `others` from now on, at no cost. */
+  /** Shares the workloads of `others` from now on, at no cost. */
   become(others: Workloads): void {
     this.#byAddress = others.#byAddress;
   }

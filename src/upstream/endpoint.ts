@@ -66,7 +66,7 @@ export class Endpoint {
   timesEjected = 0;
   /** Health after the eviction; undefined = unchanged. */
   #restoreHealth: number | undefined;
-  /** Made for the first call that waits: most calls find a connection. */
+  /** Created for the first call that waits: most calls find a connection at once. */
   #waiting: Set<WaitingCall> | undefined;
   readonly #onEvicted: (notice: EvictionNotice) => void;
 
@@ -100,7 +100,7 @@ export class Endpoint {
     this.#waiting?.delete(call);
   }
 
-  /** No configuration has the endpoint any more: calls that wait for it leave if there is another one to go to. */
+  /** No configuration has the endpoint any more: calls that wait for it move to another one, if there is one. */
   remove(): void {
     for (const call of [...(this.#waiting ?? [])]) call.onEndpointRemoved();
   }

@@ -21,11 +21,11 @@ export interface FetchRequest {
 
 /**
  * Sends a request to an absolute `http:` or `https:` URL, and reads the whole response. Redirects are not followed. Rejects like
- * `callUpstream`, and with an Error for other URLs. Takes the place of the global `fetch`, whose connections pass no check.
+ * `callUpstream`, and with an Error for other URLs. Replaces the global `fetch`, whose connections bypass the egress check.
  */
 export type Fetch = (url: string, request: FetchRequest, onCancel?: OnCancel) => Promise<CallResponse>;
 
-/** For requests that are so rare that each has a connection of its own. `resolver` decides where they may go. */
+/** For requests so rare that each opens its own connection. `resolver` decides which addresses are allowed. */
 export function fetchThrough(resolver: Resolver): Fetch {
   return async (url, request, onCancel = () => {}) => {
     const { target, authority, path } = partsOf(new URL(url));
@@ -52,7 +52,7 @@ function partsOf({ protocol, hostname, port, host, pathname, search, username, p
 } {
   if (protocol !== "http:" && protocol !== "https:")
     throw new Error(`its scheme is ${protocol} instead of http or https`);
-  if (username !== "" || password !== "") throw new Error("its URL has a user or a password, which are not sent");
+  if (username !== "" || password !== "") throw new Error("its URL has a user name or password, which would not be sent");
   const secure = protocol === "https:";
   const target = {
     host: hostname.replace(/^\[|\]$/g, ""),

@@ -1,7 +1,7 @@
 /**
- * Which backends may be found by name. Where a controller translates what many tenants write, a host name must not be a way to a
- * Service of another namespace that no ReferenceGrant opens. In: names and what they resolve to. Out: only what is not inside the
- * cluster, as far as the rules say what is.
+ * Rules for backends that are found by name. With a controller that translates objects of many tenants, a host name must not lead to a
+ * Service of another namespace without a ReferenceGrant. In: names and the addresses that they resolve to. Out: only addresses outside the
+ * cluster, as far as the rules define it.
  */
 import { BlockList, isIP, isIPv6 } from "node:net";
 import type { DynamicEndpoints } from "./dynamic.ts";
@@ -16,7 +16,7 @@ export interface LookupRules {
 
 export const NO_LOOKUP_RULES: LookupRules = { denyDomains: [], denyNetworks: [] };
 
-/** A host name as it is compared: in lower case, without the dots that make it absolute. */
+/** A host name in the form for comparison: lower case, without trailing dots. */
 export function comparableName(host: string): string {
   return host.toLowerCase().replace(/\.+$/, "");
 }
@@ -46,7 +46,7 @@ export class Networks {
   }
 }
 
-/** A lookup was not made, or all that it found was left out. */
+/** A lookup was not made, or all addresses that it found were left out. */
 class LookupDenied extends Error {}
 
 /** `system` under the rules. */
@@ -57,7 +57,7 @@ export function restrictedLookups(system: System, { denyDomains, denyNetworks }:
     ...system,
     lookup: (host, options, callback) => {
       if (denyDomains.some((domain) => isBelow(host, domain))) {
-        const why = `${host} is a name inside the cluster, which backends may not be found by`;
+        const why = `${host} is a name inside the cluster, which this gateway may not look up`;
         process.nextTick(callback, new LookupDenied(why), []);
         return;
       }
@@ -76,7 +76,7 @@ export function restrictedLookups(system: System, { denyDomains, denyNetworks }:
   };
 }
 
-/** Targets of `dynamic` backends without the addresses that the rules exclude: clients name those, and nothing is looked up. */
+/** Targets of `dynamic` backends without the addresses that the rules exclude: clients name the addresses, and nothing is looked up. */
 export function restrictedTargets(find: DynamicEndpoints, { denyNetworks }: LookupRules): DynamicEndpoints {
   if (denyNetworks.length === 0) return find;
   const networks = new Networks(denyNetworks);
@@ -86,7 +86,7 @@ export function restrictedTargets(find: DynamicEndpoints, { denyNetworks }: Look
   };
 }
 
-/** As URLs read it, which know further spellings of IPv4 addresses, such as `0x7f.1`. */
+/** As URL parsers read it: they accept further spellings of IPv4 addresses, such as `0x7f.1`. */
 function hostOf(authority: string): string | undefined {
   return URL.canParse(`http://${authority}/`)
     ? new URL(`http://${authority}/`).hostname.replace(/^\[|\]$/g, "")

@@ -19,7 +19,7 @@ const MAX_PENDING_REQUESTS = 4_096;
 
 /** A server that responded to HTTP/2 in HTTP/1.1 is tried with HTTP/2 again after this many milliseconds. */
 const HTTP1_MEMORY_MS = 300_000;
-/** The same for one that did not respond: it may speak HTTP/2 and have been about to stop. */
+/** The same for a server that did not respond: it may speak HTTP/2 but have been about to stop. */
 const SILENCE_MEMORY_MS = 30_000;
 
 const PATIENCE_MS = 1000;
@@ -102,7 +102,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   #makingRoom = false;
   /** Milliseconds; 0 = `connectTimeout` alone decides, because the backend has its own. */
   readonly patience: number;
-  /** `performance.now()` ms until which the server is assumed to speak HTTP/1.1 only; 0 = there was no reason to. */
+  /** `performance.now()` ms until which the server is assumed to speak HTTP/1.1 only; 0 = no such assumption. */
   #http1Until = 0;
   /** Set by `close`; called when the last connection is gone. */
   #onDrained: (() => void) | undefined;

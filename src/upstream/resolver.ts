@@ -37,7 +37,7 @@ export interface System {
   readonly later: (callback: () => void, ms: number) => void;
 }
 
-/** The resolver of the system. */
+/** The system's resolver. */
 export const SYSTEM: System = {
   lookup,
   now: () => performance.now(),
@@ -46,7 +46,7 @@ export const SYSTEM: System = {
 
 type Callback = (addresses: readonly string[], error: string | undefined) => void;
 
-/** One address to connect to, and the name that it was found by; `` for paths. */
+/** One address to connect to, and the name that resolved to it; `` for paths. */
 export interface ResolvedAddress {
   readonly address: AdmittedAddress;
   readonly host: string;

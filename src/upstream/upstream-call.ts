@@ -95,8 +95,8 @@ const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRAC
 /** After this many sends a call fails: every connection of a pool may be stale, and every server may be shutting down. */
 const MAX_SENDS = 3;
 /**
- * Endpoints at which a call tries to get a connection: most of a backend may be gone at once, but a backend that is gone altogether
- * must not turn each request into one connect per endpoint.
+ * Maximum number of endpoints at which a call tries to get a connection: most endpoints of a backend may disappear at once, but a backend
+ * without any live endpoint must not turn each request into one connection attempt per endpoint.
  */
 const MAX_ENDPOINTS = 5;
 
@@ -105,8 +105,8 @@ export function isIdempotent(method: string): boolean {
 }
 
 /**
- * One call to an upstream: chooses the endpoint, gets a connection, goes on to another endpoint if it gets none, replays the
- * request if a stale connection lost it, enforces the timeout, and reports the outcome to the endpoint, exactly once for each
+ * One call to an upstream: chooses the endpoint, gets a connection, tries another endpoint if it gets none, replays the request if a stale
+ * connection lost it, enforces the timeout, and reports the outcome to the endpoint, exactly once for each
  * send. An instance serves one call.
  *
  * Without a connection nothing was sent, so any request may go to another endpoint of its backend. Replays need no `retry` policy, because the upstream did not process the request (RFC 9110 9.2.2, RFC 9113 8.7): any method
@@ -125,7 +125,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   /** The endpoint of the current send, until its outcome is recorded. */
   #endpoint: Endpoint | undefined;
   #protocol: CallProtocol = "http1";
-  /** Requests that reached a connection, and endpoints that were left without one. */
+  /** Requests sent on a connection, plus endpoints given up without one. */
   #sends = 0;
   #left = 0;
   /** Status of the response; 0 = none yet. */
@@ -206,7 +206,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   /**
    * A deadline of the caller has passed. It counts as a failure unless the upstream is still waiting for the body of a slow
-   * client, or the gateway for an answer to its guess that the upstream speaks HTTP/2.
+   * client, or the gateway for the upstream's SETTINGS, having guessed that it speaks HTTP/2.
    */
   timeOut(): void {
     const blameless = this.upstream === undefined ? this.#guesses : !this.#caller.requestSent;
@@ -262,7 +262,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     if (patience === 0 || balancer?.hasOther(endpoint, failed) !== true) return;
     this.#patience = setTimeout(() => {
       this.#patience = undefined;
-      // At a pool that is full, it keeps its place in the queue.
+      // If the pool is full, the call keeps its place in the queue.
       if (endpoint.pool.opening) this.#leave(NO_RESPONSE, `no connection within ${patience} ms`);
     }, patience);
   }
@@ -296,7 +296,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     return balancer.endpoints.some((endpoint) => endpoint !== from && failed?.has(endpoint) !== true);
   }
 
-  /** Goes on from an endpoint without a connection to another one. False = there is none, or the request cannot be sent there. */
+  /** Moves on from an endpoint without a connection to another one. False = there is no other, or the request cannot be sent there. */
   #goOn(from: Endpoint): boolean {
     if (!this.#mayGoOn(from)) return false;
     this.#left++;
@@ -306,7 +306,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     return this.#sendAgain(false);
   }
 
-  /** The gateway waits to see whether the server speaks HTTP/2, which nobody has configured. */
+  /** The gateway waits to see whether the server speaks HTTP/2, because the configuration does not say so. */
   get #guesses(): boolean {
     return this.#protocol !== "http1" && this.#protocol !== "raw" && this.#endpoint?.pool.guessing === true;
   }

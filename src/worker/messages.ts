@@ -65,7 +65,7 @@ export interface WorkerOptions {
   readonly customFunctions: string;
   /** Shared memory of the `OwnSockets`. */
   readonly ownSockets: SharedArrayBuffer;
-  /** Where this worker may connect to. */
+  /** Which addresses this worker may connect to. */
   readonly egress: EgressOptions & { readonly internalSocket: string };
 }
 

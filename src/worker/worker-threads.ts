@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
-// The threads take its id over when they start.
+// The threads inherit the process id when they start.
 import "../base/process-id.ts";
 
 /**

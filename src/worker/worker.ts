@@ -140,7 +140,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     THREAD,
   );
   setInterval(() => overload.sample(), SAMPLE_MS).unref();
-  /** When each was last asked for; URLs are those of configurations, so there are few. */
+  /** When each document was last requested; the URLs come from configurations, so there are few. */
   const documentsWanted = new Map<string, number>();
   const services: Services = {
     metrics,

@@ -7,7 +7,7 @@ import type { Backend, Bind, Listener, Route, TargetedPolicy, TcpRoute } from ".
 import type { Service, Workload } from "../upstream/discovery.ts";
 
 export const RESOURCE_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Resource";
-/** Prefix of a subscription by which a proxy asks for a document, by its URL, to be fetched again; older controllers ignore it. */
+/** Prefix of a subscription by which a proxy requests that a document, named by its URL, be fetched again; older controllers ignore it. */
 export const WANTED = "document:";
 export const ADDRESS_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Address";
 

@@ -1,37 +1,37 @@
-/** Bytes per second that the sender of a buffered body must keep up, when the budget is used up, to keep its place before others. */
+/** Minimum bytes per second of a buffered body while the budget is used up; slower bodies give way. */
 const RATE = 16 * 1024;
-/** Milliseconds that a sender may fall behind that rate before it counts as slow. */
+/** Milliseconds by which a sender may fall behind that rate before it counts as slow. */
 const PATIENCE_MS = 2000;
-/** Milliseconds after which slow senders are looked for again where there was none. */
+/** Milliseconds until the next search for slow senders after one that found none. */
 const LOOK_AGAIN_MS = 100;
 
-/** Whose bytes a share holds. */
+/** The client that the bytes of a share belong to. */
 export interface BufferClient {
-  /** Of the client; several connections can have it. */
+  /** The client's address; several connections can share it. */
   readonly address: string;
-  /** Identifies the connection, which may carry several exchanges. */
+  /** The connection, which may carry several exchanges. */
   readonly connection: object;
 }
 
 /** A body that is still arriving from a client. */
 export interface ArrivingBody {
-  /** Gives up bytes for others: the body is dropped, and its request rejected unless it can do without them. `slow`: see `BufferBudget`. */
+  /** Releases its bytes: the body is dropped, and its request is rejected unless it can continue without them. `slow`: see `BufferBudget`. */
   giveWay(slow: boolean): void;
 }
 
 /**
- * Body bytes that a worker holds for policies, over all its requests and responses. When it is used up, bodies that are still arriving
- * give way, so that a client which begins many bodies and stops does not keep all others out:
+ * Body bytes that a worker holds for policies, over all its requests and responses. When it is used up, bodies that are still arriving give
+ * way, so that a client which begins many bodies and then stops does not block all others:
  *
- * 1. the one whose sender has been too slow for the longest time, whoever it is;
- * 2. otherwise, one of the client address that holds most, or of its connection that holds most, if that is more than what the
- *    one that needs room would hold.
+ * 1. the one whose sender has been too slow for longest, from any client;
+ * 2. otherwise, one of the client address that holds most, or of its connection that holds most, if that is more than the client that needs
+ *    room would hold.
  */
 export class BufferBudget {
   used = 0;
   readonly now: () => number;
   readonly #shares = new Set<BufferShare>();
-  /** Milliseconds before which there is no slow sender. */
+  /** Time in milliseconds before which no sender is slow. */
   #lookAt = 0;
 
   /** `now`: milliseconds. */
@@ -39,7 +39,7 @@ export class BufferBudget {
     this.now = now;
   }
 
-  /** A share holds bytes from now on, or none any more. */
+  /** A share starts or stops holding bytes. */
   enter(share: BufferShare): void {
     this.#shares.add(share);
   }
@@ -48,7 +48,7 @@ export class BufferBudget {
     this.#shares.delete(share);
   }
 
-  /** Makes room for `bytes` of `share` below `limit`. False if nobody has to give way. */
+  /** Makes room for `bytes` of `share` below `limit`. False if no body has to give way. */
   makeRoom(share: BufferShare, bytes: number, limit: number): boolean {
     while (this.used + bytes > limit) {
       const slow = this.#slowest(share);
@@ -120,7 +120,7 @@ export class BufferShare {
   #taken = 0;
   #closed = false;
   #body: ArrivingBody | undefined;
-  /** Milliseconds until which the sender of the body has kept up: what has arrived is worth that time at `RATE`. */
+  /** The time in milliseconds up to which the bytes that have arrived suffice at `RATE`. */
   keepsUpUntil = 0;
 
   /** `limit`: bytes for the worker as a whole. */
@@ -135,17 +135,17 @@ export class BufferShare {
     return this.#taken;
   }
 
-  /** Its client is sending a body, and the gateway is waiting for it. */
+  /** The client is sending a body, and the gateway is waiting for it. */
   get arriving(): boolean {
     return this.#body !== undefined;
   }
 
-  /** Takes bytes that are needed: others may have to give way. False = there is no room, and nothing was taken. */
+  /** Takes bytes that are required: others may have to give way. False = no room; nothing was taken. */
   take(bytes: number): boolean {
     return this.tryTake(bytes) || (this.#budget.makeRoom(this, bytes, this.#limit) && this.tryTake(bytes));
   }
 
-  /** Takes bytes that one can do without. False = there is no room, and nothing was taken. */
+  /** Takes optional bytes. False = no room; nothing was taken. */
   tryTake(bytes: number): boolean {
     if (this.#closed) return true;
     if (this.#budget.used + bytes > this.#limit) return false;
@@ -162,7 +162,7 @@ export class BufferShare {
     if (this.#taken === 0) this.#budget.leave(this);
   }
 
-  /** Bytes of a body have arrived, and more have to follow. */
+  /** Bytes of a body have arrived, and more must follow. */
   arrived(body: ArrivingBody, bytes: number): void {
     const now = this.#budget.now();
     const since = this.#body === undefined ? now + PATIENCE_MS : Math.max(this.keepsUpUntil, now - PATIENCE_MS);

@@ -269,7 +269,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
     return destination === undefined ? this.#waiters.length > 0 : destination.sendBody(buffer, from, to);
   }
 
-  /** Only a client that we wait for can be late: not while a policy works on what has arrived. */
+  /** A client is only late while the gateway waits for it, not while a policy works on the bytes that have arrived. */
   #reportArrival(bytes: number): void {
     if (this.#held.size > 0 && (this.#waiters.length > 0 || this.#side.destination !== undefined))
       this.#share?.arrived(this, bytes);
@@ -279,8 +279,8 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   giveWay(slow: boolean): void {
     // Copies for another attempt are optional.
     if (this.#side.destination !== undefined) this.#lose();
-    else if (slow) this.#reject("TG_CLIENT_TIMEOUT", "the body arrives too slowly, and other bodies need its room");
-    else this.#reject("TG_BUFFERS_FULL", "the client holds more than others");
+    else if (slow) this.#reject("TG_CLIENT_TIMEOUT", "the body arrives too slowly while other bodies need the room");
+    else this.#reject("TG_BUFFERS_FULL", "the client's bodies take more room than those of other clients");
   }
 
   #finish(trailers: HeaderList): void {
@@ -329,7 +329,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   /** Ends the wait of readers for which the body has become too long. */
   #dismissWaiters(): void {
-    // Most chunks dismiss none, and a sender may send millions of them.
+    // Most chunks dismiss no waiter, and a sender may send millions of them.
     if (!this.#waiters.some(({ limit }) => this.#held.size > limit)) return;
     const dismissed = this.#waiters.filter(({ limit }) => this.#held.size > limit);
     this.#waiters = this.#waiters.filter(({ limit }) => this.#held.size <= limit);
@@ -342,7 +342,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
 
   // ── held bytes ──
 
-  /** `needed`: others have to give way. False = the worker's budget has no room, and nothing was added. */
+  /** `needed`: other bodies have to give way. False = the worker's budget has no room; nothing was added. */
   #add(buffer: Buffer, from: number, to: number, needed: boolean): boolean {
     if (to === from) return true;
     const share = this.#share;

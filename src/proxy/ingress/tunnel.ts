@@ -71,7 +71,7 @@ export class Tunnel implements ServerStream {
     return { ...variables, request: this.#request, response: { status: this.#status, headers: [] } };
   }
 
-  /** The same for what the access log writes. */
+  /** The same, redacted for the access log. */
   get shown(): ShownVariables {
     return shownOfConnection(this.variables, this.#services);
   }

@@ -7,12 +7,12 @@ import type { ValueMatch } from "../../ir/ir.ts";
 export type Pattern = Pick<RE2JS, "testExact">;
 
 /**
- * Characters times instructions of a pattern that one comparison may look at: 10 ms at the 40 ns that they take where a table of states does
- * not fit. `(a?){1000}a{1000}` would hold a worker for half a second with a header of 8 KiB.
+ * Limit of characters times instructions of the pattern for one comparison: 10 ms at the 40 ns that each takes when the table of states does
+ * not fit. `(a?){1000}a{1000}` would block a worker for half a second with a header of 8 KiB.
  */
 const MOST_WORK = 250_000;
 
-/** A pattern whose comparisons are bounded: a longer text is rejected, because nobody knows whether it matches. */
+/** A pattern whose comparisons are bounded: a request with a longer text is rejected, because it is unknown whether it matches. */
 class BoundedPattern implements Pattern {
   readonly #pattern: RE2JS;
   readonly #longest: number;

@@ -144,7 +144,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return connectionVariables(this.#transport, this.#origin.serverName, this.#services);
   }
 
-  /** The same for what is written down. */
+  /** The same, redacted for telemetry. */
   get shown(): ShownVariables {
     return shownOfConnection(this.variables, this.#services);
   }
@@ -166,7 +166,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   closeIfIdle(): void {}
 
   terminate(reason: string): void {
-    this.#fail("TG_SHUT_DOWN", `${reason} before the connection was done`);
+    this.#fail("TG_SHUT_DOWN", `${reason} before the connection ended`);
     this.#transport.destroy();
   }
 

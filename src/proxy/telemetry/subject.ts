@@ -3,8 +3,8 @@ import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 
 /** The subject of a record: a request, connection or session. */
 export interface Subject {
-  /** What filters read of it; computed only if there are any. */
+  /** The variables that filters read; computed only if there are filters. */
   readonly variables: Activation;
-  /** What expressions read whose values are written. */
+  /** The variables of expressions whose values are written. */
   readonly shown: ShownVariables;
 }

@@ -154,7 +154,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   }
 
   #reasonToReject(client: DatagramSource): DropReason | undefined {
-    // Forged: the response would come back here, and the next one too. Sessions are begun here only, so no other one has this client.
+    // Forged: the response would come back here, and so would the response to that. Sessions are begun only here, so no session has this client.
     if (this.#services.egress.isOwn(client.address, client.port, "udp")) return "own-address";
     if (!this.#accepting) return "draining";
     if (!this.#services.overload.admitConnection()) return "overload";

@@ -124,7 +124,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     return connectionVariables(this.#from, "", this.#services);
   }
 
-  /** The same for what is written down. */
+  /** The same, redacted for telemetry. */
   get shown(): ShownVariables {
     return shownOfConnection(this.variables, this.#services);
   }

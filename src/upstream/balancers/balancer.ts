@@ -9,7 +9,7 @@ export interface Balancer {
    * balancers without affinity ignore it. Endpoints in `failed` are chosen only if there are no others.
    */
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined;
-  /** Whether an endpoint takes calls now besides `endpoint` and those in `failed`. */
+  /** Whether any endpoint besides `endpoint` and those in `failed` takes calls now. */
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean;
   /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
   find(name: string): Endpoint | undefined;

@@ -30,7 +30,7 @@ export interface GrpcRequest {
   readonly head: Pick<HttpRequest, "authority" | "headers">;
   /** Milliseconds until the call has ended; 0 = no deadline. */
   readonly timeoutMs: number;
-  /** CDN-Loop of the call (loop.ts). Default: that of a call that no request has caused. */
+  /** CDN-Loop of the call (loop.ts). Default: that of a call that belongs to no request. */
   readonly loop?: Latin1 | undefined;
 }
 
@@ -60,8 +60,8 @@ export interface GrpcStream {
 const REPLAY_BYTES = 64 * 1024;
 
 /**
- * A message each way. `messageDecides`: whether a response message stands even if the call fails after it, as a denial does; it may
- * throw for a message that it cannot read, which then does not. Rejects with a GatewayError: TG_UPSTREAM_TIMEOUT when the deadline has passed, here or at the service,
+ * One message each way. `messageDecides`: whether a response message stands even if the call fails after it, as a denial does; it may throw for a message that it
+ * cannot read, which then does not stand. Rejects with a GatewayError: TG_UPSTREAM_TIMEOUT when the deadline has passed, here or at the service,
  * TG_NO_HEALTHY_BACKENDS, TG_POOL_FULL, TG_DNS_FAILED or TG_UPSTREAM_FAILED; never settles when it is cancelled.
  */
 export function grpcUnary(
@@ -84,7 +84,7 @@ export function grpcUnary(
     const events: GrpcStreamEvents = {
       onMessage(received) {
         const more = response !== undefined;
-        // Of several messages, which the protocol forbids, one that decides must not be lost.
+        // The protocol forbids several messages, but one that decides must not be lost.
         if (response === undefined || decides(received)) response = received;
         if (more) call.reject({ code: STATUS.internal, message: "more than one response message" });
       },
@@ -313,7 +313,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     this.#responseHead = headers;
     this.#reader.encoding = getHeader(headers, "grpc-encoding");
     if (status === 200 && isGrpc(headers)) return;
-    // A service or proxy that rejects a call may still say why in a gRPC status, but not that the call has succeeded.
+    // A service or proxy that rejects a call may give the reason in a gRPC status, but cannot claim that the call succeeded.
     const said = statusIn(headers);
     const failed = said !== undefined && said.code !== STATUS.ok;
     this.reject(failed ? said : statusOfHttp(status, getHeader(headers, "content-type")));
@@ -363,7 +363,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   /** The status is in the trailers, or in the head of a response without messages. */
   #statusOf(trailers: HeaderList): GrpcStatus {
     const inHead = statusIn(this.#responseHead);
-    // A failure in the head cannot be taken back by trailers.
+    // Trailers cannot undo a failure in the head.
     const status = inHead !== undefined && inHead.code !== STATUS.ok ? inHead : (statusIn(trailers) ?? inHead);
     if (status === undefined)
       return { code: STATUS.unknown, message: "the service has ended the call without a status" };

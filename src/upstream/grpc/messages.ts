@@ -34,7 +34,7 @@ export class MessageReader {
 
   #invalid = false;
 
-  /** A message has begun that is not complete, or cannot be read. */
+  /** A message has begun but is incomplete or unreadable. */
   get incomplete(): boolean {
     return this.#partial.length > 0 || this.#invalid;
   }

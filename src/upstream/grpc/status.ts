@@ -29,7 +29,7 @@ export class GrpcStatusError extends Error {
   readonly code: number;
   /** As in `GrpcStatus`. */
   readonly details: Uint8Array | undefined;
-  /** It ended within a message, which may have decided. */
+  /** It ended within a message, which might have been decisive. */
   unreadable = false;
 
   constructor({ code, message, details }: GrpcStatus) {

@@ -12,11 +12,11 @@ export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
 }
 
 /**
- * Milliseconds that a server may forbid streams (SETTINGS_MAX_CONCURRENT_STREAMS of 0) on a connection, which it should do for
- * short moments only (RFC 9113 6.5.2). Then the connection takes no more requests.
+ * Milliseconds for which a server may forbid streams (SETTINGS_MAX_CONCURRENT_STREAMS of 0) on a connection, which it should do only briefly
+ * (RFC 9113 6.5.2). After that the connection takes no more requests.
  */
 const BARRED_MS = 1000;
-/** Connections on which a server may forbid streams at a time before no others are opened. */
+/** If a server forbids streams on this many connections at a time, no others are opened. */
 const MAX_BARRED = 3;
 const BARRED = "the upstream allows no requests on its connections (SETTINGS_MAX_CONCURRENT_STREAMS is 0)";
 
@@ -37,7 +37,7 @@ export interface SessionOpener {
   readonly crowded: boolean;
   /** Closes an idle HTTP/1.1 connection, so that another one may be opened. */
   makeRoom(): void;
-  /** The server does not speak HTTP/2, as was guessed. `answered`: it has responded in HTTP/1.1. */
+  /** The guess that the server speaks HTTP/2 was wrong. `answered`: it has responded in HTTP/1.1. */
   onGuessFailed(answered: boolean): void;
   /** A defect of the gateway has ended a session. */
   onFault(error: unknown): void;
@@ -75,7 +75,7 @@ export class SessionPool implements SessionOwner {
   #perConnection = Number.POSITIVE_INFINITY;
   /** Requests that were waiting when a guess failed, and get connections of HTTP/1.1. */
   #http1Wanted = 0;
-  /** The server has sent SETTINGS on its last connection, so that it speaks HTTP/2 is no guess. */
+  /** The server has sent SETTINGS on its last connection, so HTTP/2 is no longer a guess. */
   #proven = false;
   /** The server has forbidden streams on all connections for too long: requests fail until it allows some. */
   #barred = false;
@@ -143,8 +143,8 @@ export class SessionPool implements SessionOwner {
   }
 
   /**
-   * Closes sessions that were idle for too long, whose server has not sent its SETTINGS in time, forbids streams, or is silent. A
-   * guess gets half of the time, so that there is time left for HTTP/1.1.
+   * Closes sessions that were idle for too long, whose server has not sent its SETTINGS in time, forbids streams, or is silent. A guess gets
+   * half of the time, to leave time for HTTP/1.1.
    */
   sweep(now: number): void {
     const { idleTimeout, connectTimeout } = this.#limits;
@@ -158,7 +158,7 @@ export class SessionPool implements SessionOwner {
     }
   }
 
-  /** Requests that wait fail if the server allows streams nowhere else. */
+  /** Waiting requests fail if the server allows streams on no other connection. */
   #leaveBarred(session: UpstreamSession): void {
     if (!this.#sessions.includes(session)) return;
     this.#barred = this.#coming === 0 && this.#sessions.every(({ limit }) => limit === 0);
@@ -214,7 +214,7 @@ export class SessionPool implements SessionOwner {
   #neverSettled(session: UpstreamSession): void {
     const { failure, speaksHttp1, times } = session;
     const guessFailed = this.#guessed(session);
-    // Without a failure, it is the gateway that closes it.
+    // Without a failure, the gateway itself closes it.
     if (failure !== undefined) this.#proven = false;
     if (failure === undefined || !guessFailed) {
       this.#failed("TG_UPSTREAM_FAILED", failure ?? "", times);
@@ -253,11 +253,11 @@ export class SessionPool implements SessionOwner {
     }
     const { barred } = this;
     if (barred > 0 && this.#barred && barred === this.#sessions.length) {
-      // Not at once: a waiter must not fail before `wait` has returned.
+      // Deferred: a waiter must not fail before `wait` has returned.
       queueMicrotask(() => this.#waiting.failAll("TG_UPSTREAM_FAILED", BARRED, {}));
       return;
     }
-    // The next connection may allow streams, but a server that never does must not get more and more of them.
+    // The next connection may allow streams, but a server that never does must not get more and more connections.
     const most = barred === 0 ? Number.POSITIVE_INFINITY : MAX_BARRED - barred;
     while (
       this.#waiting.size > 0 &&

@@ -73,7 +73,7 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   served = 0;
   /** How long each step of opening the connection took. */
   readonly times: ConnectTimes;
-  /** Nothing says that the server speaks HTTP/2, so nothing is sent before its SETTINGS. */
+  /** It is not known that the server speaks HTTP/2, so nothing is sent before its SETTINGS. */
   readonly isGuess: boolean;
   /** Address and port of the peer, for loop detection. */
   readonly target: string;

@@ -58,7 +58,7 @@ export class ProxyStream {
   /** How many different reasons there were for rejecting the last batch. */
   #reasons = 0;
 
-  /** `onChange`: the status is another one. `onWanted`: the proxy needs a newer version of a document. */
+  /** `onChange`: the status has changed. `onWanted`: the proxy needs a newer version of a document. */
   constructor(
     identity: Pick<ProxyStatus, "gateway" | "pod" | "peer">,
     writer: ResponseWriter,
