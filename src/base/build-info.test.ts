@@ -24,7 +24,7 @@ function repository(t: TestContext): { readonly folder: string; readonly commit:
   return { folder, commit: git("rev-parse", "HEAD").trim() };
 }
 
-test("a checkout has the hash and the date of its commit, and says that files were changed", (t) => {
+test("a checkout has the hash and the date of its commit, and shows that files were changed", (t) => {
   const { folder, commit } = repository(t);
   assert.deepEqual(originOf(folder), { commit, buildDate: DATE });
   writeFileSync(`${folder}file`, "second");

@@ -20,7 +20,7 @@ test("an address has one form, whatever its spelling", () => {
     assert.equal(canonicalAddress(text), canonical, text);
 });
 
-test("the form of any address is an address, and its own form", () => {
+test("the canonical form of an address is an address in canonical form", () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (text) => {
       const canonical = canonicalAddress(text) ?? assert.fail(text);
@@ -46,7 +46,7 @@ test("a network contains addresses in every spelling, and only those", () => {
     assert.ok(!networks.contains(outside), outside);
 });
 
-test("what is not a network is refused", () => {
+test("texts that are not networks are rejected", () => {
   for (const text of [
     "10.0.0.0/33",
     "10.0.0.0/08",

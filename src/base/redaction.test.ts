@@ -58,7 +58,7 @@ test("neither semicolons, nested URLs nor parameters of path segments hide a sec
   assert.equal(target("/a?token=a=b&token=c&token"), "/a?token=<redacted>&token=<redacted>&token");
 });
 
-test("no form of nesting hides a secret: URLs, JSON, users, encoded once or often", () => {
+test("no form of nesting hides a secret: URLs, JSON, user information, encoded once or often", () => {
   for (const [text, shown] of [
     ["/a?next=https://b.test/?token=s3cret&x=1", "/a?next=<redacted>&x=1"],
     ["/a?next=/cb?code=s3cret", "/a?next=<redacted>"],
@@ -80,7 +80,7 @@ test("no form of nesting hides a secret: URLs, JSON, users, encoded once or ofte
   assert.equal(redactUrls("db://me:s3@cret@b.test/"), "db://<redacted>@b.test/");
 });
 
-test("what looks like nesting but has no secret stays as it is", () => {
+test("text that looks nested but has no secret stays as it is", () => {
   for (const text of ["/@me/a%20b?q=50%25&r=a%26b", "/a%3Fb/c?next=/d?page=2", "/a?j=%7B%22name%22%3A%22x%22%7D"])
     assert.equal(target(text), text);
 });

@@ -180,7 +180,7 @@ test("the work of all expressions for one request adds up", () => {
   const text = 'size(request.body) > 0 && string(request.body).contains("x")';
   const request = { ...REQUEST, body: Buffer.alloc(2 * 1024 * 1024, "a") };
   const budget = new Budget();
-  // Steps decide here, whatever the speed of the machine.
+  // Steps decide here, not the speed of the machine.
   budget.microseconds = Number.POSITIVE_INFINITY;
   const outcomes = Array.from({ length: 4 }, () => {
     let failed = false;
@@ -271,7 +271,7 @@ test("an expression that cannot be true or false is rejected as a condition", ()
   );
 });
 
-test("both values of a choice may have types of their own, the condition may not", () => {
+test("the two values of a choice may differ in type, the condition may not", () => {
   const text = 'request.method == "GET" ? 1 : "a"';
   assert.equal(cel.compileExpression(text).type, "dyn");
   assert.equal(evaluate(text), 1n);

@@ -134,7 +134,7 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     assert.deepEqual(graph.query(keptCertificates, "").superfluous, [`apps/${copy.metadata.name}`]);
   });
 
-  test("are not taken from Secrets of others that look like copies, which are not deleted either", () => {
+  test("are not taken from other users' Secrets that look like copies, and such Secrets are not deleted", () => {
     certificates.set(secretOf(one));
     certificates.set(secretOf(expired));
     const [copy] = graph.query(keptCertificates, "").missing;

@@ -310,7 +310,7 @@ test("Secrets and ConfigMaps are read only when something refers to them, in any
       .filter(({ method, path }) => method === "GET" && /\/(secrets|configmaps)\/./.test(path))
       .map(({ path }) => path);
   const lists = server.received.filter(({ path }) => /\/(secrets|configmaps)$/.test(path));
-  // What it has made itself is read as a whole.
+  // Objects that the controller created itself are read completely.
   const foreign = lists.filter(({ query }) => query.get("labelSelector") !== `${MANAGED_BY}=tracegate`);
   assert.ok(foreign.length > 0);
   assert.deepEqual(
@@ -343,7 +343,7 @@ test("Secrets and ConfigMaps are read only when something refers to them, in any
   );
 });
 
-test("no state is published without a Secret that is on its way", async () => {
+test("no state is published while a Secret that it needs is being fetched", async () => {
   await using server = await TestApiServer.start();
   const file = (name: string): string => readFileSync(`${appRoot}examples/recipes/certs/${name}`, "base64");
   const data = { "tls.crt": file("server.pem"), "tls.key": file("server.key") };
@@ -403,7 +403,7 @@ test("a restricted controller reads its namespaces only, and leaves Gateways els
     "nodes",
     "status",
   ]);
-  // Of one namespace, all are gone: the objects of the other stay.
+  // All objects of one namespace are gone; those of the other stay.
   server.delete("Gateway", "apps/web");
   server.compact();
   server.endWatches("cut");
@@ -439,7 +439,7 @@ test("the GatewayClass says whether the installed version of the Gateway API is 
     supported()?.message ?? "",
     /supports v1\.6 .*Found v1\.4\.1: httproutes\.gateway\.networking\.k8s\.io$/,
   );
-  // It still does what it can.
+  // The controller still serves the Gateways.
   assert.equal(conditions().find(({ type }) => type === "Accepted")?.status, "True");
   crd("httproutes.gateway.networking.k8s.io", "v1.6.3");
   await isSupported("True");

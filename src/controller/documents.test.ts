@@ -108,7 +108,7 @@ test("a refreshed document replaces the former one only if policies work with it
   documents.close();
 });
 
-test("a proxy that meets an unknown key has the key set fetched again, over its stream; other URLs are not fetched", async () => {
+test("a proxy that sees an unknown key triggers a new fetch of the key set over its stream; other URLs are not fetched", async () => {
   const other = KEYS.replace('"kid":"a"', '"kid":"b"');
   await using server = await serve([KEYS, other]);
   const { documents, next, jwks } = follow(

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { controllerSettings } from "./settings.ts";
 
-test("what the operator says about hosts and namespaces", () => {
+test("the operator's settings for hosts and namespaces", () => {
   const env = {
     TRACEGATE_ALLOW_CLUSTER_HOSTS: "true",
     TRACEGATE_DENY_NETWORKS: "10.96.0.0/12, fd00::/64,",
@@ -27,7 +27,7 @@ test("the domain of the cluster is among the search domains of the pod", () => {
   assert.deepEqual(controllerSettings({}, "1.2.3", "host", file).hosts.domains, ["cluster.local", "corp.example"]);
 });
 
-test("a network that is not one ends the start, with the name of the variable", () => {
+test("an invalid network prevents the start, with the name of the variable in the error", () => {
   assert.throws(() => controllerSettings({ TRACEGATE_DENY_NETWORKS: "10.0.0.0/33" }, "1.2.3", "host"), {
     message: /^TRACEGATE_DENY_NETWORKS: "10.0.0.0\/33" is not an IP address or network/,
   });

@@ -5,7 +5,7 @@ import { FIRST_HOP, loopLine, MAX_HOPS, nextHop } from "./loop.ts";
 
 const OWN = `tracegate; by=${PROCESS_ID}; hops=`;
 
-test("each gateway counts one hop more, whoever wrote the entry before", () => {
+test("each gateway adds one hop to the count, even if another program wrote the previous entry", () => {
   assert.equal(nextHop(""), `${OWN}1`);
   assert.equal(nextHop(FIRST_HOP), `${OWN}2`);
   assert.equal(nextHop("tracegate; by=0123456789abcdef; hops=3"), `${OWN}4`);
@@ -27,7 +27,7 @@ test("further entries do not lower the count, nor do unreadable ones", () => {
     assert.equal(nextHop(text), `${OWN}2`, text);
 });
 
-test("entries of other proxies are kept, up to a bound", () => {
+test("entries of other proxies are kept, up to a limit", () => {
   assert.equal(
     nextHop("cdn.example; x=1, tracegate; hops=1,, tracegate2; hops=7"),
     `${OWN}2, cdn.example; x=1, tracegate2; hops=7`,

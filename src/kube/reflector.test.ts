@@ -216,7 +216,7 @@ test("an optional kind that may not be listed counts as synced, is mentioned onc
   await until(() => optional.lists() > 4);
   assert.equal(optional.lines.length, 1);
   assert.match(optional.lines[0] ?? "", /no permission to list and watch an optional kind kind=Gateway/);
-  // Others are waited for: without them, what they say would count as absent.
+  // Other kinds are waited for: otherwise their objects would count as absent.
   assert.equal(required.reflector.state, "starting");
   denied = false;
   await optional.sink.until(() => optional.sink.objects.has("apps/one"));

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { isNpmScript, onceEach } from "./npm-script.ts";
 
-test("what a script of npm starts inherits the environment, and is no script itself", async (t) => {
+test("processes below an npm script inherit its environment but do not count as the script", async (t) => {
   const start = async (title: string): Promise<number> => {
     const process = spawn(
       "node",
@@ -25,7 +25,7 @@ test("what a script of npm starts inherits the environment, and is no script its
   assert.equal(isNpmScript(env, await start("node npm.js")), false);
 });
 
-test("a signal that npm passes on counts once, another one again", (t) => {
+test("a signal that npm passes on counts once, and a later one counts again", (t) => {
   let now = 1000;
   t.mock.method(performance, "now", () => now);
   const handled: string[] = [];

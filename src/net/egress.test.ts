@@ -51,11 +51,11 @@ for (const host of [
   ...INTERFACES,
   ...INTERFACES.filter((each) => !each.includes(":")).map((each) => `::ffff:${each}`),
 ])
-  test(`${host}: own ports are refused, whoever chose the address`, () => {
+  test(`${host}: the gateway's own ports are refused, whether the file or the stream names the address`, () => {
     assert.equal(refusal(file, { host, port: 8080 }), "TG_LOOP");
     assert.equal(refusal(file, { host, port: 15000 }), "TG_ADDRESS_REFUSED");
     assert.equal(refusal(file, { host, port: 5300 }, "udp"), "TG_LOOP");
-    // A port of TCP is not one of UDP.
+    // A TCP port is not a UDP port.
     assert.equal(refusal(file, { host, port: 5300 }), undefined);
     assert.notEqual(refusal(stream, { host, port: 8080 }), undefined);
     assert.notEqual(refusal(stream, { host, port: 15000 }), undefined);
@@ -89,7 +89,7 @@ test("a stream names no loopback, link-local, unspecified, multicast or metadata
     assert.equal(refusal(stream, { host, port: 9000 }), undefined, host);
 });
 
-test("text that is no IP address is refused: names are resolved before", () => {
+test("text that is not an IP address is refused: names have to be resolved first", () => {
   for (const host of ["localhost", "127.1", "0x7f000001", "2130706433", ""])
     assert.equal(refusal(file, { host, port: 9000 }), "TG_ADDRESS_REFUSED", host);
 });
@@ -200,13 +200,13 @@ test("a stream names Unix sockets below the configured folder only, after links 
   assert.equal(folder.refusal("stream", join(folder.allowed, "none.sock")), "TG_UPSTREAM_FAILED");
 });
 
-test("the socket of `internal` backends is for files only", () => {
+test("only files may name the socket of `internal` backends", () => {
   const options = { internalSocket: "/internal", unixFolder: "/" };
   assert.equal(refusal(new Egress({ provenance: "operator", ...options }, own), { path: "/internal" }), undefined);
   assert.notEqual(refusal(new Egress({ provenance: "stream", ...options }, own), { path: "/internal" }), undefined);
 });
 
-test("nothing but the check makes an admitted address", () => {
+test("only the check creates admitted addresses", () => {
   const { options } = admitted({ host: "127.0.0.1", port: 1 });
   const Forged = AdmittedAddress as unknown as new (key: symbol, options: SocketAddress, egress: Egress) => unknown;
   assert.throws(() => new Forged(Symbol("egress"), options, file), TypeError);

@@ -26,14 +26,14 @@ const WAYS: readonly RegExp[] = [
   /new (?:WebSocket|EventSource)\(|globalThis\.fetch/,
 ];
 
-test("connections are opened only by what takes an admitted address, or has another reason", () => {
+test("connections are opened only by code that takes an admitted address or is listed with a reason", () => {
   const files = globSync("src/**/*.ts").filter(
     (file) => !/\.test\.ts$|\/(?:testing|fixtures)\//.test(file) && !file.startsWith("src/gen/"),
   );
   assert.ok(files.length > 500);
   const openers = files.filter((file) => {
     const text = readFileSync(file, "utf8").replaceAll(/^import type .*$/gm, "");
-    // A file that calls `fetch` has to have got one: the global one passes no check.
+    // A file that calls `fetch` must be given one: connections of the global `fetch` bypass the check.
     const callsFetch = /(?<![.\w#])fetch\(/.test(text) && !/\bfetch(?:,| }|: (?:Token)?Fetch\b)/.test(text);
     return callsFetch || WAYS.some((way) => way.test(text));
   });

@@ -241,7 +241,7 @@ test("routes stay when the endpoints of their services change, and call the new 
   assert.deepEqual(targets(), ["10.0.9.9:8080", "127.0.0.1:9"]);
 });
 
-test("a configuration whose compilation is left after any step moves no calls and holds no endpoints", () => {
+test("a configuration whose compilation stops after any step moves no calls and holds no endpoints", () => {
   const worker = new TestWorker();
   const routes = [{ name: "a", backends: [{ service: { name: "n/s.n", port: 80 } }] }];
   const { backends } = routeTo(worker.apply(configurationOf(routes, discovered("10.0.0.1"))), "a");

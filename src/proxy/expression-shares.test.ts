@@ -85,7 +85,7 @@ test("a route may use more while the worker is idle enough, or has no other traf
   assert.equal(new TestWorker(0).run(10, { a: 600, ms: 1, b: 50, busy: 1 }), 0);
 });
 
-test("the routes of a namespace have a share together, and routes without expressions are never turned away", () => {
+test("the routes of a namespace have a common share, and routes without expressions are never turned away", () => {
   const worker = new TestWorker();
   let [rejected, admitted] = [0, 0];
   // 30 routes with 30 ms of expressions in each second: 900 ms, of which the namespace may have 300.
@@ -114,7 +114,7 @@ test("small expressions never exceed the share", () => {
   assert.equal(new TestWorker().run(10, { a: 10_000, ms: 0.005, b: 50, busy: 1 }), 0);
 });
 
-test("what policies of the gateway use without a route is counted, and turns nobody away", () => {
+test("steps that policies of the gateway use without a route are counted, and no request is turned away for them", () => {
   const worker = new TestWorker();
   worker.use(undefined, 5000);
   assert.equal(worker.metric("expression_seconds_total", "unknown"), 5);

@@ -25,7 +25,7 @@ function waitingExchange() {
   return { exchange, ran, answer: answered.resolve, done };
 }
 
-test("response policies go on after one that has waited", async () => {
+test("response policies continue after one that has waited", async () => {
   const { ran, answer, done } = waitingExchange();
   answer();
   await done;

@@ -57,7 +57,7 @@ test("thresholds: failures in a row including this one, or the health before it"
   assert.equal(ailing.isEvicted(1), true);
 });
 
-test("at the threshold: as many failures as allowed evict, and health that equals its threshold does not", () => {
+test("at the threshold: the allowed number of failures evicts, and health equal to its threshold does not", () => {
   const counted = testEndpoint("a");
   assert.equal(fail(counted, 1, { consecutiveFailures: 1 }), true);
 

@@ -52,7 +52,8 @@ function partsOf({ protocol, hostname, port, host, pathname, search, username, p
 } {
   if (protocol !== "http:" && protocol !== "https:")
     throw new Error(`its scheme is ${protocol} instead of http or https`);
-  if (username !== "" || password !== "") throw new Error("its URL has a user name or password, which would not be sent");
+  if (username !== "" || password !== "")
+    throw new Error("its URL has a user name or password, which would not be sent");
   const secure = protocol === "https:";
   const target = {
     host: hostname.replace(/^\[|\]$/g, ""),

@@ -201,7 +201,7 @@ function inOrder(...endpoints: readonly Endpoint[]): Balancer {
   );
 }
 
-test("a call leaves an endpoint that is removed while it waits for a connection, which is no failure of it", async () => {
+test("a call leaves an endpoint that is removed while it waits for a connection, and this does not count as a failure of the endpoint", async () => {
   await using busy = await RawUpstream.listen();
   await using other = await RawUpstream.answering(() => reply("ok"));
   using first = endpointAt(busy.port, { limits: { maxConnections: 1 } });

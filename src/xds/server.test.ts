@@ -218,7 +218,7 @@ suite("the stream server", () => {
     assert.equal(test.server.proxies.length, 1);
   });
 
-  test("a proxy that has lost access is gone, whatever it has sent before it heard of that", async (t) => {
+  test("a proxy that has lost access is disconnected, whatever it sent before it learned of that", async (t) => {
     const folder = mkdtempSync(join(tmpdir(), "tracegate-token-"));
     t.after(() => rmSync(folder, { recursive: true }));
     const token = join(folder, "token");

@@ -18,7 +18,7 @@ test("the shutdown begins after the response", async () => {
   }
 });
 
-test("what config.admin does not permit gets 403, and nothing happens", async () => {
+test("requests that config.admin does not allow get 403 and have no effect", async () => {
   const plane = new TestPlane();
   plane.permits = { reveal: false, quit: false };
   const server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, unguarded());
@@ -29,11 +29,11 @@ test("what config.admin does not permit gets 403, and nothing happens", async ()
   try {
     assert.deepEqual(await ask("/quitquitquit"), [
       403,
-      "this gateway is not shut down by its admin API (config.admin.quit); send it SIGTERM\n",
+      "config.admin.quit does not allow shutting this gateway down through its admin API; send it SIGTERM\n",
     ]);
     assert.deepEqual(await ask("/debug/trace?reveal=true"), [
       403,
-      "this gateway does not reveal secrets (config.admin.reveal); trace without reveal\n",
+      "config.admin.reveal does not allow revealing secrets; trace without reveal\n",
     ]);
     assert.deepEqual([plane.shutdowns, plane.traces.length], [0, 0]);
   } finally {

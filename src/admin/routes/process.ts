@@ -22,7 +22,9 @@ export const processRoutes: readonly AdminRoute[] = [
     // After the response: this server ends with the process.
     handle: ({ plane }) => {
       if (!plane.permits.quit)
-        throw new AdminForbidden("config.admin.quit does not allow shutting this gateway down through its admin API; send it SIGTERM");
+        throw new AdminForbidden(
+          "config.admin.quit does not allow shutting this gateway down through its admin API; send it SIGTERM",
+        );
       return { ...textReply(200, "shutdown now\n"), after: () => plane.shutdown() };
     },
   },

@@ -17,7 +17,7 @@ import { startStatsServer } from "../stats-server.ts";
 
 const run = promisify(execFile);
 
-/** Asks from another process, by what every Linux has. */
+/** Sends a request from another process, with tools that every Linux has. */
 async function askFromOutside(port: string): Promise<string> {
   const request = String.raw`GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`;
   const script = `exec 3<>/dev/tcp/127.0.0.1/${port}; printf '${request}' >&3; head -1 <&3`;
@@ -60,7 +60,7 @@ for (const [name, start] of Object.entries(SERVERS))
       }
     });
 
-test("a request whose connection of this process has closed, or is reset, before anyone looks is not served", async () => {
+test("a request whose connection of this process has closed, or is reset, before it is examined is not served", async () => {
   const plane = new TestPlane();
   const server = await startAdminServer(
     plane,
@@ -77,7 +77,7 @@ test("a request whose connection of this process has closed, or is reset, before
       socket.write("POST /quitquitquit HTTP/1.1\r\nHost: localhost\r\n\r\n");
       end(socket);
     }
-    // Whoever comes later is examined later.
+    // Later connections are examined later.
     assert.match(await askFromOutside(String(port)), /^HTTP/);
     assert.equal(plane.shutdowns, 0);
   } finally {
@@ -85,7 +85,7 @@ test("a request whose connection of this process has closed, or is reset, before
   }
 });
 
-test("a request of this process that comes by a detour is rejected", async () => {
+test("a request of this process that returns through another machine is rejected", async () => {
   const plane = new TestPlane();
   const server = await startStatsServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, plane.log, unguarded());
   try {

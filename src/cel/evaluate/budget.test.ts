@@ -20,18 +20,18 @@ function accountOf(run: () => void): number {
   return counted;
 }
 
-/** Uses so many microseconds of the processor. */
+/** Uses this many microseconds of processor time. */
 function work(microseconds: number): void {
   const start = process.threadCpuUsage().user;
   while (process.threadCpuUsage().user - start < microseconds);
 }
 
-test("an account pays for the time of what was measured, where steps say less", () => {
+test("an account is charged for measured time if steps say less", () => {
   const counted = accountOf(() => measured(1, () => work(3000)));
   assert.ok(counted >= 3_000_000, `${counted} steps`);
 });
 
-test("work that may not fit into the time that is left does not begin", () => {
+test("work that may not fit into the remaining time does not begin", () => {
   let begun = false;
   assert.throws(
     () =>

@@ -6,7 +6,7 @@ import { type CelValue, STANDARD_ENVIRONMENT } from "../index.ts";
 import { type LargeCall, largeCalls } from "../testing/large-calls.ts";
 
 const SIZE = 2000;
-/** Every step stands for so many characters, bytes or elements, at most. */
+/** Every step stands for at most this many characters, bytes or elements. */
 const PER_STEP = 8;
 /** Functions whose work does not depend on the size of their arguments, with the reason. */
 const CONSTANT: Readonly<Record<string, string>> = {
@@ -77,7 +77,7 @@ function whyFree({ overload: { name, params }, position }: LargeCall): string | 
   return undefined;
 }
 
-/** A failure in between, as of text that is not base64, is as good as a result. */
+/** A failure on the way, such as for text that is not base64, counts as a result. */
 function stepsOf({ overload, args }: LargeCall): number {
   const budget = new Budget(10_000_000);
   const before = budget.steps;

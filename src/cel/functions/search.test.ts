@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Budget, endBudget, startBudget } from "../evaluate/budget.ts";
 import { find, splitAt } from "./search.ts";
 
-/** What `work` returns, with the steps that it has used. */
+/** The result of `work`, with the steps that it used. */
 function measured<Result>(work: () => Result): { readonly result: Result; readonly steps: number } {
   const budget = new Budget(1_000_000);
   const before = budget.steps;
@@ -13,7 +13,7 @@ function measured<Result>(work: () => Result): { readonly result: Result; readon
   return { result, steps: before - budget.steps };
 }
 
-test("a part is found where indexOf finds it, over the edges of what is searched at a time, however long it is", () => {
+test("a part of any length is found where indexOf finds it, also across the edges of the blocks searched at a time", () => {
   const filler = "ab".repeat(40_000);
   for (const length of [0, 1, 2, 7, 249, 250, 251, 300, 5000]) {
     const part = length === 0 ? "" : `${"ab".repeat(length).slice(0, length - 1)}c`;
@@ -27,7 +27,7 @@ test("a part is found where indexOf finds it, over the edges of what is searched
   assert.equal(measured(() => find(`${"a".repeat(299)}b${"a".repeat(300)}b`, `${"a".repeat(300)}b`)).result, 300);
 });
 
-test("a long part costs as much in a text that almost has it as in any other", () => {
+test("a long part costs as much in a text that almost contains it as in any other", () => {
   // V8 would compare 10,000 characters at each of 100,000 positions.
   const part = `${"a".repeat(5000)}b${"a".repeat(5000)}`;
   const { result, steps } = measured(() => find("a".repeat(100_000), part));

@@ -53,7 +53,7 @@ test("values are those of JSON.parse", () => {
   for (const text of texts) assert.deepEqual(read(text).value, JSON.parse(text), text);
 });
 
-test("what JSON.parse rejects is no JSON here either", () => {
+test("texts that JSON.parse rejects are rejected here too", () => {
   const texts = [
     "",
     " ",
@@ -117,7 +117,7 @@ test("integers that a double cannot hold are exact as far as an int reaches", ()
   ]);
 });
 
-test("a name that an object has twice is an error, however it is written", () => {
+test("a duplicate name in an object is an error, however it is written", () => {
   assert.equal(failureOf('{"role":"user","role":"admin"}'), 'the JSON has the name "role" twice in one object');
   assert.match(failureOf('[{"a":{"x":1,"\\u0078":2}}]'), /the name "x" twice/);
   assert.match(failureOf('{"__proto__":1,"__proto__":2}'), /the name "__proto__" twice/);
@@ -132,7 +132,7 @@ test("depth is limited, so that a short text cannot exhaust the stack", () => {
   assert.equal(failureOf('{"a":'.repeat(1_000_000)), "the JSON has more than 128 levels");
 });
 
-test("every value costs steps as it is made, whatever it is made of", () => {
+test("every value costs steps as it is created, whatever it consists of", () => {
   const many = (element: string, count = 1000): string => `[${Array.from({ length: count }, () => element).join()}]`;
   for (const element of ["{}", "[]", "1", "null", '""', "1234567890123456", '"0123456789abcdef"', '{"a":1}', "1.5e3"])
     assert.ok(read(many(element)).steps >= 32_000, element);
@@ -152,7 +152,7 @@ test("reading stops as soon as the budget is used up", () => {
   }
 });
 
-test("what makes a text or a number long is charged before the rest is looked at", (context) => {
+test("the characters of a long text or number are charged before the rest is read", (context) => {
   const run = (text: string, microseconds: number): unknown => {
     startBudget(new Budget(microseconds));
     try {

@@ -167,7 +167,7 @@ test("-o text: values cannot control the terminal", async () => {
   assert.ok(!stdout.includes("\u001b") && stdout.includes("a␛]0;owned␇b"), stdout);
 });
 
-test("whatever a client has sent, no format prints what drives a terminal, and JSON stays the same JSON", async () => {
+test("whatever a client has sent, no format prints characters that control a terminal, and JSON keeps its meaning", async () => {
   const sent = "a\u009b2Jb\u0085\u007f\u202ec\u200bd\u2066";
   const message = { type: "backendCallResult", status: null, error: sent };
   const event = { eventStart: 0, eventEnd: 0, severity: "error", message };

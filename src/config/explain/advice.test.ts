@@ -100,7 +100,7 @@ test("check says that a retry at a lone address goes there again, and warns if t
   assert.deepEqual(said({}, ["other:2", "127.0.0.1:1"]), [warning]);
   assert.deepEqual(said({}, ["127.0.0.1:1"]), [`note ${at}: the route has no other`]);
   assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"], 0), [`note ${at}: the route has no other`]);
-  // Names may have several addresses, and who has decided is not told again.
+  // Names may have several addresses, and there is no advice about a setting that is written.
   assert.deepEqual(said({}, ["one:1", "other:2"]), []);
   for (const otherBackends of [true, false]) assert.deepEqual(said({ otherBackends }, ["127.0.0.1:1", "other:2"]), []);
 });

@@ -75,7 +75,11 @@ function adviseOnCache({ cache, protocol, includeRequestHeaders }: ExtAuthz, pat
     if (CONSTANT.test(text))
       warn(report, at, "makes no difference, because it is the same for all requests; remove it");
     else if (!replaced && sent.test(text) && (all || !text.includes("headers")))
-      warn(report, at, "makes no difference: the service is sent this value, so it is already part of the key; remove it");
+      warn(
+        report,
+        at,
+        "makes no difference: the service is sent this value, so it is already part of the key; remove it",
+      );
   }
   for (const [i, part] of (cache?.ignore ?? []).entries())
     if (CREDENTIALS.has(part))

@@ -71,7 +71,7 @@ test("the password of a URL is not in the error about it", async () => {
   const url = "http://me:secret@127.0.0.1/";
   const store = new ResourceStore(ANYWHERE);
   await store.fetch([url]);
-  assert.deepEqual(store.resources.get(url), { problem: "its URL has a user or a password, which are not sent" });
+  assert.deepEqual(store.resources.get(url), { problem: "its URL has a user name or password, which would not be sent" });
 });
 
 test("documents in use are refreshed; only changed content is reported", async () => {
@@ -214,7 +214,7 @@ test("however often a document is wanted, it is fetched once within the cooldown
     now += 10_000;
     for (let i = 0; i < 1000; i++) store.refetch(server.url);
     now += 20_000;
-    // The test does not wait for it.
+    // The test does not wait for this fetch.
     store.keep([], { changed: accepting(() => {}), failed() {} });
     await store.fetch([server.url]);
     store.keep([server.url], { changed: accepting(() => changed.shift()?.()), failed: () => assert.fail() });
@@ -231,7 +231,7 @@ test("however often a document is wanted, it is fetched once within the cooldown
   store.close();
 });
 
-test("what is missing is listed with its problem, since when, and the time of the next attempt", async () => {
+test("a missing document is listed with its problem, the time of the first failure, and the time of the next attempt", async () => {
   const statuses = [503, 503, 200, 503];
   await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end("{}"));
   const url = `${server.url}?token=secret`;

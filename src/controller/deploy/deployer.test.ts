@@ -274,7 +274,7 @@ test("new pods reach as many Gateways at once as the settings say; Services do n
   const names = ["a", "b", "c"];
   const gateways = names.map((name) => ({ ...GATEWAY, metadata: { name, namespace: "apps", uid: `uid-of-${name}` } }));
   const all = (layers: readonly Parameters[], port: number) => gateways.map((each) => deployment(layers, [port], each));
-  // Gateways that are new have no pods to replace.
+  // New Gateways have no pods to replace.
   deployer.update(all([], 80));
   const deploymentOf = (name: string) => server.get("Deployment", `apps/${name}`);
   await until(() => names.every((name) => deploymentOf(name)), "all Deployments");
@@ -288,7 +288,7 @@ test("new pods reach as many Gateways at once as the settings say; Services do n
     await until(() => next().length === count, `the Deployment of ${count} Gateways`);
     await quiet(server);
     assert.equal(next().length, count);
-    // It has all of its pods.
+    // All of its pods are available.
     const last = next().find((name) => deploymentOf(name)?.status === undefined) ?? "";
     const live = deploymentOf(last);
     assert.ok(live !== undefined);

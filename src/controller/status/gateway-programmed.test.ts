@@ -39,7 +39,7 @@ function programmed() {
   return { graph, pod, condition };
 }
 
-test("a Gateway without pods is not programmed, even if it was", () => {
+test("a Gateway without pods is not programmed, even if it was before", () => {
   const { graph, pod, condition } = programmed();
   pod(true);
   assert.equal(condition().status, "True", condition().message);

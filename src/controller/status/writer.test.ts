@@ -179,7 +179,7 @@ test("1000 routes cost one write each, and their Gateway far less than one for e
   assert.ok(writes(server, "gateways") <= 50, String(writes(server, "gateways")));
 });
 
-test("an object that was deleted and made again gets its status, even if versions begin anew", async (t) => {
+test("an object that was deleted and recreated gets its status, even if versions start again", async (t) => {
   const { server, writer, answered } = await start(t);
   addRoute(server);
   writer.update([routeStatus()]);

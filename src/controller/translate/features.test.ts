@@ -6,8 +6,8 @@ import { SUPPORTED_FEATURES } from "./features.ts";
 
 const FILE = `${appRoot}src/controller/translate/fixtures/gateway-api-features.txt`;
 
-// The conformance suite ignores a name that it does not know: its tests would never run, and nothing would say so.
-test("every claimed feature is one of the Gateway API, and all others are of meshes", () => {
+// The conformance suite ignores a name that it does not know: its tests would silently never run.
+test("every claimed feature exists in the Gateway API, and all other features are for meshes", () => {
   const known = readFileSync(FILE, "utf8").split("\n").slice(1, -1);
   const claimed = new Set(SUPPORTED_FEATURES.map(({ name }) => name));
   assert.deepEqual(

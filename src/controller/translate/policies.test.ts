@@ -175,7 +175,7 @@ for (const [limit, problem] of [
     assert.equal(graph.query(policyModel, "apps/limit")?.denying, true);
   });
 
-test("names that look like references decide nothing: a broken policy that denies goes on denying, and says so", () => {
+test("names that look like references change nothing: a broken policy that denies keeps denying, and reports it", () => {
   const graph = graphOf(`
 - {kind: Service, metadata: {name: authz}, spec: {ports: [{port: 80}]}}
 - kind: TracegatePolicy
@@ -194,7 +194,7 @@ test("names that look like references decide nothing: a broken policy that denie
   assert.deepEqual(model?.frontend.networkExtAuthz?.backend, "/");
 });
 
-test("a service whose own policies are invalid is not called: without its CAs anyone could answer", () => {
+test("a service whose own policies are invalid is not called: without its CAs any server could respond", () => {
   const graph = graphOf(`
 - ${ROUTE}
 - {kind: Service, metadata: {name: authz}, spec: {ports: [{port: 80}]}}

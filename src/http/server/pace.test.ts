@@ -33,7 +33,7 @@ test("a turn ends after its number of requests, or earlier when they take long",
   }
 });
 
-test("what a body has sent pays for at most 30 s of silence", (t) => {
+test("bytes sent earlier make up for at most 30 s of silence", (t) => {
   let now = 0;
   t.mock.method(performance, "now", () => now);
   const rate = new BodyRate();

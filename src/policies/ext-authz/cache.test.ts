@@ -12,7 +12,7 @@ const cacheWith = (more: { readonly key?: string[]; readonly ignore?: string[]; 
     STANDARD_ENVIRONMENT,
   );
 
-/** A question as the service gets it. */
+/** A call as the service receives it. */
 const sent = (more: Partial<CallHead> = {}): CallHead => ({
   method: "GET",
   scheme: "http",
@@ -27,7 +27,7 @@ const sent = (more: Partial<CallHead> = {}): CallHead => ({
 
 const { variables } = contextOf();
 
-/** What the cache knows about a question; puts an answer there first with `answer`. */
+/** The cached response to a call; with `answer`, stores one first. */
 function ask(cache: AnswerCache<string>, head: CallHead, answer?: string, bytes = 10): string | undefined {
   const lookup = cache.lookup(variables);
   const known = lookup?.recall(head);
@@ -100,7 +100,7 @@ suite("a decision is found again", () => {
     assert.equal(cacheWith({ key: ["jwt.sub"] }).lookup(variables), undefined);
   });
 
-  test("until its time has passed", (t: NodeTest) => {
+  test("until it has expired", (t: NodeTest) => {
     let now = 1000;
     t.mock.method(performance, "now", () => now);
     const cache = cacheWith({ ttl: "1m" });

@@ -288,7 +288,7 @@ suite("gRPC clients of extAuthz", () => {
   });
 });
 
-suite("an answer that cannot be read denies, even with failureMode allow", () => {
+suite("an unreadable response denies, even with failureMode allow", () => {
   const HEADS: Readonly<Record<string, string>> = {
     "a head that is too large": `HTTP/1.1 302 Found\r\nlocation: /login?next=${"x".repeat(70_000)}\r\n\r\n`,
     "two lengths": "HTTP/1.1 403 No\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nno",
@@ -323,7 +323,7 @@ suite("an answer that cannot be read denies, even with failureMode allow", () =>
     assert.deepEqual([error.code, error.status], ["TG_EXT_AUTHZ", 403]);
   });
 
-  test("no answer at all is a failure, which allows", async () => {
+  test("a missing response is a failure, which allows", async () => {
     await using service = await RawUpstream.listen(async (peer) => {
       await peer.message();
       peer.end();
@@ -352,7 +352,7 @@ suite("extAuthz caches decisions", () => {
     assert.equal(await asked("jwt.ttl"), 3);
   });
 
-  test("what expressions make of a response belongs to each request, and the client's identity in the call to the key", async () => {
+  test("expressions over a response are evaluated for each request, and the client's identity in the call is part of the key", async () => {
     await using service = await httpService((question) => reply(valuesOf(question, "x-who").join()));
     const metadata = { seen: "request.headers['x-name'] + ' ' + string(response.body)" };
     const policies = { transformations: { request: { set: { "x-who": "jwt.sub" } } } };
@@ -388,7 +388,7 @@ suite("extAuthz caches decisions", () => {
     assert.equal(await asked(["body"]), 1);
   });
 
-  test("a user whose access is revoked is denied once the time has passed", async (t) => {
+  test("a user whose access was revoked is denied once the decision has expired", async (t) => {
     let now = performance.now();
     t.mock.method(performance, "now", () => now);
     let status = "200 OK";

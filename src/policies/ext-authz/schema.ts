@@ -73,7 +73,8 @@ export const body = z.strictObject({
 
 /** Parts that a cache may leave out of its keys. */
 const ignored = z.string().regex(/^(?:method|path|query|body|source\.address|headers\.[!#$%&'*+.^_`|~0-9a-z-]+)$/, {
-  message: "cannot be left out of the key; write method, path, query, body, source.address or headers.NAME in lower case",
+  message:
+    "cannot be left out of the key; write method, path, query, body, source.address or headers.NAME in lower case",
 });
 
 /** `scope`: what the expressions read. */

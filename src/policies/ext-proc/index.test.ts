@@ -197,7 +197,7 @@ test("responses that were not requested, and bytes that are not a message, fail 
   assert.match((await rejection(run(policy(service.port, HEADERS), contextOf()))).message, /does not match a request/);
 });
 
-test("an answer that cannot be read ends the request, even with failOpen: it may have been an immediate response", async () => {
+test("an unreadable response ends the request, even with failOpen: it may have been an immediate response", async () => {
   const body = "x".repeat(5 * 1024 * 1024);
   await using service = await startProcessor(() => [
     { immediate_response: { status: { code: 403 }, body: Buffer.from(body) } },

@@ -74,7 +74,7 @@ export class ResponseStage implements TranslationStage {
     this.#messages.follow(bytes);
     if (this.#messages.foreign) {
       // The client would mistake it for the end of the call.
-      this.#sink.breakOff(new GatewayError("TG_UPSTREAM_FAILED", "the response has a frame that is no message"));
+      this.#sink.breakOff(new GatewayError("TG_UPSTREAM_FAILED", "the response has a frame that is not a message"));
       return true;
     }
     return this.#sink.write(this.#encoder?.encode(bytes) ?? bytes);

@@ -80,7 +80,7 @@ test("full buckets make room for any number of names, and no limited client is f
 
 const MINUTE: BucketRule = { maxTokens: 5, tokensPerFill: 5, fillInterval: 60_000 };
 
-test("a flood of keys on one limit lets nobody through on another", () => {
+test("a flood of keys on one limit does not lift another", () => {
   const { table, takeUntilEmpty } = buckets();
   const login = table.of("login");
   const plain = table.of("plain");
@@ -114,7 +114,7 @@ test("a limit without a share counts its keys together, until another one is idl
   clock.now += 60_000;
   assert.equal(takeUntilEmpty("a", MINUTE, other), 5);
   assert.equal(takeUntilEmpty("b", MINUTE, other), 5);
-  // The share has gone to the other limit, which is noticed.
+  // The first limit notices that the other limit has claimed its share.
   assert.equal(takeUntilEmpty("a", MINUTE) + takeUntilEmpty("b", MINUTE), 5);
 });
 
@@ -158,7 +158,7 @@ test("the first small share holds as many buckets as the others", () => {
     for (let i = 0; i < 1000; i++) if (limit.take(rule, `key ${i}`)) count++;
     return count;
   });
-  // One more for those that find no room.
+  // One more, for keys without room.
   assert.deepEqual(admitted, [129, 65, 65]);
 });
 

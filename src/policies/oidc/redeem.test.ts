@@ -226,7 +226,7 @@ test("when the client leaves, the call is cancelled", async () => {
   await closed;
 });
 
-test("a key that the set does not have: the login fails, and the set is wanted again; a wrong signature does not do that", async () => {
+test("a key that the set does not have: the login fails, and the set is fetched again; a wrong signature does not cause this", async () => {
   const jwksUrl = `${issuer}/keys`;
   const wanted: string[] = [];
   const wantDocument = (url: string): void => void wanted.push(url);

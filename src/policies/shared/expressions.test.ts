@@ -12,7 +12,7 @@ test("without an expression that reads the body, nothing waits", () => {
   assert.equal(afterRequestBody([compile("request.path")], () => undefined)(contextOf()), undefined);
 });
 
-test("a body over the limit ends the request, except for policies that can do without it", async () => {
+test("a body over the limit ends the request, except for policies that work without it", async () => {
   const body = [compile("request.body")];
   const done = (): undefined => undefined;
   await assert.rejects(

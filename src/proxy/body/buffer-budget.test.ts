@@ -30,7 +30,7 @@ function scene() {
   return { clock, budget, gone, begin };
 }
 
-test("when there is no room, the body that has been too slow for longest gives way, wherever it comes from", () => {
+test("when there is no room, the body that has been too slow for longest gives way, from any client", () => {
   const { clock, gone, begin } = scene();
   begin("first", 40);
   clock.now += 10;
@@ -40,7 +40,7 @@ test("when there is no room, the body that has been too slow for longest gives w
   assert.equal(begin("late", 40, "192.0.2.3").fits, true);
   assert.deepEqual(gone, ["first slow"]);
   clock.now += 10_000;
-  // A byte now and then is no progress: it pays for less time than it takes.
+  // A byte now and then is not progress: it pays for less time than has passed.
   second.more(1);
   assert.equal(begin("last", 60, "192.0.2.3").fits, true);
   assert.deepEqual(gone, ["first slow", "late slow", "second slow"]);
@@ -58,7 +58,7 @@ test("a body that is complete, or that the gateway does not read, never counts a
   assert.deepEqual(gone, ["slow slow"]);
 });
 
-test("the address that holds most gives way to others, then the connection that holds most; nobody gives way to it", () => {
+test("the address that holds most gives way to others, then the connection that holds most; no other gives way to these", () => {
   const { gone, begin } = scene();
   const busy = {};
   for (let i = 0; i < 4; i++) begin(`busy ${i}`, 20, "192.0.2.1", busy);
@@ -69,7 +69,7 @@ test("the address that holds most gives way to others, then the connection that 
   assert.deepEqual(gone, ["busy 0", "busy 1"]);
 });
 
-test("bytes that one can do without make nobody give way", () => {
+test("optional bytes displace no body", () => {
   const { clock, gone, begin, budget } = scene();
   begin("slow", 80);
   clock.now += 60_000;

@@ -166,7 +166,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   closeIfIdle(): void {}
 
   terminate(reason: string): void {
-    this.#fail("TG_SHUT_DOWN", `${reason} before the connection ended`);
+    this.#fail("TG_SHUT_DOWN", `${reason} before the connection was done`);
     this.#transport.destroy();
   }
 

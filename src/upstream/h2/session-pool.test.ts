@@ -346,7 +346,7 @@ test("a connection that later allows no streams finishes what it has, and leaves
   pool.close();
 });
 
-test("if the server allows streams nowhere, requests fail, soon at once, and few connections are opened", async () => {
+test("if the server allows streams on no connection, requests fail, later ones immediately, and few connections are opened", async () => {
   let limit = 0;
   await using server = await limiting(() => limit);
   const pool = poolTo(server.port);
@@ -357,7 +357,7 @@ test("if the server allows streams nowhere, requests fail, soon at once, and few
   const reasons = callers.flatMap(({ failure }) => failure ?? []);
   assert.equal(reasons.length, 27, "one request was sent on each connection, before its SETTINGS");
   assert.match(reasons[0] ?? "", /SETTINGS_MAX_CONCURRENT_STREAMS is 0/);
-  // No sweep is needed for the next ones: one finds out, the others fail with it.
+  // The next requests fail without a sweep: one finds out, and the others fail with it.
   const next = Array.from({ length: 5 }, () => call(pool));
   const ends = await Promise.all(next.map(({ closed }) => closed));
   assert.deepEqual(ends.slice(1), Array(4).fill("TG_UPSTREAM_FAILED"));

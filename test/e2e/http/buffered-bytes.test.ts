@@ -55,7 +55,7 @@ test("clients that send almost all of their bodies and then nothing do not keep 
   const line = await plane.logged("408");
   assert.deepEqual(
     [line.reason, line.error],
-    ["InvalidRequest", "request timeout: the body arrives too slowly, and other bodies need its room"],
+    ["InvalidRequest", "request timeout: the body arrives too slowly while other bodies need the room"],
   );
   // The other one has had room for its last byte.
   silent[1]?.send("x");

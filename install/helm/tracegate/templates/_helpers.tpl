@@ -8,7 +8,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "tracegate.commonLabels" . }}
 {{- end }}
 
-{{/* Those of users. Labels that the chart sets itself stay as they are: objects are found by them. */}}
+{{/* Labels from the user. They cannot replace labels that the chart sets itself, by which objects are found. */}}
 {{- define "tracegate.commonLabels" -}}
 {{- $own := list "app.kubernetes.io/name" "tracegate" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/managed-by" "helm.sh/chart" -}}
 {{- range $name, $value := .Values.commonLabels }}
@@ -19,7 +19,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{- define "tracegate.serviceAccount" -}}
 {{- $given := .Values.serviceAccount -}}
-{{- if and (not $given.create) (not $given.name) }}{{ fail "serviceAccount.create=false needs serviceAccount.name: the ServiceAccount that exists" }}{{ end -}}
+{{- if and (not $given.create) (not $given.name) }}{{ fail "serviceAccount.create=false needs serviceAccount.name: an existing ServiceAccount" }}{{ end -}}
 {{ $given.name | default "tracegate" }}
 {{- end }}
 

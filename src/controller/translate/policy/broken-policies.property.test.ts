@@ -1,4 +1,4 @@
-/** Whatever is wrong with a policy of one author: the proxies accept the state of the Gateway, and what it protects stays protected. */
+/** Whatever is wrong with one author's policy, the proxies accept the state of the Gateway, and everything that the policy protects stays protected. */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -65,7 +65,7 @@ function examples(): ReadonlyMap<string, readonly unknown[]> {
 const EXAMPLES = examples();
 const REF = { name: "authz", port: 80 };
 
-/** Calls in the words of a cluster. */
+/** Calls as written in a cluster. */
 function inCluster(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inCluster);
   if (typeof value !== "object" || value === null) return value;
@@ -75,7 +75,7 @@ function inCluster(value: unknown): unknown {
   return typeof host === "string" ? { ...rest, host } : rest;
 }
 
-/** Names and values that are wrong in most places, with the words that decisions must not be made by. */
+/** Names and values that are wrong in most places, including words that decisions must not depend on. */
 const NAMES = ["x backendRef", "backendTLS:", ":scheme", "backendRef", "content-length", "unknown backend reference /"];
 const VALUES = [
   ...NAMES,

@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { desiredStatuses } from "../../status/statuses.ts";
 import { type Anything, cluster } from "../fixtures/cluster.ts";
 
-/** The message of the condition about a policy for the Gateway `apps/web`; undefined: there is none. */
+/** The message of the condition about a policy for the Gateway `apps/web`; undefined without the condition. */
 function warning(
   spec: string,
   listener = "allowedRoutes: {namespaces: {from: All}}",
@@ -29,12 +29,12 @@ function warning(
 
 const AUTHZ = 'traffic: {authorization: {rules: ["true"]}}';
 
-test("a Gateway's policy that restricts and says nothing of inheritance gets a warning with who could replace it", () => {
+test("a restricting policy of a Gateway that does not set inheritance gets a warning that says who can replace it", () => {
   assert.equal(
     warning(
       "traffic: {jwtAuth: {issuer: i, jwks: '{\"keys\":[]}'}, localRateLimit: [{maxTokens: 1, tokensPerFill: 1, fillInterval: 1s}]}",
     ),
-    "jwtAuth, localRateLimit of Gateway apps/web can be replaced by whoever may write routes and TracegatePolicies in any namespace; set strategy.inheritance to Override to prevent that, or to Default to permit it",
+    "jwtAuth, localRateLimit of Gateway apps/web can be replaced by users who may write routes and TracegatePolicies in any namespace; set strategy.inheritance to Override to prevent that, or to Default to allow it",
   );
   assert.match(warning(AUTHZ, "allowedRoutes: {namespaces: {from: Same}}") ?? "", / in namespace apps;/);
   assert.match(
@@ -51,7 +51,7 @@ test("a Gateway's policy that restricts and says nothing of inheritance gets a w
   );
 });
 
-test("there is no warning for who has decided, for what nobody could replace, and for what restricts nothing", () => {
+test("there is no warning if the author has decided, if no other user could replace the policy, or if it restricts nothing", () => {
   for (const inheritance of ["Override", "Default"])
     assert.equal(warning(`strategy: {inheritance: ${inheritance}}, ${AUTHZ}`), undefined);
   assert.equal(warning("traffic: {phase: PreRouting, authorization: {rules: ['true']}}"), undefined);
