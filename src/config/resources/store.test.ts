@@ -71,7 +71,9 @@ test("the password of a URL is not in the error about it", async () => {
   const url = "http://me:secret@127.0.0.1/";
   const store = new ResourceStore(ANYWHERE);
   await store.fetch([url]);
-  assert.deepEqual(store.resources.get(url), { problem: "its URL has a user name or password, which would not be sent" });
+  assert.deepEqual(store.resources.get(url), {
+    problem: "its URL has a user name or password, which would not be sent",
+  });
 });
 
 test("documents in use are refreshed; only changed content is reported", async () => {
