@@ -157,7 +157,7 @@ test("a failed gRPC call is an error, also with status 200, and one without a st
   );
 });
 
-test("the outcome counts retries; calls of policies are none", () => {
+test("the outcome counts retries, but not calls of policies", () => {
   const failed = event("error", { type: "backendCallResult", status: 503, error: null });
   const callout = { ...start, scope: ["extAuthz"] };
   assert.match(outcome(WON, callout, start, failed, done(503)), /backend 10\.0\.0\.1:80 returned 503$/);

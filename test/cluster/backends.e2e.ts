@@ -1,4 +1,4 @@
-/** Backends that come and go must not cost a request: three proxies, three pods behind a Service, 50 requests per second. */
+/** No request may fail when backends come and go: three proxies, three pods behind a Service, 50 requests per second. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { get, Load } from "./lib/http.ts";
@@ -58,7 +58,7 @@ async function settled(replicas: number): Promise<void> {
   await eventually(`${replicas} pods`, async () => (await all()) === replicas, 120);
 }
 
-/** Runs `work` while clients send requests, and until the proxies have met what is left of it; none may fail. */
+/** Runs `work` while clients send requests, and until the proxies have seen its effects; no request may fail. */
 async function losesNothing(work: () => Promise<void>): Promise<void> {
   const load = new Load({ address, host: HOST, path: "/load" }, 8, PER_SECOND);
   const before = async (count: number): Promise<void> => {

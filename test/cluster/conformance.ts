@@ -38,8 +38,7 @@ if (flags.length === 0) {
 process.exitCode = status ?? 1;
 
 /**
- * Compares the list that a test checks the claimed features with against the module of the suite: the suite ignores names that it
- * does not know.
+ * Compares the list that a test checks the claimed features with against the module of the suite: the suite ignores unknown names.
  */
 function checkFeatures(): void {
   const { stdout, status } = spawnSync("go", ["mod", "download", "-json", MODULE], { encoding: "utf8" });

@@ -1,6 +1,6 @@
 import { networkInterfaces } from "node:os";
 
-/** An IPv4 address of this machine that is not a loopback address: a controller's configuration may name no other of this machine. */
+/** An IPv4 address of this machine that is not a loopback address: a controller's configuration may not name any other address of this machine. */
 export function ownAddress(): string {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const found = all.find(({ family, internal }) => family === "IPv4" && !internal);

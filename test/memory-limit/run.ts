@@ -2,8 +2,8 @@
  * npm run memory-limit
  * Runs the tests of this folder: a gateway in a control group of version 2 with a limit of memory, as a container has it. They need
  * root and a system whose controller of memory has that version. Elsewhere they run in a Linux of their own, user-mode-linux,
- * which is a program that needs no rights and shares the files of this system; 77 means that it is not installed, or cannot
- * start a process here: it does not know the registers of every processor.
+ * a program that needs no privileges and shares the files of this system; 77 means that it is not installed, or cannot start a process here:
+ * it does not support the registers of every processor.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -35,7 +35,7 @@ test("a long part costs as much in a text that almost contains it as in any othe
   assert.ok(steps >= 400_000 && steps < 600_000, String(steps));
 });
 
-test("parts between separators, at most so many, each charged", () => {
+test("parts between separators, up to a limit, each charged", () => {
   const { result, steps } = measured(() => splitAt("a,b,,c,", ",", Number.POSITIVE_INFINITY, 100));
   assert.deepEqual(result, ["a", "b", "", "c", ""]);
   assert.ok(steps >= 400);

@@ -69,7 +69,7 @@ class Reader {
   #at = 0;
   /** Everything before has been charged. */
   #charged = 0;
-  /** Position of the first backslash at or after the last long text; the end if there is none. */
+  /** Position of the first backslash at or after the last long text; the end of the text without one. */
   #backslash = -1;
 
   constructor(text: string) {

@@ -53,7 +53,7 @@ const sourceFields = recordVariable("source", {
   connectHeaders: [HEADERS, (a) => a.source?.connectHeaders && new HeadersView(a.source.connectHeaders)],
 });
 
-/** An identity is a record of its own, and null like the records of policies if there is none. */
+/** An identity is a separate record, and null if absent, like the records of policies. */
 const source: Variable = { ...sourceFields, nullable: new Set(["identity"]) };
 
 const destination = recordVariable("destination", {

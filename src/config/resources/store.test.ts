@@ -44,7 +44,7 @@ test("documents are fetched once, even if they are named twice", async () => {
   assert.equal(asked, 1);
 });
 
-test("a redirect to another host is not followed: the URL itself might not name it", async () => {
+test("a redirect to another host is not followed: a URL in the configuration might not be allowed to name that host", async () => {
   let asked = 0;
   await using inside = await serve((_request, response) => {
     asked++;
@@ -157,7 +157,7 @@ test("after an unusable document, the one in use is accepted when it returns", a
   assert.deepEqual(await offersOf(answers, (_text, offers) => offers.length === 2), ['{"wrong":1}', '{"old":1}']);
 });
 
-test("pauses between failures double up to a minute, with jitter, and begin anew after a success", async (t) => {
+test("pauses between failures double up to a minute, with jitter, and start again after a success", async (t) => {
   const statuses = [...Array(9).fill(503), 200, 503];
   await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end("{}"));
   const pauses: number[] = [];
@@ -186,7 +186,7 @@ test("pauses between failures double up to a minute, with jitter, and begin anew
   }
 });
 
-test("however often a document is wanted, it is fetched once within the cooldown, and then again", async (t) => {
+test("however often a document is requested, it is fetched once within the cooldown, and then again", async (t) => {
   let asked = 0;
   const arrivals: (() => void)[] = [];
   await using server = await serve((_request, response) => {

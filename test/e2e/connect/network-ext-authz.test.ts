@@ -56,7 +56,7 @@ const statusAt = async (gateway: Pick<TestGateway, "port">): Promise<number | un
 };
 
 suite("networkExtAuthz", () => {
-  test("a denial stays one if its body breaks off, also where failures pass", async () => {
+  test("a denial stays a denial if its body breaks off, even if failures are tolerated", async () => {
     await using upstream = await backend();
     for (const end of ["reset", "end"] as const) {
       await using service = await RawUpstream.listen(async (peer) => {

@@ -74,7 +74,7 @@ for (const version of VERSIONS)
     }
   });
 
-test("a mirror and an authorization service that lead back end too", async (t) => {
+test("loops through a mirror or an authorization service end too", async (t) => {
   const upstream = createHttpServer((_request, response) => response.end());
   t.after(() => upstream.close());
   await once(upstream.listen(0, "127.0.0.1"), "listening");
@@ -112,7 +112,7 @@ test("a chain of two gateways works, and its backend sees the entries of both an
   client.socket.destroy();
 });
 
-test("a backend that is a port of the gateway itself gets 508 at once, over two ports too", async () => {
+test("a request to a port of the gateway itself gets 508 at once, also over two ports", async () => {
   await using gateway = await LocalGateway.start({
     binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ dynamic: { target: 'request.headers["x-to"]' } }] }] }] }],
   });
@@ -121,7 +121,7 @@ test("a backend that is a port of the gateway itself gets 508 at once, over two 
   assert.equal(gateway.lines.filter(({ scope }) => scope === "request").length, 4);
 });
 
-test("by a detour, no request of a gateway process reaches its own servers", async (t) => {
+test("no request of a gateway process reaches its own servers through another machine", async (t) => {
   const way = await detour(t);
   await using gateway = await TestGateway.start(route(`127.0.0.1:${way.port}`));
   for (const server of ["stats", "admin", "readiness"] as const) {

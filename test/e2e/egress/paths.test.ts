@@ -1,6 +1,6 @@
 /**
- * Every path from configuration to a connection, tried against an own server by each spelling of its address. The lists are made
- * from the types of the code: a new target, policy or field of a bind does not compile here before it has a case.
+ * Every path from configuration to a connection, tried against one of the gateway's own servers with each spelling of its address. The lists
+ * follow from the types of the code: a new target, policy or field of a bind does not compile here before it has a case.
  */
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { ownAddress } from "../../helpers/own-address.ts";
 import { irOf, WORKER } from "../../helpers/supervisor.ts";
 
-/** Leads to no connection, and why. */
+/** Why the case leads to no connection. */
 type Nowhere = { readonly nowhere: string };
 /** Makes a configuration in which a request or connection leads to `at`, which is `host:port` or `unix:/path`. */
 type Config = (at: string) => object;
@@ -174,7 +174,7 @@ function ownProcess(own: OwnSockets): void {
   own.addUnix(join(folder, "own.sock"));
 }
 
-/** Puts a configuration into effect and sends one request, or bytes where none is served. */
+/** Puts a configuration into effect and sends one request, or bytes if HTTP is not served. */
 async function play(config: object, provenance: Provenance, guarded: boolean): Promise<void> {
   const egress = { provenance, ...(provenance === "stream" && { unixFolder: folder }) };
   await using gateway = await LocalGateway.start({ binds: [] }, { egress });
@@ -196,7 +196,7 @@ const CASES = Object.entries({ target: TARGETS, policy: POLICIES, field: FIELDS,
 );
 
 for (const [name, made] of CASES)
-  test(`${name}: leads to a server of others, never to an own one`, async () => {
+  test(`${name}: leads to other servers, never to the gateway's own`, async () => {
     const unix = name === "target unix";
     const ways = unix ? [`unix:${join(folder, "own.sock")}`] : HOSTS.map((host) => `${host}:${port}`);
     connections = 0;

@@ -42,7 +42,7 @@ async function holding(plane: TestPlane, count: number): Promise<RawPeer[]> {
   return clients;
 }
 
-test("clients that send almost all of their bodies and then nothing do not keep others out", async () => {
+test("clients that send almost all of their bodies and then stop do not block others", async () => {
   await using upstream = await RawUpstream.answering(({ body }) => reply(String(body.length)));
   await using plane = await planeTo(upstream.port, BUFFER);
   const silent = await holding(plane, 2);
@@ -57,7 +57,7 @@ test("clients that send almost all of their bodies and then nothing do not keep 
     [line.reason, line.error],
     ["InvalidRequest", "request timeout: the body arrives too slowly while other bodies need the room"],
   );
-  // The other one has had room for its last byte.
+  // The other body got room for its last byte.
   silent[1]?.send("x");
   assert.equal(statusOf((await silent[1]?.message()) ?? assert.fail()), 200);
   assert.equal(plane.buffers.used, 0);

@@ -33,7 +33,7 @@ function secondsOf(plane: TestPlane, route: string): number {
 }
 
 suite("memory of expressions", () => {
-  test("what a rule has made of a body is dropped before the backend answers", async () => {
+  test("the value that a rule has parsed from a body is dropped before the backend responds", async () => {
     await using upstream = await RawUpstream.listen();
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
     const own: PolicySet = { directResponse: { status: 200, body: "served" } };
@@ -85,7 +85,7 @@ suite("memory of expressions", () => {
 });
 
 suite("processor time of expressions", () => {
-  test("JSON that would take too long is refused by the budget, whatever it is made of", async () => {
+  test("the budget rejects JSON that would take too long, whatever it consists of", async () => {
     await using upstream = await RawUpstream.answering(() => reply("reached"));
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
     await using plane = await TestPlane.start([{ target, policies: requires("json(request.body).size() > 0") }]);
@@ -98,14 +98,14 @@ suite("processor time of expressions", () => {
       const before = secondsOf(plane, "default/route0");
       assert.equal((await answersTo(plane, post(body))).status, 403);
       const used = secondsOf(plane, "default/route0") - before;
-      // The budget, or the time that it really took on a slow machine.
+      // The budget, or the actual time on a slow machine.
       assert.ok(used > 0.0009, String(used));
     }
     const text = JSON.stringify({ text: "a".repeat(1_900_000) });
     assert.deepEqual(await answersTo(plane, post(text)), { status: 200, body: "reached" });
   });
 
-  test("a field that a body has twice denies the request", async () => {
+  test("a duplicate field in a body denies the request", async () => {
     await using upstream = await RawUpstream.answering(() => reply("reached"));
     const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
     const policies: PolicySet = {

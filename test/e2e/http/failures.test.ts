@@ -283,7 +283,7 @@ test("a slow upstream slows down the client instead of filling memory", async ()
   await until(() => got >= size);
 });
 
-suite("a client that leaves is counted and logged with a reason of its own, in every phase", () => {
+suite("a client that leaves is counted and logged with its own reason, in every phase", () => {
   const phases = {
     "a policy reads the body": { body: true, answer: "" },
     "the backend has not responded": { body: false, answer: "" },

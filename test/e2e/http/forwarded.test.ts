@@ -95,7 +95,7 @@ suite("forwarded", () => {
     }
   });
 
-  test("the address in a PROXY header is the client's; trustedProxies names the peer that really connects", async () => {
+  test("the address in a PROXY header is the client's; trustedProxies is compared with the TCP peer", async () => {
     const proxyProtocol = { version: "v1", mode: "strict" } as const;
     const before = "PROXY TCP4 10.1.2.3 127.0.0.1 4000 80\r\n";
     const one = await received(

@@ -57,7 +57,7 @@ suite("a request whose body is too long for a policy that reads it gets 413, in 
     test(what, async () => {
       await using setup = await planeWith(policies);
       const { plane, reached } = setup;
-      // Its length is known, so none of the body is awaited.
+      // Its length is known, so the gateway does not wait for any of the body.
       const client = await RawPeer.connect(plane.port);
       const events = await plane.trace(async () => {
         client.send(KNOWN);
@@ -74,7 +74,7 @@ suite("a request whose body is too long for a policy that reads it gets 413, in 
     });
 });
 
-suite("a policy that can do without the body lets it pass, and the trace says so", () => {
+suite("a policy that works without the body lets it pass, and the trace says so", () => {
   const policies: Record<string, PolicySet> = {
     delay: { delay: { duration: "size(request.body) > 0 ? 60000 : 0" } },
     retry: { retry: { attempts: 1, backoff: ms(0), codes: [], precondition: READS } },

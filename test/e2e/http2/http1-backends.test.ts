@@ -79,7 +79,7 @@ test("if the configuration requires HTTP/2, a backend that responds in HTTP/1.1 
   session.close();
 });
 
-/** How a backend that speaks only HTTP/1.1 may take the preface of HTTP/2. */
+/** How a backend that speaks only HTTP/1.1 may react to the HTTP/2 preface. */
 const TAKES: Readonly<Record<string, (peer: RawPeer) => void>> = {
   "closes the connection": (peer) => peer.socket.end(),
   "resets the connection": (peer) => peer.reset(),
@@ -107,7 +107,7 @@ for (const [what, take] of Object.entries(TAKES))
     const plane = await TestPlane.start([{ target, backendPolicies }], { pool: { connectTimeout: 400 } });
     await using _ = plane;
     const session = connect(`http://127.0.0.1:${plane.port}`);
-    // More than is kept for replays: nothing of it may have been sent.
+    // More than is kept for replays: none of it may have been sent.
     const large = "x".repeat(200_000);
     assert.deepEqual(
       await Promise.all([ask(session, "GET"), ask(session, "POST", "body"), ask(session, "POST", large)]),
@@ -120,7 +120,7 @@ for (const [what, take] of Object.entries(TAKES))
     session.close();
   });
 
-test("a request that times out while the gateway waits for the answer to its guess is no failure of the endpoint", async () => {
+test("a request that times out while the gateway waits to see if HTTP/2 works is not a failure of the endpoint", async () => {
   await using backend = await RawUpstream.listen();
   const target = { type: "static", host: "127.0.0.1", port: backend.port } as const;
   const backendPolicies = { health: { eviction: { duration: ms(3_600_000), consecutiveFailures: 1 } } };

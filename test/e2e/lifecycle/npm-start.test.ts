@@ -16,7 +16,7 @@ config: { adminAddr: "off", statsAddr: "off", readinessAddr: "off", workerThread
 binds: [{ port: 0, listeners: [{ routes: [{ policies: { buffer: { request: { maxBytes: 8 } }, directResponse: { status: 200 } } }] }] }]
 `;
 
-/** `npm start` with the script of this package, of which only the command is another: the quick start has fixed ports. */
+/** `npm start` with the script of this package, but another command: the quick start has fixed ports. */
 async function npmStart(t: TestContext) {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-npm-"));
   t.after(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
 /**
- * What denies stays a denial, whatever happens to the rest of the call, also where failures of the service pass: `failureMode: allow`
- * and `failOpen`.
+ * A denial stays a denial, whatever happens to the rest of the call, even if failures of the service are tolerated: `failureMode: allow` and
+ * `failOpen`.
  */
 import assert from "node:assert/strict";
 import type { ServerHttp2Stream } from "node:http2";
@@ -51,7 +51,7 @@ async function askWith(policies: PolicySet, request = GET) {
   return { response, status: statusOf(response), passed };
 }
 
-/** What a service does after `DENIED`; only its body is at stake. */
+/** What a service does after `DENIED`; only the body is affected. */
 const DENIED = "HTTP/1.1 403 No\r\nwww-authenticate: Bearer\r\ncontent-type: text/html\r\n";
 const BODIES: Readonly<Record<string, (peer: RawPeer) => void>> = {
   "is too long": (peer) => peer.send(`${DENIED}content-length: 3000000\r\n\r\n${"x".repeat(3_000_000)}`),
@@ -91,7 +91,7 @@ suite("extAuthz by HTTP: a denial whose body", () => {
   });
 });
 
-/** A gRPC service that sends a message and then does something else than end the call properly. */
+/** A gRPC service that sends a message and then does not end the call properly. */
 async function brokenService(message: Uint8Array, end: (stream: ServerHttp2Stream) => void, head = {}) {
   const server = await H2Server.start((stream) => {
     stream.respond({ ":status": 200, "content-type": "application/grpc", ...head }, { waitForTrailers: true });
@@ -174,7 +174,7 @@ suite("extAuthz by gRPC: a response that is not gRPC fails, whatever its grpc-st
         assert.deepEqual([statusOf(response), passed], [403, 0]);
       });
 
-  test("a failure in the head is not taken back by trailers", async () => {
+  test("trailers do not undo a failure in the head", async () => {
     const end = (stream: ServerHttp2Stream): void => {
       stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
       stream.end();
@@ -202,7 +202,7 @@ suite("extProc: an immediate response ends the exchange", () => {
     });
 });
 
-test("every policy that lets failures of a service pass has its denials tried here", () => {
+test("every policy that tolerates failures of a service has its denials tested here", () => {
   const tolerant = Object.entries(POLICY_SCHEMAS).filter(([, { schema }]) =>
     /"fail(ureMode|Open)/.test(JSON.stringify(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }))),
   );
@@ -226,7 +226,7 @@ suite("fields of an authorization service", () => {
     });
   const grpc = { protocol: { grpc: {} }, timeout: ms(5000) };
 
-  test("do not change the head of an HTTP/1.1 response but for fields", async () => {
+  test("change nothing in the head of an HTTP/1.1 response except fields", async () => {
     using allowing = await service({ ok_response: { response_headers_to_add: fields } });
     const { response } = await askWith(authz(allowing.port, grpc));
     assert.equal(response.body, "backend");
@@ -254,7 +254,7 @@ suite("fields of an authorization service", () => {
       client.send(GET);
       const response = await client.message();
       assert.deepEqual([statusOf(response), response.body], [code, ""]);
-      // What would be a body is the beginning of the next response.
+      // A client would read a body as the beginning of the next response.
       client.send(GET);
       assert.equal(statusOf(await client.message()), code);
       client.socket.destroy();

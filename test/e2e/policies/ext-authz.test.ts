@@ -328,7 +328,7 @@ test("decisions are cached by key for their time to live, denials with other sta
   assert.equal(service.questions.length, 8);
 });
 
-test("a cached decision about one user is never lent to another, whatever `cache.key` says", async () => {
+test("a cached decision about one user is never used for another, whatever `cache.key` says", async () => {
   await using service = await RawUpstream.answering((question) => {
     const [who] = valuesOf(question, "authorization");
     return who === "Bearer alice" ? reply("", ["x-user: alice"]) : reply("no", [], "401 Who");
@@ -348,7 +348,7 @@ test("a cached decision about one user is never lent to another, whatever `cache
   assert.match((await asked("GET", alice)).body, /x-user: alice/);
 });
 
-test("gRPC: a decision belongs to all that the service is told but for what the configuration leaves out", async () => {
+test("gRPC: a decision is keyed by everything the service is sent, except parts that the configuration leaves out", async () => {
   await using service = await authorizer(() => ({ ok_response: {} }));
   await using upstream = await backend();
   const asking = async (ignore: string[]) => {

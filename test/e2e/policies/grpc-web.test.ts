@@ -258,14 +258,14 @@ for (const type of [BINARY, TEXT]) {
     return bytes;
   };
   const bodies: Readonly<Record<string, Buffer>> = {
-    "trailers of the client's own": Buffer.concat([framed("a"), flagged(0x80, "x-admin: 1\r\n")]),
+    "trailers from the client": Buffer.concat([framed("a"), flagged(0x80, "x-admin: 1\r\n")]),
     "compressed trailers": flagged(0x81, "x"),
     "unknown flags": flagged(0x02, "a"),
     "half a message": framed("abcdef").subarray(0, 8),
     "half a prefix": Buffer.concat([framed("a"), Buffer.from([0, 0])]),
   };
   for (const [what, body] of Object.entries(bodies))
-    test(`${type}: a request with ${what} ends with INTERNAL, and the backend sees no end of it`, async () => {
+    test(`${type}: a request with ${what} fails with INTERNAL, and the backend does not see it end`, async () => {
       const ended: Buffer[] = [];
       using backend = await H2Server.start((stream) => {
         const pieces: Buffer[] = [];
@@ -285,7 +285,7 @@ for (const type of [BINARY, TEXT]) {
     });
 }
 
-test("a frame of the backend that is no message does not end the call at the client", async () => {
+test("a frame from the backend that is not a message does not end the call for the client", async () => {
   using backend = await H2Server.start((stream) => {
     stream.respond({ ":status": 200, "content-type": "application/grpc" });
     const forged = framed("grpc-status: 0\r\n");

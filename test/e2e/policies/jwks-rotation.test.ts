@@ -181,7 +181,7 @@ const configOf = (url: string, more: object = {}) => ({
   ],
 });
 
-test("without a key set the gateway starts and is ready; only its routes answer 503, until the set is there", async () => {
+test("without a key set the gateway starts and is ready; only routes that need it respond with 503, until the set is fetched", async () => {
   const key = await makeKey("k1");
   await using issuer = new Issuer();
   const url = await issuer.listen();
@@ -189,7 +189,7 @@ test("without a key set the gateway starts and is ready; only its routes answer 
   await gateway.start(configOf(`${url}?token=secret`));
   await gateway.own("readiness", "/healthz/ready");
   assert.deepEqual([await gateway.status(key.token), await gateway.status(key.token, "/open")], [503, 200]);
-  // A token that no key of this issuer could verify is the client's fault even now.
+  // A token that no key of this issuer could verify is still the client's fault.
   assert.equal(await gateway.status("not-a-token"), 401);
   await gateway.logged(/cannot fetch [^ ]+\?<redacted>: it responds with status 503; requests that need it get 503/);
   const [missing] = (gateway.missing ?? []) as readonly { readonly url: string; readonly formerInUse: boolean }[];
@@ -206,7 +206,7 @@ test("without a key set the gateway starts and is ready; only its routes answer 
   assert.deepEqual(gateway.missing, []);
 });
 
-test("a token with a new key has the set fetched again soon; a flood of unknown keys, once per cooldown for all workers", async () => {
+test("a token with a new key triggers a new fetch of the set soon; a flood of unknown keys, once per cooldown for all workers", async () => {
   const [first, second] = await Promise.all([makeKey("k1"), makeKey("k2")]);
   await using issuer = new Issuer();
   issuer.publish(first);

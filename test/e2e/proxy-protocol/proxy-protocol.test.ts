@@ -73,7 +73,7 @@ suite("PROXY headers on HTTP ports", () => {
     assert.equal(upstream.connections.length, 0);
   });
 
-  test("however a text header spells an address, a rule that denies it holds", async () => {
+  test("a rule that denies an address applies however a text header spells it", async () => {
     await using upstream = await answering();
     await using plane = await TestPlane.start(upstream.port, {
       frontend: {

@@ -1,4 +1,4 @@
-/** One request holds a marker in each place where secrets are, and no output of the gateway may show it. */
+/** One request has a marker in each place that can hold a secret, and no output of the gateway may show it. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { exportJWK, generateKeyPair } from "jose";

@@ -104,7 +104,7 @@ suite("an endpoint that refuses connections", () => {
     assert.deepEqual(await statuses(plane, 2), [200, 200]);
   });
 
-  test("the limit of requests of the others is respected", async () => {
+  test("the request limits of the other endpoints are respected", async () => {
     await using busy = await RawUpstream.listen();
     const { plane } = await start([await closedPort(), busy.port], { http: { maxRequests: 1 } });
     await using _ = plane;
@@ -131,7 +131,7 @@ suite("an endpoint that refuses connections", () => {
     first.socket.destroy();
   });
 
-  test("connections of a TCP route go on too", async () => {
+  test("connections of a TCP route try other endpoints too", async () => {
     await using alive = await RawUpstream.listen(async (peer) => peer.send("hi"));
     const services = [{ ...SERVICE, ports: { 80: 80 } }];
     const workloads = [await closedPort(), alive.port].map((port) => ({
@@ -149,7 +149,7 @@ suite("an endpoint that refuses connections", () => {
 });
 
 suite("an endpoint that does not answer", () => {
-  test("a request waits for it for a moment only, because there is another one", async () => {
+  test("a request waits for it only briefly, because there is another one", async () => {
     await using dead = await unreachable();
     await using alive = await echo();
     const { plane } = await start([dead.port, alive.port], {}, { connectTimeout: NEVER, patience: 20 });
@@ -167,7 +167,7 @@ suite("an endpoint that does not answer", () => {
     assert.deepEqual(await statuses(plane, 2), [200, 200]);
   });
 
-  test("requests that wait for it leave it at once when it is removed, and are not held against it", async () => {
+  test("requests that wait for it leave it at once when it is removed, which does not count as its failure", async () => {
     await using dead = await unreachable();
     await using alive = await echo();
     const { plane, options } = await start([dead.port, alive.port], {}, { connectTimeout: NEVER, patience: NEVER });
@@ -281,7 +281,7 @@ suite("retries", () => {
     assert.equal(seen.length, 4);
   });
 
-  test("otherBackends: a backend without endpoints is left, and each backend's own policies apply", async () => {
+  test("otherBackends: a backend without endpoints is skipped, and each backend's own policies apply", async () => {
     await using alive = await RawUpstream.answering(({ fields }) =>
       reply(fields.filter((line) => /^x-(of|retry)/i.test(line)).join()),
     );
