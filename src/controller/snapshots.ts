@@ -40,7 +40,7 @@ function redacted(object: Inputs[InputKind]): unknown {
   }
 }
 
-/** What a route compares a secret header or parameter with, or sets it to, is a secret; a copy of the object as it was applied has it too. */
+/** A value that a route compares a secret header or parameter with, or sets it to, is secret; the copy of the applied object contains it too. */
 function withoutMatches(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(withoutMatches);

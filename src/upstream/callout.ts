@@ -6,7 +6,7 @@ import { type CallObserver, type CallRequest, type CallResponse, callUpstream } 
 import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc/call.ts";
 import type { OnCancel } from "./upstream.ts";
 
-/** Circumstances of one call. `Answer`: what the call resolves with. */
+/** Circumstances of one call. `Answer`: the type that the call resolves with. */
 interface CallContext<Context, Answer = never> {
   /** Registers a callback that cancels the call when its response is no longer needed. */
   readonly onCancel: OnCancel;

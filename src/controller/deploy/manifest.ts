@@ -45,7 +45,7 @@ export const MANAGED_BY = "app.kubernetes.io/managed-by";
 export const MANAGER = "tracegate";
 /** Annotation that names the controller that made an object: several tracegates in a cluster leave each other's alone. */
 export const CONTROLLER = "tracegate.dev/controller";
-/** Annotation of workloads: a digest of the pods that they ask for. */
+/** Annotation of workloads: a digest of the pods that they request. */
 export const PODS = "tracegate.dev/pods";
 /** Label of the pods of a Gateway, which selects them (Gateway API, GatewayInfrastructure). */
 export const GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name";
