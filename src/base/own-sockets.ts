@@ -22,7 +22,7 @@ export class OwnSockets {
   readonly memory: SharedArrayBuffer;
   /** Whether connections of this process to its own servers are closed. Tests whose clients run in the same process turn it off. */
   guarded = true;
-  /** Names the parts of the configuration that lead to a port, for the log. Set when a configuration takes effect. */
+  /** Names the parts of the configuration that lead to a port, for the log. Set by `Gateway`, which knows the configuration. */
   callersOf: (port: number) => readonly string[] = () => [];
   readonly #ports: Uint8Array;
   readonly #unix: BigInt64Array;
