@@ -184,7 +184,7 @@ export const settings = z
           .max(1)
           .default(0.1)
           .describe(
-            "Share of a worker's time that the expressions of one route may use while the worker is busy and other routes have traffic. Requests beyond it get 503 with `Retry-After`. 0: off.",
+            "Share of a worker's time that the expressions of one route may use while the worker is busy and other routes have traffic; all routes of a namespace together may use three times as much. Requests beyond it get 503 with `Retry-After`. 0: off.",
           ),
       })
       .prefault({})
