@@ -30,10 +30,26 @@ export function requestStart(
   loop: Latin1 | "",
 ): string[] {
   const target = path + search;
-  const start =
-    authority === ""
-      ? [":method", method, ":scheme", scheme, ":path", target]
-      : [":method", method, ":scheme", scheme, ":path", target, ":authority", authority];
+  // A literal for each usual shape: a list that grows is allocated twice.
+  if (authority !== "" && loop !== "" && trailersAccepted)
+    return [
+      ":method",
+      method,
+      ":scheme",
+      scheme,
+      ":path",
+      target,
+      ":authority",
+      authority,
+      LOOP_FIELD,
+      loop,
+      "te",
+      "trailers",
+    ];
+  if (authority !== "" && loop !== "")
+    return [":method", method, ":scheme", scheme, ":path", target, ":authority", authority, LOOP_FIELD, loop];
+  const start = [":method", method, ":scheme", scheme, ":path", target];
+  if (authority !== "") start.push(":authority", authority);
   if (loop !== "") start.push(LOOP_FIELD, loop);
   if (trailersAccepted) start.push("te", "trailers");
   return start;
