@@ -88,7 +88,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
     transport.outliveFailedWrites();
   }
 
-  /** Address and port of the peer, for loop detection. */
+  /** Address and port of the peer. */
   get target(): string {
     return `${this.#transport.remoteAddress}:${this.#transport.remotePort}`;
   }

@@ -75,8 +75,6 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   readonly times: ConnectTimes;
   /** It is not known that the server speaks HTTP/2, so nothing is sent before its SETTINGS. */
   readonly isGuess: boolean;
-  /** Address and port of the peer, for loop detection. */
-  readonly target: string;
   /** Counts the events that the server has caused on its streams. */
   heard = 0;
   /** `performance.now()` ms. */
@@ -92,7 +90,6 @@ export class UpstreamSession implements StreamSession, Http2Owner {
   constructor(transport: Transport, owner: SessionOwner, times: ConnectTimes, isGuess = false) {
     this.times = times;
     this.isGuess = isGuess;
-    this.target = `${transport.remoteAddress}:${transport.remotePort}`;
     this.#owner = owner;
     transport.outliveFailedWrites();
     this.#connection = new Http2Connection("client", transport, settings(), this);
