@@ -1,5 +1,5 @@
 import { networkInterfaces } from "node:os";
-import { ipBytes } from "./ip-bytes.ts";
+import { ipBytes } from "./ip-address.ts";
 
 /** Milliseconds for which the addresses of the interfaces are used. The look-up takes tens of microseconds. */
 const INTERFACES_MS = 1000;

@@ -19,6 +19,35 @@ export function addressOfBytes(bytes: Buffer): string {
   return formatIpv6(Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i)));
 }
 
+/**
+ * The bytes of an IP address: 4 or 16, undefined for other text. An IPv6 address that embeds an IPv4 address gives the latter: systems and
+ * translators deliver `::ffff:127.0.0.1` and `64:ff9b::7f00:1` to the same place as `127.0.0.1`.
+ */
+export function ipBytes(text: string): Uint8Array | undefined {
+  const [address = ""] = text.split("%", 1);
+  if (isIPv4(address)) return Uint8Array.from(address.split("."), Number);
+  if (!isIPv6(address)) return undefined;
+  const bytes = Uint8Array.from(parseGroups(address).flatMap((group) => [group >> 8, group & 0xff]));
+  const at = EMBEDDED.find(({ prefix }) => prefix.every((byte, i) => bytes[i] === byte))?.at;
+  // `::` and `::1` are addresses of their own, not IPv4-compatible ones.
+  if (at === undefined || (at === 12 && bytes.subarray(0, 15).every((byte) => byte === 0))) return bytes;
+  return bytes.subarray(at, at + 4);
+}
+
+/** Prefixes of IPv6 addresses that contain an IPv4 address, and where it begins. */
+const EMBEDDED: readonly { readonly prefix: readonly number[]; readonly at: number }[] = [
+  // IPv4-mapped (RFC 4291 2.5.5.2) and IPv4-compatible (2.5.5.1).
+  { prefix: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff], at: 12 },
+  { prefix: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], at: 12 },
+  // IPv4-translated (RFC 7915 2.1).
+  { prefix: [0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0], at: 12 },
+  // NAT64: the well-known prefix (RFC 6052 2.1), and the local one in the form with 96 bits (RFC 8215).
+  { prefix: [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0], at: 12 },
+  { prefix: [0, 0x64, 0xff, 0x9b, 0, 1, 0, 0, 0, 0, 0, 0], at: 12 },
+  // 6to4 (RFC 3056).
+  { prefix: [0x20, 0x02], at: 2 },
+];
+
 /** The eight groups of a valid address. */
 function parseGroups(text: string): number[] {
   const dotted = /(\d+)\.(\d+)\.(\d+)\.(\d+)$/.exec(text);

@@ -7,7 +7,7 @@ import { realpathSync, statSync } from "node:fs";
 import { sep } from "node:path";
 import { type ErrorCode, messageOf } from "../base/errors.ts";
 import { isLoopback, isOfThisHost, isUnspecified } from "../base/host-addresses.ts";
-import { ipBytes } from "../base/ip-bytes.ts";
+import { ipBytes } from "../base/ip-address.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { IpProtocol, OwnSockets } from "../base/own-sockets.ts";
 

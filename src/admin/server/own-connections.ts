@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import { endianness } from "node:os";
 import { asError } from "../../base/errors.ts";
 import { isOfThisHost } from "../../base/host-addresses.ts";
-import { ipBytes } from "../../base/ip-bytes.ts";
+import { ipBytes } from "../../base/ip-address.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";

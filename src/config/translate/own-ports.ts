@@ -1,5 +1,5 @@
 import { isLoopback, isUnspecified } from "../../base/host-addresses.ts";
-import { ipBytes } from "../../base/ip-bytes.ts";
+import { ipBytes } from "../../base/ip-address.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
