@@ -1,4 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
+import type { Networks } from "../base/ip-address.ts";
 import { type Activation, type CelEnvironment, CelError, type Expression, readsBody } from "../cel/index.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Endpoints } from "./endpoints.ts";
@@ -58,8 +59,11 @@ export type DynamicEndpoints = (
   connection: DynamicConnection | undefined,
 ) => Endpoint | undefined;
 
-/** A forward proxy's targets: an authority, by default that of the request (reference 1.7). */
-export function dynamicEndpoints(endpoints: Endpoints): DynamicEndpoints {
+/**
+ * A forward proxy's targets: an authority, by default that of the request (reference 1.7). `denied`: networks in which clients
+ * cannot name addresses; nothing is looked up for those, so the rules for names (lookup-rules.ts) do not see them.
+ */
+export function dynamicEndpoints(endpoints: Endpoints, denied: Networks): DynamicEndpoints {
   const known = new Map<string, Endpoint>();
   return (authority, defaultPort, connection) => {
     const address = HAS_PORT.test(authority) ? authority : `${authority}:${defaultPort}`;
@@ -72,8 +76,9 @@ export function dynamicEndpoints(endpoints: Endpoints): DynamicEndpoints {
     } catch {
       return undefined;
     }
+    // As URLs read it, which know further spellings of IPv4 addresses, such as `0x7f.1`.
     const host = url.hostname.replace(/^\[|\]$/g, "");
-    if (host === "") return undefined;
+    if (host === "" || denied.contains(host)) return undefined;
     const target = { host, port: url.port === "" ? 80 : Number(url.port), ...connection?.settings };
     endpoint = endpoints.acquire(target, 1, "dynamic");
     known.set(name, endpoint);

@@ -3,19 +3,15 @@
  * Service of another namespace without a ReferenceGrant. In: names and the addresses that they resolve to. Out: only addresses outside the
  * cluster, as far as the rules define it.
  */
-import { isIP } from "node:net";
 import { Networks } from "../base/ip-address.ts";
-import type { DynamicEndpoints } from "./dynamic.ts";
 import type { System } from "./resolver.ts";
 
 export interface LookupRules {
   /** Names that are below one of these are not looked up; with any, no name is completed by search domains. */
   readonly denyDomains: readonly string[];
-  /** CIDR. Addresses inside are left out of what names resolve to, and `dynamic` targets cannot name them. */
+  /** CIDR. Addresses inside are left out of what names resolve to, and `dynamic` targets cannot name them (dynamic.ts). */
   readonly denyNetworks: readonly string[];
 }
-
-export const NO_LOOKUP_RULES: LookupRules = { denyDomains: [], denyNetworks: [] };
 
 /** A host name in the form for comparison: lower case, without trailing dots. */
 export function comparableName(host: string): string {
@@ -56,23 +52,4 @@ export function restrictedLookups(system: System, { denyDomains, denyNetworks }:
       });
     },
   };
-}
-
-/** Targets of `dynamic` backends without the addresses that the rules exclude: clients name the addresses, and nothing is looked up. */
-export function restrictedTargets(find: DynamicEndpoints, { denyNetworks }: LookupRules): DynamicEndpoints {
-  if (denyNetworks.length === 0) return find;
-  const networks = new Networks(denyNetworks);
-  return (authority, port, connection) => {
-    const host = hostOf(authority);
-    return host !== undefined && isIP(host) !== 0 && networks.contains(host)
-      ? undefined
-      : find(authority, port, connection);
-  };
-}
-
-/** As URL parsers read it: they accept further spellings of IPv4 addresses, such as `0x7f.1`. */
-function hostOf(authority: string): string | undefined {
-  return URL.canParse(`http://${authority}/`)
-    ? new URL(`http://${authority}/`).hostname.replace(/^\[|\]$/g, "")
-    : undefined;
 }

@@ -6,6 +6,7 @@
 import { getHeapStatistics } from "node:v8";
 import { parentPort, resourceLimits } from "node:worker_threads";
 import { asError, messageOf } from "../base/errors.ts";
+import { Networks } from "../base/ip-address.ts";
 import { LogOutput, LogThrottle } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
@@ -37,7 +38,7 @@ import { Endpoints } from "../upstream/endpoints.ts";
 import { fetchThrough } from "../upstream/fetch.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
-import { restrictedLookups, restrictedTargets } from "../upstream/lookup-rules.ts";
+import { restrictedLookups } from "../upstream/lookup-rules.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolver.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
@@ -179,7 +180,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
-    dynamic: restrictedTargets(dynamicEndpoints(endpoints), options.lookupRules),
+    dynamic: dynamicEndpoints(endpoints, new Networks(options.lookupRules.denyNetworks)),
     resolver,
     own,
     egress,

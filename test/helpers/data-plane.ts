@@ -1,3 +1,4 @@
+import { Networks } from "../../src/base/ip-address.ts";
 import { LogOutput } from "../../src/base/log.ts";
 import { parseLogFilter } from "../../src/base/log-filter.ts";
 import { OwnSockets } from "../../src/base/own-sockets.ts";
@@ -162,7 +163,7 @@ export class TestPlane {
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       buffers: this.buffers,
       random: Math.random,
-      dynamic: dynamicEndpoints(this.endpoints),
+      dynamic: dynamicEndpoints(this.endpoints, new Networks([])),
       resolver,
       own,
       egress,
