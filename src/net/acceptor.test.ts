@@ -2,17 +2,15 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { untilTurn } from "../../test/helpers/until.ts";
-import { OwnSockets } from "../base/own-sockets.ts";
-import { Acceptor } from "./acceptor.ts";
 import { SocketBudget } from "./socket-budget.ts";
+import { acceptLocally } from "./testing/acceptor.ts";
 import type { Transport } from "./transport.ts";
 
 /** An acceptor whose transports record what they read. */
 async function listen(budget: SocketBudget) {
   const transports: Transport[] = [];
   const read: string[] = [];
-  const options = { host: "127.0.0.1", port: 0, reusePort: false, keepAliveDelay: 0, own: new OwnSockets(), budget };
-  const acceptor = await Acceptor.listen(options, (transport) => {
+  const acceptor = await acceptLocally((transport) => {
     transports.push(transport);
     return {
       onData: (buffer, length) => read.push(buffer.toString("latin1", 0, length)),
@@ -21,7 +19,7 @@ async function listen(budget: SocketBudget) {
       onClose: () => {},
       onFault: () => {},
     };
-  });
+  }, budget);
   return { acceptor, transports, read, [Symbol.dispose]: () => acceptor.close() };
 }
 

@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
-import { OwnSockets } from "../base/own-sockets.ts";
-import { Acceptor } from "./acceptor.ts";
 import { ConnectionStage, type StageOwner } from "./connection-stage.ts";
-import { SocketBudget } from "./socket-budget.ts";
+import { acceptLocally } from "./testing/acceptor.ts";
 import type { Transport, TransportHandler } from "./transport.ts";
 
 /** A stage that takes one line: `pass`, `pause` (reads no more until it has passed) or `throw`; anything else is rejected. */
@@ -73,15 +71,7 @@ async function serve() {
     onStageFailed: (_stage, message) => note(`failed: ${message}`),
     onFault: (error) => note(String(error)),
   };
-  const listen = {
-    host: "127.0.0.1",
-    port: 0,
-    reusePort: false,
-    keepAliveDelay: 0,
-    own: new OwnSockets(),
-    budget: new SocketBudget(),
-  };
-  const acceptor = await Acceptor.listen(listen, (transport) => {
+  const acceptor = await acceptLocally((transport) => {
     stage = new LineStage(transport, owner, notes, () => next);
     return stage;
   });

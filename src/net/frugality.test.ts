@@ -3,11 +3,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, test } from "node:test";
 import { until } from "../../test/helpers/until.ts";
-import { OwnSockets } from "../base/own-sockets.ts";
-import { Acceptor } from "./acceptor.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, setMemoryShort, waitsNoMore } from "./frugality.ts";
 import { READ_SIZE, ReadBuffer } from "./read-buffer.ts";
-import { SocketBudget } from "./socket-budget.ts";
+import { acceptLocally } from "./testing/acceptor.ts";
 import type { Transport } from "./transport.ts";
 
 afterEach(() => setMemoryShort(false));
@@ -15,20 +13,10 @@ afterEach(() => setMemoryShort(false));
 /** A connection whose client does not read until it is resumed. */
 async function deafClient(onDrain: () => void): Promise<{ transport: Transport; client: Socket; close(): void }> {
   const accepted = Promise.withResolvers<Transport>();
-  const acceptor = await Acceptor.listen(
-    {
-      host: "127.0.0.1",
-      port: 0,
-      reusePort: false,
-      keepAliveDelay: 0,
-      own: new OwnSockets(),
-      budget: new SocketBudget(),
-    },
-    (transport) => {
-      accepted.resolve(transport);
-      return { onData() {}, onEnd() {}, onDrain, onClose() {}, onFault() {} };
-    },
-  );
+  const acceptor = await acceptLocally((transport) => {
+    accepted.resolve(transport);
+    return { onData() {}, onEnd() {}, onDrain, onClose() {}, onFault() {} };
+  });
   const client = connect(acceptor.port, "127.0.0.1").pause();
   await once(client, "connect");
   const transport = await accepted.promise;

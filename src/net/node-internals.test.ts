@@ -9,8 +9,6 @@ import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSy
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { until } from "../../test/helpers/until.ts";
 import { appRoot } from "../base/app-root.ts";
-import { OwnSockets } from "../base/own-sockets.ts";
-import { Acceptor } from "./acceptor.ts";
 import {
   DOCUMENTED,
   describeMissing,
@@ -22,7 +20,7 @@ import {
 } from "./node-internals.ts";
 import { bodyEncoder } from "./node-internals-zlib.ts";
 import { pooledCopy, READ_SIZE } from "./read-buffer.ts";
-import { SocketBudget } from "./socket-budget.ts";
+import { acceptLocally } from "./testing/acceptor.ts";
 import { admitted } from "./testing/egress.ts";
 import { connect, type Transport, type TransportHandler } from "./transport.ts";
 
@@ -101,15 +99,7 @@ interface Pair extends AsyncDisposable {
 async function acceptOne(): Promise<Pair> {
   const { promise, resolve } = Promise.withResolvers<Transport>();
   const buffers: Buffer[] = [];
-  const listen = {
-    host: "127.0.0.1",
-    port: 0,
-    reusePort: false,
-    keepAliveDelay: 0,
-    own: new OwnSockets(),
-    budget: new SocketBudget(),
-  };
-  const acceptor = await Acceptor.listen(listen, (transport): TransportHandler => {
+  const acceptor = await acceptLocally((transport): TransportHandler => {
     resolve(transport);
     return {
       onData: (buffer, length) => {

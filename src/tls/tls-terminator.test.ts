@@ -4,10 +4,9 @@ import { suite, test } from "node:test";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { until } from "../../test/helpers/until.ts";
-import { OwnSockets } from "../base/own-sockets.ts";
-import { Acceptor } from "../net/acceptor.ts";
+import type { Acceptor } from "../net/acceptor.ts";
 import { DOCUMENTED, sockets } from "../net/node-internals.ts";
-import { SocketBudget } from "../net/socket-budget.ts";
+import { acceptLocally } from "../net/testing/acceptor.ts";
 import type { Transport, TransportHandler } from "../net/transport.ts";
 import { TicketSecrets } from "./ticket-keys.ts";
 import type { TlsServer } from "./tls-settings.ts";
@@ -33,15 +32,7 @@ class TlsPort implements AsyncDisposable {
   }
 
   static async listen(terminator: TlsTerminator, onData = (_transport: Transport): void => {}): Promise<TlsPort> {
-    const options = {
-      host: "127.0.0.1",
-      port: 0,
-      reusePort: false,
-      keepAliveDelay: 0,
-      own: new OwnSockets(),
-      budget: new SocketBudget(),
-    };
-    const acceptor = await Acceptor.listen(options, (transport) => ({
+    const acceptor = await acceptLocally((transport) => ({
       onData: (buffer, length) => {
         terminator.accept(transport, Buffer.from(buffer.subarray(0, length)), "a.example", {
           onSecure: (secure) => port.#serve(secure, onData),

@@ -4,10 +4,8 @@ import { connect, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import { untilTurn } from "../../../test/helpers/until.ts";
-import { OwnSockets } from "../../base/own-sockets.ts";
 import type { Frontend } from "../../ir/ir.ts";
-import { Acceptor } from "../../net/acceptor.ts";
-import { SocketBudget } from "../../net/socket-budget.ts";
+import { acceptLocally } from "../../net/testing/acceptor.ts";
 import { type Downstream, type HttpHost, type ServerStream, type StreamAcceptor, TUNNEL } from "../stream.ts";
 import { ServerConnection } from "./connection.ts";
 
@@ -49,15 +47,7 @@ async function serve(start: (downstream: Downstream) => void, stream: Partial<Se
     open: (downstream) => ({ ...nothing, start: () => start(downstream) }),
     rejected: (_from, code, detail) => failures.push(`${code} ${detail}`),
   };
-  const listen = {
-    host: "127.0.0.1",
-    port: 0,
-    reusePort: false,
-    keepAliveDelay: 0,
-    own: new OwnSockets(),
-    budget: new SocketBudget(),
-  };
-  const acceptor = await Acceptor.listen(listen, (transport) => {
+  const acceptor = await acceptLocally((transport) => {
     const connection = new ServerConnection(transport, host, streams);
     connections.push(connection);
     return connection;

@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { FRONTEND } from "../../../test/helpers/frontend.ts";
 import { H2Client } from "../../../test/helpers/h2-client.ts";
-import { OwnSockets } from "../../base/own-sockets.ts";
 import type { Frontend } from "../../ir/ir.ts";
-import { Acceptor } from "../../net/acceptor.ts";
 import { setMemoryShort } from "../../net/frugality.ts";
-import { SocketBudget } from "../../net/socket-budget.ts";
+import { acceptLocally } from "../../net/testing/acceptor.ts";
 import { CANCEL, HEADERS } from "../h2/frames.ts";
 import type { HeaderList, HttpRequest } from "../message.ts";
 import { type Downstream, type HttpHost, type ServerStream, TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
@@ -81,29 +79,19 @@ async function serve(start: (exchange: Exchange) => void, frontend: Partial<Fron
     onConnectionClose: (connection) => connections.splice(connections.indexOf(connection as Http2ServerConnection), 1),
     onFault: (error) => faults.push(error),
   };
-  const acceptor = await Acceptor.listen(
-    {
-      host: "127.0.0.1",
-      port: 0,
-      reusePort: false,
-      keepAliveDelay: 0,
-      own: new OwnSockets(),
-      budget: new SocketBudget(),
-    },
-    (transport) => {
-      const connection = new Http2ServerConnection(transport, host, {
-        open: (downstream, request) => {
-          const exchange = new Exchange(downstream, request);
-          exchanges.push(exchange);
-          return Object.assign(exchange, { start: () => start(exchange) });
-        },
-        rejected: (_from, code, detail, received) =>
-          rejected.push(`${code} ${detail}${received === undefined ? "" : "*"}`),
-      });
-      connections.push(connection);
-      return connection;
-    },
-  );
+  const acceptor = await acceptLocally((transport) => {
+    const connection = new Http2ServerConnection(transport, host, {
+      open: (downstream, request) => {
+        const exchange = new Exchange(downstream, request);
+        exchanges.push(exchange);
+        return Object.assign(exchange, { start: () => start(exchange) });
+      },
+      rejected: (_from, code, detail, received) =>
+        rejected.push(`${code} ${detail}${received === undefined ? "" : "*"}`),
+    });
+    connections.push(connection);
+    return connection;
+  });
   return {
     port: acceptor.port,
     host,

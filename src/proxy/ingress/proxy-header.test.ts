@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { test } from "node:test";
-import { OwnSockets } from "../../base/own-sockets.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
-import { Acceptor } from "../../net/acceptor.ts";
 import type { StageOwner } from "../../net/connection-stage.ts";
-import { SocketBudget } from "../../net/socket-budget.ts";
+import { acceptLocally } from "../../net/testing/acceptor.ts";
 import type { TransportHandler } from "../../net/transport.ts";
 import { REJECTED } from "./arrival.ts";
 import { ProxyHeaderStage } from "./proxy-header.ts";
@@ -19,24 +17,14 @@ async function outcome(settings: ProxyProtocol, bytes: string): Promise<string> 
     onStageFailed: (_stage, message) => resolve(message),
     onFault: (error) => resolve(String(error)),
   };
-  const acceptor = await Acceptor.listen(
-    {
-      host: "127.0.0.1",
-      port: 0,
-      reusePort: false,
-      keepAliveDelay: 0,
-      own: new OwnSockets(),
-      budget: new SocketBudget(),
-    },
-    (transport) => {
-      const served = (): TransportHandler => {
-        resolve("served");
-        transport.destroy();
-        return REJECTED;
-      };
-      return new ProxyHeaderStage(transport, settings, owner, served, 20);
-    },
-  );
+  const acceptor = await acceptLocally((transport) => {
+    const served = (): TransportHandler => {
+      resolve("served");
+      transport.destroy();
+      return REJECTED;
+    };
+    return new ProxyHeaderStage(transport, settings, owner, served, 20);
+  });
   const client = connect(acceptor.port, "127.0.0.1");
   client.on("error", () => {});
   client.resume();

@@ -1,8 +1,7 @@
 /** Two connections of the engine that talk to each other over loopback, with streams that record their events. */
 
-import { OwnSockets } from "../../../base/own-sockets.ts";
-import { Acceptor } from "../../../net/acceptor.ts";
-import { SocketBudget } from "../../../net/socket-budget.ts";
+import type { Acceptor } from "../../../net/acceptor.ts";
+import { acceptLocally } from "../../../net/testing/acceptor.ts";
 import { admitted } from "../../../net/testing/egress.ts";
 import { connect, type Transport } from "../../../net/transport.ts";
 import { Http2Connection } from "../connection.ts";
@@ -136,15 +135,7 @@ export class TestServer implements Disposable {
   }
 
   static async start(onSide: (side: Side) => void, settings?: Partial<Http2Settings>): Promise<TestServer> {
-    const options = {
-      host: "127.0.0.1",
-      port: 0,
-      reusePort: false,
-      keepAliveDelay: 0,
-      own: new OwnSockets(),
-      budget: new SocketBudget(),
-    };
-    const acceptor = await Acceptor.listen(options, (transport) => {
+    const acceptor = await acceptLocally((transport) => {
       const side = new Side("server", transport, settings);
       server.sides.push(side);
       onSide(side);
