@@ -341,6 +341,7 @@ export class Exchange implements ServerStream, PolicyContext {
   }
 
   onBodyBatch(): void {
+    this.requestSide.onBatch();
     if (this.call?.upstream?.flush() === false) this.downstream.pauseBody();
   }
 

@@ -115,6 +115,11 @@ export class RequestSide implements BodySide {
     return body === undefined ? upstream?.sendBody(buffer, from, to) !== false : body.receive(buffer, from, to);
   }
 
+  /** All bytes of one read have been handed over. */
+  onBatch(): void {
+    this.#body?.reportArrival();
+  }
+
   /** The upstream has room again. */
   onDrain(): void {
     this.#exchange.downstream.resumeBody();

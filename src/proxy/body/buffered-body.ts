@@ -51,6 +51,8 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   readonly #side: BodySide;
   readonly #share: BufferShare | undefined;
   readonly #held = new CollectedBytes();
+  /** Bytes that have arrived since `reportArrival`. */
+  #arriving = 0;
   /** The last byte has arrived, or has left the last stage if there are stages. */
   #ended = false;
   #trailers: HeaderList = [];
@@ -231,6 +233,7 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
   take(bytes: Buffer): boolean {
     if (this.#side.closed) return true;
     const more = this.#accept(bytes, 0, bytes.length);
+    this.reportArrival();
     const { destination } = this.#side;
     // Without a destination, stages may need more input before they yield anything.
     const paused = destination === undefined ? !more && this.#held.size > STAGED_BYTES : !more || !destination.flush();
@@ -265,15 +268,20 @@ export class BufferedBody implements IncomingBody, StageOutput, ArrivingBody {
       }
     }
     this.#dismissWaiters();
-    if (this.#side.fromClient) this.#reportArrival(to - from);
+    this.#arriving += to - from;
     return destination === undefined ? this.#waiters.length > 0 : destination.sendBody(buffer, from, to);
   }
 
-  /** A client is only late while the gateway waits for it, not while a policy works on the bytes that have arrived. */
-  #reportArrival(bytes: number): void {
+  /**
+   * All bytes of one read, or of one output of the stages, are there. Not for each chunk: that would read a clock. Only a client that
+   * we wait for can be late: not while a policy works on what has arrived.
+   */
+  reportArrival(): void {
+    if (this.#arriving === 0 || !this.#side.fromClient) return;
     if (this.#held.size > 0 && (this.#waiters.length > 0 || this.#side.destination !== undefined))
-      this.#share?.arrived(this, bytes);
+      this.#share?.arrived(this, this.#arriving);
     else this.#share?.stopArriving();
+    this.#arriving = 0;
   }
 
   giveWay(slow: boolean): void {
