@@ -1,5 +1,5 @@
 /** Replaces secrets in URLs, for everything that leaves the process: logs, spans, traces, dumps, errors. */
-import { SensitiveParameters } from "./sensitive-names.ts";
+import { type Names, SensitiveParameters } from "./sensitive-names.ts";
 
 export const REDACTED = "<redacted>";
 
@@ -9,9 +9,6 @@ export const SECRET_PARAMETERS = new SensitiveParameters();
 declare const shown: unique symbol;
 /** The target of a request without its secrets. Logs accept only this type, so code that logs the unredacted target does not compile. */
 export type RedactedTarget = string & { readonly [shown]: true };
-
-/** A set of decoded names. */
-type Names = Pick<ReadonlySet<string>, "has">;
 
 const QUESTION = 0x3f;
 const SEMICOLON = 0x3b;

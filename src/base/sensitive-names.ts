@@ -44,6 +44,9 @@ const looksSecretInUrl = remembering((name) => {
   return SECRET_WORD.test(name) || SECRET_WORD.test(plain) || SECRET_PARAMETER.test(plain);
 });
 
+/** Answers whether a name is one of a set. */
+export type Names = Pick<ReadonlySet<string>, "has">;
+
 /** Names whose values are redacted: the given ones, in lower case, and all names that look secret. */
 export class SensitiveNames extends Set<string> {
   override has(name: string): boolean {

@@ -1,3 +1,4 @@
+import type { Names } from "../base/sensitive-names.ts";
 import type { Budget } from "./evaluate/budget.ts";
 
 /**
@@ -16,7 +17,7 @@ export interface RequestParts {
   /** Alternating names and values: names in lower case, values as latin1 text, one character per byte. Without `host`. */
   readonly headers: readonly string[];
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
-  readonly sensitive?: Pick<ReadonlySet<string>, "has"> | undefined;
+  readonly sensitive?: Names | undefined;
   /** Absent unless the body was buffered, and when it was too long for the buffer. */
   readonly body?: Uint8Array | undefined;
   /** The part of the body that has arrived. Default: the body. */
@@ -31,7 +32,7 @@ export interface ResponseParts {
   /** In the form of those of a request. */
   readonly headers: readonly string[];
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
-  readonly sensitive?: Pick<ReadonlySet<string>, "has"> | undefined;
+  readonly sensitive?: Names | undefined;
   readonly body?: Uint8Array | undefined;
   readonly bodyPrefix?: Uint8Array | undefined;
   readonly grpcStatus?: number | undefined;

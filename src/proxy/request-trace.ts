@@ -1,3 +1,4 @@
+import type { Names } from "../base/sensitive-names.ts";
 import { Budget, type CelValue, toJson } from "../cel/index.ts";
 import { MessageCounter } from "../http/grpc-frames.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
@@ -45,7 +46,7 @@ interface TracedExchange {
  */
 export class RequestTrace extends PolicyEvents {
   /** Headers (lower-case) whose values are secrets, as are the values that the configuration compares them with. */
-  readonly secretHeaders: Pick<ReadonlySet<string>, "has">;
+  readonly secretHeaders: Names;
   readonly #tracer: TraceSink;
   readonly #exchange: TracedExchange;
   readonly #secrets: RequestSecrets;

@@ -1,4 +1,5 @@
 import { SECRET_PARAMETERS } from "../base/redaction.ts";
+import type { Names } from "../base/sensitive-names.ts";
 import {
   type Activation,
   Budget,
@@ -148,10 +149,8 @@ interface Guarded {
   readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
 }
 
-type SensitiveNames = Pick<ReadonlySet<string>, "has">;
-
 /** The headers that are configured as secrets, and those in which policies look for credentials. */
-export function sensitiveNames({ services, bind }: Guarded): SensitiveNames {
+export function sensitiveNames({ services, bind }: Guarded): Names {
   return { has: (name) => services.sensitive.has(name) || bind.policies.credentials.headers.has(name) };
 }
 
@@ -188,7 +187,7 @@ class RequestVariable implements RequestParts {
   get headers(): readonly string[] {
     return this.#exchange.request.headers;
   }
-  get sensitive(): SensitiveNames {
+  get sensitive(): Names {
     return sensitiveNames(this.#exchange);
   }
   get body(): Uint8Array | undefined {
@@ -217,7 +216,7 @@ class ResponseVariable implements ResponseParts {
   get headers(): readonly string[] {
     return this.#exchange.responseSide.head?.headers ?? [];
   }
-  get sensitive(): SensitiveNames {
+  get sensitive(): Names {
     return sensitiveNames(this.#exchange);
   }
   get body(): Uint8Array | undefined {

@@ -1,8 +1,5 @@
 import { REDACTED, redactUrls } from "../base/redaction.ts";
-import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
-
-/** A set of names. */
-type Names = Pick<ReadonlySet<string>, "has">;
+import { type Names, SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 
 /** Header fields whose values are URLs. */
 const URL_HEADERS = new Set(

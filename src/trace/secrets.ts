@@ -1,5 +1,6 @@
 import { cookiePairs } from "../base/cookies.ts";
 import { REDACTED, redactTarget, redactUrls } from "../base/redaction.ts";
+import type { Names } from "../base/sensitive-names.ts";
 import { redactFields, redactHeaders } from "./redaction.ts";
 
 /** Minimum length, in characters, of a secret that is searched for in other values: shorter ones would match parts of words. */
@@ -8,9 +9,6 @@ const MIN_SECRET = 8;
 const MAX_INPUT = 200;
 /** Levels of nesting that are shown. */
 const MAX_DEPTH = 20;
-
-/** A set of names. */
-type Names = Pick<ReadonlySet<string>, "has">;
 
 const NO_NAMES: Names = new Set();
 

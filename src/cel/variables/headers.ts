@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { findCookie } from "../../base/cookies.ts";
-import { SENSITIVE_HEADERS, SensitiveNames } from "../../base/sensitive-names.ts";
+import { type Names, SENSITIVE_HEADERS, SensitiveNames } from "../../base/sensitive-names.ts";
 import { charge } from "../evaluate/budget.ts";
 import { markRepeated } from "../values/repeated.ts";
 import { CelMapLike, type CelValue } from "../values/types.ts";
@@ -13,9 +13,6 @@ export interface HeaderSource {
   /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
   readonly sensitive?: Names | undefined;
 }
-
-/** A set of names. */
-export type Names = Pick<ReadonlySet<string>, "has">;
 
 /**
  * The value of a name in a view: `plain` the text of the only field, or the list of the values of several; `joined` always one

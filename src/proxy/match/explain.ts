@@ -1,3 +1,4 @@
+import type { Names } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { Candidate } from "../../trace/events.ts";
 import type { Bucket, KnownRoute } from "./bucket.ts";
@@ -40,7 +41,7 @@ export function explain<R extends Keyed>(
   request: HttpRequest,
   host: string,
   winner: Entry<R> | undefined,
-  hidden: Pick<ReadonlySet<string>, "has">,
+  hidden: Names,
 ): Explanation<R> {
   const fitting = buckets.all(host);
   const winnerBucket = fitting.find((bucket) => bucket.routes.some((known) => isWinner(known, winner)));
@@ -79,11 +80,7 @@ function isWinner<R>(known: KnownRoute<R>, winner: Entry<R> | undefined): boolea
 }
 
 /** The best match of a route that fits, or else the nearest miss. */
-function evaluate<R extends Keyed>(
-  known: KnownRoute<R>,
-  request: HttpRequest,
-  hidden: Pick<ReadonlySet<string>, "has">,
-): Entry<R> | Miss {
+function evaluate<R extends Keyed>(known: KnownRoute<R>, request: HttpRequest, hidden: Names): Entry<R> | Miss {
   let best: Entry<R> | undefined;
   let nearest: Miss = { stage: 0, reason: "path: the route has no matches" };
   let misses = 0;

@@ -1,4 +1,5 @@
 import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../../base/redaction.ts";
+import type { Names } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import { type Condition, headerHolds, pathOf, pseudoHeader, queryValues } from "./condition.ts";
 import { type Entry, withoutTrailingSlashes } from "./entry.ts";
@@ -14,11 +15,7 @@ export interface Miss {
 const MAX_SHOWN = 120;
 
 /** The first thing that does not fit, or undefined when the match fits. Values of the headers in `hidden` are not shown. */
-export function findMiss<R>(
-  entry: Entry<R>,
-  request: HttpRequest,
-  hidden: Pick<ReadonlySet<string>, "has">,
-): Miss | undefined {
+export function findMiss<R>(entry: Entry<R>, request: HttpRequest, hidden: Names): Miss | undefined {
   const path = pathMiss(entry, pathOf(request));
   if (path !== undefined) return { stage: 0, reason: `path: ${path}` };
   if (entry.method !== undefined && entry.method !== request.method)
@@ -53,7 +50,7 @@ function pathMiss<R>(entry: Entry<R>, path: string): string | undefined {
   }
 }
 
-function headerMiss(header: Condition, request: HttpRequest, hidden: Pick<ReadonlySet<string>, "has">): string {
+function headerMiss(header: Condition, request: HttpRequest, hidden: Names): string {
   const pseudo = pseudoHeader(header.name, request);
   const values = pseudo === undefined ? [] : [pseudo];
   for (let i = 0; i < request.headers.length; i += 2)

@@ -1,3 +1,4 @@
+import type { Names } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
@@ -32,11 +33,7 @@ export class Router<R extends Keyed> {
    * `select` with the reason for each route, for traces: takes time and memory for every route of the host. Values of the
    * headers in `hidden` (lower-case) are not shown; by default those that are secret everywhere.
    */
-  explain(
-    request: HttpRequest,
-    host: string,
-    hidden: Pick<ReadonlySet<string>, "has"> = ALWAYS_HIDDEN,
-  ): Explanation<R> {
+  explain(request: HttpRequest, host: string, hidden: Names = ALWAYS_HIDDEN): Explanation<R> {
     return explain(this.#buckets, request, host, this.#find(request, host), hidden);
   }
 
