@@ -21,12 +21,9 @@ export function redactHeaders(headers: readonly string[], hidden: Names, paramet
   const redacted: Record<string, string> = {};
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
-    let value = headers[i + 1] as string;
-    if (parameters !== undefined && URL_HEADERS.has(name)) value = redactUrls(value, parameters);
-    const before = Object.hasOwn(redacted, name) ? redacted[name] : undefined;
-    let after = value;
-    if (hidden.has(name)) after = REDACTED;
-    else if (before !== undefined) after = `${before}${name === "cookie" ? "; " : ", "}${value}`;
+    const value = shownValue(name, headers[i + 1] as string, hidden, parameters);
+    const before = Object.hasOwn(redacted, name) && !hidden.has(name) ? redacted[name] : undefined;
+    const after = before === undefined ? value : `${before}${name === "cookie" ? "; " : ", "}${value}`;
     // A client can name a field `__proto__`: an assignment would set the prototype.
     Object.defineProperty(redacted, name, { value: after, enumerable: true, configurable: true, writable: true });
   }
@@ -34,17 +31,20 @@ export function redactHeaders(headers: readonly string[], hidden: Names, paramet
 }
 
 /** The same for a list; returns the same list if there is nothing to redact. */
-export function redactFields(headers: readonly string[], hidden: Names, parameters: Names): readonly string[] {
+export function redactFields(headers: readonly string[], hidden: Names, parameters?: Names): readonly string[] {
   let redacted: string[] | undefined;
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
     const value = headers[i + 1] as string;
-    let shown = value;
-    if (hidden.has(name)) shown = REDACTED;
-    else if (URL_HEADERS.has(name)) shown = redactUrls(value, parameters);
+    const shown = shownValue(name, value, hidden, parameters);
     if (shown === value) continue;
     redacted ??= [...headers];
     redacted[i + 1] = shown;
   }
   return redacted ?? headers;
+}
+
+function shownValue(name: string, value: string, hidden: Names, parameters: Names | undefined): string {
+  if (hidden.has(name)) return REDACTED;
+  return parameters !== undefined && URL_HEADERS.has(name) ? redactUrls(value, parameters) : value;
 }

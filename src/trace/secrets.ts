@@ -10,8 +10,6 @@ const MAX_INPUT = 200;
 /** Levels of nesting that are shown. */
 const MAX_DEPTH = 20;
 
-const NO_NAMES: Names = new Set();
-
 /**
  * Redacts the secrets of one request in its trace and in what expressions of telemetry yield: values of headers and parameters whose
  * names mark them as secret, and the same values wherever they reappear: in claims, in metadata, in the inputs of rules.
@@ -46,7 +44,7 @@ export class RequestSecrets {
 
   /** The same list if it contains no secrets, otherwise a redacted copy. Does not search for remembered values. */
   fields(list: readonly string[]): readonly string[] {
-    return redactFields(list, this.#headers, this.#reveal ? NO_NAMES : this.#parameters);
+    return redactFields(list, this.#headers, this.#reveal ? undefined : this.#parameters);
   }
 
   /** Remembers the secret values of these headers, to redact them everywhere else too. */
