@@ -415,8 +415,11 @@ export class Exchange implements ServerStream, PolicyContext {
   }
 
   #secretsOf(): RequestSecrets {
-    const parameters = this.bind.policies.credentials.parametersOf(this.requestSide.arrivedTarget);
-    this.#secrets ??= new RequestSecrets(false, sensitiveNames(this), parameters);
+    this.#secrets ??= new RequestSecrets(
+      false,
+      sensitiveNames(this),
+      this.bind.policies.credentials.parametersOf(this.requestSide.arrivedTarget),
+    );
     return this.#secrets;
   }
 
