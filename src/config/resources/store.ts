@@ -15,6 +15,7 @@ export const NO_RESOURCES: Resources = new Map();
 
 /** A document that could not be fetched, or could not be used. */
 export interface MissingDocument {
+  /** Without its query. */
   readonly url: string;
   readonly problem: string;
   /** ISO 8601: the time of the first failure in a row. */
