@@ -201,47 +201,50 @@ function inOrder(...endpoints: readonly Endpoint[]): Balancer {
   );
 }
 
-test("a call leaves an endpoint that is removed while it waits for a connection, and this does not count as a failure of the endpoint", async () => {
-  await using busy = await RawUpstream.listen();
-  await using other = await RawUpstream.answering(() => reply("ok"));
-  using first = endpointAt(busy.port, { limits: { maxConnections: 1 } });
-  using second = endpointAt(other.port);
-  const holder = new Caller([first.endpoint]);
+/** Two endpoints: `holder` has the only connection of the first, whose server does not respond; the second responds. */
+async function oneBusy(opened: AsyncDisposableStack) {
+  const busy = opened.use(await RawUpstream.listen());
+  const other = opened.use(await RawUpstream.answering(() => reply("ok")));
+  const { endpoint: first } = opened.use(endpointAt(busy.port, { limits: { maxConnections: 1 } }));
+  const { endpoint: second } = opened.use(endpointAt(other.port));
+  const holder = new Caller([first]);
   holder.call.start();
+  return { port: busy.port, first, second, holder };
+}
+
+test("a call leaves an endpoint that is removed while it waits for a connection, and this does not count as a failure of the endpoint", async () => {
+  await using opened = new AsyncDisposableStack();
+  const { first, second, holder } = await oneBusy(opened);
   const caller = new Caller([]);
   caller.method = "POST";
-  caller.balancer = inOrder(first.endpoint, second.endpoint);
+  caller.balancer = inOrder(first, second);
   const outcome = caller.outcome();
-  first.endpoint.remove();
+  first.remove();
   assert.equal((await outcome).at(-1), "status 200");
-  assert.deepEqual(known(first.endpoint), { ...HEALTHY, pending: 1, total: 2 });
-  assert.deepEqual(known(second.endpoint), HEALTHY);
+  assert.deepEqual(known(first), { ...HEALTHY, pending: 1, total: 2 });
+  assert.deepEqual(known(second), HEALTHY);
   holder.call.abandon({ countFailure: false });
 });
 
 test("a call keeps its place in the queue of a full pool, but does not wait long for a connection to be opened", async (t) => {
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  await using busy = await RawUpstream.listen();
-  await using other = await RawUpstream.answering(() => reply("ok"));
-  using first = endpointAt(busy.port, { limits: { maxConnections: 1 } });
-  using second = endpointAt(other.port);
-  const holder = new Caller([first.endpoint]);
-  holder.call.start();
+  await using opened = new AsyncDisposableStack();
+  const { port, first, second, holder } = await oneBusy(opened);
   await holder.connected.promise;
   const queued = new Caller([]);
-  queued.balancer = inOrder(first.endpoint, second.endpoint);
+  queued.balancer = inOrder(first, second);
   queued.call.start();
   t.mock.timers.tick(1000);
-  assert.deepEqual(known(second.endpoint), { ...HEALTHY, total: 0 });
+  assert.deepEqual(known(second), { ...HEALTHY, total: 0 });
   for (const { call } of [queued, holder]) call.abandon({ countFailure: false });
 
-  using slow = endpointAt(busy.port);
+  using slow = endpointAt(port);
   const opening = new Caller([]);
-  opening.balancer = inOrder(slow.endpoint, second.endpoint);
+  opening.balancer = inOrder(slow.endpoint, second);
   const outcome = opening.outcome();
   t.mock.timers.tick(1000);
   assert.equal((await outcome).at(-1), "status 200");
-  assert.equal(second.endpoint.total, 1);
+  assert.equal(second.total, 1);
 });
 
 test("a full pool is not a failure of the endpoint", async () => {
