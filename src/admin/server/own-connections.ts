@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 import { endianness } from "node:os";
 import { asError } from "../../base/errors.ts";
 import { isOfThisHost } from "../../base/host-addresses.ts";
-import { ipBytes } from "../../base/ip-address.ts";
+import { addressOfBytes, ipBytes } from "../../base/ip-address.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
@@ -155,9 +155,6 @@ function endOf(text: string): string {
   const [address = "", port = ""] = text.split(":");
   const bytes = Buffer.from(address, "hex");
   if (endianness() === "LE") bytes.swap32();
-  const literal =
-    bytes.length === 4
-      ? bytes.join(".")
-      : Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i).toString(16)).join(":");
+  const literal = bytes.length === 4 ? bytes.join(".") : addressOfBytes(bytes);
   return `${ipBytes(literal)?.join(".")} ${Number.parseInt(port, 16)}`;
 }
