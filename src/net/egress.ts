@@ -20,6 +20,16 @@ export type SocketAddress = { readonly host: string; readonly port: number } | {
  */
 export type Provenance = "operator" | "stream";
 
+/** Which names backends may be found by; upstream/lookup-rules.ts applies them. */
+export interface LookupRules {
+  /** Names that are below one of these are not looked up; with any, no name is completed by search domains. */
+  readonly denyDomains: readonly string[];
+  /** CIDR. Addresses inside are left out of what names resolve to, and `dynamic` targets cannot name them. */
+  readonly denyNetworks: readonly string[];
+}
+
+export const NO_LOOKUP_RULES: LookupRules = { denyDomains: [], denyNetworks: [] };
+
 /** The address must not be connected to. */
 export class AddressRefused extends Error {
   readonly code: ErrorCode;
@@ -64,6 +74,7 @@ export class AdmittedAddress {
 /** What an `Egress` needs to know of its process. */
 export interface EgressOptions {
   readonly provenance: Provenance;
+  readonly lookupRules: LookupRules;
   /** Folder below which a Unix socket may be that a stream names; undefined: none may. */
   readonly unixFolder?: string | undefined;
   /** The socket of `internal` backends, which a file may name and a stream may not. */
@@ -82,6 +93,11 @@ export class Egress {
   /** Whether a Unix socket of this process may be called as the target of `internal` backends. */
   get allowsInternal(): boolean {
     return this.#options.provenance === "operator";
+  }
+
+  /** What every resolver obeys whose addresses pass this check. */
+  get lookupRules(): LookupRules {
+    return this.#options.lookupRules;
   }
 
   /** Checks an address that a name was resolved to, or that was written as such. */

@@ -3,22 +3,25 @@
  * Service of another namespace that no ReferenceGrant opens. In: names and what they resolve to. Out: only what is not inside the
  * cluster, as far as the rules say what is.
  */
+import type { LookupAddress } from "node:dns";
 import { BlockList, isIP, isIPv6 } from "node:net";
+import { domainToASCII } from "node:url";
+import { ipBytes } from "../base/ip-bytes.ts";
+import type { LookupRules } from "../net/egress.ts";
 import type { DynamicEndpoints } from "./dynamic.ts";
-import type { System } from "./resolver.ts";
 
-export interface LookupRules {
-  /** Names that are below one of these are not looked up; with any, no name is completed by search domains. */
-  readonly denyDomains: readonly string[];
-  /** CIDR. Addresses inside are left out of what names resolve to, and `dynamic` targets cannot name them. */
-  readonly denyNetworks: readonly string[];
-}
+/** As `dns.lookup`. */
+export type Lookup = (
+  host: string,
+  options: { readonly all: true; readonly family: 0 | 4 | 6; readonly order: "verbatim" | "ipv4first" },
+  callback: (error: Error | null, found: readonly LookupAddress[]) => void,
+) => void;
 
-export const NO_LOOKUP_RULES: LookupRules = { denyDomains: [], denyNetworks: [] };
-
-/** A host name as it is compared: in lower case, without the dots that make it absolute. */
+/** A host name as it is compared: as it is looked up, in lower case, without the dots that make it absolute. */
 export function comparableName(host: string): string {
-  return host.toLowerCase().replace(/\.+$/, "");
+  // Lookups read `cluster。local` as `cluster.local`.
+  const ascii = /^\p{ASCII}*$/u.test(host) ? host : domainToASCII(host) || host;
+  return ascii.toLowerCase().replace(/\.+$/, "");
 }
 
 /** Whether a name is a domain or below it. */
@@ -42,6 +45,8 @@ export class Networks {
 
   /** `address`: an IP address; IPv4 also inside IPv6. */
   has(address: string): boolean {
+    const bytes = ipBytes(address);
+    if (bytes?.length === 4) return this.#list.check(bytes.join("."), "ipv4");
     return this.#list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
   }
 }
@@ -49,30 +54,27 @@ export class Networks {
 /** A lookup was not made, or all that it found was left out. */
 class LookupDenied extends Error {}
 
-/** `system` under the rules. */
-export function restrictedLookups(system: System, { denyDomains, denyNetworks }: LookupRules): System {
-  if (denyDomains.length === 0 && denyNetworks.length === 0) return system;
+/** `lookup` under the rules. */
+export function restrictedLookup(lookup: Lookup, { denyDomains, denyNetworks }: LookupRules): Lookup {
+  if (denyDomains.length === 0 && denyNetworks.length === 0) return lookup;
   const networks = new Networks(denyNetworks);
-  return {
-    ...system,
-    lookup: (host, options, callback) => {
-      if (denyDomains.some((domain) => isBelow(host, domain))) {
-        const why = `${host} is a name inside the cluster, which backends may not be found by`;
-        process.nextTick(callback, new LookupDenied(why), []);
+  return (host, options, callback) => {
+    if (denyDomains.some((domain) => isBelow(host, domain))) {
+      const why = `${host} is a name inside the cluster, which backends may not be found by`;
+      process.nextTick(callback, new LookupDenied(why), []);
+      return;
+    }
+    // An absolute name: search domains would make `shop.other` a Service of the namespace `other`.
+    const name = denyDomains.length > 0 ? `${comparableName(host)}.` : host;
+    lookup(name, options, (error, found) => {
+      if (error !== null) {
+        callback(error, found);
         return;
       }
-      // An absolute name: search domains would make `shop.other` a Service of the namespace `other`.
-      const name = denyDomains.length > 0 ? `${comparableName(host)}.` : host;
-      system.lookup(name, options, (error, found) => {
-        if (error !== null) {
-          callback(error, found);
-          return;
-        }
-        const outside = found.filter(({ address }) => !networks.has(address));
-        if (outside.length > 0 || found.length === 0) callback(null, outside);
-        else callback(new LookupDenied(`${host} resolves to addresses that this gateway may not connect to`), []);
-      });
-    },
+      const outside = found.filter(({ address }) => !networks.has(address));
+      if (outside.length > 0 || found.length === 0) callback(null, outside);
+      else callback(new LookupDenied(`${host} resolves to addresses that this gateway may not connect to`), []);
+    });
   };
 }
 

@@ -37,7 +37,7 @@ import { Endpoints } from "../upstream/endpoints.ts";
 import { fetchThrough } from "../upstream/fetch.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
-import { restrictedLookups, restrictedTargets } from "../upstream/lookup-rules.ts";
+import { restrictedTargets } from "../upstream/lookup-rules.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolver.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
@@ -105,8 +105,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   // 0 is the region of the main thread.
   const own = new OwnSockets(options.ownSockets, options.index + 1);
   const egress = new Egress(options.egress, own);
-  const system = restrictedLookups(SYSTEM, options.lookupRules);
-  const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), system, lanes);
+  const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), SYSTEM, lanes);
   const shortages = {
     client: new LogThrottle(SHORTAGE_LOGGED_MS),
     upstream: new LogThrottle(SHORTAGE_LOGGED_MS),
@@ -179,7 +178,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
-    dynamic: restrictedTargets(dynamicEndpoints(endpoints), options.lookupRules),
+    dynamic: restrictedTargets(dynamicEndpoints(endpoints), egress.lookupRules),
     resolver,
     own,
     egress,

@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/errors.ts";
+import { OwnSockets } from "../../base/own-sockets.ts";
 import { REDACTED, redactUrls } from "../../base/redaction.ts";
-import type { Egress } from "../../net/egress.ts";
+import { Egress, type LookupRules, NO_LOOKUP_RULES } from "../../net/egress.ts";
 import { type Fetch, fetchThrough } from "../../upstream/fetch.ts";
 import { Resolver } from "../../upstream/resolver.ts";
 import { fetchJson } from "./fetch-json.ts";
@@ -74,6 +75,19 @@ export class ResourceStore {
   constructor(egress: Egress, timing: Timing = TIMING) {
     this.#fetch = fetchThrough(new Resolver("All", egress));
     this.#timing = { ...TIMING, ...timing };
+  }
+
+  /** Of a process that has read its file but does not listen yet. */
+  static ofFile(): ResourceStore {
+    return new ResourceStore(egressOfFile(NO_LOOKUP_RULES));
+  }
+
+  /** Has fetches obey the settings of `loaded`, which may name the first documents. Until the store gets the check of its gateway. */
+  obeying<
+    Loaded extends { readonly ok: false } | { readonly ok: true; readonly config: { readonly dns: LookupRules } },
+  >(loaded: Loaded): Loaded {
+    if (loaded.ok) this.egress = egressOfFile(loaded.config.dns);
+    return loaded;
   }
 
   /** From now on another check decides: that of a gateway, whose ports are known once it has read its first configuration. */
@@ -201,6 +215,11 @@ export class ResourceStore {
     if (!usable && before !== undefined && this.#known.get(url) === fetched) this.#known.set(url, before);
     return usable;
   }
+}
+
+/** Targets are the operator's, and nothing listens yet. */
+function egressOfFile(lookupRules: LookupRules): Egress {
+  return new Egress({ provenance: "operator", lookupRules }, new OwnSockets());
 }
 
 /** A URL for statuses and logs: its query may hold a secret. */
