@@ -97,10 +97,13 @@ export class Gateway {
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.#own = supervised.own;
-    this.#own.callersOf = (port) =>
-      callersOf(unpackIr(this.#configuration)).flatMap((each) =>
-        each.port === port ? [`${each.owner} (${each.host}:${port})`] : [],
-      );
+    let callers: { readonly of: PackedIr; readonly all: ReturnType<typeof callersOf> } | undefined;
+    this.#own.callersOf = (port) => {
+      // Found once: whoever opens such connections chooses how often it is asked.
+      if (callers?.of !== this.#configuration)
+        callers = { of: this.#configuration, all: callersOf(unpackIr(this.#configuration)) };
+      return callers.all.flatMap((each) => (each.port === port ? [`${each.owner} (${each.host}:${port})`] : []));
+    };
     const egress = new Egress(supervised.worker.egress, this.#own);
     resources.egress = egress;
     this.#follower =

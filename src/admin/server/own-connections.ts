@@ -22,6 +22,14 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
   const listeners = server.listeners("connection");
   const descriptors = new Shared(ownSockets);
   const tables = new Shared(readTables);
+  const logClosed = (peer: "own" | "gone", address: string, localPort: number): void => {
+    const from = own.callersOf(localPort).join(", ");
+    const fields = { server: name, peer: address, from: from || "unknown" };
+    if (peer === "own") log.warn("closed a connection of the gateway to its own server", fields);
+    // Nobody can say any more whose it was. Where the configuration leads to this port, it may have been the gateway's.
+    else if (from !== "")
+      log.warn("closed a connection whose other end is gone; it may have been the gateway's", fields);
+  };
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
     const serve = (): void => {
@@ -36,6 +44,7 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
     }
     if (remoteAddress === undefined) {
       socket.destroy();
+      logClosed("gone", "unknown", localPort);
       return;
     }
     const failed = (): void => {};
@@ -54,19 +63,14 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
         return "gone" as const;
       })
       .then((peer) => {
-        if (socket.destroyed) return;
-        if (peer === "foreign") {
+        if (peer === "foreign" && !socket.destroyed) {
           socket.off("error", failed);
           serve();
           return;
         }
-        if (peer === "own")
-          log.warn("closed a connection of the gateway to its own server", {
-            server: name,
-            peer: formatHostPort(remoteAddress, remotePort),
-            from: own.callersOf(localPort).join(", ") || "unknown",
-          });
         socket.destroy();
+        // Also of one that has given up meanwhile.
+        if (peer !== "foreign") logClosed(peer, formatHostPort(remoteAddress, remotePort), localPort);
       });
   });
 }
