@@ -13,6 +13,7 @@ import { ipBytes } from "../../base/ip-bytes.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
+import { SharedLook } from "./shared-look.ts";
 
 /** Links that are read at a time. */
 const BATCH = 256;
@@ -20,8 +21,8 @@ const BATCH = 256;
 /** Closes connections that this process has opened itself, before the other listeners for new connections see them. */
 export function closeOwnConnections(server: Server, name: string, own: OwnSockets, log: Logger): void {
   const listeners = server.listeners("connection");
-  const descriptors = new Shared(ownSockets);
-  const tables = new Shared(readTables);
+  const descriptors = new SharedLook(ownSockets);
+  const tables = new SharedLook(readTables);
   const logClosed = (peer: "own" | "gone", address: string, localPort: number): void => {
     const from = own.callersOf(localPort).join(", ");
     const fields = { server: name, peer: address, from: from || "unknown" };
@@ -73,37 +74,6 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
         if (peer !== "foreign") logClosed(peer, formatHostPort(remoteAddress, remotePort), localPort);
       });
   });
-}
-
-/** A look at the system that all who ask at the same time share: a flood of connections costs two at a time, not two for each. */
-class Shared<T> {
-  readonly #look: () => Promise<T>;
-  #running: Promise<T> | undefined;
-  #next: Promise<T> | undefined;
-
-  constructor(look: () => Promise<T>) {
-    this.#look = look;
-  }
-
-  /** The result of a look that begins after this call: one that has begun may have missed what is asked for. */
-  next(): Promise<T> {
-    if (this.#running === undefined) return this.#run();
-    this.#next ??= this.#running
-      .catch(() => {})
-      .then(() => {
-        this.#next = undefined;
-        return this.#run();
-      });
-    return this.#next;
-  }
-
-  #run(): Promise<T> {
-    const running = this.#look().finally(() => {
-      if (this.#running === running) this.#running = undefined;
-    });
-    this.#running = running;
-    return running;
-  }
 }
 
 /** What the descriptors of this process are links to, such as `socket:[4711]`. */
