@@ -13,8 +13,8 @@ const UNIX_SLOTS = 8;
 const THREAD = MAPS.length * MAP + UNIX_SLOTS * 16;
 
 /**
- * Where this process listens, in memory that all threads share: every `listen` is noted here before the socket is open to others,
- * and forgotten when it has closed, so a bind that drains counts as long as it is open. Egress asks it before each connection.
+ * Where this process listens, in memory that all threads share: every `listen` is noted here, and forgotten when the socket has
+ * closed, so a bind that drains counts as long as it is open. New ports of binds are noted before any worker listens (worker/ports.ts). Egress asks it before each connection.
  *
  * Each thread writes a region of its own. The thread that replaces a dead one clears the region of its predecessor, whose sockets
  * closed with it.
