@@ -13,8 +13,9 @@ const UNIX_SLOTS = 8;
 const THREAD = MAPS.length * MAP + UNIX_SLOTS * 16;
 
 /**
- * Where this process listens, in memory that all threads share: every `listen` is recorded here before the socket accepts connections, and
- * removed after it has closed, so a draining bind counts until it is closed. Egress consults it before each connection.
+ * Where this process listens, in memory that all threads share: every `listen` is recorded here, and removed after the socket has
+ * closed, so a draining bind counts until it is closed. New ports of binds are recorded before any worker listens (worker/ports.ts).
+ * Egress consults it before each connection.
  *
  * Each thread writes its own region. A thread that replaces a dead one clears the region of its predecessor, whose sockets have closed.
  */

@@ -1,6 +1,4 @@
-import { OwnSockets } from "../base/own-sockets.ts";
 import type { Ir } from "../ir/ir.ts";
-import { Egress } from "../net/egress.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
 import { loadWithResources } from "./load-thread.ts";
 import type { Diagnostic } from "./parse/diagnostics.ts";
@@ -40,8 +38,8 @@ export async function checkConfig(
     const { urls } = loaded;
     return { ...reportOf(loaded), ...(urls.length > 0 && { notFetched: [...new Set(urls)].map(shownUrl) }) };
   }
-  const store = new ResourceStore(new Egress({ provenance: "operator" }, new OwnSockets()));
-  return reportOf(await loadWithResources((known) => loadConfig(again, env, known), store));
+  const store = ResourceStore.ofFile();
+  return reportOf(await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store));
 }
 
 /** The report about a loaded configuration. */

@@ -29,7 +29,7 @@ import { ReconcileMetrics } from "./metrics.ts";
 import { type ControllerCounters, startMetricsServer } from "./metrics-server.ts";
 import { ProxyReports } from "./proxy-reports.ts";
 import { ReferencedObjects } from "./referenced-objects.ts";
-import type { ControllerSettings } from "./settings.ts";
+import { type ControllerSettings, lookupRules } from "./settings.ts";
 import { gatewaySnapshot, objectSnapshot } from "./snapshots.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { Syncer } from "./syncer.ts";
@@ -113,7 +113,9 @@ export class Controller {
       changed: () => this.#syncer.changed(),
       log: output.logger("tracegate/translator"),
       // Authors of policies choose the URLs.
-      store: new ResourceStore(new Egress({ provenance: "stream" }, this.#own)),
+      store: new ResourceStore(
+        new Egress({ provenance: "stream", lookupRules: lookupRules(settings.hosts) }, this.#own),
+      ),
     });
     this.#listenerCertificates = new Certificates({
       graph: this.#graph,

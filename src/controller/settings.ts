@@ -1,4 +1,5 @@
 import { network } from "../config/schema/scalars.ts";
+import type { LookupRules } from "../net/egress.ts";
 
 /** Settings of `tracegate controller`, from environment variables that the Helm chart sets. */
 export interface ControllerSettings {
@@ -50,6 +51,11 @@ export interface ControllerSettings {
     /** `TRACEGATE_PROXY_MAX_ROLLOUTS`: Gateways whose pods may be replaced at once; default 5. */
     readonly maxRollouts: number;
   };
+}
+
+/** What names may be looked up for objects that others write: the same for the controller and its proxies. */
+export function lookupRules({ allowClusterHosts, domains, denyNetworks }: ControllerSettings["hosts"]): LookupRules {
+  return { denyDomains: allowClusterHosts ? [] : domains, denyNetworks };
 }
 
 const DEFAULT_IMAGE = "ghcr.io/tracegate/tracegate";

@@ -14,6 +14,12 @@ test("each gateway adds one hop to the count, even if another program wrote the 
   assert.equal(nextHop(`tracegate; hops=${MAX_HOPS}`), undefined);
 });
 
+test("what a request causes besides its first attempt counts four hops", () => {
+  assert.equal(nextHop("", true), `${OWN}4`);
+  assert.equal(nextHop("tracegate; hops=1", true), `${OWN}5`);
+  assert.equal(nextHop(`tracegate; hops=${MAX_HOPS}`, true), undefined);
+});
+
 test("further entries do not lower the count, nor do unreadable ones", () => {
   assert.equal(nextHop("tracegate; hops=0, tracegate; hops=5, tracegate"), `${OWN}6`);
   for (const text of [

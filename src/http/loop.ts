@@ -14,11 +14,18 @@ import type { Latin1 } from "./message.ts";
 export const MAX_HOPS = 8;
 /** Characters of the entries of other proxies that are passed on; further entries are dropped. */
 const MAX_OTHERS = 1024;
+/**
+ * Hops that further attempts, mirrored requests and callouts add; the first attempt at the backend adds one.
+ * If each counted as one, a request that causes two others would become 256 in a loop, and with three further attempts 65,536.
+ */
+const BRANCH = 4;
 const NAME = "tracegate";
 
 /** The value for a request that arrived without the field. */
 export const FIRST_HOP = entry(1);
-/** The same as a line of a head in HTTP/1.1. A constant string, which is cheap to write. */
+/** The same for a request that is not the first attempt at the backend. */
+export const FIRST_BRANCH = entry(BRANCH);
+/** FIRST_HOP as a line of a head in HTTP/1.1. A constant string, which is cheap to write. */
 const FIRST_LINE = Buffer.from(`${LOOP_FIELD}: ${FIRST_HOP}\r\n`, "latin1").toString("latin1");
 
 function entry(hops: number): Latin1 {
@@ -26,11 +33,11 @@ function entry(hops: number): Latin1 {
 }
 
 /**
- * The value to send for a request that came with `received`, its fields joined by commas, `` for none. Undefined: the request has
- * passed too many gateways.
+ * The value to send for a request that came with `received`, its fields joined by commas, `` for none. `branch`: it is not the first
+ * attempt at the backend. Undefined: the request has passed too many gateways.
  */
-export function nextHop(received: string): Latin1 | undefined {
-  if (received === "") return FIRST_HOP;
+export function nextHop(received: string, branch = false): Latin1 | undefined {
+  if (received === "") return branch ? FIRST_BRANCH : FIRST_HOP;
   let hops = 0;
   let others = "";
   for (const each of received.split(",")) {
@@ -38,7 +45,7 @@ export function nextHop(received: string): Latin1 | undefined {
     if (isEntry(text)) hops = Math.max(hops, hopsOf(text));
     else if (text !== "" && others.length + text.length < MAX_OTHERS) others += `, ${text}`;
   }
-  return hops < MAX_HOPS ? latin1(entry(hops + 1) + others) : undefined;
+  return hops < MAX_HOPS ? latin1(entry(hops + (branch ? BRANCH : 1)) + others) : undefined;
 }
 
 /** The line of a head in HTTP/1.1 for a value of `nextHop`. */

@@ -8,7 +8,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { openFilesLimit } from "../base/open-files.ts";
-import { OwnSockets } from "../base/own-sockets.ts";
+import type { OwnSockets } from "../base/own-sockets.ts";
 import { CliError } from "../cli/errors.ts";
 import { type ConfigSource, rereadable } from "../config/load.ts";
 import { loadConfigAside, loadWithResources } from "../config/load-thread.ts";
@@ -18,7 +18,7 @@ import { ResourceStore } from "../config/resources/store.ts";
 import type { Settings } from "../config/settings.ts";
 import { callersOf } from "../ir/callers-of.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
-import { Egress } from "../net/egress.ts";
+import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
 import { MemoryWatch } from "../worker/memory-watch.ts";
 import { Supervisor, type SupervisorEvents } from "../worker/supervisor.ts";
@@ -97,10 +97,13 @@ export class Gateway {
     this.#pending = new Set(xds === undefined ? ["configuration", "listeners"] : ["state manager"]);
     const supervised = supervisorSettings(loaded, output, env, this.#internal.socket);
     this.#own = supervised.own;
-    this.#own.callersOf = (port) =>
-      callersOf(unpackIr(this.#configuration)).flatMap((each) =>
-        each.port === port ? [`${each.owner} (${each.host}:${port})`] : [],
-      );
+    let callers: { readonly of: PackedIr; readonly all: ReturnType<typeof callersOf> } | undefined;
+    this.#own.callersOf = (port) => {
+      // Found once: whoever opens such connections chooses how often it is asked.
+      if (callers?.of !== this.#configuration)
+        callers = { of: this.#configuration, all: callersOf(unpackIr(this.#configuration)) };
+      return callers.all.flatMap((each) => (each.port === port ? [`${each.owner} (${each.host}:${port})`] : []));
+    };
     const egress = new Egress(supervised.worker.egress, this.#own);
     resources.egress = egress;
     this.#follower =
@@ -110,8 +113,8 @@ export class Gateway {
             xds,
             loaded,
             host,
-            // The process's own file names the controller.
-            new Egress({ provenance: "operator" }, supervised.own),
+            // The process's own file names the controller, which is inside the cluster.
+            new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, supervised.own),
             output.logger("xds"),
           );
     this.exports = makeExports(supervised.worker, egress, env, output.logger("telemetry"));
@@ -138,12 +141,14 @@ export class Gateway {
     env: Readonly<Record<string, string | undefined>>,
     makeLog: (settings: Settings) => GatewayLog,
     onStopped: () => void,
-    // Nothing listens yet.
-    resources = new ResourceStore(new Egress({ provenance: "operator" }, new OwnSockets())),
+    resources = ResourceStore.ofFile(),
     threads = new WorkerThreads(0),
   ): Promise<Gateway> {
     const again = rereadable(source);
-    const loaded = await loadWithResources((known) => loadConfigAside(again, env, known), resources);
+    const loaded = await loadWithResources(
+      async (known) => resources.obeying(await loadConfigAside(again, env, known)),
+      resources,
+    );
     if (!loaded.ok) throw new StartError(formatDiagnostics(loaded.diagnostics));
     const gateway = new Gateway(again, env, loaded, resources, makeLog(loaded.config), threads, onStopped);
     try {

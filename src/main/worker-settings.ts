@@ -35,7 +35,6 @@ export function supervisorSettings(
       overload: { maxLag: overload.maxEventLoopLag, heapShare: overload.heapShare },
       expressions: { perRequest: expressions.perRequest * 1000, routeShare: expressions.routeShare },
       lookupFamily: settings.dns.lookupFamily,
-      lookupRules: { denyDomains: settings.dns.denyDomains, denyNetworks: settings.dns.denyNetworks },
       lookupLanes: new LookupLanes().memory,
       connections: connectionsPerWorker(openFilesLimit(), settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
@@ -46,6 +45,7 @@ export function supervisorSettings(
       logFilter: output.filter.toString(),
       logFormat: output.format,
       egress: {
+        lookupRules: settings.dns,
         provenance: settings.xds === undefined ? "operator" : "stream",
         unixFolder: settings.backend.unixFolder,
         internalSocket,

@@ -7,7 +7,14 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ErrorCode } from "../base/errors.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
-import { AddressRefused, AdmittedAddress, Egress, type Provenance, type SocketAddress } from "./egress.ts";
+import {
+  AddressRefused,
+  AdmittedAddress,
+  Egress,
+  NO_LOOKUP_RULES,
+  type Provenance,
+  type SocketAddress,
+} from "./egress.ts";
 import { admitted } from "./testing/egress.ts";
 import { connect } from "./transport.ts";
 
@@ -15,8 +22,8 @@ const own = new OwnSockets();
 own.addPort("tcp", "bind", 8080);
 own.addPort("tcp", "server", 15000);
 own.addPort("udp", "bind", 5300);
-const file = new Egress({ provenance: "operator" }, own);
-const stream = new Egress({ provenance: "stream" }, own);
+const file = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
+const stream = new Egress({ provenance: "stream", lookupRules: NO_LOOKUP_RULES }, own);
 
 /** The error code with which an address is refused; undefined: it is admitted. */
 function refusal(egress: Egress, address: SocketAddress, protocol: "tcp" | "udp" = "tcp"): ErrorCode | undefined {
@@ -98,7 +105,7 @@ test("a port is refused while any thread listens on it, and not after that", () 
   const shared = OwnSockets.memoryFor(3);
   const main = new OwnSockets(shared, 0);
   const worker = new OwnSockets(shared, 1);
-  const egress = new Egress({ provenance: "operator" }, new OwnSockets(shared, 2));
+  const egress = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, new OwnSockets(shared, 2));
   const address = { host: "127.0.0.1", port: 8081 };
   assert.equal(refusal(egress, address), undefined);
   const forgets = [
@@ -124,7 +131,10 @@ test("a connection that turns out to stay on this host is closed before anything
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   const young = new OwnSockets();
-  const address = new Egress({ provenance: "operator" }, young).admit({ host: "127.0.0.1", port });
+  const address = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, young).admit({
+    host: "127.0.0.1",
+    port,
+  });
   assert.ok(address instanceof AdmittedAddress);
   // As an address that was given to an interface after the first half of the check.
   young.addPort("tcp", "server", port);
@@ -160,9 +170,15 @@ class Folder {
   }
 
   refusal(provenance: Provenance, path: string): ErrorCode | undefined {
-    return refusal(new Egress({ provenance, unixFolder: this.allowed, internalSocket: "/internal" }, this.own), {
-      path,
-    });
+    return refusal(
+      new Egress(
+        { provenance, lookupRules: NO_LOOKUP_RULES, unixFolder: this.allowed, internalSocket: "/internal" },
+        this.own,
+      ),
+      {
+        path,
+      },
+    );
   }
 }
 
@@ -202,8 +218,16 @@ test("a stream names Unix sockets below the configured folder only, after links 
 
 test("only files may name the socket of `internal` backends", () => {
   const options = { internalSocket: "/internal", unixFolder: "/" };
-  assert.equal(refusal(new Egress({ provenance: "operator", ...options }, own), { path: "/internal" }), undefined);
-  assert.notEqual(refusal(new Egress({ provenance: "stream", ...options }, own), { path: "/internal" }), undefined);
+  assert.equal(
+    refusal(new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES, ...options }, own), {
+      path: "/internal",
+    }),
+    undefined,
+  );
+  assert.notEqual(
+    refusal(new Egress({ provenance: "stream", lookupRules: NO_LOOKUP_RULES, ...options }, own), { path: "/internal" }),
+    undefined,
+  );
 });
 
 test("only the check creates admitted addresses", () => {

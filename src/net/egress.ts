@@ -20,6 +20,16 @@ export type SocketAddress = { readonly host: string; readonly port: number } | {
  */
 export type Provenance = "operator" | "stream";
 
+/** Which names backends may be found by; upstream/lookup-rules.ts applies them. */
+export interface LookupRules {
+  /** Names that are below one of these are not looked up; with any, no name is completed by search domains. */
+  readonly denyDomains: readonly string[];
+  /** CIDR. Addresses inside are left out of what names resolve to, and `dynamic` targets cannot name them. */
+  readonly denyNetworks: readonly string[];
+}
+
+export const NO_LOOKUP_RULES: LookupRules = { denyDomains: [], denyNetworks: [] };
+
 /** The address must not be connected to. */
 export class AddressRefused extends Error {
   readonly code: ErrorCode;
@@ -64,6 +74,7 @@ export class AdmittedAddress {
 /** What an `Egress` needs to know of its process. */
 export interface EgressOptions {
   readonly provenance: Provenance;
+  readonly lookupRules: LookupRules;
   /** Folder that must contain a Unix socket named by a stream; undefined: a stream cannot name any. */
   readonly unixFolder?: string | undefined;
   /** The socket of `internal` backends, which only a file may name. */
@@ -82,6 +93,11 @@ export class Egress {
   /** Whether a Unix socket of this process may be called as the target of `internal` backends. */
   get allowsInternal(): boolean {
     return this.#options.provenance === "operator";
+  }
+
+  /** The rules for every resolver whose addresses pass this check. */
+  get lookupRules(): LookupRules {
+    return this.#options.lookupRules;
   }
 
   /** Checks an address, whether a name resolved to it or the configuration contains it. */

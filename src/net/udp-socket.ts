@@ -97,12 +97,15 @@ export interface UdpFlowEvents {
 
 /** A socket that exchanges datagrams with one peer: the system drops those of others, and reports that the peer is unreachable. */
 export class UdpFlow {
+  /** The peer. */
+  readonly to: { readonly host: string; readonly port: number };
   readonly #socket: Socket;
   #closed = false;
 
   constructor(address: AdmittedAddress, events: UdpFlowEvents) {
     if (!("host" in address.options)) throw new TypeError("datagrams go to IP addresses only");
     const { host, port } = address.options;
+    this.to = address.options;
     const socket = createSocket(host, {});
     this.#socket = socket;
     socket.on("error", (error) => {

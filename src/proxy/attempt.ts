@@ -12,7 +12,15 @@ import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { connectStart, endToEnd, requestStart } from "../http/h2/fields.ts";
 import { loopLine } from "../http/loop.ts";
-import { getHeader, type HeaderList, type HttpResponse, madeOf, removeHeader, setHeader } from "../http/message.ts";
+import {
+  getHeader,
+  type HeaderList,
+  type HttpResponse,
+  type Latin1,
+  madeOf,
+  removeHeader,
+  setHeader,
+} from "../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../http/websocket.ts";
 import type { Balancer } from "../upstream/balancers/balancer.ts";
@@ -195,11 +203,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     exchange.attemptAnswered();
   }
 
+  get #loop(): Latin1 {
+    const { firstLoop, loop } = this.#exchange;
+    return this.attempts > 1 ? loop : firstLoop;
+  }
+
   #sendHttp1(connection: UpstreamConnection, call: UpstreamCall): void {
     const { request, downstream, requestSide, retry, translatedToGrpc } = this.#exchange;
     if (retry !== undefined) requestSide.keep(REPLAY_BYTES);
     const { length } = requestSide;
-    let extra = loopLine(this.#exchange.loop);
+    let extra = loopLine(this.#loop);
     if (length === UNKNOWN_LENGTH) extra += "transfer-encoding: chunked\r\n";
     if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
     else if (downstream.trailersAccepted || translatedToGrpc) extra += "connection: te\r\nte: trailers\r\n";
@@ -237,7 +250,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     // A server that shuts down announces which requests it has not processed: those can be replayed.
     requestSide.keep(REPLAY_BYTES);
-    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.#exchange.loop);
+    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.#loop);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
@@ -249,7 +262,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const headers = madeOf(request.headers, [...endToEnd(request.headers)]);
     removeHeader(headers, KEY_FIELD);
-    call.openStream(session, connectStart(request, scheme, "websocket", this.#exchange.loop), headers, TUNNEL);
+    call.openStream(session, connectStart(request, scheme, "websocket", this.#loop), headers, TUNNEL);
   }
 
   // ── the response ──

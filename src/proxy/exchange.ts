@@ -11,7 +11,7 @@ import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/error
 import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Activation } from "../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../http/grpc-reply.ts";
-import { FIRST_HOP } from "../http/loop.ts";
+import { FIRST_BRANCH, FIRST_HOP } from "../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
@@ -143,8 +143,10 @@ export interface RetryState {
 const NO_METADATA: RequestMetadata = Object.freeze({});
 
 export class Exchange implements ServerStream, PolicyContext {
-  /** CDN-Loop of the request to the backend and of callouts (http/loop.ts). */
-  loop: Latin1 = FIRST_HOP;
+  /** CDN-Loop of the first attempt at the backend (http/loop.ts). */
+  firstLoop: Latin1 = FIRST_HOP;
+  /** CDN-Loop of further attempts, mirrored requests and callouts. */
+  loop: Latin1 = FIRST_BRANCH;
   readonly downstream: Downstream;
   /** The request as policies have changed it so far. */
   readonly request: HttpRequest;

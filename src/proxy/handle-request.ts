@@ -201,7 +201,10 @@ function accept(exchange: Exchange): undefined {
   const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
   services.overload.admitRequest();
-  if (downstream.loop !== "") exchange.loop = nextHop(downstream.loop) ?? tooManyHops();
+  if (downstream.loop !== "") {
+    exchange.firstLoop = nextHop(downstream.loop) ?? tooManyHops();
+    exchange.loop = nextHop(downstream.loop, true) ?? tooManyHops();
+  }
   // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT opens the way to the backends' ports.
   if (method === "TRACE" || (method === "CONNECT" && bind.frontend.connect !== "route"))
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");

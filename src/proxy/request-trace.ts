@@ -9,7 +9,7 @@ import type { RequestMetadata } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
 import type { CallTiming, GrpcEnd, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { RequestSecrets } from "../trace/secrets.ts";
-import { bothSinks, severityOf, type TraceSink } from "../trace/tracer.ts";
+import { bothSinks, severityOf, type Tracer, type TraceSink } from "../trace/tracer.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
@@ -63,8 +63,8 @@ export class RequestTrace extends PolicyEvents {
 
   /** The trace of a request that a watcher claims or that the log explains, otherwise undefined. */
   static of(exchange: TracedExchange): RequestTrace | undefined {
-    const { request, requestId, downstream, services, startedAt } = exchange;
-    const tracer = services.watchers.claim(request, downstream, startedAt);
+    const { requestId, downstream, services, startedAt } = exchange;
+    const tracer = services.watchers.armed ? claimed(exchange) : undefined;
     const { traceLog } = services;
     // Secrets that a watcher has asked to reveal must not reach the log.
     if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange, true);
@@ -352,4 +352,12 @@ function toData(value: unknown): unknown {
 
 function seconds(ms: number): string {
   return `${(Math.max(0, ms) / 1000).toFixed(9)}s`;
+}
+
+// Separate, because its closure would cost every request an allocation.
+function claimed(exchange: TracedExchange): Tracer | undefined {
+  const { request, downstream, services, startedAt, bind } = exchange;
+  const secretsOf = (): RequestSecrets =>
+    new RequestSecrets(false, sensitiveNames(exchange), bind.policies.credentials.parametersAt(request.path));
+  return services.watchers.claim(request, downstream, startedAt, secretsOf);
 }

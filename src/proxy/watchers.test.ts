@@ -2,14 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpRequest } from "../http/message.ts";
 import { TraceGate } from "../trace/gate.ts";
+import { RequestSecrets } from "../trace/secrets.ts";
 import { Watchers } from "./watchers.ts";
 
 const OPTIONS = { reveal: false, maxBodyBytes: 0 };
+const secretsOf = (): RequestSecrets => new RequestSecrets(false, new Set(["authorization"]), new Set());
 const ANY = { functions: "" };
 
 function request(path: string): HttpRequest {
   const head = { method: "GET", scheme: "http", authority: "a.test", path, search: "", version: "HTTP/1.1" } as const;
-  return { ...head, headers: ["x-a", "1"] };
+  return { ...head, headers: ["x-a", "1", "authorization", "Bearer secret-1"] };
 }
 
 function setUp() {
@@ -17,7 +19,7 @@ function setUp() {
   const sent: string[] = [];
   const watchers = new Watchers(gate, (id, json) => sent.push(`${id} ${json === undefined ? "end" : "event"}`));
   const claim = (path: string, traceToken = ""): boolean => {
-    const tracer = watchers.claim(request(path), { traceToken }, performance.now());
+    const tracer = watchers.claim(request(path), { traceToken }, performance.now(), secretsOf);
     tracer?.finish();
     return tracer !== undefined;
   };
@@ -35,6 +37,16 @@ test("no request is traced without a watcher that matches it", () => {
   assert.equal(gate.armed, true);
   assert.equal(claim("/a"), true);
   assert.equal(claim("/a"), false, "one request for each watcher");
+});
+
+test("a filter does not tell secrets that the trace would not show", () => {
+  for (const reveal of [false, true]) {
+    const { gate, watchers, claim } = setUp();
+    const expression = 'request.headers["authorization"].startsWith("Bearer s")';
+    watchers.add(1, 0, { expression, functions: "" }, { ...OPTIONS, reveal });
+    gate.arm(0);
+    assert.equal(claim("/a"), reveal);
+  }
 });
 
 test("several watchers take one request each, the oldest first", () => {

@@ -1,8 +1,10 @@
 import { type Condition, HttpRequestView } from "../cel/index.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
+import { ShownVariables } from "../telemetry/shown-variables.ts";
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import type { TraceGate } from "../trace/gate.ts";
+import type { RequestSecrets } from "../trace/secrets.ts";
 import { sameToken, tokenIn } from "../trace/token.ts";
 import { type EventPost, type TraceOptions, Tracer } from "../trace/tracer.ts";
 
@@ -30,6 +32,10 @@ export class Watchers {
     this.#send = send;
   }
 
+  get armed(): boolean {
+    return this.#gate.armed;
+  }
+
   /** Does not throw: the thread that took the filter from the user has compiled it before. */
   add(id: number, slot: number, filter: TraceFilter, options: TraceOptions): void {
     const expression = compileFilter(filter);
@@ -44,15 +50,32 @@ export class Watchers {
     if (index !== -1) this.#list.splice(index, 1);
   }
 
-  /** The tracer of a request that a watcher takes, else undefined. `start` is `performance.now()` of the request. */
-  claim(request: HttpRequest, from: Pick<Downstream, "traceToken">, start: number): Tracer | undefined {
-    return this.#gate.armed ? this.#claim(request, from, start) : undefined;
+  /**
+   * The tracer of a request that a watcher takes, else undefined. `start` is `performance.now()` of the request. `secretsOf`: what
+   * filters of traces that reveal nothing do not read either.
+   */
+  claim(
+    request: HttpRequest,
+    from: Pick<Downstream, "traceToken">,
+    start: number,
+    secretsOf: () => RequestSecrets,
+  ): Tracer | undefined {
+    return this.#gate.armed ? this.#claim(request, from, start, secretsOf) : undefined;
   }
 
   // Separate from the check above, which runs for every request: its closure would allocate 48 bytes there.
-  #claim(request: HttpRequest, from: Pick<Downstream, "traceToken">, start: number): Tracer | undefined {
-    const matches = ({ expression }: Watcher): boolean =>
-      expression?.matches(this.#view.reset(request), passBy) ?? true;
+  #claim(
+    request: HttpRequest,
+    from: Pick<Downstream, "traceToken">,
+    start: number,
+    secretsOf: () => RequestSecrets,
+  ): Tracer | undefined {
+    const matches = ({ expression, options }: Watcher): boolean => {
+      if (expression === undefined) return true;
+      const view = this.#view.reset(request);
+      // Whether a trace takes a request tells what its filter has read: guess by guess, a secret.
+      return expression.matches(options.reveal ? view : new ShownVariables(view, secretsOf()), passBy);
+    };
     return this.#take(from.traceToken, start, matches);
   }
 

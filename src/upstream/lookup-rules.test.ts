@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { LookupAddress } from "node:dns";
 import { test } from "node:test";
-import { ANYWHERE } from "../net/testing/egress.ts";
-import { type LookupRules, restrictedLookups } from "./lookup-rules.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
+import { Egress, type LookupRules } from "../net/egress.ts";
 import { Resolver, type System } from "./resolver.ts";
 
 const RULES: LookupRules = { denyDomains: ["cluster.local"], denyNetworks: ["10.96.0.0/12", "fd00:10::/64"] };
@@ -19,7 +19,8 @@ function resolverOf(names: Readonly<Record<string, readonly string[]>>, rules = 
     now: () => 0,
     later: () => {},
   };
-  const resolver = new Resolver("All", ANYWHERE, undefined, restrictedLookups(system, rules));
+  const egress = new Egress({ provenance: "operator", lookupRules: rules }, new OwnSockets());
+  const resolver = new Resolver("All", egress, undefined, system);
   const resolve = (host: string): Promise<readonly string[] | string> =>
     new Promise((done) => resolver.resolve(host, (addresses, error) => done(error ?? addresses)));
   return { asked, resolve };
@@ -32,6 +33,8 @@ test("names inside the cluster are not looked up, however they are spelled", asy
     "SHOP.other.svc.Cluster.LOCAL.",
     "cluster.local",
     "a.cluster.local..",
+    "shop.other.svc.cluster\u3002local",
+    "shop.other.svc.\uff43luster.local",
   ])
     assert.match(String(await resolve(host)), /is a name inside the cluster/);
   assert.deepEqual(asked, []);
@@ -47,7 +50,7 @@ test("no name is completed by search domains", async () => {
 test("addresses of denied networks are left out of what a name resolves to", async () => {
   const { resolve } = resolverOf({
     "mixed.example.": ["10.96.0.1", "192.0.2.1"],
-    "inside.example.": ["10.100.0.1", "fd00:10::1", "::ffff:10.96.0.2"],
+    "inside.example.": ["10.100.0.1", "fd00:10::1", "::ffff:10.96.0.2", "64:ff9b::a60:2"],
   });
   assert.deepEqual(await resolve("mixed.example"), ["192.0.2.1"]);
   assert.match(String(await resolve("inside.example")), /may not connect to/);

@@ -5,6 +5,7 @@ import type { Logger } from "../base/log.ts";
 import type { IpProtocol } from "../base/own-sockets.ts";
 import { AddressRefused, type AdmittedAddress, type Egress } from "../net/egress.ts";
 import { LookupLanes } from "./lookup-lanes.ts";
+import { type Lookup, restrictedLookup } from "./lookup-rules.ts";
 import type { Address } from "./pool-target.ts";
 
 export type LookupFamily = "All" | "Auto" | "V4Preferred" | "V4Only" | "V6Only";
@@ -26,11 +27,7 @@ const BUSY_MS = 10;
 
 /** What the resolver needs of the system; replaced in tests. */
 export interface System {
-  readonly lookup: (
-    host: string,
-    options: { readonly all: true; readonly family: 0 | 4 | 6; readonly order: "verbatim" | "ipv4first" },
-    callback: (error: Error | null, found: readonly LookupAddress[]) => void,
-  ) => void;
+  readonly lookup: Lookup;
   /** Milliseconds. */
   readonly now: () => number;
   /** Calls back after this many milliseconds. */
@@ -77,15 +74,17 @@ export class Resolver {
   readonly #egress: Egress;
   readonly #log: Logger | undefined;
   readonly #system: System;
+  readonly #lookup: Lookup;
   readonly #lanes: LookupLanes;
   readonly #entries = new Map<string, Entry>();
 
-  /** `egress` decides which addresses may be connected to. `log`: of lookups, at level `debug`. `lanes`: those of the process. */
+  /** `egress` decides which names may be looked up, and which addresses may be connected to. `log`: of lookups, at level `debug`. `lanes`: those of the process. */
   constructor(family: LookupFamily, egress: Egress, log?: Logger, system: System = SYSTEM, lanes = new LookupLanes()) {
     this.#family = family;
     this.#egress = egress;
     this.#log = log;
     this.#system = system;
+    this.#lookup = restrictedLookup(system.lookup, egress.lookupRules);
     this.#lanes = lanes;
   }
 
@@ -174,7 +173,7 @@ export class Resolver {
     const family = this.#family === "V4Only" ? 4 : this.#family === "V6Only" ? 6 : 0;
     const order = this.prefersIpv4 ? "ipv4first" : "verbatim";
     const start = this.#system.now();
-    this.#system.lookup(host, { all: true, family, order }, (error, found) => {
+    this.#lookup(host, { all: true, family, order }, (error, found) => {
       const now = this.#system.now();
       this.#logLookup(host, error, found, now - start);
       entry.waiting = undefined;

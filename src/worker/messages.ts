@@ -19,7 +19,6 @@ import type { TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoint.ts";
 import type { BackendCalls, EndpointStats } from "../upstream/endpoints.ts";
 import type { Locality } from "../upstream/locality.ts";
-import type { LookupRules } from "../upstream/lookup-rules.ts";
 import type { PoolSettings } from "../upstream/pool.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
 import type { RingPart } from "./log-ring.ts";
@@ -43,7 +42,6 @@ export interface WorkerOptions {
   readonly expressions: ExpressionLimits;
   readonly pool: PoolSettings;
   readonly lookupFamily: LookupFamily;
-  readonly lookupRules: LookupRules;
   /** Shared memory of the `LookupLanes` of lookups; absent: the worker has its own. */
   readonly lookupLanes?: SharedArrayBuffer;
   /** Limit of this worker's connections, of clients and to backends and callouts together; undefined: no limit. */

@@ -37,6 +37,20 @@ test("a port chosen by the system is reserved for the workers until release", { 
   worker.close();
 });
 
+test("new ports are own ones until release, so no worker connects to another that has just begun to listen", async () => {
+  const own = new OwnSockets();
+  const port = Number((await probe([bind(0)]))["bind/0"]);
+  for (const protocol of ["tcp", "udp"] as const) {
+    const more = protocol === "udp" ? { protocol } : {};
+    const { release } = await probePorts([bind(port, more as Partial<Bind>)], {}, REUSE, own);
+    // The sockets that proved that it is free have closed.
+    await new Promise(setImmediate);
+    assert.equal(own.find(protocol, port), "bind");
+    release();
+    assert.equal(own.find(protocol, port), undefined);
+  }
+});
+
 test("a port in use is an error, even when its owner listens with SO_REUSEPORT", async () => {
   const owner = createServer().listen({ port: 0, host: "127.0.0.1", reusePort: REUSE });
   await once(owner, "listening");

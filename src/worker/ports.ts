@@ -23,7 +23,7 @@ export interface ProbedPorts {
  * Checks that new ports are free and replaces port 0 by a number that all workers share. Workers listen with SO_REUSEPORT
  * (socket(7)), which would silently share a port with another gateway of the same user, each getting a part of the connections;
  * an exclusive listen fails instead. A port that the system chose stays open, with SO_REUSEPORT, until `release`: otherwise
- * another process could get it before the workers do. `open` are the ports in use, which are kept. Rejects with PortError.
+ * another process could get it before the workers do. All new ports are noted as own ones until then. `open` are the ports in use, which are kept. Rejects with PortError.
  */
 export async function probePorts(
   binds: readonly Bind[],
@@ -33,8 +33,10 @@ export async function probePorts(
 ): Promise<ProbedPorts> {
   const ports: Record<string, number> = {};
   const held: ProbedPort[] = [];
+  const forgets: (() => void)[] = [];
   const release = (): void => {
     for (const probed of held) void probed.close();
+    for (const forget of forgets) forget();
   };
   try {
     for (const bind of binds) {
@@ -50,6 +52,8 @@ export async function probePorts(
         throw new PortError(`cannot listen on ${what} ${bind.port} for ${bind.key}: ${explain(error)}`);
       });
       ports[bind.key] = probed.port;
+      // Until the workers listen: between that and their own note, one of them could connect to another.
+      forgets.push(own.addPort(bind.protocol === "udp" ? "udp" : "tcp", "bind", probed.port));
       if (hold) held.push(probed);
       else await probed.close();
     }

@@ -38,7 +38,6 @@ import { Endpoints } from "../upstream/endpoints.ts";
 import { fetchThrough } from "../upstream/fetch.ts";
 import { HealthChecks } from "../upstream/health/health-checks.ts";
 import { LookupLanes } from "../upstream/lookup-lanes.ts";
-import { restrictedLookups } from "../upstream/lookup-rules.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolver.ts";
 import { ChunkBatches, LogBatch } from "./batches.ts";
@@ -106,8 +105,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   // 0 is the region of the main thread.
   const own = new OwnSockets(options.ownSockets, options.index + 1);
   const egress = new Egress(options.egress, own);
-  const system = restrictedLookups(SYSTEM, options.lookupRules);
-  const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), system, lanes);
+  const resolver = new Resolver(options.lookupFamily, egress, output.logger("upstream::dns"), SYSTEM, lanes);
   const shortages = {
     client: new LogThrottle(SHORTAGE_LOGGED_MS),
     upstream: new LogThrottle(SHORTAGE_LOGGED_MS),
@@ -180,7 +178,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.
     buffers: new BufferBudget(),
-    dynamic: dynamicEndpoints(endpoints, new Networks(options.lookupRules.denyNetworks)),
+    dynamic: dynamicEndpoints(endpoints, new Networks(egress.lookupRules.denyNetworks)),
     resolver,
     own,
     egress,

@@ -5,7 +5,7 @@ import { OwnSockets } from "../../src/base/own-sockets.ts";
 import { Sweeper } from "../../src/base/sweeper.ts";
 import type { Frontend, Ir, Route, ValueMatch } from "../../src/ir/ir.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
-import { Egress, type EgressOptions } from "../../src/net/egress.ts";
+import { Egress, type EgressOptions, NO_LOOKUP_RULES } from "../../src/net/egress.ts";
 import { SocketBudget } from "../../src/net/socket-budget.ts";
 import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
@@ -119,7 +119,7 @@ export class TestPlane {
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.lines.push(line));
     const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
     const { own } = this;
-    const egress = new Egress(options.egress ?? { provenance: "operator" }, own);
+    const egress = new Egress(options.egress ?? { provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
     const resolver = new Resolver("All", egress);
     const pools = new Pools({ ...settings, ...options.pool }, resolver, { onConnected: () => {} }, this.#sweeper);
     const observer = { onConnected: () => {} };

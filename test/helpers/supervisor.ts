@@ -5,6 +5,7 @@ import type { Worker } from "node:worker_threads";
 import { OwnSockets } from "../../src/base/own-sockets.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { type PackedIr, packIr } from "../../src/ir/packed-ir.ts";
+import { NO_LOOKUP_RULES } from "../../src/net/egress.ts";
 import { Supervisor, type SupervisorSettings } from "../../src/worker/supervisor.ts";
 import { rawClient } from "../e2e/trace/support.ts";
 
@@ -16,14 +17,13 @@ export const WORKER: SupervisorSettings["worker"] = {
   expressions: { perRequest: 1000, routeShare: 0.1 },
   pool: { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 },
   lookupFamily: "All",
-  lookupRules: { denyDomains: [], denyNetworks: [] },
   sensitiveHeaders: [],
   sessionKey: new Uint8Array(32),
   env: {},
   locality: {},
   logFilter: "error",
   logFormat: "json",
-  egress: { provenance: "operator", internalSocket: "" },
+  egress: { provenance: "operator", lookupRules: NO_LOOKUP_RULES, internalSocket: "" },
   metricLabels: {},
   customFunctions: "",
   reusePort: process.platform === "linux",

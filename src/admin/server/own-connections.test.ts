@@ -60,14 +60,13 @@ for (const [name, start] of Object.entries(SERVERS))
       }
     });
 
-test("a request whose connection of this process has closed, or is reset, before it is examined is not served", async () => {
+test("a request whose connection of this process has closed, or is reset, before it is examined is not served, and logged", async () => {
   const plane = new TestPlane();
-  const server = await startAdminServer(
-    plane,
-    { type: "socket", host: "127.0.0.1", port: 0 },
-    plane.log,
-    new OwnSockets(),
-  );
+  const lines: string[] = [];
+  const log = new LogOutput(parseLogFilter("info"), "json", (line) => lines.push(line)).logger("admin");
+  const own = new OwnSockets();
+  own.callersOf = () => ["default/route"];
+  const server = await startAdminServer(plane, { type: "socket", host: "127.0.0.1", port: 0 }, log, own);
   try {
     const port = Number(server.addresses[0]?.split(":").at(-1));
     const ends = [(socket: Socket) => socket.destroy(), (socket: Socket) => socket.resetAndDestroy()];
@@ -80,6 +79,15 @@ test("a request whose connection of this process has closed, or is reset, before
     // Later connections are examined later.
     assert.match(await askFromOutside(String(port)), /^HTTP/);
     assert.equal(plane.shutdowns, 0);
+    assert.equal(lines.length, 4);
+    for (const line of lines) assert.equal((JSON.parse(line) as { from: string }).from, "default/route");
+    // Where nothing of the configuration leads, others may look whether the port is open.
+    own.callersOf = () => [];
+    const other = connect(port, "127.0.0.1");
+    await once(other, "connect");
+    other.destroy();
+    assert.match(await askFromOutside(String(port)), /^HTTP/);
+    assert.equal(lines.length, 4);
   } finally {
     await server.close();
   }

@@ -13,6 +13,7 @@ import { addressOfBytes, ipBytes } from "../../base/ip-address.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
+import { SharedLook } from "./shared-look.ts";
 
 /** Links read at a time. */
 const BATCH = 256;
@@ -20,8 +21,16 @@ const BATCH = 256;
 /** Closes connections from this process, before other listeners for new connections see them. */
 export function closeOwnConnections(server: Server, name: string, own: OwnSockets, log: Logger): void {
   const listeners = server.listeners("connection");
-  const descriptors = new Shared(ownSockets);
-  const tables = new Shared(readTables);
+  const descriptors = new SharedLook(ownSockets);
+  const tables = new SharedLook(readTables);
+  const logClosed = (peer: "own" | "gone", address: string, localPort: number): void => {
+    const from = own.callersOf(localPort).join(", ");
+    const fields = { server: name, peer: address, from: from || "unknown" };
+    if (peer === "own") log.warn("closed a connection of the gateway to its own server", fields);
+    // Its owner can no longer be found. If the configuration leads to this port, it may have been the gateway.
+    else if (from !== "")
+      log.warn("closed a connection whose other end is gone; it may have been the gateway's", fields);
+  };
   server.removeAllListeners("connection");
   server.on("connection", (socket: Socket) => {
     const serve = (): void => {
@@ -36,6 +45,7 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
     }
     if (remoteAddress === undefined) {
       socket.destroy();
+      logClosed("gone", "unknown", localPort);
       return;
     }
     const failed = (): void => {};
@@ -54,52 +64,16 @@ export function closeOwnConnections(server: Server, name: string, own: OwnSocket
         return "gone" as const;
       })
       .then((peer) => {
-        if (socket.destroyed) return;
-        if (peer === "foreign") {
+        if (peer === "foreign" && !socket.destroyed) {
           socket.off("error", failed);
           serve();
           return;
         }
-        if (peer === "own")
-          log.warn("closed a connection from the gateway to its own server", {
-            server: name,
-            peer: formatHostPort(remoteAddress, remotePort),
-            from: own.callersOf(localPort).join(", ") || "unknown",
-          });
         socket.destroy();
+        // Also of one that has given up meanwhile.
+        if (peer !== "foreign") logClosed(peer, formatHostPort(remoteAddress, remotePort), localPort);
       });
   });
-}
-
-/** A lookup in `/proc` that concurrent callers share: a flood of connections costs two lookups at a time, not two per connection. */
-class Shared<T> {
-  readonly #look: () => Promise<T>;
-  #running: Promise<T> | undefined;
-  #next: Promise<T> | undefined;
-
-  constructor(look: () => Promise<T>) {
-    this.#look = look;
-  }
-
-  /** The result of a lookup that begins after this call: one already in progress may have missed the caller's connection. */
-  next(): Promise<T> {
-    if (this.#running === undefined) return this.#run();
-    this.#next ??= this.#running
-      .catch(() => {})
-      .then(() => {
-        this.#next = undefined;
-        return this.#run();
-      });
-    return this.#next;
-  }
-
-  #run(): Promise<T> {
-    const running = this.#look().finally(() => {
-      if (this.#running === running) this.#running = undefined;
-    });
-    this.#running = running;
-    return running;
-  }
 }
 
 /** The link targets of this process's descriptors, such as `socket:[4711]`. */

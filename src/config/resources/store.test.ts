@@ -3,7 +3,10 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { OwnSockets } from "../../base/own-sockets.ts";
+import { Egress } from "../../net/egress.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
+import { checkConfig } from "../check.ts";
 import { type MissingDocument, ResourceStore, shownUrl } from "./store.ts";
 
 async function serve(listener: RequestListener): Promise<{ readonly url: string } & AsyncDisposable> {
@@ -42,6 +45,32 @@ test("documents are fetched once, even if they are named twice", async () => {
   await store.fetch([server.url]);
   assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[]}' });
   assert.equal(asked, 1);
+});
+
+test("documents are not fetched from hosts whose lookup is denied", async () => {
+  let asked = 0;
+  await using server = await serve((_request, response) => {
+    asked++;
+    response.end('{"keys":[]}');
+  });
+  const url = server.url.replace("127.0.0.1", "LOCALHOST");
+  const denied = { denyDomains: [], denyNetworks: ["127.0.0.0/8", "::1/128"] };
+  for (const lookupRules of [denied, { denyDomains: ["localhost"], denyNetworks: [] }]) {
+    const store = new ResourceStore(new Egress({ provenance: "operator", lookupRules }, new OwnSockets()));
+    await store.fetch([url]);
+    assert.match(JSON.stringify(store.resources.get(url)), /inside the cluster|may not connect to/);
+  }
+  // The first fetch of a process follows the rules of its file too.
+  const text = `
+config: {dns: {denyDomains: [localhost]}}
+gateways: {default: {port: 8080}}
+routes:
+- policies: {jwtAuth: {issuer: i, audiences: [a], jwks: {url: "${url}"}}}
+  backends: [{host: "192.0.2.1:80"}]
+`;
+  const report = await checkConfig({ kind: "text", text }, {});
+  assert.match(JSON.stringify(report), /is a name inside the cluster/);
+  assert.equal(asked, 0);
 });
 
 test("a redirect to another host is not followed: a URL in the configuration might not be allowed to name that host", async () => {

@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/errors.ts";
+import { OwnSockets } from "../../base/own-sockets.ts";
 import { REDACTED, redactUrls } from "../../base/redaction.ts";
-import type { Egress } from "../../net/egress.ts";
+import { Egress, type LookupRules, NO_LOOKUP_RULES } from "../../net/egress.ts";
 import { type Fetch, fetchThrough } from "../../upstream/fetch.ts";
 import { Resolver } from "../../upstream/resolver.ts";
 import { fetchJson } from "./fetch-json.ts";
@@ -75,6 +76,19 @@ export class ResourceStore {
   constructor(egress: Egress, timing: Timing = TIMING) {
     this.#fetch = fetchThrough(new Resolver("All", egress));
     this.#timing = { ...TIMING, ...timing };
+  }
+
+  /** The store of a process that has read its file but does not listen yet. */
+  static ofFile(): ResourceStore {
+    return new ResourceStore(egressOfFile(NO_LOOKUP_RULES));
+  }
+
+  /** Applies the lookup rules of `loaded`, which may name the first documents, until the gateway replaces the check. */
+  obeying<
+    Loaded extends { readonly ok: false } | { readonly ok: true; readonly config: { readonly dns: LookupRules } },
+  >(loaded: Loaded): Loaded {
+    if (loaded.ok) this.egress = egressOfFile(loaded.config.dns);
+    return loaded;
   }
 
   /** Replaces the check, once the gateway has read its first configuration and knows its ports. */
@@ -202,6 +216,11 @@ export class ResourceStore {
     if (!usable && before !== undefined && this.#known.get(url) === fetched) this.#known.set(url, before);
     return usable;
   }
+}
+
+/** The operator chose the targets, and nothing listens yet. */
+function egressOfFile(lookupRules: LookupRules): Egress {
+  return new Egress({ provenance: "operator", lookupRules }, new OwnSockets());
 }
 
 /** A URL for statuses and logs, without its query, which may hold a secret. */

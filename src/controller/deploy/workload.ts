@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { stringify } from "yaml";
 import type { Parameters } from "../crd/parameters.ts";
-import type { ControllerSettings } from "../settings.ts";
+import { type ControllerSettings, lookupRules } from "../settings.ts";
 import { deploymentName, GATEWAY_NAME, type JsonObject, shortName } from "./manifest.ts";
 import { strategicMerge } from "./merge.ts";
 import { asJsonObject, lastOf } from "./parameters.ts";
@@ -146,16 +146,17 @@ function container(gateway: string, layers: readonly Parameters[], settings: Con
       { name: "tmp", mountPath: "/tmp" },
     ],
   };
-  return strategicMerge(strategicMerge(base, { env: extraEnv }), { env: lookupRules(settings) });
+  return strategicMerge(strategicMerge(base, { env: extraEnv }), { env: lookupVariables(settings) });
 }
 
 /**
  * The operator's rules for hosts, which parameters cannot change. They are passed as variables, which older proxies ignore; with unknown
  * fields in their file they would not start.
  */
-function lookupRules({ hosts: { allowClusterHosts, domains, denyNetworks } }: ControllerSettings): JsonObject[] {
+function lookupVariables({ hosts }: ControllerSettings): JsonObject[] {
+  const { denyDomains, denyNetworks } = lookupRules(hosts);
   return [
-    ...(allowClusterHosts ? [] : [{ name: "DNS_DENY_DOMAINS", value: domains.join(",") }]),
+    ...(denyDomains.length === 0 ? [] : [{ name: "DNS_DENY_DOMAINS", value: denyDomains.join(",") }]),
     ...(denyNetworks.length === 0 ? [] : [{ name: "DNS_DENY_NETWORKS", value: denyNetworks.join(",") }]),
   ];
 }

@@ -1,8 +1,8 @@
 import { OwnSockets } from "../../base/own-sockets.ts";
-import { AddressRefused, type AdmittedAddress, Egress, type SocketAddress } from "../egress.ts";
+import { AddressRefused, type AdmittedAddress, Egress, NO_LOOKUP_RULES, type SocketAddress } from "../egress.ts";
 
 /** The egress of a process that listens nowhere and whose targets come from its file: every address is admitted. */
-export const ANYWHERE = new Egress({ provenance: "operator" }, new OwnSockets());
+export const ANYWHERE = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, new OwnSockets());
 
 /** An address that has passed the check. */
 export function admitted(address: SocketAddress): AdmittedAddress {

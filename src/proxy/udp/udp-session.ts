@@ -187,6 +187,10 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   // ── ends ──
 
   sweep(now: number): void {
+    if (this.#leadsBack()) {
+      this.terminate(`${ERRORS.TG_LOOP.message}: the backend has become a port of this gateway`, ERRORS.TG_LOOP.reason);
+      return;
+    }
     const limit = this.#draining ? Math.min(DRAIN_IDLE_MS, this.#host.idleTimeout) : this.#host.idleTimeout;
     if (now - this.movedAt >= limit) this.#end();
   }
@@ -248,6 +252,12 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
       return;
     }
     this.#flow = flow;
+  }
+
+  /** A configuration may open a port at an address to which flows exist; those of TCP stay with whoever accepted them. */
+  #leadsBack(): boolean {
+    const to = this.#flow?.to;
+    return to !== undefined && this.#services.egress.isOwn(to.host, to.port, "udp");
   }
 
   /** A refused address stays refused, so the client's datagrams are dropped for the rest of the session. */

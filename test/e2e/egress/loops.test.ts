@@ -74,6 +74,25 @@ for (const version of VERSIONS)
     }
   });
 
+test("a loop that tries again, or mirrors, does not multiply its requests in each round", async (t) => {
+  const multiplied = [
+    () => ({ retry: { attempts: 3, codes: [508], backoff: "1ms" } }),
+    (host: string) => ({ requestMirror: { backend: { host }, percentage: 1 } }),
+  ];
+  for (const policy of multiplied) {
+    const way = await detour(t);
+    const host = `127.0.0.1:${way.port}`;
+    await using gateway = await LocalGateway.start({
+      binds: [{ port: 0, listeners: [{ routes: [{ policies: policy(host), backends: [{ host }] }] }] }],
+    });
+    way.to = gateway.port();
+    assert.equal(await ask(gateway.port()), 508);
+    // 1 + T(h + 1) + n * T(h + 4) for a request with h hops: 153 with three retries, 37 with a mirror.
+    const requests = gateway.lines.filter(({ scope }) => scope === "request").length;
+    assert.ok(requests > 8 && requests <= 250, `${requests} requests`);
+  }
+});
+
 test("loops through a mirror or an authorization service end too", async (t) => {
   const upstream = createHttpServer((_request, response) => response.end());
   t.after(() => upstream.close());

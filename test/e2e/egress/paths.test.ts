@@ -16,7 +16,7 @@ import { ResourceStore } from "../../../src/config/resources/store.ts";
 import type { ConnectionLimits } from "../../../src/http/stream.ts";
 import type { Bind, Frontend } from "../../../src/ir/ir.ts";
 import { makeExports } from "../../../src/main/telemetry-export.ts";
-import { Egress, type Provenance } from "../../../src/net/egress.ts";
+import { Egress, NO_LOOKUP_RULES, type Provenance } from "../../../src/net/egress.ts";
 import type { PolicyKind } from "../../../src/policies/policy-set.ts";
 import { exporterKey } from "../../../src/telemetry/otlp/messages.ts";
 import { fetchThrough } from "../../../src/upstream/fetch.ts";
@@ -176,7 +176,7 @@ function ownProcess(own: OwnSockets): void {
 
 /** Puts a configuration into effect and sends one request, or bytes if HTTP is not served. */
 async function play(config: object, provenance: Provenance, guarded: boolean): Promise<void> {
-  const egress = { provenance, ...(provenance === "stream" && { unixFolder: folder }) };
+  const egress = { provenance, lookupRules: NO_LOOKUP_RULES, ...(provenance === "stream" && { unixFolder: folder }) };
   await using gateway = await LocalGateway.start({ binds: [] }, { egress });
   if (guarded) ownProcess(gateway.own);
   await gateway.reconfigure(config);
@@ -224,7 +224,7 @@ test("URLs of keys, discovery and token endpoints: as above, by redirects too", 
       if (!guarded && provenance === "stream") continue;
       const own = new OwnSockets();
       if (guarded) ownProcess(own);
-      const egress = new Egress({ provenance }, own);
+      const egress = new Egress({ provenance, lookupRules: NO_LOOKUP_RULES }, own);
       connections = 0;
       const store = new ResourceStore(egress);
       await store.fetch([...urls, `http://${ownAddress()}:${first}/`]);
@@ -243,7 +243,12 @@ test("collectors of traces and logs: as above", async () => {
       for (const at of ["127.0.0.1", ownAddress()].map((host) => `${host}:${port}`)) {
         const own = new OwnSockets();
         if (guarded) ownProcess(own);
-        const exports = makeExports(WORKER, new Egress({ provenance: "operator" }, own), {}, log);
+        const exports = makeExports(
+          WORKER,
+          new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own),
+          {},
+          log,
+        );
         const collector = { host: at, protocol: "http" };
         const ir = irOf({
           ...routed(FAR),

@@ -64,6 +64,17 @@ suite("UDP listeners", () => {
     assert.ok(sessions.length === 4 && sessions.every(({ error }) => String(error).startsWith("loop detected: ")));
   });
 
+  test("a session whose backend becomes a port of the gateway ends", async () => {
+    await using server = await echo("a");
+    await using gateway = await LocalGateway.start(bind([{ host: server.address }]));
+    await using client = await UdpPeer.open();
+    assert.equal(await client.ask("1", gateway.port(BIND)), "a:1");
+    const forget = gateway.own.addPort("udp", "bind", server.port);
+    await gateway.until(() => gateway.lines.some(({ protocol }) => protocol === "udp"), "the session's line");
+    forget();
+    assert.match(String(gateway.lines.find(({ protocol }) => protocol === "udp")?.error), /^loop detected: /);
+  });
+
   test("a datagram whose source is one of the gateway's own ports is dropped", async () => {
     await using server = await echo("a");
     await using gateway = await LocalGateway.start(bind([{ host: server.address }]));
