@@ -48,6 +48,14 @@ export function nextHop(received: string, branch = false): Latin1 | undefined {
   return hops < MAX_HOPS ? latin1(entry(hops + (branch ? BRANCH : 1)) + others) : undefined;
 }
 
+/**
+ * Whether a callout with this value may get 508 on its way: a client can claim any number of hops. Otherwise it reaches its service
+ * through up to three gateways.
+ */
+export function mayBeRejected(callout: Latin1): boolean {
+  return callout !== FIRST_BRANCH && hopsOf(callout.split(",", 1)[0] ?? "") > BRANCH + 1;
+}
+
 /** The line of a head in HTTP/1.1 for a value of `nextHop`. */
 export function loopLine(value: Latin1): string {
   return value === FIRST_HOP ? FIRST_LINE : `${LOOP_FIELD}: ${value}\r\n`;

@@ -3,6 +3,7 @@
  * (trace events of a watched request, a span of a sampled one).
  */
 
+import { mayBeRejected } from "../../http/loop.ts";
 import type { Latin1 } from "../../http/message.ts";
 import type { CallObserver } from "../../upstream/call.ts";
 import type { OnCancel } from "../../upstream/upstream.ts";
@@ -26,7 +27,15 @@ export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
   };
 }
 
-/** The same for calls that end on their own terms, such as copies of requests. `variables` are computed only if read. */
+/**
+ * Whether the policy may continue without the service after a failed call, if its `failureMode` says so. Not if the client has claimed so
+ * many hops that a gateway on the way rejects the call: it would bypass the service.
+ */
+export function mayContinueWithout({ loop }: Pick<PolicyContext, "loop">): boolean {
+  return !mayBeRejected(loop);
+}
+
+/** The context of calls that end on their own terms, such as copies of requests. `variables` are computed only if read. */
 export function calloutContextOf(context: PolicyContext, scope: OutboundScope): CalloutContext {
   const { requestMetadata, trace, span } = context;
   return {

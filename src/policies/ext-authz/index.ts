@@ -7,6 +7,7 @@
 import { type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { mayContinueWithout } from "../calls/call-for.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { defineConditionalPolicy } from "../policy.ts";
@@ -63,7 +64,7 @@ function hooksOf(authz: Authorization): PolicyHooks {
       const decision = await decide(authz, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
         const outcome = { result: "failed", error: reasonOf(error) };
-        if (failureMode === "allow" && isExcused(error)) {
+        if (failureMode === "allow" && isExcused(error) && mayContinueWithout(context)) {
           context.trace?.failed(TRACED, outcome);
           return undefined;
         }

@@ -12,6 +12,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import type { ImmediateResponse } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import { BODILESS, getHeader, type HttpResponse, type LocalReply } from "../../http/message.ts";
 import type { Phase } from "../../trace/events.ts";
+import { mayContinueWithout } from "../calls/call-for.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { editRequest, headerEdits, headerRemovals, pseudoHeaders, structOf } from "../envoy/convert.ts";
@@ -73,7 +74,6 @@ function hooksOf(
   const callout = callouts(config.target, config.policies);
   // Hooks hold no state of requests. The map is weak, so an entry ends with its exchange.
   const running = new WeakMap<PolicyContext, Running>();
-  const failOpen = config.failureMode === "failOpen";
   const { allowModeOverride, responseHeaderMode, responseBodyMode, responseTrailerMode } = config.processingOptions;
   const inResponses = responseHeaderMode === "send" || responseBodyMode !== "none" || allowModeOverride;
 
@@ -91,6 +91,7 @@ function hooksOf(
     const { session } = state;
     if (session.immediate !== undefined) return session.immediate;
     if (session.skipped) return undefined;
+    const failOpen = config.failureMode === "failOpen" && mayContinueWithout(context);
     const { variables } = context;
     const own = structOf(evaluateAll(attributes[side.direction], variables));
     const filterMetadata = Object.fromEntries(

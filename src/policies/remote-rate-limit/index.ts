@@ -15,7 +15,7 @@ import type {
 import type { LocalReply } from "../../http/message.ts";
 import { decimal } from "../../http/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callout.ts";
-import { callFor } from "../calls/call-for.ts";
+import { callFor, mayContinueWithout } from "../calls/call-for.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "../envoy/convert.ts";
@@ -103,7 +103,7 @@ async function limit(
     answer = shouldRateLimit.decode(bytes);
   } catch (error) {
     const outcome = { result: "failed", error: reasonOf(error) };
-    if (failureMode === "failOpen") {
+    if (failureMode === "failOpen" && mayContinueWithout(context)) {
       context.trace?.failed(KIND, outcome);
       return undefined;
     }

@@ -202,6 +202,40 @@ suite("extProc: an immediate response ends the exchange", () => {
     });
 });
 
+// A gateway on the way to the service rejects a call that has passed too many. Clients can claim any number.
+suite("a service that fails", () => {
+  // Nothing listens there.
+  const target = { type: "static", host: "127.0.0.1", port: 1 } as const;
+  const cases: Readonly<Record<string, PolicySet>> = {
+    "extAuthz by HTTP": authz(1),
+    "extAuthz by gRPC": authz(1, { protocol: { grpc: {} } }),
+    extProc: { extProc: extProcAt(1, { requestHeaderMode: "send" }, { failureMode: "failOpen" }) },
+    remoteRateLimit: {
+      remoteRateLimit: {
+        target,
+        domain: "shop",
+        descriptors: [{ type: "requests", entries: [{ key: "all", value: "'1'" }] }],
+        failureMode: "failOpen",
+        timeout: SHORT,
+      },
+    },
+  };
+  for (const [what, policies] of Object.entries(cases))
+    test(`${what}: is tolerated, unless the client claims many hops`, async () => {
+      for (const [hops, tolerated] of [
+        [0, true],
+        [1, true],
+        [2, false],
+        [7, false],
+      ] as const) {
+        const field = hops === 0 ? "" : `CDN-Loop: tracegate; hops=${hops}\r\n`;
+        const { status, passed } = await askWith(policies, GET.replace("\r\n\r\n", `\r\n${field}\r\n`));
+        assert.equal(passed, tolerated ? 1 : 0, `${hops} hops`);
+        assert.equal(status === 200, tolerated, `${hops} hops: ${status}`);
+      }
+    });
+});
+
 test("every policy that tolerates failures of a service has its denials tested here", () => {
   const tolerant = Object.entries(POLICY_SCHEMAS).filter(([, { schema }]) =>
     /"fail(ureMode|Open)/.test(JSON.stringify(z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }))),
