@@ -11,7 +11,10 @@ import {
   valuesOf,
 } from "../../test/helpers/raw-peer.ts";
 import { ms } from "../base/durations.ts";
+import { GatewayError } from "../base/errors.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
+import { Exchange } from "./exchange.ts";
+import { answerInstead } from "./respond.ts";
 
 const GRPC = "content-type: application/grpc\r\n";
 
@@ -136,4 +139,30 @@ suite("response policies", () => {
     await peer.until(() => false, "the end").catch(() => {});
     assert.notEqual(peer.ended, undefined);
   });
+});
+
+test("the reason is that of the reply, but a reply that comes after an error leaves the error as the reason", () => {
+  const exchange = (): Exchange => {
+    const used = {
+      result: { reason: undefined, error: undefined },
+      request: { headers: [] },
+      responseSide: { replace() {} },
+      stopDeadline() {},
+      blame: Exchange.prototype.blame,
+    };
+    return used as unknown as Exchange;
+  };
+  const error = new GatewayError("TG_UPSTREAM_FAILED");
+  const named = { status: 403, headers: [], body: "", reason: "ExtAuth" } as const;
+  const { reason: _, ...unnamed } = named;
+  for (const [answers, reason] of [
+    [[named], "ExtAuth"],
+    [[unnamed], "DirectResponse"],
+    [[error, named], "UpstreamFailure"],
+    [[error, unnamed], "UpstreamFailure"],
+  ] as const) {
+    const each = exchange();
+    for (const answer of answers) answerInstead(each, answer);
+    assert.equal(each.result.reason, reason);
+  }
 });
