@@ -12,6 +12,7 @@ import {
 } from "../../test/helpers/raw-peer.ts";
 import { ms } from "../base/durations.ts";
 import { GatewayError } from "../base/errors.ts";
+import type { LocalReply } from "../http/message.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import { Exchange } from "./exchange.ts";
 import { answerInstead } from "./respond.ts";
@@ -142,7 +143,16 @@ suite("response policies", () => {
 });
 
 test("the reason is that of the reply, but a reply that comes after an error leaves the error as the reason", () => {
-  const exchange = (): Exchange => {
+  const unnamed: LocalReply = { status: 403, headers: [], body: "" };
+  const named: LocalReply = { ...unnamed, reason: "ExtAuth" };
+  const error = new GatewayError("TG_UPSTREAM_FAILED");
+  for (const [answers, reason] of [
+    [[named], "ExtAuth"],
+    [[unnamed], "DirectResponse"],
+    [[error, named], "UpstreamFailure"],
+    [[error, unnamed], "UpstreamFailure"],
+  ] as const) {
+    // What of an exchange it uses.
     const used = {
       result: { reason: undefined, error: undefined },
       request: { headers: [] },
@@ -150,19 +160,7 @@ test("the reason is that of the reply, but a reply that comes after an error lea
       stopDeadline() {},
       blame: Exchange.prototype.blame,
     };
-    return used as unknown as Exchange;
-  };
-  const error = new GatewayError("TG_UPSTREAM_FAILED");
-  const named = { status: 403, headers: [], body: "", reason: "ExtAuth" } as const;
-  const { reason: _, ...unnamed } = named;
-  for (const [answers, reason] of [
-    [[named], "ExtAuth"],
-    [[unnamed], "DirectResponse"],
-    [[error, named], "UpstreamFailure"],
-    [[error, unnamed], "UpstreamFailure"],
-  ] as const) {
-    const each = exchange();
-    for (const answer of answers) answerInstead(each, answer);
-    assert.equal(each.result.reason, reason);
+    for (const answer of answers) answerInstead(used as unknown as Exchange, answer);
+    assert.equal(used.result.reason, reason);
   }
 });
