@@ -3,7 +3,8 @@
  * Service of another namespace that no ReferenceGrant opens. In: names and what they resolve to. Out: only what is not inside the
  * cluster, as far as the rules say what is.
  */
-import { BlockList, isIP, isIPv6 } from "node:net";
+import { isIP } from "node:net";
+import { Networks } from "../base/ip-address.ts";
 import type { DynamicEndpoints } from "./dynamic.ts";
 import type { System } from "./resolver.ts";
 
@@ -25,25 +26,6 @@ export function comparableName(host: string): string {
 export function isBelow(host: string, domain: string): boolean {
   const [name, top] = [comparableName(host), comparableName(domain)];
   return name === top || name.endsWith(`.${top}`);
-}
-
-/** Networks in CIDR notation as one list. */
-export class Networks {
-  readonly #list = new BlockList();
-
-  constructor(networks: readonly string[]) {
-    for (const network of networks) {
-      const [address = "", bits] = network.split("/");
-      const family = isIPv6(address) ? "ipv6" : "ipv4";
-      if (bits === undefined) this.#list.addAddress(address, family);
-      else this.#list.addSubnet(address, Number(bits), family);
-    }
-  }
-
-  /** `address`: an IP address; IPv4 also inside IPv6. */
-  has(address: string): boolean {
-    return this.#list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
-  }
 }
 
 /** A lookup was not made, or all that it found was left out. */
@@ -68,7 +50,7 @@ export function restrictedLookups(system: System, { denyDomains, denyNetworks }:
           callback(error, found);
           return;
         }
-        const outside = found.filter(({ address }) => !networks.has(address));
+        const outside = found.filter(({ address }) => !networks.contains(address));
         if (outside.length > 0 || found.length === 0) callback(null, outside);
         else callback(new LookupDenied(`${host} resolves to addresses that this gateway may not connect to`), []);
       });
@@ -82,7 +64,9 @@ export function restrictedTargets(find: DynamicEndpoints, { denyNetworks }: Look
   const networks = new Networks(denyNetworks);
   return (authority, port, connection) => {
     const host = hostOf(authority);
-    return host !== undefined && isIP(host) !== 0 && networks.has(host) ? undefined : find(authority, port, connection);
+    return host !== undefined && isIP(host) !== 0 && networks.contains(host)
+      ? undefined
+      : find(authority, port, connection);
   };
 }
 

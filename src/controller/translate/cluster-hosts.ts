@@ -3,9 +3,9 @@
  * namespaces that no ReferenceGrant opens, so such hosts are invalid unless the operator allows them. What a name outside the cluster
  * resolves to is known only to proxies: see `config.dns.denyNetworks` (`src/upstream/lookup-rules.ts`).
  */
-import { isIP, isIPv4, SocketAddress } from "node:net";
+import { canonicalAddress, Networks } from "../../base/ip-address.ts";
 import type { HostCheck } from "../../config/translate/target.ts";
-import { comparableName, isBelow, Networks } from "../../upstream/lookup-rules.ts";
+import { comparableName, isBelow } from "../../upstream/lookup-rules.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
 import { DEFAULT_HOST_RULES } from "../inputs.ts";
 
@@ -33,8 +33,9 @@ const refusal = defineQuery<string | undefined>("hostRefusal", (read, key) => {
   const at = key.indexOf(" ");
   const [namespace, host] = [key.slice(0, at), comparableName(key.slice(at + 1))];
   const { allowClusterHosts, domains, denyNetworks } = read.get("HostRules", "controller") ?? DEFAULT_HOST_RULES;
-  const address = canonicalAddress(host);
-  if (address !== undefined && new Networks(denyNetworks).has(address))
+  // With a zone it is the same address.
+  const address = canonicalAddress(host.replace(/%.*$/, ""));
+  if (address !== undefined && new Networks(denyNetworks).contains(address))
     return `${host} is in a network that the operator excludes`;
   if (allowClusterHosts) return undefined;
   const where = address === undefined ? nameInside(read, host, domains) : addressInside(read, address, namespace);
@@ -69,12 +70,4 @@ function addressInside(read: Read, address: string, namespace: string): string |
 
 function canonical(addresses: readonly (string | undefined)[]): readonly string[] {
   return [...new Set(addresses.flatMap((each) => canonicalAddress(each ?? "") ?? []))];
-}
-
-/** An IP address in the one form in which it is compared; undefined for other text. */
-function canonicalAddress(text: string): string | undefined {
-  if (isIPv4(text)) return text;
-  if (isIP(text) === 0) return undefined;
-  const { address } = new SocketAddress({ address: text.replace(/%.*$/, ""), family: "ipv6" });
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1] ?? address;
 }
