@@ -1,3 +1,5 @@
+import type { MissingDocument } from "../config/resources/store.ts";
+
 /** The body of `GET /config/status`: the configuration in effect, and what became of the newest one. */
 export interface ConfigStatus {
   readonly generation: number;
@@ -26,18 +28,6 @@ export interface ConfigStatus {
   readonly source: string;
   /** The stream of the controller; absent: the configuration comes from a file. */
   readonly stream?: StreamStatus;
-}
-
-export interface MissingDocument {
-  /** Without its query. */
-  readonly url: string;
-  readonly problem: string;
-  /** ISO 8601: when the first attempt in a row failed. */
-  readonly since: string;
-  /** ISO 8601 */
-  readonly nextAttemptAt: string | null;
-  /** A former document is in use; otherwise requests that need this one are rejected. */
-  readonly formerInUse: boolean;
 }
 
 export interface StreamStatus {

@@ -15,12 +15,13 @@ export const NO_RESOURCES: Resources = new Map();
 
 /** A document that could not be fetched, or could not be used. */
 export interface MissingDocument {
+  /** Without its query. */
   readonly url: string;
   readonly problem: string;
   /** ISO 8601: when the first attempt in a row failed. */
   readonly since: string;
   /** ISO 8601 */
-  readonly nextAttemptAt: string | null;
+  readonly nextAttemptAt: string;
   /** A former document is in use; otherwise requests that need this one are rejected. */
   readonly formerInUse: boolean;
 }
