@@ -59,6 +59,8 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   TracegateParameters: {},
 };
 
+export const WATCHED_KINDS = Object.keys(WATCHED) as readonly Kind[];
+
 /** The namespaces to follow a kind in, one by one; undefined: all at once, as objects that have no namespace are. */
 export function scopesOf(kind: Kind, namespaces: readonly string[]): readonly (string | undefined)[] {
   return RESOURCES[kind].namespaced && namespaces.length > 0 ? namespaces : [undefined];
