@@ -53,13 +53,13 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
   after(() => ca[Symbol.dispose]());
   beforeEach(() => restart([]));
 
-  /** A controller that lists these Secrets first. */
+  /** A controller that reads these Secrets first. */
   function restart(secrets: readonly Secret[]): void {
     graph = new Graph();
     graph.set(CLASS);
     graph.set(GATEWAY);
     certificates = follow();
-    certificates.replace("Secret", secrets);
+    for (const secret of secrets) certificates.set(secret);
   }
 
   function follow(): Certificates {
@@ -102,10 +102,7 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
       assert.equal(lines.length, 1);
       assert.match(lines[0] ?? "", reason);
     }
-    // Listed again, as after a lost watch.
-    certificates.replace("Secret", [secretOf(expired)]);
-    assert.equal(served().cert, one.cert);
-    certificates.replace("Secret", [secretOf(two)]);
+    certificates.set(secretOf(two));
     assert.deepEqual(served(), { cert: two.cert, message: "All references are resolved" });
   });
 
@@ -164,10 +161,8 @@ suite("certificates of Secrets", { skip: noOpenssl }, () => {
     certificates.set(secretOf(expired));
     certificates.delete("Secret", "apps/web");
     assert.deepEqual(served(), { cert: undefined, message: "Secret apps/web does not exist" });
-    certificates.set(secretOf(one));
+    // Nothing of it is left for another of that name.
     certificates.set(secretOf(expired));
-    certificates.replace("Secret", []);
-    certificates.replace("Secret", [secretOf(expired)]);
     assert.equal(served().cert, expired.cert);
   });
 

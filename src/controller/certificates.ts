@@ -1,10 +1,9 @@
 /**
- * Certificates while their Secrets change and time passes. In: Secrets, from their reflector. Out: the same Secrets to the syncer,
+ * Certificates while their Secrets change and time passes. In: the Secrets that are used. Out: the same Secrets to the syncer,
  * a `FormerCertificate` for each whose new content must not replace what it held before, and the `Clock`.
  */
 import type { Logger } from "../base/log.ts";
 import { type Kind, keyOfObject, type Objects, type Secret } from "../kube/objects.ts";
-import type { Sink } from "../kube/reflector.ts";
 import { findExpired } from "../tls/tls-check.ts";
 import type { CertificateAndKey } from "../tls/tls-settings.ts";
 import type { Graph } from "./graph.ts";
@@ -18,16 +17,16 @@ const TICK_MS = 60 * 60 * 1000;
 
 export interface CertificatesOptions {
   readonly graph: Graph;
-  readonly syncer: Pick<Syncer, "set" | "delete" | "replace">;
+  readonly syncer: Pick<Syncer, "set" | "delete">;
   readonly log: Logger;
 }
 
 /**
- * A sink of Secrets. A certificate that does not match its key, cannot be read or has expired does not replace one that could be
- * used, as with files. A Secret that was bad already when the controller started may have a copy of what it held before, see
- * kept-certificates.ts. Deleting the Secret ends the use of both: that may be its purpose.
+ * Takes Secrets as they come and go. A certificate that does not match its key, cannot be read or has expired does not replace one
+ * that could be used, as with files. A Secret that was bad already when the controller started may have a copy of what it held
+ * before, see kept-certificates.ts. Deleting the Secret ends the use of both: that may be its purpose.
  */
-export class Certificates implements Sink {
+export class Certificates {
   readonly #options: CertificatesOptions;
   readonly #timer: NodeJS.Timeout;
 
@@ -39,18 +38,6 @@ export class Certificates implements Sink {
 
   close(): void {
     clearInterval(this.#timer);
-  }
-
-  replace<K extends Kind>(kind: K, objects: readonly Objects[K][]): void {
-    const { graph, syncer } = this.#options;
-    const secrets = new Set(objects.map(keyOfObject));
-    for (const { metadata } of graph.list("FormerCertificate")) {
-      const key = `${metadata.namespace}/${metadata.name}`;
-      if (!secrets.has(key)) syncer.delete("FormerCertificate", key);
-    }
-    for (const object of objects) this.#compare(object);
-    syncer.replace(kind, objects);
-    for (const object of objects) this.#restore(object);
   }
 
   set(object: Objects[Kind]): void {

@@ -33,7 +33,7 @@ import { type ControllerSettings, lookupRules } from "./settings.ts";
 import { gatewaySnapshot, objectSnapshot } from "./snapshots.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { Syncer } from "./syncer.ts";
-import { scopesOf, WATCHED } from "./watched.ts";
+import { scopesOf, WATCHED, WATCHED_KINDS } from "./watched.ts";
 import { ClusterWriters } from "./writers.ts";
 
 /** The Lease, and the source of Events. */
@@ -152,7 +152,7 @@ export class Controller {
       onProxy: (proxy, connected) => this.#reports.update(proxy, connected),
       onDocumentWanted: (url) => this.#documents.want(url),
     });
-    this.#reflectors = (Object.keys(WATCHED) as Kind[]).flatMap((kind) =>
+    this.#reflectors = WATCHED_KINDS.flatMap((kind) =>
       scopesOf(kind, settings.watch.namespaces).map((namespace) => this.#reflector(kind, namespace)),
     );
     this.#election = new LeaderElection({
@@ -253,7 +253,7 @@ export class Controller {
       if (signal.aborted) return;
       this.#synced = true;
       this.#log.info("synced", {
-        objects: (Object.keys(WATCHED) as Kind[]).reduce((sum, kind) => sum + this.#graph.count(kind), 0),
+        objects: WATCHED_KINDS.reduce((sum, kind) => sum + this.#graph.count(kind), 0),
       });
       this.#syncer.start();
       // Who leads must be able to write at once.
@@ -318,7 +318,7 @@ export class Controller {
     return {
       version: this.#options.version,
       leading: this.#election.leading,
-      objects: (Object.keys(WATCHED) as Kind[]).map((kind) => {
+      objects: WATCHED_KINDS.map((kind) => {
         const states = this.#reflectors.filter((each) => each.kind === kind).map(({ state }) => state);
         const worst = states.find((state) => state !== "following") ?? "following";
         return { kind, state: worst, count: this.#graph.count(kind) };

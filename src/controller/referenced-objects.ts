@@ -16,7 +16,7 @@ import { keptFor } from "./kept-certificates.ts";
 import { WorkQueue } from "./work-queue.ts";
 
 const KINDS = ["Secret", "ConfigMap"] as const;
-export type ReferencedKind = (typeof KINDS)[number];
+type ReferencedKind = (typeof KINDS)[number];
 
 /** Concurrent requests. */
 const PARALLEL = 8;

@@ -59,6 +59,8 @@ export const WATCHED: { readonly [K in Kind]?: Watched<K> } = {
   TracegateParameters: {},
 };
 
+export const WATCHED_KINDS = Object.keys(WATCHED) as readonly Kind[];
+
 /** The namespaces in which a kind is followed, one watch each; undefined: one watch for all, also for objects without a namespace. */
 export function scopesOf(kind: Kind, namespaces: readonly string[]): readonly (string | undefined)[] {
   return RESOURCES[kind].namespaced && namespaces.length > 0 ? namespaces : [undefined];

@@ -11,7 +11,11 @@ import {
   valuesOf,
 } from "../../test/helpers/raw-peer.ts";
 import { ms } from "../base/durations.ts";
+import { GatewayError } from "../base/errors.ts";
+import type { LocalReply } from "../http/message.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
+import { Exchange } from "./exchange.ts";
+import { answerInstead } from "./respond.ts";
 
 const GRPC = "content-type: application/grpc\r\n";
 
@@ -136,4 +140,27 @@ suite("response policies", () => {
     await peer.until(() => false, "the end").catch(() => {});
     assert.notEqual(peer.ended, undefined);
   });
+});
+
+test("the reason is that of the reply, but a reply that comes after an error leaves the error as the reason", () => {
+  const unnamed: LocalReply = { status: 403, headers: [], body: "" };
+  const named: LocalReply = { ...unnamed, reason: "ExtAuth" };
+  const error = new GatewayError("TG_UPSTREAM_FAILED");
+  for (const [answers, reason] of [
+    [[named], "ExtAuth"],
+    [[unnamed], "DirectResponse"],
+    [[error, named], "UpstreamFailure"],
+    [[error, unnamed], "UpstreamFailure"],
+  ] as const) {
+    // What of an exchange it uses.
+    const used = {
+      result: { reason: undefined, error: undefined },
+      request: { headers: [] },
+      responseSide: { replace() {} },
+      stopDeadline() {},
+      blame: Exchange.prototype.blame,
+    };
+    for (const answer of answers) answerInstead(used as unknown as Exchange, answer);
+    assert.equal(used.result.reason, reason);
+  }
 });

@@ -1,9 +1,9 @@
 /** No request may fail when backends come and go: three proxies, three pods behind a Service, 50 requests per second. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { get, Load } from "./lib/http.ts";
-import { echoYaml, gatewayYaml, namespaceYaml, routeYaml } from "./lib/objects.ts";
-import { apply, eventually, gatewayAddress, getJson, kubectl } from "./lib/tools.ts";
+import { Load } from "./lib/http.ts";
+import { applyReplicated } from "./lib/replicated.ts";
+import { eventually, getJson, kubectl } from "./lib/tools.ts";
 
 const NS = "e2e-backends";
 const HOST = "backends.example.com";
@@ -11,28 +11,7 @@ const PER_SECOND = 50;
 let address = "";
 
 before(async () => {
-  await apply(
-    namespaceYaml(NS) +
-      echoYaml(NS, "echo", 3) +
-      `
----
-apiVersion: tracegate.dev/v1alpha1
-kind: TracegateParameters
-metadata: {name: three, namespace: ${NS}}
-spec:
-  deployment: {spec: {replicas: 3}}
-` +
-      gatewayYaml(
-        NS,
-        "web",
-        "  infrastructure: {parametersRef: {group: tracegate.dev, kind: TracegateParameters, name: three}}",
-      ) +
-      routeYaml(NS, "main", "web", HOST, "/", "echo"),
-  );
-  address = await gatewayAddress(NS, "web");
-  for (const deployment of ["web", "echo"])
-    await kubectl("-n", NS, "rollout", "status", `deployment/${deployment}`, "--timeout=180s");
-  await eventually("traffic", async () => (await get({ address, host: HOST })).status === 200);
+  address = await applyReplicated(NS, HOST);
 });
 
 after(() => kubectl("delete", "namespace", NS, "--wait=false"));

@@ -6,7 +6,8 @@ import { after, before, test } from "node:test";
 import { connect } from "node:tls";
 import { appRoot } from "../../src/base/app-root.ts";
 import { get, Load } from "./lib/http.ts";
-import { echoYaml, gatewayYaml, namespaceYaml, routeYaml } from "./lib/objects.ts";
+import { routeYaml } from "./lib/objects.ts";
+import { applyReplicated } from "./lib/replicated.ts";
 import { clusterProcesses } from "./lib/setup.ts";
 import { apply, CONTROLLER_NAMESPACE, eventually, gatewayAddress, getJson, kubectl } from "./lib/tools.ts";
 
@@ -16,27 +17,7 @@ const SELECTOR = "gateway.networking.k8s.io/gateway-name=web";
 let address = "";
 
 before(async () => {
-  await apply(
-    namespaceYaml(NS) +
-      echoYaml(NS, "echo", 3) +
-      `
----
-apiVersion: tracegate.dev/v1alpha1
-kind: TracegateParameters
-metadata: {name: three, namespace: ${NS}}
-spec:
-  deployment: {spec: {replicas: 3}}
-` +
-      gatewayYaml(
-        NS,
-        "web",
-        "  infrastructure: {parametersRef: {group: tracegate.dev, kind: TracegateParameters, name: three}}",
-      ) +
-      routeYaml(NS, "main", "web", HOST, "/", "echo"),
-  );
-  address = await gatewayAddress(NS, "web");
-  await kubectl("-n", NS, "rollout", "status", "deployment/web", "--timeout=120s");
-  await eventually("traffic", async () => (await get({ address, host: HOST })).status === 200);
+  address = await applyReplicated(NS, HOST);
 });
 
 after(() => kubectl("delete", "namespace", NS, "--wait=false"));

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { findCookie } from "../../base/cookies.ts";
+import { REDACTED } from "../../base/redaction.ts";
 import { type Names, SENSITIVE_HEADERS, SensitiveNames } from "../../base/sensitive-names.ts";
 import { charge } from "../evaluate/budget.ts";
 import { markRepeated } from "../values/repeated.ts";
@@ -24,7 +25,6 @@ const ALWAYS_SENSITIVE: Names = new SensitiveNames(SENSITIVE_HEADERS);
 /** Steps of a field that is decoded, and of each name that is listed. */
 const PER_FIELD = 16;
 const PER_NAME = 64;
-const REDACTED = "<redacted>";
 
 /**
  * The value of field `name` (lower case), a list when the field is repeated, or undefined. Cookies are one value even when a

@@ -22,7 +22,7 @@ export interface MissingDocument {
   /** ISO 8601: the time of the first failure in a row. */
   readonly since: string;
   /** ISO 8601 */
-  readonly nextAttemptAt: string | null;
+  readonly nextAttemptAt: string;
   /** A former document is in use; otherwise requests that need the document are rejected. */
   readonly formerInUse: boolean;
 }

@@ -19,7 +19,7 @@ import {
 } from "./call-policies.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";
-import { checkTunnel, type HostCheck, type TargetContext, translateTarget } from "./target.ts";
+import { checkTunnel, type HostCheck, type TargetContext, translateTarget, urlProblem } from "./target.ts";
 
 /** Milliseconds; default deadline of callouts, as in the reference for extAuthz (3.8). */
 const TIMEOUT = ms(2000);
@@ -198,7 +198,7 @@ export class CalledTargets {
   /** Reports a URL that a policy calls, if its host may not be called. */
   checkUrl(url: string, path: Path): void {
     const { hosts, report } = this.#context;
-    const problem = URL.canParse(url) ? hosts?.(new URL(url).hostname.replace(/^\[|\]$/g, "")) : undefined;
+    const problem = urlProblem(url, hosts);
     if (problem !== undefined) report(path, { message: problem.message });
   }
 

@@ -15,6 +15,11 @@ export type TargetInput = Pick<RouteBackendInput, "host" | "service" | "dynamic"
 /** Why a host may not be called; undefined if it may. */
 export type HostCheck = (host: string) => Problem | undefined;
 
+/** What is wrong with the host of a URL; a text that is no URL is left to others. */
+export function urlProblem(url: string, hosts: HostCheck | undefined): Problem | undefined {
+  return URL.canParse(url) ? hosts?.(new URL(url).hostname.replace(/^\[|\]$/g, "")) : undefined;
+}
+
 /** The backends and services that a reference may name. */
 export interface TargetContext {
   /** Absent: every host may be called. */

@@ -288,16 +288,46 @@ test("new pods reach as many Gateways at once as the settings say; Services do n
     await until(() => next().length === count, `the Deployment of ${count} Gateways`);
     await quiet(server);
     assert.equal(next().length, count);
-    // All of its pods are available.
-    const last = next().find((name) => deploymentOf(name)?.status === undefined) ?? "";
-    const live = deploymentOf(last);
-    assert.ok(live !== undefined);
-    const status = {
-      observedGeneration: live.metadata.generation ?? 0,
-      replicas: 1,
-      updatedReplicas: 1,
-      availableReplicas: 1,
-    };
-    server.set({ ...live, status } as typeof live);
+    rollOut(server, next().find((name) => deploymentOf(name)?.status === undefined) ?? "");
   }
 });
+
+test("late news of a Gateway's former pods do not end its turn", async (t) => {
+  const { server, deployer } = await start(t, { ...SETTINGS, proxy: { ...SETTINGS.proxy, maxRollouts: 1 } });
+  const gateways = ["a", "b"].map((name) => ({
+    ...GATEWAY,
+    metadata: { name, namespace: "apps", uid: `uid-of-${name}` },
+  }));
+  const update = (layers: readonly Parameters[]): void =>
+    deployer.update(gateways.map((each) => deployment(layers, [80], each)));
+  update([]);
+  await until(() => ["a", "b"].every((name) => server.get("Deployment", `apps/${name}`)), "both Deployments");
+  await quiet(server);
+  const held = Promise.withResolvers<void>();
+  const patched: string[] = [];
+  server.intercept = ({ method, path }) => {
+    if (method !== "PATCH" || !path.includes("/deployments/")) return;
+    patched.push(path.slice(-1));
+    return held.promise;
+  };
+  update([{ image: { tag: "next" } }]);
+  await until(() => patched.length > 0, "the request for the new pods of one");
+  const [first = ""] = patched;
+  rollOut(server, first);
+  await quiet(server);
+  assert.deepEqual(patched, [first]);
+  held.resolve();
+  await quiet(server);
+  assert.deepEqual(patched, [first]);
+  rollOut(server, first);
+  await until(() => patched.length === 2, "the turn of the other");
+});
+
+/** The Deployment of a Gateway has all of its pods. */
+function rollOut(server: TestApiServer, gateway: string): void {
+  const live = server.get("Deployment", `apps/${gateway}`);
+  assert.ok(live !== undefined);
+  const observedGeneration = live.metadata.generation ?? 0;
+  const status = { observedGeneration, replicas: 1, updatedReplicas: 1, availableReplicas: 1 };
+  server.set({ ...live, status } as typeof live);
+}

@@ -22,14 +22,12 @@ export class Rollouts {
 
   /** Whether the pods of a Gateway may be replaced now. If not, the Gateway waits for its turn. */
   admit(gateway: string): boolean {
-    if (!this.#running.has(gateway)) {
-      if (this.#running.size >= this.#limit) {
-        this.#waiting.add(gateway);
-        return false;
-      }
-      this.#running.set(gateway, setTimeout(() => this.end(gateway), PATIENCE_MS).unref());
+    if (this.#running.has(gateway)) return true;
+    if (this.#running.size >= this.#limit) {
+      this.#waiting.add(gateway);
+      return false;
     }
-    this.#waiting.delete(gateway);
+    this.#start(gateway);
     return true;
   }
 
@@ -42,7 +40,8 @@ export class Rollouts {
     this.#running.delete(gateway);
     const [next] = this.#waiting;
     if (next === undefined) return;
-    this.#waiting.delete(next);
+    // It has the turn from here on: if it does not need it any more, the turn ends like any other, and the next one waits no longer.
+    this.#start(next);
     this.#begin(next);
   }
 
@@ -50,5 +49,10 @@ export class Rollouts {
     for (const timer of this.#running.values()) clearTimeout(timer);
     this.#running.clear();
     this.#waiting.clear();
+  }
+
+  #start(gateway: string): void {
+    this.#waiting.delete(gateway);
+    this.#running.set(gateway, setTimeout(() => this.end(gateway), PATIENCE_MS).unref());
   }
 }

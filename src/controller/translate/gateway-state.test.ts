@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { EndpointSlice, Gateway, GatewayClass, HttpRoute, Secret, Service } from "../../kube/objects.ts";
+import type {
+  EndpointSlice,
+  Gateway,
+  GatewayClass,
+  HttpRoute,
+  Secret,
+  Service,
+  TracegatePolicy,
+} from "../../kube/objects.ts";
 import type { GatewayState } from "../../xds/resources.ts";
 import { Graph } from "../graph.ts";
 import { desiredStatuses } from "../status/statuses.ts";
@@ -99,6 +107,29 @@ test("a change of one object changes only the resources derived from it", () => 
 
   graph.delete("HTTPRoute", "apps/route-4");
   assert.deepEqual(changes(third, stateOf(graph)), ["-route/apps/web.http/apps/route-4.00.http"]);
+});
+
+test("services that policies of listeners and their connections call are sent to the proxies", () => {
+  const graph = shop();
+  const before = stateOf(graph);
+  for (const name of ["of-listener", "of-connections"])
+    graph.set({ ...SHOP, metadata: { namespace: "apps", name } } satisfies Service);
+  const call = (name: string) => ({ backendRef: { name, port: 80 } });
+  graph.set({
+    apiVersion: "",
+    kind: "TracegatePolicy",
+    metadata: { namespace: "apps", name: "calls" },
+    spec: {
+      targetRefs: [{ group: "gateway.networking.k8s.io", kind: "Gateway", name: "web" }],
+      traffic: { phase: "PreRouting", extAuthz: call("of-listener") },
+      frontend: { networkExtAuthz: call("of-connections") },
+    },
+  } as TracegatePolicy);
+  const names = ["of-connections", "of-listener"].map((name) => `service/apps/${name}.apps.svc.cluster.local`);
+  assert.deepEqual(
+    changes(before, stateOf(graph)).filter((name) => name.startsWith("service/")),
+    names,
+  );
 });
 
 test("an unrelated change leaves the state of a Gateway the same object", () => {

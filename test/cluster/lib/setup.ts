@@ -9,7 +9,7 @@ import { CONTROLLER_NAMESPACE, must } from "./tools.ts";
 /** Set in the process that runs where the cluster's addresses exist. */
 const INSIDE = "TRACEGATE_E2E_INSIDE";
 /** The image that is built here; `TRACEGATE_IMAGE` names another one for a cluster that pulls it. */
-export const LOCAL_IMAGE = "tracegate.local/tracegate:e2e";
+const LOCAL_IMAGE = "tracegate.local/tracegate:e2e";
 const SMALL_PROXIES = JSON.stringify({
   spec: {
     parametersRef: {

@@ -2,7 +2,7 @@ import type { Report } from "../../../config/parse/document.ts";
 import type { Path } from "../../../config/parse/paths.ts";
 import { shownUrl } from "../../../config/resources/store.ts";
 import type { Sources } from "../../../config/translate/sources.ts";
-import type { HostCheck } from "../../../config/translate/target.ts";
+import { type HostCheck, urlProblem } from "../../../config/translate/target.ts";
 import type { TextSource } from "../../../policies/shared/source-schema.ts";
 import { TEXT_KINDS, textOfName } from "../../crd/references.ts";
 import type { Read } from "../../graph.ts";
@@ -48,7 +48,7 @@ export class ObjectSources implements Sources {
   }
 
   readUrl(path: Path, url: string): string | undefined {
-    const refused = URL.canParse(url) ? this.#hosts(new URL(url).hostname.replace(/^\[|\]$/g, "")) : undefined;
+    const refused = urlProblem(url, this.#hosts);
     if (refused !== undefined) {
       this.#report(path, { message: refused.message });
       return undefined;
