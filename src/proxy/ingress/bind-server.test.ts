@@ -441,7 +441,7 @@ suite("a configuration that is dropped", () => {
     t.mock.method(performance, "now", () => ++now * 10);
     const prepared = plane.plane.prepare(1, configurationOf("HTTP", await closedPort(), {}, 100), {}, false);
     plane.plane.abort();
-    await assert.rejects(prepared, /dropped while it was built/);
+    await assert.rejects(prepared, /discarded while it was being compiled/);
     plane.plane.commit();
     assert.deepEqual(plane.plane.tasks(), []);
     assert.equal(plane.endpoints.stats().length, 0);
