@@ -41,12 +41,15 @@ export interface Variant {
  */
 const WARM_UP_SECONDS = 8;
 
-/** A warm-up of each, then rounds A B C A B C …, so that other load on the machine affects all of them alike. */
+/**
+ * A warm-up of each, then rounds A B C C B A …, so that other load on the machine affects all of them alike. In a fixed order, the first
+ * of two copies of the same gateway cost 1.01 to 1.03 of the second.
+ */
 export async function interleave(bench: Bench, variants: readonly Variant[]): Promise<Samples> {
   const samples: Record<string, Sample[]> = {};
   for (const variant of variants) await warmUp(bench, variant);
   for (let round = 1; round <= bench.rounds; round++) {
-    for (const variant of variants) {
+    for (const variant of round % 2 === 1 ? variants : variants.toReversed()) {
       const sample = await oneRound(bench, variant, bench.seconds);
       bench.note(
         `round ${round} ${variant.name}: ${sample.cpuMicrosPerRequest.toFixed(2)} µs/request, ` +

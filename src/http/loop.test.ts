@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isOwnRequest, PROCESS_ID } from "../base/process-id.ts";
-import { FIRST_HOP, loopLine, MAX_HOPS, nextHop } from "./loop.ts";
+import { FIRST_HOP, headEnd, MAX_HOPS, nextHop } from "./loop.ts";
 
 const OWN = `tracegate; by=${PROCESS_ID}; hops=`;
 
@@ -50,7 +50,7 @@ test("a process recognizes its own requests", () => {
 });
 
 test("as a line of a head", () => {
-  assert.equal(loopLine(FIRST_HOP), `cdn-loop: ${FIRST_HOP}\r\n`);
+  assert.equal(headEnd(FIRST_HOP), `cdn-loop: ${FIRST_HOP}\r\n\r\n`);
   const second = nextHop(FIRST_HOP);
-  assert.ok(second !== undefined && loopLine(second) === `cdn-loop: ${OWN}2\r\n`);
+  assert.ok(second !== undefined && headEnd(second) === `cdn-loop: ${OWN}2\r\n\r\n`);
 });

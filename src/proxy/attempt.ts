@@ -11,7 +11,7 @@ import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../http/h1/serialize.ts";
 import { latin1 } from "../http/h1/syntax.ts";
 import { connectStart, endToEnd, requestStart } from "../http/h2/fields.ts";
-import { loopLine } from "../http/loop.ts";
+import { headEnd } from "../http/loop.ts";
 import {
   getHeader,
   type HeaderList,
@@ -68,16 +68,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   constructor(exchange: Exchange) {
     this.#exchange = exchange;
-    this.#backend.retries?.budget?.begin(performance.now());
+    this.#backend().retries?.budget?.begin(performance.now());
   }
 
   /** A retry may have chosen another backend. */
-  get #backend(): CompiledBackend {
+  #backend(): CompiledBackend {
     return this.#exchange.selected.backend as CompiledBackend;
   }
 
   get balancer(): Balancer | undefined {
-    return this.#backend.balancer;
+    return this.#backend().balancer;
   }
 
   get startedAt(): number {
@@ -114,11 +114,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       this.failed ??= new Set();
       this.failed.add(this.#endpoint);
     }
-    const call = new UpstreamCall(this, this.#backend);
+    const call = new UpstreamCall(this, this.#backend());
     this.#call = call;
     this.#held = undefined;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
-    if (call.start(this.#backend.requestTimeout ?? backendRequestTimeout)) return;
+    if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return;
     const error = new GatewayError("TG_NO_HEALTHY_BACKENDS");
     // Another backend may have an endpoint; this one would not have any for a retry either.
     if (retry?.otherBackends !== true) throw error;
@@ -140,7 +140,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   chooseEndpoint(): Endpoint | undefined {
-    const { balancer, affinity, target, connection } = this.#backend;
+    const { balancer, affinity, target, connection } = this.#backend();
     const exchange = this.#exchange;
     if (balancer !== undefined) {
       // The session's endpoint may be among those that have failed.
@@ -175,7 +175,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     if (http2 && !webSocket && downstream.upgrade !== "") throw noUpgrade(downstream.upgrade);
     this.attempts++;
     // The address of the internal admin API would mean nothing to readers of logs.
-    this.endpointName = this.#backend.target.type === "internal" ? "internal" : pool.name;
+    this.endpointName = this.#backend().target.type === "internal" ? "internal" : pool.name;
     exchange.startDeadline();
     exchange.grpcDeadline?.forward(request.headers);
     if (exchange.authorityMode === "auto") rewriteAuthority(exchange, pool);
@@ -203,7 +203,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     exchange.attemptAnswered();
   }
 
-  get #loop(): Latin1 {
+  #loop(): Latin1 {
     const { firstLoop, loop } = this.#exchange;
     return this.attempts > 1 ? loop : firstLoop;
   }
@@ -212,7 +212,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { request, downstream, requestSide, retry, translatedToGrpc } = this.#exchange;
     if (retry !== undefined) requestSide.keep(REPLAY_BYTES);
     const { length } = requestSide;
-    let extra = loopLine(this.#loop);
+    let extra = "";
     if (length === UNKNOWN_LENGTH) extra += "transfer-encoding: chunked\r\n";
     if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
     else if (downstream.trailersAccepted || translatedToGrpc) extra += "connection: te\r\nte: trailers\r\n";
@@ -232,7 +232,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       request.authority,
       request.headers,
       names,
-      extra,
+      extra + headEnd(this.#loop()),
       downstream.connection.madeFields,
     );
     call.sendHead(connection, head, length, preserve);
@@ -250,7 +250,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     // A server that shuts down announces which requests it has not processed: those can be replayed.
     requestSide.keep(REPLAY_BYTES);
-    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.#loop);
+    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.#loop());
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
@@ -262,7 +262,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const headers = madeOf(request.headers, [...endToEnd(request.headers)]);
     removeHeader(headers, KEY_FIELD);
-    call.openStream(session, connectStart(request, scheme, "websocket", this.#loop), headers, TUNNEL);
+    call.openStream(session, connectStart(request, scheme, "websocket", this.#loop()), headers, TUNNEL);
   }
 
   // ── the response ──

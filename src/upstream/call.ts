@@ -3,7 +3,7 @@ import { GatewayError, messageOf } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
 import { endToEnd, requestStart } from "../http/h2/fields.ts";
-import { FIRST_HOP, loopLine } from "../http/loop.ts";
+import { FIRST_HOP, headEnd } from "../http/loop.ts";
 import { type HeaderList, type Latin1, madeOf } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import type { Balancer } from "./balancers/balancer.ts";
@@ -171,7 +171,7 @@ class BufferedCall implements UpstreamCaller {
       authority,
       [...this.#requestHeaders(), ...credentials],
       null,
-      loopLine(loop),
+      headEnd(loop),
     );
     call.sendHead(connection, head, body.length, false);
     this.#sendBody(connection);

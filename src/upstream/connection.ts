@@ -100,7 +100,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
 
   /** The connection ended while the request was waiting for the end of the turn. HTTP/1.1 has no counterpart of REFUSED_STREAM. */
   get refused(): boolean {
-    return this.#unsent;
+    return this.#unsent();
   }
 
   // ── request side ──
@@ -173,14 +173,14 @@ export class UpstreamConnection implements Upstream, TransportHandler {
   }
 
   /** Nothing of the request has been written. */
-  get #unsent(): boolean {
+  #unsent(): boolean {
     return this.#transport.bytesWritten === this.#writtenBefore;
   }
 
   /** False: the upstream may have seen something of the exchange. */
   #takeBack(): boolean {
     if (this.#state !== "head" || this.#answered) return false;
-    if (!this.#unsent || !this.#output.drop()) return false;
+    if (!this.#unsent() || !this.#output.drop()) return false;
     this.#events = undefined;
     this.#release();
     return true;
@@ -210,7 +210,7 @@ export class UpstreamConnection implements Upstream, TransportHandler {
       this.#close();
       return;
     }
-    if (!this.#answered && this.served > 0 && this.#unsent) {
+    if (!this.#answered && this.served > 0 && this.#unsent()) {
       // As above: they would be mistaken for the response to a request that waits to be written.
       this.#fail("the upstream sent bytes before the request");
       return;

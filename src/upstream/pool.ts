@@ -304,7 +304,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
   /** There is room again: lets waiting requests open connections. */
   #admit(): void {
     while (this.#waiting.size > 0 && this.hasRoom) this.#waiting.shift()?.onRoom();
-    if (this.#empty) this.#onDrained?.();
+    if (this.#empty()) this.#onDrained?.();
   }
 
   /** A connection is gone, which makes room for another one. */
@@ -315,7 +315,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#admit();
   }
 
-  get #empty(): boolean {
+  #empty(): boolean {
     return this.#open + this.#connecting === 0;
   }
 
@@ -388,7 +388,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
     this.#onDrained = onDrained;
     this.#sessions?.close();
     for (const connection of this.#idle.splice(0)) connection.destroy();
-    if (this.#empty) onDrained();
+    if (this.#empty()) onDrained();
   }
 }
 

@@ -82,8 +82,8 @@ class Caller implements UpstreamCaller {
 
   onConnection(connection: UpstreamConnection, call: UpstreamCall): void {
     if (this.protocol === "http1") {
-      const extra = this.length === UNKNOWN_LENGTH ? "transfer-encoding: chunked\r\n" : "";
-      call.sendHead(connection, requestHeadText(this.method, "/", "a", [], null, extra), this.length, false);
+      const end = this.length === UNKNOWN_LENGTH ? "transfer-encoding: chunked\r\n\r\n" : "\r\n";
+      call.sendHead(connection, requestHeadText(this.method, "/", "a", [], null, end), this.length, false);
       if (this.length !== 0) connection.flush();
     }
     this.connected.resolve(connection);

@@ -209,7 +209,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
    * client, or the gateway for the upstream's SETTINGS, having guessed that it speaks HTTP/2.
    */
   timeOut(): void {
-    const blameless = this.upstream === undefined ? this.#guesses : !this.#caller.requestSent;
+    const blameless = this.upstream === undefined ? this.#guesses() : !this.#caller.requestSent;
     this.abandon({ countFailure: !blameless });
   }
 
@@ -307,7 +307,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   }
 
   /** The gateway waits to see whether the server speaks HTTP/2, because the configuration does not say so. */
-  get #guesses(): boolean {
+  #guesses(): boolean {
     return this.#protocol !== "http1" && this.#protocol !== "raw" && this.#endpoint?.pool.guessing === true;
   }
 

@@ -34,7 +34,7 @@ describe("heads", () => {
           "a:80",
           headers,
           preserve ? rawNames : null,
-          "connection: close\r\n",
+          "connection: close\r\n\r\n",
         );
         const head = new RequestHead();
         assert.equal(parseRequestHead(text, LIMITS, head, preserve), undefined);
@@ -62,7 +62,7 @@ describe("heads", () => {
 
   test("the exact bytes", () => {
     assert.equal(
-      requestHeadText("GET", "/a?b", "h", ["accept", "*/*"], ["Accept"], "x: y\r\n"),
+      requestHeadText("GET", "/a?b", "h", ["accept", "*/*"], ["Accept"], "x: y\r\n\r\n"),
       "GET /a?b HTTP/1.1\r\nhost: h\r\nAccept: */*\r\nx: y\r\n\r\n",
     );
     assert.equal(responseHeadText(404, [], null, ""), "HTTP/1.1 404 Not Found\r\n\r\n");
@@ -80,7 +80,7 @@ test("isToken and isFieldValue accept only what may be sent", () => {
 test("prepared lines are used only in place of the same fields", () => {
   const made = makeFields(["x-for", "1.2.3.4", "x-proto", "http"]);
   const head = (headers: string[], rawNames: string[] | null = null): string =>
-    requestHeadText("GET", "/", "h", headers, rawNames, "", made);
+    requestHeadText("GET", "/", "h", headers, rawNames, "\r\n", made);
   const start = "GET / HTTP/1.1\r\nhost: h\r\n";
   for (const headers of [
     ["a", "1", "x-for", "1.2.3.4", "x-proto", "http", "b", "2"],
@@ -88,7 +88,7 @@ test("prepared lines are used only in place of the same fields", () => {
     ["x-for", "1.2.3.4"],
     ["x-proto", "http", "x-for", "1.2.3.4"],
   ])
-    assert.equal(head(headers), requestHeadText("GET", "/", "h", headers, null, ""));
+    assert.equal(head(headers), requestHeadText("GET", "/", "h", headers, null, "\r\n"));
   assert.equal(
     head(["x-for", "1.2.3.4", "x-proto", "http"], ["X-For", "X-Proto"]),
     `${start}X-For: 1.2.3.4\r\nX-Proto: http\r\n\r\n`,

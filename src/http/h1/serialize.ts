@@ -25,8 +25,8 @@ export function makeFields(fields: HeaderList): MadeFields {
 }
 
 /**
- * A request's head with its final empty line. `rawNames`, parallel to the fields of `headers`, replaces their names; `extra` is
- * lines that are formatted already, such as `connection: close\r\n`; the lines of `made` are used where `headers` has its fields.
+ * A request's head. `rawNames`, parallel to the fields of `headers`, replaces their names; `end` is lines that are formatted already
+ * and the empty line that ends the head; the lines of `made` are used where `headers` has its fields.
  */
 export function requestHeadText(
   method: string,
@@ -34,14 +34,17 @@ export function requestHeadText(
   host: string,
   headers: HeaderList,
   rawNames: readonly string[] | null,
-  extra: string,
+  end: string,
   made?: MadeFields,
 ): string {
   const start = `${method} ${pathAndQuery} HTTP/1.1\r\nhost: ${host}\r\n`;
-  return `${appendFields(start, headers, rawNames, made)}${extra}\r\n`;
+  return appendFields(start, headers, rawNames, made) + end;
 }
 
-/** A response's head with its final empty line; `status` is 100 to 999. See `requestHeadText` for the rest. */
+/**
+ * A response's head with its final empty line; `status` is 100 to 999; `extra` is lines that are formatted already, such as
+ * `connection: close\r\n`. See `requestHeadText` for `rawNames`.
+ */
 export function responseHeadText(
   status: number,
   headers: HeaderList,

@@ -108,7 +108,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     return this.#streams.all();
   }
 
-  get #framesSent(): number {
+  #framesSent(): number {
     return this.#headsSent + this.#sending.frames;
   }
 
@@ -380,12 +380,12 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
   }
 
   onPriority(id: number, dependency: number): void {
-    if (this.#count("priorities", this.#framesSent) && dependency === id)
+    if (this.#count("priorities", this.#framesSent()) && dependency === id)
       this.onStreamFrameError(id, PROTOCOL_ERROR, "a stream that depends on itself");
   }
 
   onPriorityUpdate(id: number, buffer: Buffer, from: number, to: number): void {
-    if (!this.#count("priorities", this.#framesSent)) return;
+    if (!this.#count("priorities", this.#framesSent())) return;
     if (this.#role === "client" || id === 0 || id % 2 === 0) {
       this.fail(PROTOCOL_ERROR, "PRIORITY_UPDATE for a stream that no client opens");
       return;
@@ -400,7 +400,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       if (this.#streams.isIdle(id)) this.fail(PROTOCOL_ERROR, "RST_STREAM on a stream that is not open");
-      else this.#count("lateResets", this.#framesSent);
+      else this.#count("lateResets", this.#framesSent());
       return;
     }
     if (this.#role === "server" && !this.#count("resets", this.#streamsEnded)) return;
@@ -471,7 +471,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
       if (!this.#acks.pingCame()) this.onIdleFrame();
       return;
     }
-    if (!this.#count("pings", this.#framesSent)) return;
+    if (!this.#count("pings", this.#framesSent())) return;
     this.#writer.pingAck(buffer, from);
   }
 
@@ -485,7 +485,7 @@ export class Http2Connection implements TransportHandler, FrameSink, StreamLink,
   }
 
   onWindowUpdate(id: number, increment: number): void {
-    if (!this.#count("windowUpdates", this.#framesSent)) return;
+    if (!this.#count("windowUpdates", this.#framesSent())) return;
     if (id === 0) {
       this.#sending.window += increment;
       if (increment === 0) this.fail(PROTOCOL_ERROR, "WINDOW_UPDATE of 0");

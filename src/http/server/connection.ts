@@ -99,7 +99,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   get activity(): { readonly state: string; readonly ageMs: number; readonly exchange?: object } {
     const stream = this.#stream;
     return {
-      state: this.#idle ? "idle" : this.#state,
+      state: this.#idle() ? "idle" : this.#state,
       ageMs: this.#deadline.ageMs,
       ...(stream !== undefined && { exchange: stream.activity }),
     };
@@ -138,18 +138,18 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   }
 
   /** No request is under way and none has begun to arrive. */
-  get #idle(): boolean {
+  #idle(): boolean {
     return this.#state === "head" && this.#held.length === 0;
   }
 
   /** The client does not read its responses. */
-  get #overfull(): boolean {
+  #overfull(): boolean {
     return this.#transport.backlog >= queueLimit();
   }
 
   /** Requests that have arrived are not read for now. */
-  get #mustWait(): boolean {
-    return this.#turns.waiting || this.#overfull;
+  #mustWait(): boolean {
+    return this.#turns.waiting || this.#overfull();
   }
 
   // ── from the transport ──
@@ -171,7 +171,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (this.#state === "tunnel") {
       this.#requestDone = true;
       this.#stream?.onBodyEnd([]);
-    } else if (this.#mustWait && this.#state === "head") {
+    } else if (this.#mustWait() && this.#state === "head") {
       this.#endWaits = true;
     } else if (this.#state === "head") {
       if (this.#held.length > 0) this.#reject("TG_INVALID_REQUEST", "the connection ended inside the request head");
@@ -293,7 +293,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
       const before = at;
       const state = this.#state;
       if (state === "head") {
-        if (this.#overfull) {
+        if (this.#overfull()) {
           // No write may have asked to wait: many small ones add up, and the limit may have been lowered since.
           this.#transport.awaitDrain();
           break;
@@ -326,14 +326,14 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (this.#held.length > 0) this.#processHeld();
     else this.#endBatch();
     this.#paceReading();
-    if (this.#endWaits && !this.#mustWait) this.onEnd();
+    if (this.#endWaits && !this.#mustWait()) this.onEnd();
   }
 
   /** Keeps reading unless the body is paused or too many bytes are held that cannot be used yet. */
   #paceReading(): void {
     const state = this.#state;
     if (state === "linger" || state === "closed") return;
-    if (this.#held.length >= queueLimit() && (state !== "head" || this.#mustWait)) this.#transport.pause();
+    if (this.#held.length >= queueLimit() && (state !== "head" || this.#mustWait())) this.#transport.pause();
     else if (!this.#body.paused || state === "head" || state === "wait") this.#transport.resume();
   }
 
@@ -459,7 +459,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     if (state === "head" && this.#stream === undefined) this.#heads.forget();
     // A lingering client may take the response as long as it makes progress, and then has LINGER_MS to stop sending.
     if (state !== "linger")
-      this.#deadline.renew(now, state === "head" ? this.#idleTimeout : frontend.streamIdleTimeout, state === "head");
+      this.#deadline.renew(now, state === "head" ? this.#idleTimeout() : frontend.streamIdleTimeout, state === "head");
     else if (this.#transport.backlog === 0) this.#deadline.renew(now, LINGER_MS, false);
     if (state === "body" && this.#body.tooSlow(now, frontend.minBodyRate)) {
       this.#reject("TG_CLIENT_TIMEOUT", "the request body arrives too slowly");
@@ -481,12 +481,12 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     }
     const tooOld = this.#deadline.olderThan(now, frontend.maxConnectionDuration);
     if (tooOld) this.#keepAlive = false;
-    if ((tooOld || closesIdle) && this.#idle) this.closeIfIdle();
+    if ((tooOld || closesIdle) && this.#idle()) this.closeIfIdle();
     else if (this.#deadline.passed(now)) this.#expire();
   }
 
   #expire(): void {
-    if (this.#idle) this.closeIfIdle();
+    if (this.#idle()) this.closeIfIdle();
     else if (this.#state === "linger") this.#destroy();
     else if (this.#state === "head") this.#reject("TG_CLIENT_TIMEOUT", "the request head did not arrive in time");
     else if (this.#body.paused) this.#reject("TG_UPSTREAM_TIMEOUT", "the upstream took no more of the request body");
@@ -499,7 +499,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
 
   /** The client may still be reading the last response, which is not cut off. */
   closeIfIdle(): void {
-    if (!this.#idle) return;
+    if (!this.#idle()) return;
     this.#writer.flush();
     if (this.#transport.backlog > 0) this.#finish();
     else this.#destroy();
@@ -508,10 +508,10 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
   /** Does not close at once: a request may be on its way, and its client could not know whether it was served. */
   askToReconnect(): void {
     this.#leaving = true;
-    if (this.#idle) this.#deadline.after(this.#idleTimeout);
+    if (this.#idle()) this.#deadline.after(this.#idleTimeout());
   }
 
-  get #idleTimeout(): number {
+  #idleTimeout(): number {
     const { idleTimeout } = this.#host.frontend;
     return this.#leaving ? Math.min(idleTimeout, LEAVE_IDLE_MS) : idleTimeout;
   }
