@@ -1,7 +1,8 @@
 /**
  * npm run bench:cluster [-- [--no-image] [--no-install] [--routes 3000] [--gateways 10] [--samples 200]]
  * Measures the controller and its proxies with many HTTPRoutes in the test cluster (see run.ts): the time from writing a route to
- * traffic on it, memory and CPU of the controller, status writes, and the memory that routes add to a proxy.
+ * traffic on it, memory and CPU of the controller, status writes, the memory that routes add to a proxy, and how long other requests wait
+ * while many routes change.
  *
  * Processes are read from /proc, so this runs on the node of the cluster.
  */
@@ -14,7 +15,7 @@ import { HttpKubeClient } from "../../src/kube/connect.ts";
 import { findCluster } from "../../src/kube/credentials.ts";
 import { type HttpRoute, objectKey } from "../../src/kube/objects.ts";
 import { RESOURCES } from "../../src/kube/resources.ts";
-import { get } from "./lib/http.ts";
+import { get, Load } from "./lib/http.ts";
 import { echoYaml, gatewayYaml, namespaceYaml } from "./lib/objects.ts";
 import { prepareCluster, reexecInside } from "./lib/setup.ts";
 import { apply, eventually, gatewayAddress, kubectl } from "./lib/tools.ts";
@@ -40,6 +41,9 @@ const SAMPLES = Number(values.samples);
 const ATTACHED = 1000;
 /** Milliseconds between samples, for the statuses of the one before. */
 const SETTLE_MS = 200;
+/** Routes that change at once, of those of one Gateway, while requests for others are measured. */
+const CHANGED = 300;
+const REQUESTS_PER_SECOND = 50;
 /** Seconds over which an idle controller is observed. */
 const IDLE_SECONDS = 30;
 
@@ -185,6 +189,38 @@ function countChanges(path: string): { readonly counts: Map<string, number>; rea
   return { counts, stop: () => abort.abort() };
 }
 
+/** Runs `work` under requests through the gateway, and as many straight to the backend, which show what the machine itself costs. */
+async function latencyDuring(work: () => Promise<unknown>, address: string, host: string): Promise<string> {
+  const backendAddress = await kubectl("-n", NS, "get", "service", "echo", "-o", "jsonpath={.spec.clusterIP}");
+  const loads = [{ address, host, headers }, { address: backendAddress.trim() }].map(
+    (wanted) => new Load(wanted, 8, REQUESTS_PER_SECOND),
+  );
+  await work();
+  await Promise.all(loads.map((load) => load.stop()));
+  const [gateway, backend] = loads.map(({ milliseconds, failures }) => {
+    const sorted = milliseconds.toSorted((a, b) => a - b);
+    return `${quantile(sorted, 0.5)} / ${quantile(sorted, 0.99)}, ${failures.length} failed`;
+  });
+  return `${gateway}; straight to the backend ${backend}`;
+}
+
+async function changeRoutes(prefix: string, gateway: string, address: string, version: string): Promise<void> {
+  await inParallel(CHANGED, async (i) => {
+    const { spec } = routeOf(`${prefix}-${i}`, gateway);
+    const filters = [
+      { type: "RequestHeaderModifier", requestHeaderModifier: { set: [{ name: "x-version", value: version }] } },
+    ];
+    await client.request("PATCH", resourcePath(RESOURCES.HTTPRoute, NS, `${prefix}-${i}`), {
+      body: { spec: { rules: spec.rules?.map((rule) => ({ ...rule, filters })) } },
+      contentType: "application/merge-patch+json",
+    });
+  });
+  await eventually("the changed routes", async () => {
+    const { body } = await get({ address, host: `${prefix}-${CHANGED - 1}.example.com`, headers });
+    return body.includes(version);
+  });
+}
+
 const gateways = Array.from({ length: GATEWAYS }, (_, i) => `gateway-${i}`);
 try {
   await apply(
@@ -213,6 +249,14 @@ try {
   row("status writes on their Gateway", String(gatewayChanges.counts.get(`${NS}/crowded`) ?? 0));
   routeChanges.stop();
   gatewayChanges.stop();
+
+  const other = `attached-${ATTACHED - 1}.example.com`;
+  row("requests while nothing changes, p50 / p99", await latencyDuring(() => delay(5000), crowded, other));
+  for (const version of ["version-1", "version-2", "version-3"])
+    row(
+      `requests while ${CHANGED} of ${ATTACHED} other routes change, p50 / p99`,
+      await latencyDuring(() => changeRoutes("attached", "crowded", crowded, version), crowded, other),
+    );
 
   // The memory of a proxy with all routes.
   await createRoutes("more", ROUTES - ATTACHED, () => "crowded");

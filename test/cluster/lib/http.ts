@@ -70,9 +70,13 @@ function send({
   });
 }
 
-/** Requests one after the other on each of `connections` connections until it is stopped, about `perSecond` in all; counts what fails. */
+/**
+ * Requests one after the other on each of `connections` connections until it is stopped, about `perSecond` in all; counts what fails.
+ */
 export class Load {
   readonly failures: string[] = [];
+  /** How long each request took that did not fail. */
+  readonly milliseconds: number[] = [];
   requests = 0;
   readonly #agent: Agent;
   readonly #wanted: Wanted;
@@ -96,9 +100,11 @@ export class Load {
   async #loop(): Promise<void> {
     while (!this.#stopped) {
       const at = new Date().toISOString();
+      const startedAt = performance.now();
       try {
         const { status, body } = await get(this.#wanted);
-        if (status !== 200) this.failures.push(`${at} ${status} ${body.slice(0, 200)}`);
+        if (status === 200) this.milliseconds.push(performance.now() - startedAt);
+        else this.failures.push(`${at} ${status} ${body.slice(0, 200)}`);
       } catch (error) {
         this.failures.push(`${at} ${error instanceof Error ? error.message : String(error)}`);
       }
