@@ -1,6 +1,6 @@
 import { ERRORS } from "../../base/errors.ts";
 import type { Activation, Expression } from "../../cel/index.ts";
-import type { LocalReply } from "../../http/message.ts";
+import { getHeader, type LocalReply } from "../../http/message.ts";
 import { isUnreadable } from "../../upstream/call.ts";
 import type { Callout } from "../../upstream/callout.ts";
 import { editRequest } from "../envoy/convert.ts";
@@ -57,6 +57,13 @@ export interface AuthzClient {
 /** Status of a denial; undefined = allowed. */
 export function denialStatus(decision: AuthzDecision): number | undefined {
   return decision.allowed ? undefined : (decision.reply?.status ?? ERRORS.TG_EXT_AUTHZ.status);
+}
+
+/** Whether the client gets a cookie, such as that of a new session: such a response is for this client only and must not be cached. */
+export function setsCookie(decision: AuthzDecision): boolean {
+  if (!decision.allowed)
+    return decision.reply !== undefined && getHeader(decision.reply.headers, "set-cookie") !== undefined;
+  return decision.responseEdits.some(({ action, name }) => name === "set-cookie" && action !== "remove");
 }
 
 /** Variables for the time to live of a cached response; `extauthz` has its value after the decision is applied. */

@@ -22,7 +22,7 @@ import { NO_PSEUDO } from "../shared/header-edits.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 import { AnswerCache, type Lookup } from "./cache.ts";
-import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus } from "./decision.ts";
+import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus, setsCookie } from "./decision.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "./schema.ts";
 
 /** Namespace in `filter_metadata`: the name of Envoy's filter, which existing services read. */
@@ -48,7 +48,8 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnviron
     const call = callFor(context, "ext_authz");
     const { answer, response } = await askGrpc(callout, attributes, config.timeout, call, lookup);
     const decision = decisionOf(response);
-    lookup?.keep(answer, answer.length, denialStatus(decision), decidedVariables(context, decision));
+    if (!setsCookie(decision))
+      lookup?.keep(answer, answer.length, denialStatus(decision), decidedVariables(context, decision));
     return { decision, cached: lookup?.found === true };
   };
   // The response names the fields it sets, and setting replaces what the client sent; there is nothing to clear beforehand.
@@ -105,8 +106,9 @@ function keyed(
 }
 
 function keyedHttp({ id: _trace, headers, ...http }: ReturnType<typeof describe>, lookup: Lookup<Uint8Array>) {
-  const left = { ...http, headers: {} as Record<string, string> };
-  for (const [name, value] of Object.entries(headers)) if (!lookup.ignoresHeader(name)) left.headers[name] = value;
+  // Assignments to a plain object would lose a field named __proto__.
+  const kept = Object.entries(headers).filter(([name]) => !lookup.ignoresHeader(name));
+  const left = { ...http, headers: Object.fromEntries(kept) };
   if (lookup.ignores("method")) left.method = left.headers[":method"] = "";
   if (lookup.ignores("path")) left.path = left.headers[":path"] = "";
   if (lookup.ignores("query")) left.path = left.headers[":path"] = left.path.split("?", 1)[0] ?? "";

@@ -8,7 +8,7 @@ import { textOf } from "../shared/expressions.ts";
 import { FRAMING, type HeaderEdit, isServiceField, NO_PSEUDO } from "../shared/header-edits.ts";
 import type { PolicyContext } from "../types.ts";
 import { AnswerCache } from "./cache.ts";
-import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus } from "./decision.ts";
+import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus, setsCookie } from "./decision.ts";
 import { AuthzRequestTemplate, denies, MAX_RESPONSE, sizeOf } from "./http-request.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
@@ -53,7 +53,7 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
       ? { allowed: false, reply: denial(answer, redirect, variables), metadata }
       : { allowed: true, requestEdits: copiedHeaders(answer, copied), responseEdits: [], metadata };
     // A response without its body is not cached.
-    if (answer.cut === undefined)
+    if (answer.cut === undefined && !setsCookie(decision))
       lookup?.keep(answer, sizeOf(answer), denialStatus(decision), decidedVariables(context, decision));
     return { decision, cached: lookup?.found === true };
   };

@@ -418,6 +418,32 @@ suite("extAuthz caches decisions", () => {
     assert.deepEqual([grpc?.status, grpc?.headers.includes("grpc-status")], [200, true]);
     assert.equal(answers, 2);
   });
+
+  test("but not responses that set a cookie for the client: others would get the same session", async () => {
+    let answers = 0;
+    await using service = await httpService(() => reply("", [`set-cookie: session=${++answers}`], "401 Log in"));
+    const policy = byHttp(service.port, {}, cache("1h"));
+    assert.deepEqual((await run(policy, contextOf()))?.headers, ["set-cookie", "session=1"]);
+    assert.deepEqual((await run(policy, contextOf()))?.headers, ["set-cookie", "session=2"]);
+    const headers = [{ header: { key: "Set-Cookie", value: "session=3" } }];
+    for (const answer of [
+      { ok_response: { response_headers_to_add: headers } },
+      { status: { code: 7 }, denied_response: { status: { code: 401 }, headers } },
+    ]) {
+      await using grpc = await grpcService(answer);
+      const byMessage = byGrpc(grpc.port, cache("1h"));
+      for (let i = 0; i < 2; i++) await run(byMessage, contextOf());
+      assert.equal(grpc.questions.length, 2);
+    }
+  });
+
+  test("for the gRPC requests with the same header fields, whatever their names are", async () => {
+    await using service = await grpcService({});
+    const policy = byGrpc(service.port, cache("1h"));
+    for (const name of ["__proto__", "constructor"])
+      for (const user of ["alice", "bob"]) await run(policy, contextOf({ headers: [name, user] }));
+    assert.equal(service.questions.length, 4);
+  });
 });
 
 test("a trace shows the call, and the decision with its source", async () => {

@@ -122,7 +122,7 @@ const policy = z.strictObject({
   cache: cacheOf("request")
     .optional()
     .describe(
-      "Caches decisions: those that allow, and denials with 401 or 403. Requests share a decision if the service would be sent the same for both. The CEL of `ttl` can read `extauthz`, the metadata of the decision.",
+      "Caches decisions: those that allow, and denials with 401 or 403, except those that set a cookie for the client. Requests share a decision if the service would be sent the same for both. The CEL of `ttl` can read `extauthz`, the metadata of the decision.",
     ),
 });
 
