@@ -109,3 +109,17 @@ test("positions inside a literal block are those of its lines; other multi-line 
   assert.equal(inside("a: >\n  one\n  two !\n", "!"), "none");
   assert.equal(inside('a: "one\\ntwo !"\n', "!"), "none");
 });
+
+test("secrets: errors found before the text is parsed do not show the line, which may belong to a private key or a hash", () => {
+  for (const text of [
+    "tls:\n  key: |\n    -----BEGIN PRIVATE KEY-----\n  MIIEsecret\n  MIIFsecret\n",
+    "htpasswd: |\n  bob:$2y$05$MIIEsecret\n",
+    "htpasswd: |\n  bob:MIIEsecret-$Secret\n",
+    "htpasswd: |\n  bob:MIIEsecret-${UNSET}\n",
+    'keys:\n  - "MIIEsecret, "MIIFsecret"\n',
+  ]) {
+    const { ok, diagnostics } = new ConfigDocument("a.yaml", text, {});
+    assert.equal(ok, false);
+    assert.doesNotMatch(JSON.stringify(diagnostics), /secret/i, text);
+  }
+});

@@ -80,7 +80,7 @@ export class ConfigDocument {
     this.file = file;
     this.#text = text;
     this.#expanded = expandEnv(text, env);
-    for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, true);
+    for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, false);
     // The empty text in place of an unset variable would cause misleading errors.
     if (this.diagnostics.length > 0) return;
     const plain = readPlainYaml(this.#expanded.text);
@@ -122,19 +122,22 @@ export class ConfigDocument {
     return !this.diagnostics.some((diagnostic) => diagnostic.severity === "error");
   }
 
-  /** The value of a document without problems; problems are added. */
+  /**
+   * The value of a document without problems; problems are added, without the line: it may belong to a private key whose field is not
+   * known before the text is parsed.
+   */
   #check(document: Document.Parsed): unknown {
     for (const { offset, message } of syntaxProblems(document))
-      this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
+      this.#add(this.#expanded.toOriginal(offset), "", { message }, false);
     if (PROTO.test(this.#expanded.text))
       for (const { offset, message } of unusableKeys(document))
-        this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
+        this.#add(this.#expanded.toOriginal(offset), "", { message }, false);
     if (this.diagnostics.length > 0) return undefined;
     try {
       return document.toJS({ maxAliasCount: MAX_ALIASES });
     } catch (error) {
       const { offset, message } = aliasProblem(document, error);
-      this.#add(this.#expanded.toOriginal(offset), "", { message }, true);
+      this.#add(this.#expanded.toOriginal(offset), "", { message }, false);
       return undefined;
     }
   }

@@ -52,7 +52,9 @@ export function expandEnv(text: string, env: Readonly<Record<string, string | un
       else if (fallback === undefined)
         problems.push({
           offset: index,
-          message: `environment variable ${name} is not set; set it, write \${${name}:-default}, or $$ for a dollar sign`,
+          message: mayBeSecret(text, index, plain)
+            ? "the name after this dollar sign is not that of an environment variable; write $$ for a dollar sign"
+            : `environment variable ${name} is not set; set it, write \${${name}:-default}, or $$ for a dollar sign`,
         });
     }
     expanded += text.slice(at, index);
@@ -63,6 +65,14 @@ export function expandEnv(text: string, env: Readonly<Record<string, string | un
   }
   expanded += text.slice(at);
   return { text: expanded, problems, values, toOriginal: (offset) => back(edits, offset) };
+}
+
+/**
+ * Whether an unset `$NAME` may be a part of a password or a hash, such as `$2y$05$qcjf…`: it follows a letter or a digit, or is not in upper
+ * case. Messages do not show it then.
+ */
+function mayBeSecret(text: string, at: number, name: string | undefined): boolean {
+  return name !== undefined && (/\w/.test(text.charAt(at - 1)) || name !== name.toUpperCase());
 }
 
 function back(edits: readonly Edit[], offset: number): number {
