@@ -58,3 +58,20 @@ test("an error about a URL does not show its secret parameters", () => {
   assert.match(problems, /issuer\.test\/jwks\?token=<redacted>&v=1/);
   assert.doesNotMatch(problems, /s3cret/);
 });
+
+test("an error about the expression of a secret header does not show the expression", () => {
+  const set = {
+    authorization: `"MySecret" + nope(`,
+    cookie: "MySecret",
+    "x-api-key": "MySecret and MySecret",
+    "x-plain": "shown(",
+  };
+  const policies = { transformations: { request: { set } } };
+  const binds = [{ port: 8080, listeners: [{ routes: [{ policies, backends: [{ host: "127.0.0.1:1" }] }] }] }];
+  const loaded = loadConfig({ kind: "text", text: JSON.stringify({ binds }) }, {});
+  const problems = loaded.ok ? [] : loaded.diagnostics;
+  const shown = JSON.stringify(problems);
+  assert.equal(problems.length, 4, shown);
+  assert.doesNotMatch(shown, /MySecret/);
+  assert.match(shown, /shown\(/);
+});

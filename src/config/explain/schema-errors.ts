@@ -3,6 +3,7 @@
  * expected value and a suggestion. Of several issues with one cause only the cause is reported.
  */
 import type { z } from "zod";
+import { SensitiveNames } from "../../base/sensitive-names.ts";
 import { suggest } from "../../base/suggest.ts";
 import { KINDS } from "../../policies/registry.ts";
 import { isSecret, type Problem, type Report } from "../parse/document.ts";
@@ -34,9 +35,18 @@ export function reportIssues(document: Validated, issues: readonly Issue[], know
     if (issue.code === "unrecognized_keys") reportUnknown(document, issue, known);
     else if (issue.code === "invalid_key") document.report(issue.path.slice(0, -1), invalidKey(issue), lastKey(issue));
     else if (!(issue.code === "custom" && issue.params?.noneOf !== undefined && misnamed.has(formatPath(issue.path))))
-      document.report(issue.path, describe(issue, valueAt(document.value, issue.path), known));
+      document.report(issue.path, hidden(issue) ?? describe(issue, valueAt(document.value, issue.path), known));
   }
 }
+
+/** The problem without its text if the field is named like a secret, as the header `authorization` is; undefined = it may be shown. */
+function hidden(issue: Issue): Problem | undefined {
+  const name = issue.path.findLast((part) => typeof part === "string");
+  const message: unknown = issue.code === "custom" ? issue.params?.withoutText : undefined;
+  return typeof message === "string" && typeof name === "string" && SECRETS.has(name) ? { message } : undefined;
+}
+
+const SECRETS = new SensitiveNames();
 
 /** Fields that are wrong for the same reason are reported once. */
 function reportUnknown(

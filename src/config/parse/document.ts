@@ -72,6 +72,11 @@ export class ConfigDocument {
   readonly #expanded: Expanded;
   /** The complete parser's document, if only that could read the text. */
   readonly #document: Document.Parsed | undefined;
+  /**
+   * No line of the text has a secret. Otherwise problems found before it is parsed do not show their lines: which fields these belong to,
+   * such as a private key, is not known yet.
+   */
+  readonly #isPublic: boolean;
   #lines: Lines | undefined;
   #positions: Positions | undefined;
 
@@ -80,7 +85,8 @@ export class ConfigDocument {
     this.file = file;
     this.#text = text;
     this.#expanded = expandEnv(text, env);
-    for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, false);
+    this.#isPublic = !SECRET_LINE.test(text);
+    for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, this.#isPublic);
     // The empty text in place of an unset variable would cause misleading errors.
     if (this.diagnostics.length > 0) return;
     const plain = readPlainYaml(this.#expanded.text);
@@ -122,22 +128,19 @@ export class ConfigDocument {
     return !this.diagnostics.some((diagnostic) => diagnostic.severity === "error");
   }
 
-  /**
-   * The value of a document without problems; problems are added, without the line: it may belong to a private key whose field is not
-   * known before the text is parsed.
-   */
+  /** The value of a document without problems; problems are added. */
   #check(document: Document.Parsed): unknown {
     for (const { offset, message } of syntaxProblems(document))
-      this.#add(this.#expanded.toOriginal(offset), "", { message }, false);
+      this.#add(this.#expanded.toOriginal(offset), "", { message }, this.#isPublic);
     if (PROTO.test(this.#expanded.text))
       for (const { offset, message } of unusableKeys(document))
-        this.#add(this.#expanded.toOriginal(offset), "", { message }, false);
+        this.#add(this.#expanded.toOriginal(offset), "", { message }, this.#isPublic);
     if (this.diagnostics.length > 0) return undefined;
     try {
       return document.toJS({ maxAliasCount: MAX_ALIASES });
     } catch (error) {
       const { offset, message } = aliasProblem(document, error);
-      this.#add(this.#expanded.toOriginal(offset), "", { message }, false);
+      this.#add(this.#expanded.toOriginal(offset), "", { message }, this.#isPublic);
       return undefined;
     }
   }

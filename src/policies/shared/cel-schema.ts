@@ -28,11 +28,16 @@ const CelText: z.core.$constructor<CelText, CelTextDef> = z.core.$constructor("C
     try {
       def.compile(text, environmentOf(context));
     } catch (error) {
-      payload.issues.push({ code: "custom", input: text, message: messageOf(error), inst: schema });
+      const params = { withoutText: INVALID };
+      payload.issues.push({ code: "custom", input: text, message: messageOf(error), params, inst: schema });
     }
     return payload;
   };
 });
+
+/** The message for fields with secrets: other messages quote the text, or names in it, such as a password without quotes. */
+const INVALID =
+  "is not a valid CEL expression, and is not shown, because it may be a secret; text needs its own quotes: '\"text\"'";
 
 /** The second argument of `parse` and `safeParse`: expressions compile in this environment. */
 export function parsingWith(
