@@ -101,3 +101,16 @@ test("in a text, users of URLs and parameters are redacted, fragments included",
   );
   assert.equal(redactUrls("mail me@a.test, a=b"), "mail me@a.test, a=b");
 });
+
+test("secrets in lists and objects of JSON, and encoded user information of URLs in paths, are redacted", () => {
+  for (const target of [
+    "/a?data=%7B%22password%22%3A%7B%22v%22%3A%22s3cret%22%7D%7D",
+    "/a?data=%5B%7B%22token%22%3A%5B%22s3cret%22%5D%7D%5D",
+    "/fetch/https%3A%2F%2Fuser:s3cret%40a.test%2Fb",
+    "/fetch/https%253A%252F%252Fuser%253As3cret%2540a.test",
+    "/fetch/https://user:s3cret%40a.test/b",
+  ])
+    assert.doesNotMatch(redactTarget(target, SECRET_PARAMETERS), /s3cret/, target);
+  for (const target of ["/a?data=%7B%22size%22%3A%7B%22w%22%3A1%7D%7D", "/fetch/https%3A%2F%2Fa.test%2Fb%20c"])
+    assert.equal(redactTarget(target, SECRET_PARAMETERS), target);
+});

@@ -19,10 +19,12 @@ const SLASH = 0x2f;
 const PARAMETER = /([?&#;])([^=&#;?\s"'<>]{1,200})=(<redacted>|[^&#\s"<>]*)/g;
 /** User name and password before the host. */
 const USER_INFO = /(\/\/)[^/?#\s"<>]+@/g;
-/** The name of a property whose value is a text or a number, in JSON. */
-const PROPERTY = /"([^"\\]{1,200})"\s*:\s*["\d]/g;
+/** The name of a property whose value is a text or a number, or holds some, in JSON. */
+const PROPERTY = /"([^"\\]{1,200})"\s*:\s*["\d[{-]/g;
 /** `?`, `;`, `&` or `#`, encoded once or more often: servers behind the gateway may read what follows in a path as parameters. */
 const ENCODED_SEPARATOR = /%(?:25)*(?:3f|3b|26|23)/i;
+/** User name and password of a URL in a path, which may be encoded. */
+const USER_INFO_IN_PATH = /((?:%(?:25)*2f|\/){2})(?:(?!%(?:25)*2f)[^/?#\s"<>])+(@|%(?:25)*40)/gi;
 /** How often a URL may be encoded inside another; values encoded more often are redacted. */
 const MAX_LEVELS = 3;
 
@@ -89,7 +91,7 @@ function nextParameter(target: string, from: number, query: number): number {
 
 /** The path of a target, with user information of URLs and encoded parameters that look secret redacted; undefined = unchanged. */
 function redactPath(path: string, secret: Names): string | undefined {
-  const withoutUser = path.replace(USER_INFO, `$1${REDACTED}@`);
+  const withoutUser = path.replace(USER_INFO_IN_PATH, `$1${REDACTED}$2`);
   const at = withoutUser.search(ENCODED_SEPARATOR);
   const hides = at !== -1 && nestsSecret(withoutUser.slice(at), secret);
   if (!hides && withoutUser === path) return undefined;
