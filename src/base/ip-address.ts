@@ -127,4 +127,10 @@ export class Networks {
     const address = canonicalAddress(text);
     return address !== undefined && this.#list.check(address, isIPv4(address) ? "ipv4" : "ipv6");
   }
+
+  /** Whether connections to an address may end in one of them: also of an IPv4 address inside an IPv6 one, such as NAT64. */
+  isReachedBy(address: string): boolean {
+    const bytes = ipBytes(address);
+    return this.contains(address) || (bytes?.length === 4 && this.contains(bytes.join(".")));
+  }
 }

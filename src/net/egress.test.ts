@@ -96,6 +96,29 @@ test("a stream names no loopback, link-local, unspecified, multicast or metadata
     assert.equal(refusal(stream, { host, port: 9000 }), undefined, host);
 });
 
+test("a stream names no address of a denied network, however it is written, unless discovery reports it; a file may", () => {
+  const rules = { denyDomains: [], denyNetworks: ["10.96.0.0/12", "fd00:10::/64"] };
+  const [strict, lax] = (["stream", "operator"] as const).map(
+    (provenance) => new Egress({ provenance, lookupRules: rules }, own),
+  ) as [Egress, Egress];
+  for (const host of [
+    "10.96.0.1",
+    "10.111.255.255",
+    "::ffff:10.96.0.1",
+    "::ffff:a60:1",
+    "64:ff9b::a60:1",
+    "fd00:10::1",
+    "fd00:10::1%eth0",
+  ]) {
+    assert.equal(refusal(strict, { host, port: 80 }), "TG_ADDRESS_REFUSED", host);
+    assert.ok(strict.admit({ host, port: 80 }, "tcp", "discovered") instanceof AdmittedAddress, host);
+    assert.equal(refusal(lax, { host, port: 80 }), undefined, host);
+  }
+  for (const host of ["10.95.255.255", "10.112.0.0", "fd00:11::1"])
+    assert.equal(refusal(strict, { host, port: 80 }), undefined, host);
+  assert.ok(strict.admit({ host: "127.0.0.1", port: 80 }, "tcp", "discovered") instanceof AddressRefused);
+});
+
 test("text that is not an IP address is refused: names have to be resolved first", () => {
   for (const host of ["localhost", "127.1", "0x7f000001", "2130706433", ""])
     assert.equal(refusal(file, { host, port: 9000 }), "TG_ADDRESS_REFUSED", host);

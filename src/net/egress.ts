@@ -7,7 +7,7 @@ import { realpathSync, statSync } from "node:fs";
 import { sep } from "node:path";
 import { type ErrorCode, messageOf } from "../base/errors.ts";
 import { isLoopback, isOfThisHost, isUnspecified } from "../base/host-addresses.ts";
-import { ipBytes } from "../base/ip-address.ts";
+import { ipBytes, Networks } from "../base/ip-address.ts";
 import { formatHostPort } from "../base/listen-address.ts";
 import type { IpProtocol, OwnSockets } from "../base/own-sockets.ts";
 
@@ -20,11 +20,17 @@ export type SocketAddress = { readonly host: string; readonly port: number } | {
  */
 export type Provenance = "operator" | "stream";
 
+/** How an address became known. `named`: as text of the configuration, or as what a name in it resolves to. `discovered`: as that of a workload. */
+export type AddressSource = "named" | "discovered";
+
 /** Which names backends may be found by; upstream/lookup-rules.ts applies them. */
 export interface LookupRules {
   /** Names that are below one of these are not looked up; with any, no name is completed by search domains. */
   readonly denyDomains: readonly string[];
-  /** CIDR. Addresses inside are left out of what names resolve to, and `dynamic` targets cannot name them. */
+  /**
+   * CIDR. Addresses inside are left out of what names resolve to, and `dynamic` targets and streams cannot name them. Addresses that
+   * discovery reports are not affected: pods are usually inside.
+   */
   readonly denyNetworks: readonly string[];
 }
 
@@ -84,10 +90,12 @@ export interface EgressOptions {
 export class Egress {
   readonly #options: EgressOptions;
   readonly #own: OwnSockets;
+  readonly #denied: Networks;
 
   constructor(options: EgressOptions, own: OwnSockets) {
     this.#options = options;
     this.#own = own;
+    this.#denied = new Networks(options.lookupRules.denyNetworks);
   }
 
   /** Whether a Unix socket of this process may be called as the target of `internal` backends. */
@@ -101,12 +109,16 @@ export class Egress {
   }
 
   /** Checks an address, whether a name resolved to it or the configuration contains it. */
-  admit(address: SocketAddress, protocol: IpProtocol = "tcp"): AdmittedAddress | AddressRefused {
+  admit(
+    address: SocketAddress,
+    protocol: IpProtocol = "tcp",
+    source: AddressSource = "named",
+  ): AdmittedAddress | AddressRefused {
     if ("path" in address) return this.#admitPath(address.path);
     const { host, port } = address;
     const bytes = ipBytes(host);
     if (bytes === undefined) return new AddressRefused("TG_ADDRESS_REFUSED", `${host} is not an IP address`);
-    const reserved = this.#options.provenance === "stream" ? reservedAs(bytes) : undefined;
+    const reserved = this.#options.provenance === "stream" ? this.#reservedAs(host, bytes, source) : undefined;
     if (reserved !== undefined) {
       const where = formatHostPort(host, port);
       return new AddressRefused(
@@ -138,6 +150,12 @@ export class Egress {
     if (listener === "server")
       return new AddressRefused("TG_ADDRESS_REFUSED", `${where} is one of the gateway's own servers`);
     return undefined;
+  }
+
+  /** Why a target from a stream must not have this address. */
+  #reservedAs(host: string, bytes: Uint8Array, source: AddressSource): string | undefined {
+    const denied = source === "named" && this.#denied.isReachedBy(host);
+    return reservedAs(bytes) ?? (denied ? "in a network of config.dns.denyNetworks" : undefined);
   }
 
   /** The gateway connects to the path with all symbolic links resolved, so none can be changed after the check. */

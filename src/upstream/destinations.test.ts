@@ -77,5 +77,5 @@ test("a proxy may be a service: its healthy workloads", () => {
   const tunnel = { backendTunnel: { proxy: AT_80 } };
   const { balancer } = made.all.find({ type: "static", host: "a.test", port: 443 }, tunnel);
   const [endpoint] = balancer?.endpoints ?? [];
-  assert.deepEqual(endpoint?.pool.target.tunnel?.proxies, [{ host: "10.0.0.1", port: 8080 }]);
+  assert.deepEqual(endpoint?.pool.target.tunnel?.proxies, [{ host: "10.0.0.1", port: 8080, discovered: true }]);
 });

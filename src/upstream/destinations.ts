@@ -287,9 +287,9 @@ function addressesOf(
   key: string,
   port: number,
   servicePort: number | undefined,
-): { readonly host: string; readonly port: number }[] {
+): Address[] {
   const targetPort = services[key]?.[port] ?? servicePort;
   if (targetPort === undefined) return [];
-  const hosts = workloadIps.length > 0 ? workloadIps : hostname ? [hostname] : [];
-  return hosts.map((host) => ({ host, port: targetPort }));
+  if (workloadIps.length > 0) return workloadIps.map((host) => ({ host, port: targetPort, discovered: true }));
+  return hostname ? [{ host: hostname, port: targetPort }] : [];
 }

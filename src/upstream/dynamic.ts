@@ -3,7 +3,6 @@ import type { Networks } from "../base/ip-address.ts";
 import { type Activation, type CelEnvironment, CelError, type Expression, readsBody } from "../cel/index.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Endpoints } from "./endpoints.ts";
-import { isIn } from "./lookup-rules.ts";
 import type { ConnectionSettings } from "./pool-target.ts";
 
 /**
@@ -79,7 +78,7 @@ export function dynamicEndpoints(endpoints: Endpoints, denied: Networks): Dynami
     }
     // As URLs read it, which know further spellings of IPv4 addresses, such as `0x7f.1`.
     const host = url.hostname.replace(/^\[|\]$/g, "");
-    if (host === "" || isIn(denied, host)) return undefined;
+    if (host === "" || denied.isReachedBy(host)) return undefined;
     const target = { host, port: url.port === "" ? 80 : Number(url.port), ...connection?.settings };
     endpoint = endpoints.acquire(target, 1, "dynamic");
     known.set(name, endpoint);

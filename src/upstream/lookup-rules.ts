@@ -5,7 +5,7 @@
  */
 import type { LookupAddress } from "node:dns";
 import { domainToASCII } from "node:url";
-import { ipBytes, Networks } from "../base/ip-address.ts";
+import { Networks } from "../base/ip-address.ts";
 import type { LookupRules } from "../net/egress.ts";
 
 /** As `dns.lookup`. */
@@ -48,15 +48,9 @@ export function restrictedLookup(lookup: Lookup, { denyDomains, denyNetworks }: 
         callback(error, found);
         return;
       }
-      const outside = found.filter(({ address }) => !isIn(networks, address));
+      const outside = found.filter(({ address }) => !networks.isReachedBy(address));
       if (outside.length > 0 || found.length === 0) callback(null, outside);
       else callback(new LookupDenied(`${host} resolves to addresses that this gateway may not connect to`), []);
     });
   };
-}
-
-/** Also of an IPv4 address inside an IPv6 one, such as NAT64: connections to it end at the former. */
-export function isIn(networks: Networks, address: string): boolean {
-  const bytes = ipBytes(address);
-  return networks.contains(address) || (bytes?.length === 4 && networks.contains(bytes.join(".")));
 }

@@ -2,7 +2,10 @@ import { tlsIdentity } from "../tls/tls-client.ts";
 import type { BackendTls } from "../tls/tls-settings.ts";
 import type { BackendTcp, HttpVersion } from "./settings.ts";
 
-export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
+/** `discovered`: `host` is an IP address of a workload, so `denyNetworks` does not apply to it (net/egress.ts). */
+export type Address =
+  | { readonly host: string; readonly port: number; readonly discovered?: true }
+  | { readonly path: string };
 
 /** Limits of what one worker asks of one endpoint at a time. */
 export interface PoolLimits {
@@ -36,10 +39,14 @@ export interface ProxyRoute {
 /** Where connections go, and how they are made. */
 export type PoolTarget = Address & ConnectionSettings;
 
-/** The identity of a pool: connections are shared where they are made in the same way. */
+/**
+ * The identity of a pool: connections are shared where they are made in the same way. Those to discovered addresses are not shared with
+ * targets that name the same address, which may be forbidden.
+ */
 export function poolKey(target: PoolTarget): string {
   const identity = settingsIdentity(target);
-  return identity === "" ? targetName(target) : `${targetName(target)} ${identity}`;
+  const name = "discovered" in target ? `discovered:${targetName(target)}` : targetName(target);
+  return identity === "" ? name : `${name} ${identity}`;
 }
 
 /** Distinguishes these settings from others; `` for none. */

@@ -102,12 +102,13 @@ export class Resolver {
     protocol: IpProtocol,
     callback: (found: readonly ResolvedAddress[], failure: LocateFailure | undefined) => void,
   ): void {
+    const source = "discovered" in address ? "discovered" : "named";
     const admit = (host: string, addresses: readonly Address[], error: string | undefined): void => {
       const found: ResolvedAddress[] = [];
       let failure: LocateFailure | undefined =
         error === undefined ? undefined : { code: "TG_DNS_FAILED", message: error };
       for (const each of addresses) {
-        const admitted = this.#egress.admit(each, protocol);
+        const admitted = this.#egress.admit(each, protocol, source);
         if (admitted instanceof AddressRefused) failure ??= admitted;
         else found.push({ address: admitted, host });
       }

@@ -56,7 +56,7 @@ export const settings = z
           .array(network)
           .default([])
           .describe(
-            "Networks such as `10.96.0.0/12`: when names of backends resolve to addresses inside, these are left out, and clients of a forward proxy cannot name them. A controller sets this for its proxies.",
+            "Networks such as `10.96.0.0/12`: when names of backends resolve to addresses inside, these are left out, and neither clients of a forward proxy nor objects of a controller can name them. Endpoints of services are not affected. A controller sets this for its proxies.",
           ),
         edns0: z.boolean().optional().describe("Accepted for compatibility; the system resolver decides."),
       })

@@ -93,6 +93,9 @@ test("the domain of the cluster and the networks that the operator excludes coun
   const other = graphOf(backendTo("10.1.2.3"));
   other.set(hostRules({ allowClusterHosts: true, domains: [], denyNetworks: ["10.0.0.0/8"] }));
   assert.match(other.query(backendModel, "apps/b")?.problems.join() ?? "", /in a network that the operator excludes/);
+  const inside = graphOf(backendTo("64:ff9b::10.1.2.3"));
+  inside.set(hostRules({ allowClusterHosts: true, domains: [], denyNetworks: ["10.0.0.0/8"] }));
+  assert.match(inside.query(backendModel, "apps/b")?.problems.join() ?? "", /in a network that the operator excludes/);
 });
 
 /** Every place of a policy in which an author can write a host or a URL that is called. */

@@ -34,7 +34,7 @@ const refusal = defineQuery<string | undefined>("hostRefusal", (read, key) => {
   const [namespace, host] = [key.slice(0, at), comparableName(key.slice(at + 1))];
   const { allowClusterHosts, domains, denyNetworks } = read.get("HostRules", "controller") ?? DEFAULT_HOST_RULES;
   const address = canonicalAddress(host.replace(/%.*$/, ""));
-  if (address !== undefined && new Networks(denyNetworks).contains(address))
+  if (address !== undefined && new Networks(denyNetworks).isReachedBy(address))
     return `${host} is in a network that the operator excludes`;
   if (allowClusterHosts) return undefined;
   const where = address === undefined ? nameInside(read, host, domains) : addressInside(read, address, namespace);

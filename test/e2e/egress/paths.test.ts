@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
 import { connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,6 +25,7 @@ import { Resolver } from "../../../src/upstream/resolver.ts";
 import type { Target } from "../../../src/upstream/target.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { ownAddress } from "../../helpers/own-address.ts";
+import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 import { irOf, WORKER } from "../../helpers/supervisor.ts";
 
 /** Why the case leads to no connection. */
@@ -174,9 +176,19 @@ function ownProcess(own: OwnSockets): void {
   own.addUnix(join(folder, "own.sock"));
 }
 
+interface Rules {
+  /** The server belongs to the gateway. */
+  readonly guarded?: boolean;
+  readonly denyNetworks?: readonly string[];
+  /** There must be a connection. */
+  readonly leadsThere?: boolean;
+}
+
 /** Puts a configuration into effect and sends one request, or bytes if HTTP is not served. */
-async function play(config: object, provenance: Provenance, guarded: boolean): Promise<void> {
-  const egress = { provenance, lookupRules: NO_LOOKUP_RULES, ...(provenance === "stream" && { unixFolder: folder }) };
+async function play(config: object, provenance: Provenance, rules: Rules): Promise<void> {
+  const { guarded = false, denyNetworks = [], leadsThere = false } = rules;
+  const lookupRules = { denyDomains: [], denyNetworks };
+  const egress = { provenance, lookupRules, ...(provenance === "stream" && { unixFolder: folder }) };
   await using gateway = await LocalGateway.start({ binds: [] }, { egress });
   if (guarded) ownProcess(gateway.own);
   await gateway.reconfigure(config);
@@ -185,7 +197,7 @@ async function play(config: object, provenance: Provenance, guarded: boolean): P
   socket.resume();
   socket.write("GET / HTTP/1.1\r\nHost: a.test\r\nAuthorization: Bearer token\r\nConnection: close\r\n\r\n");
   await new Promise((resolve) => socket.once("close", resolve));
-  if (!guarded) await gateway.until(() => connections > 0, "a connection");
+  if (leadsThere) await gateway.until(() => connections > 0, "a connection");
 }
 
 const CASES = Object.entries({ target: TARGETS, policy: POLICIES, field: FIELDS, protocol: PROTOCOLS }).flatMap(
@@ -200,15 +212,49 @@ for (const [name, made] of CASES)
     const unix = name === "target unix";
     const ways = unix ? [`unix:${join(folder, "own.sock")}`] : HOSTS.map((host) => `${host}:${port}`);
     connections = 0;
-    await play(made(ways[0] ?? ""), "operator", false);
-    assert.ok(connections > 0, "without the guard there is a connection, so the case leads there");
+    // Without the guard there is a connection, so the case leads there.
+    await play(made(ways[0] ?? ""), "operator", { leadsThere: true });
     connections = 0;
     for (const at of ways)
       for (const provenance of ["operator", "stream"] as const) {
-        await play(made(at), provenance, true);
+        await play(made(at), provenance, { guarded: true });
         assert.equal(connections, 0, `${provenance} ${at}`);
       }
+    if (unix) return;
+    const denyNetworks = [`${ownAddress()}/32`];
+    for (const host of [ownAddress(), `[::ffff:${ownAddress()}]`]) {
+      connections = 0;
+      // Pods are inside the networks that an operator excludes.
+      const discovered = name === "target service";
+      await play(made(`${host}:${port}`), "stream", { denyNetworks, leadsThere: discovered });
+      if (!discovered) assert.equal(connections, 0, `${host} is in a denied network`);
+    }
   });
+
+test("an address in a denied network that a workload has is not open to others, not even on the workload's connections", async (t) => {
+  const upstream = createHttpServer((_request, response) => response.end());
+  t.after(() => upstream.close());
+  await once(upstream.listen(0, ownAddress()), "listening");
+  const at = `${ownAddress()}:${(upstream.address() as { port: number }).port}`;
+  const matches = (pathPrefix: string): object[] => [{ path: { pathPrefix } }];
+  const config = {
+    ...TARGETS.service(at),
+    ...listener({
+      routes: [
+        { matches: matches("/workload"), backends: [{ service: { name: "default/own.internal", port: 80 } }] },
+        { matches: matches("/named"), backends: [{ host: at }] },
+      ],
+    }),
+  };
+  const lookupRules = { denyDomains: [], denyNetworks: [`${ownAddress()}/32`] };
+  await using gateway = await LocalGateway.start(config, { egress: { provenance: "stream", lookupRules } });
+  const statuses: number[] = [];
+  for (const path of ["/workload", "/named", "/workload"])
+    statuses.push(
+      statusOf(await RawPeer.ask(gateway.port(), `GET ${path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n`)),
+    );
+  assert.deepEqual(statuses, [200, 503, 200]);
+});
 
 test("URLs of keys, discovery and token endpoints: as above, by redirects too", async () => {
   const redirect = createServer((socket) => {
@@ -234,6 +280,17 @@ test("URLs of keys, discovery and token endpoints: as above, by redirects too", 
       if (guarded) assert.equal(connections, 0);
       else assert.ok(connections > urls.length, `${connections}`);
     }
+  const denied = {
+    provenance: "stream",
+    lookupRules: { denyDomains: [], denyNetworks: [`${ownAddress()}/32`] },
+  } as const;
+  connections = 0;
+  const url = `http://${ownAddress()}:${port}/`;
+  const egress = new Egress(denied, new OwnSockets());
+  await new ResourceStore(egress).fetch([url]);
+  const request = { method: "POST" as const, headers: [], timeoutMs: 10_000, maxBytes: 1 };
+  await assert.rejects(fetchThrough(new Resolver("All", egress))(url, request));
+  assert.equal(connections, 0);
 });
 
 test("collectors of traces and logs: as above", async () => {
