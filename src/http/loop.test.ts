@@ -41,6 +41,7 @@ test("entries of other proxies are kept, up to a limit", () => {
   const many = Array.from({ length: 10_000 }, (_, i) => `p${i}`).join(",");
   const sent = nextHop(`${many}, tracegate; hops=2`) ?? "";
   assert.ok(sent.startsWith(`${OWN}3, p0, p1`) && sent.length < 1200);
+  assert.equal(nextHop(`${" ,".repeat(30_000)}\tTraceGate ;hops=2 ,a ,tracegate`), `${OWN}3, a`);
 });
 
 test("a process recognizes its own requests", () => {
