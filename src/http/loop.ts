@@ -62,11 +62,11 @@ function othersIn(received: string): string {
 }
 
 /**
- * Whether a callout with this value may get 508 on its way: a client can claim any number of hops. Otherwise it reaches its service
- * through up to three gateways.
+ * Whether a request or callout with this value may get 508 on its way: a client can claim any number of hops. Otherwise it reaches its
+ * destination through up to three gateways.
  */
-export function mayBeRejected(callout: Latin1): boolean {
-  return callout !== FIRST_BRANCH && hopsOf(callout.split(",", 1)[0] ?? "") > BRANCH + 1;
+export function mayBeRejected(sent: Latin1): boolean {
+  return sent !== FIRST_BRANCH && hopsOf(sent.split(",", 1)[0] ?? "") > BRANCH + 1;
 }
 
 /** The last lines of a request's head in HTTP/1.1: the field with a value of `nextHop`, and the empty line. */

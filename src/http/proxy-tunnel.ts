@@ -5,6 +5,8 @@ import { latin1Slice } from "../net/node-internals.ts";
 import type { ByteStream, ConnectHandler, Transport, TransportHandler } from "../net/transport.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
+import { headEnd } from "./loop.ts";
+import type { Latin1 } from "./message.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 0 };
 /** Largest head of a response from the proxy, bytes. Real ones are short. */
@@ -24,10 +26,14 @@ export interface TunnelWaiter {
 export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
   readonly #authority: string;
   readonly #authorization: string | undefined;
+  readonly #loop: Latin1;
   readonly #waiter: TunnelWaiter;
 
-  /** `authority`: `host:port` to connect to; `authorization`: value of Proxy-Authorization. */
-  constructor(authority: string, authorization: string | undefined, waiter: TunnelWaiter) {
+  /**
+   * `authority`: `host:port` to connect to; `authorization`: value of Proxy-Authorization. `loop`: CDN-Loop, because the proxy may lead
+   * back to this gateway (loop.ts).
+   */
+  constructor(authority: string, authorization: string | undefined, loop: Latin1, waiter: TunnelWaiter) {
     super({
       onStagePassed() {},
       onStageFailed: (_stage, message) => waiter.onTunnelFailure(new Error(message)),
@@ -35,6 +41,7 @@ export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
     });
     this.#authority = authority;
     this.#authorization = authorization;
+    this.#loop = loop;
     this.#waiter = waiter;
   }
 
@@ -45,7 +52,7 @@ export class ProxyTunnel extends ConnectionStage implements ConnectHandler {
     this.begin(transport, undefined);
     const authority = this.#authority;
     const credentials = this.#authorization === undefined ? "" : `proxy-authorization: ${this.#authorization}\r\n`;
-    transport.writeText(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}\r\n`);
+    transport.writeText(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n${credentials}${headEnd(this.#loop)}`);
     return this;
   }
 

@@ -203,7 +203,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     exchange.attemptAnswered();
   }
 
-  #loop(): Latin1 {
+  get loop(): Latin1 {
     const { firstLoop, loop } = this.#exchange;
     return this.attempts > 1 ? loop : firstLoop;
   }
@@ -232,7 +232,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       request.authority,
       request.headers,
       names,
-      extra + headEnd(this.#loop()),
+      extra + headEnd(this.loop),
       downstream.connection.madeFields,
     );
     call.sendHead(connection, head, length, preserve);
@@ -250,7 +250,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     // A server that shuts down announces which requests it has not processed: those can be replayed.
     requestSide.keep(REPLAY_BYTES);
-    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.#loop());
+    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.loop);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
@@ -262,7 +262,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const headers = madeOf(request.headers, [...endToEnd(request.headers)]);
     removeHeader(headers, KEY_FIELD);
-    call.openStream(session, connectStart(request, scheme, "websocket", this.#loop()), headers, TUNNEL);
+    call.openStream(session, connectStart(request, scheme, "websocket", this.loop), headers, TUNNEL);
   }
 
   // ── the response ──

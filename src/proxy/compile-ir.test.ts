@@ -277,7 +277,7 @@ test("a route whose connections go through a proxy of a service is compiled agai
   const same = worker.apply(configurationOf([...routes, { name: "b" }], discovered("10.0.0.1")));
   assert.equal(routeTo(same, "a"), routeTo(first, "a"));
   const after = worker.apply(configurationOf(routes, discovered("10.0.0.2")));
-  assert.deepEqual(proxiesOf(after), [[{ host: "10.0.0.2", port: 8080 }]]);
+  assert.deepEqual(proxiesOf(after), [[{ host: "10.0.0.2", port: 8080, discovered: true }]]);
 });
 
 test("a route that others delegate to has their new policies after a reload", async () => {

@@ -131,6 +131,10 @@ class BufferedCall implements UpstreamCaller {
     return this.#request.method;
   }
 
+  get loop(): Latin1 | undefined {
+    return this.#request.loop;
+  }
+
   start(): void {
     // `onCancel` cancels at once if the exchange is over already.
     if (this.#closed) return;

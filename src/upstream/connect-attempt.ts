@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../base/errors.ts";
+import type { Latin1 } from "../http/message.ts";
 
 /** Milliseconds that each step of opening a connection took; a step that was not needed or not reached is absent. */
 export interface ConnectTimes {
@@ -47,6 +48,8 @@ export class ConnectClock {
 
 /** Receives the connection or the reason for a failure, in exactly one call. */
 export interface ConnectWaiter<Connected> {
+  /** CDN-Loop of a CONNECT that is sent for this waiter alone (http/loop.ts). Default: that of a call that belongs to no request. */
+  readonly loop?: Latin1 | undefined;
   onConnection(connection: Connected): void;
   /** `times`: of the steps that were reached. */
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;

@@ -5,6 +5,7 @@ import { after, before, suite, test } from "node:test";
 import { createServer as createTlsServer, TLSSocket } from "node:tls";
 import { type Identity, noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { closedPort, type RawPeer, RawUpstream } from "../../test/helpers/raw-peer.ts";
+import { FIRST_HOP, headEnd } from "../http/loop.ts";
 import { admitted } from "../net/testing/egress.ts";
 import type { Transport } from "../net/transport.ts";
 import type { BackendTls } from "../tls/tls-settings.ts";
@@ -116,7 +117,7 @@ suite("through a proxy", () => {
     const dialled = new Dialled(behind(proxy.port), proxy.port, "raw");
     const server = await proxy.connection();
     const head = "CONNECT target.example:443 HTTP/1.1\r\nhost: target.example:443\r\n";
-    assert.equal(await server.take("\r\n\r\n"), `${head}proxy-authorization: Basic c2VjcmV0\r\n\r\n`);
+    assert.equal(await server.take("\r\n\r\n"), `${head}proxy-authorization: Basic c2VjcmV0\r\n${headEnd(FIRST_HOP)}`);
     server.send("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\nbanner");
     const transport = await dialled.connected.promise;
     await dialled.bytes("banner");

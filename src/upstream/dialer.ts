@@ -1,3 +1,5 @@
+import { FIRST_HOP } from "../http/loop.ts";
+import type { Latin1 } from "../http/message.ts";
 import { ProxyTunnel } from "../http/proxy-tunnel.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { AdmittedAddress } from "../net/egress.ts";
@@ -63,7 +65,7 @@ export class Dialer {
 
   /**
    * Opens a connection to `address`, which one of `addresses` has resolved to. `host`: the name that was resolved, `` for a path.
-   * Returns a function that cancels it.
+   * `loop`: see `ConnectWaiter`. Returns a function that cancels it.
    */
   dial(
     address: AdmittedAddress,
@@ -71,6 +73,7 @@ export class Dialer {
     carries: Carries,
     clock: Pick<ConnectClock, "reached">,
     handler: ConnectHandler,
+    loop: Latin1 = FIRST_HOP,
   ): () => void {
     const tls = this.#tls;
     const protocols = this.#alpn(carries);
@@ -79,7 +82,7 @@ export class Dialer {
       return tls.connect(address, this.#host, this.#keepAliveDelay, protocols, handler, () => clock.reached());
     }
     if (this.viaProxy !== undefined && carries === "http1") return this.#reachProxy(address, host, false, handler);
-    return this.#throughProxy(address, host, handler, (stream, from) => {
+    return this.#throughProxy(address, host, loop, handler, (stream, from) => {
       if (tls !== undefined) {
         clock.reached();
         return tls.connect({ socket: stream }, this.#host, 0, protocols, handler);
@@ -110,10 +113,11 @@ export class Dialer {
   #throughProxy(
     address: AdmittedAddress,
     host: string,
+    loop: Latin1,
     waiter: Pick<ConnectHandler, "onClose">,
     goOn: (stream: ByteStream, from: Addresses) => () => void,
   ): () => void {
-    const tunnel = new ProxyTunnel(this.#name, this.#tunnel?.authorization, {
+    const tunnel = new ProxyTunnel(this.#name, this.#tunnel?.authorization, loop, {
       onTunnel: (stream, from) => {
         cancel = goOn(stream, from);
       },

@@ -250,14 +250,15 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
       this.#sessions?.grow();
     };
     return this.#search.start(waiter, ended, ({ address, host }, attempt, failed) => {
-      return this.#dialer.dial(address, host, raw ? "raw" : "http1", attempt.clock, {
-        onConnect: (transport) => this.#opened(transport, attempt),
-        onClose: failed,
-      });
+      const handler = { onConnect: (transport: Transport) => this.#opened(transport, attempt), onClose: failed };
+      return this.#dialer.dial(address, host, raw ? "raw" : "http1", attempt.clock, handler, waiter.loop);
     });
   }
 
-  /** Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server selects that or `http1` is set. */
+  /**
+   * Opens a connection that speaks HTTP/2, or HTTP/1.1 if the server selects that or `http1` is set. A CONNECT for it belongs to no request:
+   * many requests wait for one session, and the hops that one of them claims must not fail the others.
+   */
   connectHttp2(waiter: ConnectWaiter<UpstreamSession | UpstreamConnection>, http1: boolean): () => void {
     this.#connecting++;
     // Waiters for sessions fail with this attempt instead of starting the next one.

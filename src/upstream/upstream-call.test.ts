@@ -6,7 +6,7 @@ import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
 import { requestHeadText } from "../http/h1/serialize.ts";
 import { requestStart } from "../http/h2/fields.ts";
-import type { HttpResponse } from "../http/message.ts";
+import type { HttpResponse, Latin1 } from "../http/message.ts";
 import { UNKNOWN_LENGTH } from "../http/stream.ts";
 import { ANYWHERE } from "../net/testing/egress.ts";
 import { type Balancer, BucketBalancer } from "./balancers/balancer.ts";
@@ -48,6 +48,7 @@ class Caller implements UpstreamCaller {
   method = "GET";
   replayable = true;
   requestSent = true;
+  loop: Latin1 | undefined;
   protocol: CallProtocol = "http1";
   length = 0;
   balancer: Balancer | undefined;

@@ -8,7 +8,8 @@
  */
 import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import type { ResponseHead } from "../http/h1/parse-head.ts";
-import type { HeaderList, HttpResponse } from "../http/message.ts";
+import { mayBeRejected } from "../http/loop.ts";
+import type { HeaderList, HttpResponse, Latin1 } from "../http/message.ts";
 import { TUNNEL } from "../http/stream.ts";
 import type { Balancer } from "./balancers/balancer.ts";
 import type { ConnectTimes } from "./connect-attempt.ts";
@@ -63,6 +64,8 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   readonly replayable: boolean;
   /** Nothing is left to send. Until then a timeout may be due to a slow client, so it does not count as a failure. */
   readonly requestSent: boolean;
+  /** CDN-Loop of the call (http/loop.ts); undefined if it belongs to no request. */
+  readonly loop: Latin1 | undefined;
   /** undefined: there is at most one endpoint. */
   readonly balancer: Balancer | undefined;
   /** Endpoints without a connection for this request so far; the call adds to them. */
@@ -225,6 +228,10 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     if (outliers === undefined) return;
     this.#outcomeContext = context;
     this.#outcome = outliers.classify(context, response);
+  }
+
+  get loop(): Latin1 | undefined {
+    return this.#caller.loop;
   }
 
   // ── getting a connection ──
@@ -488,7 +495,10 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     const endpoint = this.#endpoint;
     if (endpoint === undefined) return;
     this.#endpoint = undefined;
-    if (outcome === undefined) {
+    const { loop } = this.#caller;
+    // A client that claims many hops can make another gateway, at the endpoint or on the way, reject any call.
+    const blameless = outcome?.healthy === false && loop !== undefined && mayBeRejected(loop);
+    if (outcome === undefined || blameless) {
       endpoint.abandon();
       return;
     }

@@ -56,6 +56,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   readonly method = "CONNECT";
   readonly replayable = false;
   readonly requestSent = true;
+  /** Bytes without HTTP do not say how many gateways they have passed. */
+  readonly loop = undefined;
   failed: Set<Endpoint> | undefined;
   readonly remoteAddress: string;
   readonly remotePort: number;

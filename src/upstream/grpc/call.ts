@@ -247,6 +247,10 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     return this.#halfClosed;
   }
 
+  get loop(): Latin1 | undefined {
+    return this.#request.loop;
+  }
+
   chooseEndpoint(): Endpoint | undefined {
     return this.balancer.choose(undefined, this.failed);
   }

@@ -16,11 +16,18 @@ async function ask(port: number, fields = ""): Promise<number> {
 }
 
 /** Passes bytes on to another port, as a load balancer does, so that no address shows where they come from. */
-async function detour(t: TestContext): Promise<{ readonly port: number; to: number; connections: number }> {
+async function detour(
+  t: TestContext,
+  most = Number.POSITIVE_INFINITY,
+): Promise<{ readonly port: number; to: number; connections: number }> {
   const way = { port: 0, to: 0, connections: 0 };
   const open = new Set<Socket>();
   const server: Server = createServer((from) => {
-    way.connections++;
+    // So that an endless loop ends.
+    if (++way.connections > most) {
+      from.destroy();
+      return;
+    }
     const onward = connect(way.to, "127.0.0.1");
     for (const socket of [from, onward]) {
       open.add(socket);
@@ -114,6 +121,50 @@ test("loops through a mirror or an authorization service end too", async (t) => 
       "a line about it",
     );
     assert.ok(gateway.lines.filter(({ scope }) => scope === "request").length <= 9);
+  }
+});
+
+test("a loop of tunnels ends too: each CONNECT counts the gateways that the former one has passed", async (t) => {
+  const ways: readonly [request: string, backend: object][] = [
+    ["CONNECT far.example:80 HTTP/1.1\r\nHost: far.example:80\r\n\r\n", { dynamic: {} }],
+    ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", { host: "far.example:80", http: { version: "HTTP/2.0" } }],
+    ["GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", { host: "far.example:443", backendTLS: { insecure: true } }],
+  ];
+  for (const [request, { http, backendTLS, ...backend }] of ways as readonly [string, Record<string, object>][]) {
+    const way = await detour(t, 64);
+    const policies = { backendTunnel: { proxy: { host: `127.0.0.1:${way.port}` } }, http, backendTLS };
+    await using gateway = await LocalGateway.start({
+      frontendPolicies: { connect: { mode: "route" } },
+      binds: [{ port: 0, listeners: [{ routes: [{ backends: [{ ...backend, policies }] }] }] }],
+    });
+    way.to = gateway.port();
+    assert.equal(statusOf(await RawPeer.ask(gateway.port(), request)), 503);
+    await gateway.until(
+      () => gateway.lines.some(({ error }) => error === "loop detected: the request has passed 8 gateways"),
+      "a line about the loop",
+    );
+    assert.ok(way.connections <= 9, `${way.connections} connections`);
+  }
+});
+
+test("a client that claims hops cannot evict the gateways behind this one", async (t) => {
+  const upstream = createHttpServer((_request, response) => response.end());
+  t.after(() => upstream.close());
+  await once(upstream.listen(0, "127.0.0.1"), "listening");
+  await using second = await LocalGateway.start(route(`127.0.0.1:${(upstream.address() as { port: number }).port}`));
+  for (const claimed of [true, false]) {
+    const health = { eviction: { duration: "1h", consecutiveFailures: 1 } };
+    await using first = await LocalGateway.start(
+      claimed
+        ? route(`127.0.0.1:${second.port()}`, { policies: { health } })
+        : route("127.0.0.1:1", { policies: { health } }),
+    );
+    if (claimed) assert.equal(await ask(first.port()), 200);
+    assert.equal(await ask(first.port(), claimed ? "CDN-Loop: tracegate; hops=7\r\n" : ""), claimed ? 508 : 503);
+    assert.deepEqual(
+      first.endpoints().map(({ evictedMs }) => evictedMs === null),
+      [claimed],
+    );
   }
 });
 
