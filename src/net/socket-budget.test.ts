@@ -38,7 +38,13 @@ test("sessions of UDP have a quarter, and connections keep three quarters of the
   assert.deepEqual(rejected, ["udp", "client", "upstream"]);
   const socket = new EventEmitter();
   budget.used.udp--;
-  assert.ok(budget.admit(socket, "udp"));
+  assert.ok(budget.admitSession(socket, "192.0.2.1"));
   socket.emit("close");
   assert.equal(budget.used.udp, 3);
+  budget.used.udp++;
+  const asked: unknown[] = [];
+  assert.ok(!budget.admitSession(socket, "192.0.2.1"));
+  budget.endSession = (...args) => asked.push(...args) > 0;
+  assert.ok(budget.admitSession(socket, "192.0.2.1"), "another session gives way");
+  assert.deepEqual(asked, ["192.0.2.1", 4]);
 });

@@ -28,6 +28,8 @@ export class SocketBudget {
   };
   /** Closes an idle connection to a backend; false if all are in use. Set by the owner of the pools. */
   closeIdle: () => boolean = () => false;
+  /** Ends a session of UDP in favor of a client at this address; false if there is none to end. `most`: room for sessions. Set by the owner of the ports. */
+  endSession: (client: string, most: number) => boolean = () => false;
   /** Connections that are open or being opened. */
   readonly used: Record<SocketKind, number> = { client: 0, upstream: 0, udp: 0 };
 
@@ -38,22 +40,29 @@ export class SocketBudget {
     this.#onRejected = onRejected;
   }
 
-  /** Counts a client connection or the socket of a session until it closes; false if there is no room. */
-  admit(socket: Closable, kind: "client" | "udp" = "client"): boolean {
-    const admitted = this.take(kind);
-    if (admitted) socket.on("close", this.#onClose[kind]);
+  /** Counts a client connection until it closes; false if there is no room. */
+  admit(socket: Closable): boolean {
+    const admitted = this.take("client");
+    if (admitted) socket.on("close", this.#onClose.client);
+    return admitted;
+  }
+
+  /** Counts the socket of a session until it closes; false if there is no room. It may take the place of another session. */
+  admitSession(socket: Closable, client: string): boolean {
+    const admitted = this.take("udp", () => this.endSession(client, this.#udpShare));
+    if (admitted) socket.on("close", this.#onClose.udp);
     return admitted;
   }
 
   /**
    * Counts a connection that is about to be opened; false if there is no room for it. One to a backend may take the place of an idle
-   * one, which is closed.
+   * one, which is closed. `makeRoom` closes one of the same kind.
    */
-  take(kind: SocketKind): boolean {
+  take(kind: SocketKind, makeRoom = () => kind === "upstream" && this.closeIdle()): boolean {
     const { used } = this;
     const share = kind === "udp" ? this.#udpShare : Math.max(1, Math.floor((this.#limit - used.udp) * SHARE));
     const room = used[kind] < share && used.client + used.upstream + used.udp < this.#limit;
-    if (room || (kind === "upstream" && this.closeIdle())) {
+    if (room || makeRoom()) {
       used[kind]++;
       return true;
     }

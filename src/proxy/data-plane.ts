@@ -47,6 +47,14 @@ export class DataPlane implements TunnelTargets, Sweepable {
   constructor(services: Services, endpoints: Endpoints) {
     this.#services = services;
     this.#endpoints = endpoints;
+    services.sockets.endSession = (client, most) => this.#endSession(client, most);
+  }
+
+  /** The port with the most sessions gives way first. */
+  #endSession(client: string, most: number): boolean {
+    const ports = this.#open.filter((server) => server instanceof UdpServer);
+    ports.sort((a, b) => b.connections - a.connections);
+    return ports.some((server) => server.evictOne(client, most));
   }
 
   /**

@@ -74,6 +74,8 @@ export interface PlaneOptions {
   readonly locality?: Locality;
   /** Who chooses the targets. Default: the operator. */
   readonly egress?: EgressOptions;
+  /** Limit of open sockets. Default: none. */
+  readonly openSockets?: number;
   /** Default: never overloaded. */
   readonly overload?: { readonly limits: OverloadLimits; readonly thread: OverloadSystem };
   /** What differs from the defaults. */
@@ -159,7 +161,7 @@ export class TestPlane {
       }),
       workloads: new Workloads(),
       locality: options.locality ?? {},
-      sockets: new SocketBudget(),
+      sockets: new SocketBudget(options.openSockets),
       upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
       buffers: this.buffers,
       random: Math.random,

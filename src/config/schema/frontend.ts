@@ -186,8 +186,8 @@ const frontendUdp = z.strictObject({
     .min(1)
     .default(10_000)
     .describe(
-      "Maximum number of sessions per worker and bind. Beyond that, a new client replaces one that has been silent for at least 5 s; if there " +
-        "is no such client, its datagrams are dropped.",
+      "Maximum number of sessions per worker and bind. Beyond that, a new client replaces one that has been silent for at least 5 s, or one of " +
+        "an address that has more than a quarter of all sessions; if there is no such client, its datagrams are dropped.",
     ),
   maxDatagramSize: z
     .int()

@@ -23,6 +23,11 @@ const UDP_DEFAULTS = { idleTimeout: 60_000, maxSessions: 10_000, maxDatagramSize
 
 /** A session may be evicted for a new client after this many milliseconds of silence. */
 const EVICTABLE_MS = 5000;
+/**
+ * Part of the room that the sessions of one address may take while others need some: beyond it, even active ones are ended for a client at
+ * an address with fewer. Otherwise one client with many ports would lock out all others.
+ */
+const ADDRESS_SHARE = 0.25;
 /** Limit of the sessions that are examined to find one that may be evicted: it bounds the cost of a datagram. */
 const EVICTION_TRIES = 8;
 /** Milliseconds in which at most one line about rejected clients is logged. */
@@ -37,6 +42,8 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
    * Map does not matter here: sessions live for seconds, and are old before they end.
    */
   readonly #sessions = new Map<string, UdpSession>();
+  /** Numbers of sessions by the address of the client. */
+  readonly #ofAddress = new Map<string, number>();
   readonly #active: Count;
   readonly #dropped = new Map<DropReason, Count>();
   readonly #rejections = new LogThrottle(REJECTIONS_LOGGED_MS);
@@ -145,6 +152,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     }
     const session = new UdpSession(client, this.#addressesOf(client), this.#listener, this, this.#services);
     this.#sessions.set(keyOf(client), session);
+    this.#ofAddress.set(client.address, this.#countOf(client.address) + 1);
     this.#active.count++;
     this.#connections.connections++;
     this.accepted++;
@@ -163,18 +171,20 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
       this.#logRejected(client);
       return "authorization";
     }
-    return this.#sessions.size < this.#limits.maxSessions || this.#evictOne() ? undefined : "sessions";
+    const { maxSessions } = this.#limits;
+    return this.#sessions.size < maxSessions || this.evictOne(client.address, maxSessions) ? undefined : "sessions";
   }
 
   /**
-   * Makes room for a new client. Active sessions are kept: otherwise a flood from forged addresses would end them. Silent ones
-   * are not: otherwise it would lock new clients out for the idle timeout.
+   * Makes room for a client at an address, where there is room for `most` sessions. Active sessions are kept: otherwise a flood from forged
+   * addresses would end them. Silent ones are not: otherwise it would lock new clients out for the idle timeout.
    */
-  #evictOne(): boolean {
+  evictOne(address: string, most: number): boolean {
     const silentSince = performance.now() - EVICTABLE_MS;
+    const fair = Math.max(most * ADDRESS_SHARE, this.#countOf(address) + 1);
     let tries = EVICTION_TRIES;
     for (const [key, session] of this.#sessions) {
-      if (session.movedAt <= silentSince) {
+      if (session.movedAt <= silentSince || this.#countOf(session.client.address) > fair) {
         session.terminate("another client needed its place; see frontendPolicies.udp.maxSessions", "Overload");
         return true;
       }
@@ -185,16 +195,24 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return false;
   }
 
+  #countOf(address: string): number {
+    return this.#ofAddress.get(address) ?? 0;
+  }
+
   sweep(now: number): void {
     for (const session of this.#sessions.values()) session.sweep(now);
   }
 
-  admit(flow: UdpFlow): boolean {
-    return this.#services.sockets.admit(flow, "udp");
+  admit(flow: UdpFlow, { client }: UdpSession): boolean {
+    return this.#services.sockets.admitSession(flow, client.address);
   }
 
   onSessionEnd(session: UdpSession): void {
+    const { address } = session.client;
     this.#sessions.delete(keyOf(session.client));
+    const left = this.#countOf(address) - 1;
+    if (left > 0) this.#ofAddress.set(address, left);
+    else this.#ofAddress.delete(address);
     this.#active.count--;
     this.#connections.received += session.bytesReceived;
     this.#connections.sent += session.bytesSent;

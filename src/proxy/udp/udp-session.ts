@@ -1,9 +1,10 @@
 import { asError, ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
+import { canonicalAddress } from "../../base/ip-address.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Connected } from "../../http/source.ts";
-import { AddressRefused, type AdmittedAddress } from "../../net/egress.ts";
+import { AddressRefused, type AdmittedAddress, type SocketAddress } from "../../net/egress.ts";
 import { type DatagramSource, UdpFlow, type UdpFlowEvents } from "../../net/udp-socket.ts";
 import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
@@ -37,7 +38,7 @@ export interface UdpHost {
   /** Sends a datagram to a client. */
   answer(bytes: Uint8Array, to: DatagramSource): void;
   /** Whether a socket may be opened for this session, which counts until the session ends. */
-  admit(flow: UdpFlow): boolean;
+  admit(flow: UdpFlow, session: UdpSession): boolean;
   onDropped(reason: DropReason): void;
   onSessionEnd(session: UdpSession): void;
 }
@@ -244,14 +245,28 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   }
 
   #open(address: AdmittedAddress): void {
+    // Forged: backends would answer their own answers, or each other's, for ever.
+    if (this.#comesFromBackend(address)) {
+      this.#fail("TG_LOOP", `${ERRORS.TG_LOOP.message}: the client has the address and port of a backend`, "backend");
+      return;
+    }
     const flow = new UdpFlow(address, this);
-    if (!this.#host.admit(flow)) {
+    if (!this.#host.admit(flow, this)) {
       flow.close();
       this.#host.onDropped("sessions");
       this.terminate("the limit of open files leaves no room for the session", "Overload");
       return;
     }
     this.#flow = flow;
+  }
+
+  /** `address`: of the chosen endpoint. Others that are known by name only are not recognized. */
+  #comesFromBackend(address: AdmittedAddress): boolean {
+    const { remoteAddress, remotePort } = this;
+    const isClient = (at: SocketAddress): boolean =>
+      "host" in at && at.port === remotePort && canonicalAddress(at.host) === remoteAddress;
+    const endpoints = this.#route?.backends.flatMap(({ balancer }) => balancer?.endpoints ?? []) ?? [];
+    return isClient(address.options) || endpoints.some(({ pool }) => isClient(pool.target));
   }
 
   /** A configuration may open a port at an address to which flows exist; those of TCP stay with whoever accepted them. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { suite, test } from "node:test";
+import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { UdpPeer } from "../../helpers/udp-peer.ts";
@@ -46,6 +47,14 @@ async function canListen(port: number): Promise<boolean> {
 async function untilDropped(gateway: LocalGateway, reason: string, count: number): Promise<void> {
   const text = `tracegate_udp_dropped_datagrams_total{bind="${BIND}",reason="${reason}"} ${count}\n`;
   await gateway.until(() => gateway.metricsText().includes(text), `${count} dropped for ${reason}`);
+}
+
+async function openMany(count: number, host?: string): Promise<AsyncDisposable & { readonly all: readonly UdpPeer[] }> {
+  const all = await Promise.all(Array.from({ length: count }, () => UdpPeer.open(undefined, host)));
+  return {
+    all,
+    [Symbol.asyncDispose]: async () => void (await Promise.all(all.map((peer) => peer[Symbol.asyncDispose]()))),
+  };
 }
 
 suite("UDP listeners", () => {
@@ -266,6 +275,56 @@ suite("UDP listeners", () => {
     t.mock.method(performance, "now", () => now + 5001);
     assert.equal(await second.ask("4", gateway.port(BIND)), "a:4");
     await logged(gateway, { protocol: "udp", "src.addr": first.address, reason: "Overload" });
+  });
+
+  test("a client with many ports gives way to others, even if its sessions are active", async () => {
+    await using server = await echo("a");
+    await using gateway = await LocalGateway.start(bind([{ host: server.address }], { udp: { maxSessions: 8 } }));
+    const port = gateway.port(BIND);
+    await using clients = await openMany(8);
+    for (const client of clients.all) assert.equal(await client.ask("1", port), "a:1");
+    await using same = await UdpPeer.open();
+    same.send("2", port);
+    await untilDropped(gateway, "sessions", 1);
+    await using others = await openMany(4, "127.0.0.2");
+    for (const other of others.all) assert.equal(await other.ask("3", port), "a:3");
+    // Now both addresses have the same number of sessions, which is more than a quarter.
+    await using fifth = await UdpPeer.open(undefined, "127.0.0.2");
+    fifth.send("4", port);
+    await untilDropped(gateway, "sessions", 2);
+    await using third = await UdpPeer.open(undefined, "127.0.0.3");
+    assert.equal(await third.ask("5", port), "a:5");
+  });
+
+  test("sessions of one port give way to clients of another when no descriptor is left", async () => {
+    await using server = await echo("a");
+    const listeners = [{ protocol: "UDP", tcpRoutes: [{ backends: [{ host: server.address }] }] }];
+    const other = await freePort();
+    await using gateway = await LocalGateway.start(
+      {
+        binds: [
+          { port: 0, listeners },
+          { port: other, listeners },
+        ],
+      },
+      { openSockets: 32 },
+    );
+    await using clients = await openMany(8);
+    for (const client of clients.all) assert.equal(await client.ask("1", gateway.port(BIND)), "a:1");
+    await using victim = await UdpPeer.open(undefined, "127.0.0.2");
+    assert.equal(await victim.ask("2", other), "a:2");
+    await logged(gateway, { protocol: "udp", reason: "Overload" });
+  });
+
+  test("a datagram whose source is a backend begins no session: it would answer its own answers", async () => {
+    await using first = await UdpPeer.open((text) => text);
+    await using second = await UdpPeer.open((text) => text);
+    await using gateway = await LocalGateway.start(bind([{ host: first.address }, { host: second.address }]));
+    for (let i = 1; i <= 8; i++) {
+      first.send("forged", gateway.port(BIND));
+      await untilDropped(gateway, "backend", i);
+    }
+    assert.deepEqual([first.received, second.received], [[], []]);
   });
 
   test("network rules decide which clients can begin a session", async () => {
