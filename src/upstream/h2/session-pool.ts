@@ -18,6 +18,9 @@ export interface UpstreamWaiter extends ConnectWaiter<UpstreamConnection> {
 const BARRED_MS = 1000;
 /** If a server forbids streams on this many connections at a time, no others are opened. */
 const MAX_BARRED = 3;
+/** Milliseconds for the SETTINGS of a server that may speak HTTP/1.1 only. Servers of HTTP/2 send them in the first round trip. */
+const GUESS_MS = 1000;
+const NO_SETTINGS = "the upstream did not send its SETTINGS of HTTP/2 in time";
 const BARRED = "the upstream allows no requests on its connections (SETTINGS_MAX_CONCURRENT_STREAMS is 0)";
 
 /** A new connection, by the protocol that was negotiated. */
@@ -142,20 +145,23 @@ export class SessionPool implements SessionOwner {
     return isGuess && (speaksHttp1 || !this.#proven);
   }
 
-  /**
-   * Closes sessions that were idle for too long, whose server has not sent its SETTINGS in time, forbids streams, or is silent. A guess gets
-   * half of the time, to leave time for HTTP/1.1.
-   */
+  /** Closes sessions that were idle for too long, whose server has not sent its SETTINGS in time, forbids streams, or is silent. */
   sweep(now: number): void {
     const { idleTimeout, connectTimeout } = this.#limits;
     for (const session of [...this.#sessions, ...this.#leaving]) {
-      const patience = this.#guessed(session) ? connectTimeout / 2 : connectTimeout;
-      if (!session.settled && session.openedAt < now - patience)
-        session.abort("the upstream did not send its SETTINGS of HTTP/2 in time");
+      if (!session.settled && session.openedAt < now - connectTimeout) session.abort(NO_SETTINGS);
       else if (session.barredSince > 0 && session.barredSince < now - BARRED_MS) this.#leaveBarred(session);
       else if (session.streams === 0 && session.idleSince < now - idleTimeout) session.close();
       session.sweep(now);
     }
+  }
+
+  /** A guess fails early, to leave time for HTTP/1.1. */
+  #limitGuess(session: UpstreamSession): void {
+    const giveUp = () => {
+      if (!session.settled && this.#guessed(session) && this.#sessions.includes(session)) session.abort(NO_SETTINGS);
+    };
+    setTimeout(giveUp, Math.min(GUESS_MS, this.#limits.connectTimeout / 2)).unref();
   }
 
   /** Waiting requests fail if the server allows streams on no other connection. */
@@ -289,6 +295,7 @@ export class SessionPool implements SessionOwner {
   #opened(opened: Opened): void {
     if ("room" in opened) {
       this.#sessions.push(opened);
+      if (!opened.settled && this.#guessed(opened)) this.#limitGuess(opened);
       this.onRoom();
       if (opened.streams === 0) this.onIdle(opened);
       return;

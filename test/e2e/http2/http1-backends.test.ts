@@ -86,6 +86,7 @@ const TAKES: Readonly<Record<string, (peer: RawPeer) => void>> = {
   "responds 400 and closes": (peer) => peer.socket.end(reply("no", [], "400 Bad Request")),
   "sends something else": (peer) => peer.socket.end("220 ready for everything but HTTP/2\r\n"),
   "says nothing": () => {},
+  "says nothing and may take long to connect": () => {},
 };
 
 for (const [what, take] of Object.entries(TAKES))
@@ -104,7 +105,9 @@ for (const [what, take] of Object.entries(TAKES))
     });
     const target = { type: "static", host: "127.0.0.1", port: backend.port } as const;
     const backendPolicies = { health: { eviction: { duration: ms(3_600_000), consecutiveFailures: 1 } } };
-    const plane = await TestPlane.start([{ target, backendPolicies }], { pool: { connectTimeout: 400 } });
+    const plane = await TestPlane.start([{ target, backendPolicies }], {
+      pool: { connectTimeout: what.includes("long") ? 120_000 : 400 },
+    });
     await using _ = plane;
     const session = connect(`http://127.0.0.1:${plane.port}`);
     // More than is kept for replays: none of it may have been sent.
