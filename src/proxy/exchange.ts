@@ -11,7 +11,7 @@ import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/error
 import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Activation } from "../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../http/grpc-reply.ts";
-import { FIRST_BRANCH, FIRST_HOP } from "../http/loop.ts";
+import { MAX_HOPS, nextHop } from "../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
@@ -143,10 +143,6 @@ export interface RetryState {
 const NO_METADATA: RequestMetadata = Object.freeze({});
 
 export class Exchange implements ServerStream, PolicyContext {
-  /** CDN-Loop of the first attempt at the backend (http/loop.ts). */
-  firstLoop: Latin1 = FIRST_HOP;
-  /** CDN-Loop of further attempts, mirrored requests and callouts. */
-  loop: Latin1 = FIRST_BRANCH;
   readonly downstream: Downstream;
   /** The request as policies have changed it so far. */
   readonly request: HttpRequest;
@@ -220,6 +216,16 @@ export class Exchange implements ServerStream, PolicyContext {
     this.trace = RequestTrace.of(this);
     if (bind.writesValues) this.#secretsOf().remember(request.headers);
     services.metrics.inFlight.count++;
+  }
+
+  /** CDN-Loop of the first attempt at the backend (http/loop.ts). Throws TG_LOOP. */
+  get firstLoop(): Latin1 {
+    return nextHop(this.downstream.loop) ?? tooManyHops();
+  }
+
+  /** CDN-Loop of further attempts, mirrored requests and callouts. Throws TG_LOOP. */
+  get loop(): Latin1 {
+    return nextHop(this.downstream.loop, true) ?? tooManyHops();
   }
 
   /** For the task dump. */
@@ -480,4 +486,8 @@ export class Exchange implements ServerStream, PolicyContext {
     );
     return this.#share;
   }
+}
+
+function tooManyHops(): never {
+  throw new GatewayError("TG_LOOP", `the request has passed ${MAX_HOPS} gateways`);
 }

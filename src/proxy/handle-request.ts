@@ -5,7 +5,6 @@
  */
 import { asError, GatewayError } from "../base/errors.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
-import { MAX_HOPS, nextHop } from "../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import { attempt } from "./attempt.ts";
@@ -201,10 +200,8 @@ function accept(exchange: Exchange): undefined {
   const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
   services.overload.admitRequest();
-  if (downstream.loop !== "") {
-    exchange.firstLoop = nextHop(downstream.loop) ?? tooManyHops();
-    exchange.loop = nextHop(downstream.loop, true) ?? tooManyHops();
-  }
+  // Reading it rejects a request that has passed too many gateways.
+  if (downstream.loop !== "") void exchange.firstLoop;
   // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT opens the way to the backends' ports.
   if (method === "TRACE" || (method === "CONNECT" && bind.frontend.connect !== "route"))
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");
@@ -217,10 +214,6 @@ function accept(exchange: Exchange): undefined {
   if (method !== "POST" || !isGrpc(request.headers)) return;
   exchange.grpc = true;
   exchange.startGrpcDeadline();
-}
-
-function tooManyHops(): never {
-  throw new GatewayError("TG_LOOP", `the request has passed ${MAX_HOPS} gateways`);
 }
 
 /** Begins the span even if no listener matches: such requests may be sampled too. */

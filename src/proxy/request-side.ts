@@ -31,7 +31,9 @@ interface Owner {
 }
 
 export class RequestSide implements BodySide {
-  readonly fromClient = true;
+  get fromClient(): boolean {
+    return true;
+  }
   readonly #exchange: Owner;
   /** Path and query as the client sent them: policies rewrite those of the request. */
   readonly arrivedTarget: string;

@@ -43,7 +43,9 @@ const NO_HEADERS: HeaderList = [];
 const NO_RESPONSE: HttpResponse = { status: 0, headers: [] };
 
 export class ResponseSide implements BodySide, BodyDestination {
-  readonly fromClient = false;
+  get fromClient(): boolean {
+    return false;
+  }
   readonly #exchange: Owner;
   /** Status and headers, as policies have changed them so far; undefined until there is a response. */
   head: HttpResponse | undefined;

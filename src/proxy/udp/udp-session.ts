@@ -265,8 +265,9 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
     const { remoteAddress, remotePort } = this;
     const isClient = (at: SocketAddress): boolean =>
       "host" in at && at.port === remotePort && canonicalAddress(at.host) === remoteAddress;
-    const endpoints = this.#route?.backends.flatMap(({ balancer }) => balancer?.endpoints ?? []) ?? [];
-    return isClient(address.options) || endpoints.some(({ pool }) => isClient(pool.target));
+    const isEndpoint = ({ pool }: Endpoint): boolean => isClient(pool.target);
+    const backends = this.#route?.backends ?? [];
+    return isClient(address.options) || backends.some(({ balancer }) => balancer?.endpoints.some(isEndpoint));
   }
 
   /** A configuration may open a port at an address to which flows exist; those of TCP stay with whoever accepted them. */
