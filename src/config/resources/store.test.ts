@@ -21,6 +21,8 @@ async function serve(listener: RequestListener): Promise<{ readonly url: string 
   };
 }
 
+const KEYS = '{"keys":[{"kty":"EC"}]}';
+
 const accepting = (tell: () => void) => async (): Promise<boolean> => {
   tell();
   return true;
@@ -38,12 +40,12 @@ test("documents are fetched once, even if they are named twice", async () => {
   let asked = 0;
   await using server = await serve((_request, response) => {
     asked++;
-    response.end('{"keys":[]}');
+    response.end(KEYS);
   });
   const store = new ResourceStore(ANYWHERE);
   await store.fetch([server.url, server.url]);
   await store.fetch([server.url]);
-  assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[]}' });
+  assert.deepEqual(store.resources.get(server.url), { text: KEYS });
   assert.equal(asked, 1);
 });
 
@@ -51,7 +53,7 @@ test("documents are not fetched from hosts whose lookup is denied", async () => 
   let asked = 0;
   await using server = await serve((_request, response) => {
     asked++;
-    response.end('{"keys":[]}');
+    response.end(KEYS);
   });
   const url = server.url.replace("127.0.0.1", "LOCALHOST");
   const denied = { denyDomains: [], denyNetworks: ["127.0.0.0/8", "::1/128"] };
@@ -77,7 +79,7 @@ test("a redirect to another host is not followed: a URL in the configuration mig
   let asked = 0;
   await using inside = await serve((_request, response) => {
     asked++;
-    response.end('{"keys":[]}');
+    response.end(KEYS);
   });
   const problem = await problemOf((_, response) =>
     response.writeHead(302, { location: inside.url.replace("127.0.0.1", "localhost") }).end(),
@@ -88,7 +90,18 @@ test("a redirect to another host is not followed: a URL in the configuration mig
 
 test("the problem of a document that cannot be fetched or used says why", async () => {
   assert.equal(await problemOf((_, response) => response.writeHead(404).end("{}")), "it responds with status 404");
-  assert.equal(await problemOf((_, response) => response.end("<html>")), "its response is not a JSON object");
+  const neither = "its response is neither a key set nor a discovery document";
+  for (const [text, problem] of Object.entries({
+    "<html>": neither,
+    null: neither,
+    '{"error":"try again later"}': neither,
+    '{"keys":"none"}': neither,
+    '{"keys":[]}': "its response is a key set without keys",
+    '{"keys":[null,1]}': "its response is a key set without keys",
+    '{"jwks_uri":"https://a.test/keys"}': "none",
+    [KEYS]: "none",
+  }))
+    assert.equal(await problemOf((_, response) => response.end(text)), problem, text);
   assert.equal(
     await problemOf((_, response) => response.end("x".repeat(1024 * 1024 + 1))),
     "the response is longer than 1048576 bytes",
@@ -106,15 +119,17 @@ test("the password of a URL is not in the error about it", async () => {
 });
 
 test("documents in use are refreshed; only changed content is reported", async () => {
-  const answers = ["[]", "[]", "[]", "[1]"];
-  await using server = await serve((_request, response) => response.end(`{"keys":${answers.shift() ?? "[1]"}}`));
+  const answers = ["a", "a", "a", "b"];
+  await using server = await serve((_request, response) =>
+    response.end(`{"keys":[{"kty":"${answers.shift() ?? "b"}"}]}`),
+  );
   const store = new ResourceStore(ANYWHERE, { refresh: 1, retry: 1 });
   await store.fetch([server.url]);
   await new Promise<void>((resolve) => {
     store.keep([server.url], { changed: accepting(resolve), failed: (_url, problem) => assert.fail(problem) });
   });
   store.close();
-  assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[1]}' });
+  assert.deepEqual(store.resources.get(server.url), { text: '{"keys":[{"kty":"b"}]}' });
   assert.equal(answers.length, 0);
 });
 
@@ -122,7 +137,7 @@ test("a refresh that fails is reported, and retried until it succeeds", async ()
   const statuses = [200, 503, 503, 200];
   await using server = await serve((_request, response) => {
     const status = statuses.shift() ?? 200;
-    response.writeHead(status).end(statuses.length > 0 ? '{"old":1}' : '{"new":1}');
+    response.writeHead(status).end(statuses.length > 0 ? '{"jwks_uri":"old"}' : '{"jwks_uri":"new"}');
   });
   const store = new ResourceStore(ANYWHERE, { refresh: 1, retry: 1 });
   await store.fetch([server.url]);
@@ -132,13 +147,13 @@ test("a refresh that fails is reported, and retried until it succeeds", async ()
       changed: accepting(resolve),
       failed: (url, problem) => {
         problems.push(`${url === server.url} ${problem}`);
-        assert.deepEqual(store.resources.get(server.url), { text: '{"old":1}' });
+        assert.deepEqual(store.resources.get(server.url), { text: '{"jwks_uri":"old"}' });
       },
     });
   });
   store.close();
   assert.deepEqual(problems, ["true it responds with status 503", "true it responds with status 503"]);
-  assert.deepEqual(store.resources.get(server.url), { text: '{"new":1}' });
+  assert.deepEqual(store.resources.get(server.url), { text: '{"jwks_uri":"new"}' });
 });
 
 /**
@@ -172,23 +187,26 @@ async function offersOf(
 }
 
 test("a document that makes the configuration invalid does not replace the previous one, and is fetched again", async () => {
-  const answers = ['{"old":1}', '{"wrong":1}', '{"wrong":1}', '{"new":1}'];
+  const answers = ['{"jwks_uri":"old"}', '{"jwks_uri":"wrong"}', '{"jwks_uri":"wrong"}', '{"jwks_uri":"new"}'];
   // The wrong one is offered twice: in between the old one is back in place.
-  assert.deepEqual(await offersOf(answers, (text) => text === '{"new":1}'), [
-    '{"wrong":1}',
-    '{"wrong":1}',
-    '{"new":1}',
+  assert.deepEqual(await offersOf(answers, (text) => text === '{"jwks_uri":"new"}'), [
+    '{"jwks_uri":"wrong"}',
+    '{"jwks_uri":"wrong"}',
+    '{"jwks_uri":"new"}',
   ]);
 });
 
 test("after an unusable document, the one in use is accepted when it returns", async () => {
-  const answers = ['{"old":1}', '{"wrong":1}', '{"old":1}'];
-  assert.deepEqual(await offersOf(answers, (_text, offers) => offers.length === 2), ['{"wrong":1}', '{"old":1}']);
+  const answers = ['{"jwks_uri":"old"}', '{"jwks_uri":"wrong"}', '{"jwks_uri":"old"}'];
+  assert.deepEqual(await offersOf(answers, (_text, offers) => offers.length === 2), [
+    '{"jwks_uri":"wrong"}',
+    '{"jwks_uri":"old"}',
+  ]);
 });
 
 test("pauses between failures double up to a minute, with jitter, and start again after a success", async (t) => {
   const statuses = [...Array(9).fill(503), 200, 503];
-  await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end("{}"));
+  await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end(KEYS));
   const pauses: number[] = [];
   const { setTimeout: real } = globalThis;
   // Pauses of the store pass at once; other timers are short of them or belong to connections.
@@ -220,7 +238,7 @@ test("however often a document is requested, it is fetched once within the coold
   const arrivals: (() => void)[] = [];
   await using server = await serve((_request, response) => {
     asked++;
-    response.end(`{"keys":[${asked}]}`);
+    response.end(`{"keys":[{"kty":"${asked}"}]}`);
     arrivals.shift()?.();
   });
   let now = 1000;
@@ -264,7 +282,7 @@ test("however often a document is requested, it is fetched once within the coold
 
 test("a missing document is listed with its problem, the time of the first failure, and the time of the next attempt", async () => {
   const statuses = [503, 503, 200, 503];
-  await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end("{}"));
+  await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end(KEYS));
   const url = `${server.url}?token=secret`;
   const store = new ResourceStore(ANYWHERE, { refresh: 1, retry: 1 });
   await store.fetch([url]);
@@ -296,7 +314,7 @@ test("documents fetched for a rejected configuration are fetched again for the n
   let asked = 0;
   await using server = await serve((_request, response) => {
     asked++;
-    response.end("{}");
+    response.end(KEYS);
   });
   const store = new ResourceStore(ANYWHERE);
   await store.fetch([server.url]);
@@ -306,7 +324,7 @@ test("documents fetched for a rejected configuration are fetched again for the n
 });
 
 test("documents that no configuration names are dropped", async () => {
-  await using server = await serve((_request, response) => response.end("{}"));
+  await using server = await serve((_request, response) => response.end(KEYS));
   const store = new ResourceStore(ANYWHERE);
   await store.fetch([server.url]);
   store.keep([], { changed: accepting(() => {}), failed() {} });

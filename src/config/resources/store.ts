@@ -4,7 +4,7 @@ import { REDACTED, redactUrls } from "../../base/redaction.ts";
 import { Egress, type LookupRules, NO_LOOKUP_RULES } from "../../net/egress.ts";
 import { type Fetch, fetchThrough } from "../../upstream/fetch.ts";
 import { Resolver } from "../../upstream/resolver.ts";
-import { fetchJson } from "./fetch-json.ts";
+import { fetchDocument } from "./fetch-document.ts";
 
 /** The content of a URL, or why it is unknown. */
 export type Resource = { readonly text: string } | { readonly problem: string };
@@ -231,7 +231,7 @@ export function shownUrl(url: string): string {
 
 async function fetchResource(url: string, fetch: Fetch): Promise<Resource> {
   try {
-    return { text: await fetchJson(url, fetch) };
+    return { text: await fetchDocument(url, fetch) };
   } catch (error) {
     return { problem: messageOf(error) };
   }

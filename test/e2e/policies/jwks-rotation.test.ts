@@ -143,9 +143,13 @@ test("keys that an issuer adds are accepted, removed ones are rejected, and fail
   await gateway.logged(/cannot fetch [^ ]+ again: it responds with status 503; the previous document stays in use/);
   assert.deepEqual(await statuses(), [200, 200]);
 
-  // An unusable document is rejected, and fetched again.
   issuer.published = '{"error":"maintenance"}';
-  for (const _ of [1, 2]) await gateway.logged(/Failed to reload config: [^\n]*jwtAuth\.jwks: is not a key set/);
+  await gateway.logged(/cannot fetch [^ ]+ again: its response is neither [^;]+; the previous document stays in use/);
+  assert.deepEqual(await statuses(), [200, 200]);
+
+  // A key set that no token can be verified with is rejected, and fetched again.
+  issuer.published = '{"keys":[{"kty":"oct"}]}';
+  for (const _ of [1, 2]) await gateway.logged(/Failed to reload config: [^\n]*jwtAuth\.jwks: has no key that/);
   assert.deepEqual(await statuses(), [200, 200]);
 
   gateway.skip();
@@ -181,30 +185,36 @@ const configOf = (url: string, more: object = {}) => ({
   ],
 });
 
-test("without a key set the gateway starts and is ready; only routes that need it respond with 503, until the set is fetched", async () => {
-  const key = await makeKey("k1");
-  await using issuer = new Issuer();
-  const url = await issuer.listen();
-  await using gateway = new QuickGateway();
-  await gateway.start(configOf(`${url}?token=secret`));
-  await gateway.own("readiness", "/healthz/ready");
-  assert.deepEqual([await gateway.status(key.token), await gateway.status(key.token, "/open")], [503, 200]);
-  // A token that no key of this issuer could verify is still the client's fault.
-  assert.equal(await gateway.status("not-a-token"), 401);
-  await gateway.logged(/cannot fetch [^ ]+\?<redacted>: it responds with status 503; requests that need it get 503/);
-  const [missing] = (gateway.missing ?? []) as readonly { readonly url: string; readonly formerInUse: boolean }[];
-  assert.deepEqual([missing?.url, missing?.formerInUse], [`${url}?<redacted>`, false]);
-  const metrics = await gateway.own("stats", "/metrics");
-  assert.match(
-    metrics,
-    /tracegate_document_failing_since_timestamp_seconds\{url="[^"]+<redacted>",former_in_use="false"\} \d/,
-  );
-  gateway.skip();
-  issuer.publish(key);
-  await gateway.logged(/configuration reloaded/);
-  assert.equal(await gateway.status(key.token), 200);
-  assert.deepEqual(gateway.missing, []);
-});
+for (const [published, problem] of [
+  [undefined, "it responds with status 503"],
+  ["<html>login</html>", "its response is neither a key set nor a discovery document"],
+  ['{"keys":[]}', "its response is a key set without keys"],
+] as const)
+  test(`the gateway starts and is ready without a key set: ${problem}; only routes that need it respond with 503, until there is one`, async () => {
+    const key = await makeKey("k1");
+    await using issuer = new Issuer();
+    issuer.published = published;
+    const url = await issuer.listen();
+    await using gateway = new QuickGateway();
+    await gateway.start(configOf(`${url}?token=secret`));
+    await gateway.own("readiness", "/healthz/ready");
+    assert.deepEqual([await gateway.status(key.token), await gateway.status(key.token, "/open")], [503, 200]);
+    // A token that no key of this issuer could verify is still the client's fault.
+    assert.equal(await gateway.status("not-a-token"), 401);
+    await gateway.logged(new RegExp(`cannot fetch [^ ]+\\?<redacted>: ${problem}; requests that need it get 503`));
+    const [missing] = (gateway.missing ?? []) as readonly { readonly url: string; readonly formerInUse: boolean }[];
+    assert.deepEqual([missing?.url, missing?.formerInUse], [`${url}?<redacted>`, false]);
+    const metrics = await gateway.own("stats", "/metrics");
+    assert.match(
+      metrics,
+      /tracegate_document_failing_since_timestamp_seconds\{url="[^"]+<redacted>",former_in_use="false"\} \d/,
+    );
+    gateway.skip();
+    issuer.publish(key);
+    await gateway.logged(/configuration reloaded/);
+    assert.equal(await gateway.status(key.token), 200);
+    assert.deepEqual(gateway.missing, []);
+  });
 
 test("a token with a new key triggers a new fetch of the set soon; a flood of unknown keys, once per cooldown for all workers", async () => {
   const [first, second] = await Promise.all([makeKey("k1"), makeKey("k2")]);
@@ -242,7 +252,7 @@ test("a provider without its documents: 503 for requests that need it, and a rel
     token_endpoint: `${url}t`,
     jwks_uri: `${url}keys`,
   };
-  issuer.published = JSON.stringify({ ...discovery, keys: [] });
+  issuer.published = JSON.stringify({ ...discovery, keys: [(await makeKey("k1")).jwk] });
   await gateway.logged(/configuration reloaded/);
   assert.equal(await gateway.status(""), 302);
 });

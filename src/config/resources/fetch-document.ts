@@ -10,12 +10,16 @@ const TIMEOUT_MS = 5_000;
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** The text of a JSON object behind a URL. Rejects with an Error whose message is the reason, in words. */
-export async function fetchJson(url: string, fetch: Fetch): Promise<string> {
+/**
+ * The text of the key set (RFC 7517 5) or discovery document (OpenID Connect Discovery 3) behind a URL. Rejects with an Error whose message is
+ * the reason, in words: servers also answer 200 with a login page, `{"error": …}` or, while keys are changed, an empty set.
+ */
+export async function fetchDocument(url: string, fetch: Fetch): Promise<string> {
   const { status, body } = await follow(url, fetch);
   if (status !== 200) throw new Error(`it responds with status ${status}`);
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString("utf8");
-  if (!isObject(text)) throw new Error("its response is not a JSON object");
+  const problem = problemOf(text);
+  if (problem !== undefined) throw new Error(problem);
   return text;
 }
 
@@ -46,11 +50,22 @@ async function ask(url: string, fetch: Fetch): Promise<CallResponse> {
   }
 }
 
-function isObject(text: string): boolean {
+/** Why it is no document at all; whether a policy can use all of it, its own parser says. */
+function problemOf(text: string): string | undefined {
+  const { keys, jwks_uri } = objectIn(text) ?? {};
+  if (Array.isArray(keys)) return keys.some(isKey) ? undefined : "its response is a key set without keys";
+  return typeof jwks_uri === "string" ? undefined : "its response is neither a key set nor a discovery document";
+}
+
+function isKey(key: { readonly kty?: unknown } | null): boolean {
+  return typeof key?.kty === "string";
+}
+
+function objectIn(text: string): { readonly keys?: unknown; readonly jwks_uri?: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return typeof value === "object" && value !== null ? value : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
