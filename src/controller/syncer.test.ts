@@ -133,3 +133,33 @@ test("a defect in one Gateway keeps its last state and stops no other; an error 
   assert.equal(lines.filter((line) => line.includes("translation failed")).length, 1, "the log says so once");
   await until(() => lines.some((line) => line.includes("statuses or deployments could not be computed")), "the log");
 });
+
+test("while changes keep coming there are few runs, the last change is not lost, and after a calm the next takes effect at once", (t) => {
+  let now = 1000;
+  t.mock.method(performance, "now", () => now);
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const pass = (ms: number): void => {
+    for (; ms > 0; ms--, now++) t.mock.timers.tick(1);
+  };
+  const { syncer, published } = start();
+  t.after(() => syncer.stop());
+  syncer.set(gateway("web"));
+  syncer.start();
+  const changes = 100;
+  for (const round of [1, 2]) {
+    pass(1000);
+    const before = published.length;
+    for (let i = 1; i <= changes; i++) {
+      syncer.set(route(`${round}-${i}`));
+      pass(5);
+      if (i === 1) assert.equal(published.length, before + 1, "the first takes effect at once");
+    }
+    pass(50);
+    const { length } = published;
+    assert.ok(length - before < changes / 5, `${length - before} runs`);
+    const names = [...(published.at(-1)?.state?.resources.keys() ?? [])];
+    assert.equal(names.filter((name) => name.startsWith("route/")).length, round * changes);
+    pass(1000);
+    assert.equal(published.length, length, "nothing is left to do");
+  }
+});

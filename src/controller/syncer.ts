@@ -16,6 +16,12 @@ import { gatewayState } from "./translate/gateway-state.ts";
 const QUIET_MS = 2;
 const BURST_MS = 20;
 /**
+ * While changes keep coming, as when hundreds of routes are replaced one by one, the pause after a run doubles from the first value to the
+ * last: each run costs the proxies time that requests wait for. It is over when nothing changes for this many milliseconds.
+ */
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [5, 50];
+const CALM_MS = 250;
+/**
  * Milliseconds between a run and the writes that follow from it. Statuses of thousands of routes take longer to compute than the
  * state of a Gateway, and traffic must not wait for them.
  */
@@ -48,6 +54,10 @@ export class Syncer implements Sink {
   #writeTimer: NodeJS.Timeout | undefined;
   /** When the burst has to end. */
   #deadline = 0;
+  /** `performance.now()` ms of the last run. */
+  #ranAt = Number.NEGATIVE_INFINITY;
+  /** Milliseconds after it before which there is no other. */
+  #pause = 0;
   #runs = 0;
 
   constructor(options: SyncerOptions) {
@@ -84,9 +94,11 @@ export class Syncer implements Sink {
   changed(): void {
     if (!this.#started) return;
     const now = performance.now();
-    if (this.#timer === undefined) this.#deadline = now + BURST_MS;
+    const earliest = this.#ranAt + this.#pause;
+    if (this.#timer === undefined) this.#deadline = Math.max(earliest, now + BURST_MS);
     else clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#run(), Math.max(0, Math.min(QUIET_MS, this.#deadline - now)));
+    const delay = Math.max(earliest - now, Math.min(QUIET_MS, this.#deadline - now));
+    this.#timer = setTimeout(() => this.#run(), Math.max(0, delay));
   }
 
   /** Nodes and leases are written every few seconds without a relevant change. */
@@ -104,6 +116,7 @@ export class Syncer implements Sink {
 
   #run(): void {
     this.#timer = undefined;
+    this.#lengthenPause();
     const { graph, publish } = this.#options;
     this.#runs++;
     const keys = graph.list("Gateway").map(keyOfObject);
@@ -126,6 +139,13 @@ export class Syncer implements Sink {
     if (this.#runs < COLLECT_AFTER) return;
     this.#runs = 0;
     graph.collect();
+  }
+
+  #lengthenPause(): void {
+    const now = performance.now();
+    const isFirst = now - this.#ranAt >= CALM_MS;
+    this.#pause = isFirst ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pause * 2));
+    this.#ranAt = now;
   }
 
   #write(): void {
