@@ -282,8 +282,8 @@ suite("a configuration rejected for a reason outside of its files is retried wit
   test("a URL that responds later", async () => {
     const { publicKey } = await generateKeyPair("ES256", { extractable: true });
     const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "k" }] });
-    // First an unusable document, which is a problem of the configuration; then the key set.
-    const answers = ['{"keys": "none"}'];
+    // First a key set that no token can be verified with, which is a problem of the configuration; then a usable one.
+    const answers = ['{"keys":[{"kty":"oct"}]}'];
     const issuer = createHttpServer((_request, response) => response.end(answers.shift() ?? jwks)).listen(
       0,
       "127.0.0.1",
@@ -296,7 +296,7 @@ suite("a configuration rejected for a reason outside of its files is retried wit
       const routes = [{ name: "tokens", matches: [{ path: { exact: "/tokens" } }], policies }];
       await using gateway = await TestGateway.start(answering("first"));
       replace(gateway.file, answering("second", { routes }));
-      assert.match((await refused(gateway)).lastError?.message ?? "", /is not a key set/);
+      assert.match((await refused(gateway)).lastError?.message ?? "", /has no key that/);
       await serves(gateway, "second");
       assert.equal(answers.length, 0);
     } finally {
