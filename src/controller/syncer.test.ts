@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { until } from "../../test/helpers/until.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import type { Gateway, GatewayClass, HttpRoute } from "../kube/objects.ts";
+import type { EndpointSlice, Gateway, GatewayClass, HttpRoute } from "../kube/objects.ts";
 import type { GatewayState } from "../xds/resources.ts";
 import { Graph } from "./graph.ts";
 import { controllerIdentity } from "./inputs.ts";
@@ -36,6 +36,12 @@ function route(name: string): HttpRoute {
     metadata: { namespace: "apps", name },
     spec: { parentRefs: [{ name: "web" }], rules: [{ backendRefs: [{ name: "shop", port: 80 }] }] },
   };
+}
+
+function slice(address: string): EndpointSlice {
+  const endpoints = [{ addresses: [address] }];
+  const metadata = { namespace: "apps", name: "shop-1" };
+  return { apiVersion: "discovery.k8s.io/v1", kind: "EndpointSlice", addressType: "IPv4", metadata, endpoints };
 }
 
 interface Publication {
@@ -134,7 +140,7 @@ test("a defect in one Gateway keeps its last state and stops no other; an error 
   await until(() => lines.some((line) => line.includes("statuses or deployments could not be computed")), "the log");
 });
 
-test("while changes keep coming there are few runs, the last change is not lost, and after a calm the next takes effect at once", (t) => {
+test("while routes keep changing there are few runs, the last change is not lost, endpoints do not wait, and after a calm the next change takes effect at once", (t) => {
   let now = 1000;
   t.mock.method(performance, "now", () => now);
   t.mock.timers.enable({ apis: ["setTimeout"] });
@@ -152,14 +158,25 @@ test("while changes keep coming there are few runs, the last change is not lost,
     for (let i = 1; i <= changes; i++) {
       syncer.set(route(`${round}-${i}`));
       pass(5);
-      if (i === 1) assert.equal(published.length, before + 1, "the first takes effect at once");
+      if (i <= 2) assert.equal(published.length, before + i, "the first two take effect at once");
     }
     pass(50);
     const { length } = published;
     assert.ok(length - before < changes / 5, `${length - before} runs`);
     const names = [...(published.at(-1)?.state?.resources.keys() ?? [])];
     assert.equal(names.filter((name) => name.startsWith("route/")).length, round * changes);
+    // Other changes wait for the end of the pause, unless endpoints change.
+    pass(50);
+    syncer.set(route(`${round}-more`));
+    pass(2);
+    syncer.set(route(`${round}-last`));
+    pass(10);
+    assert.equal(published.length, length + 1);
+    syncer.set(slice(`10.0.0.${round}`));
+    pass(2);
+    assert.equal(published.length, length + 2);
     pass(1000);
-    assert.equal(published.length, length, "nothing is left to do");
+    assert.equal(published.length, length + 2, "nothing is left to do");
+    for (const name of ["more", "last"]) syncer.delete("HTTPRoute", `apps/${round}-${name}`);
   }
 });

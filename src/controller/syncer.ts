@@ -54,6 +54,8 @@ export class Syncer implements Sink {
   #writeTimer: NodeJS.Timeout | undefined;
   /** When the burst has to end. */
   #deadline = 0;
+  /** A change that cannot wait is part of the burst. */
+  #urgent = false;
   /** `performance.now()` ms of the last run. */
   #ranAt = Number.NEGATIVE_INFINITY;
   /** Milliseconds after it before which there is no other. */
@@ -65,15 +67,15 @@ export class Syncer implements Sink {
   }
 
   replace<K extends Kind>(kind: K, objects: readonly Objects[K][], namespace?: string): void {
-    this.#change((graph) => graph.replace(kind, objects as unknown as readonly Inputs[K][], namespace));
+    this.#change(kind, (graph) => graph.replace(kind, objects as unknown as readonly Inputs[K][], namespace));
   }
 
   set(object: Inputs[InputKind]): void {
-    this.#change((graph) => graph.set(object));
+    this.#change(object.kind, (graph) => graph.set(object));
   }
 
   delete(kind: InputKind, key: string): void {
-    this.#change((graph) => graph.delete(kind, key));
+    this.#change(kind, (graph) => graph.delete(kind, key));
   }
 
   /** Everything has been listed: runs now, and from now on after changes. Before, results would be those of half a cluster. */
@@ -92,21 +94,28 @@ export class Syncer implements Sink {
 
   /** To be called when something outside of the graph has changed that writers depend on. */
   changed(): void {
+    this.#schedule(true);
+  }
+
+  /** `canWait`: false for endpoints. Until the proxies know that one has ended, they send requests there. */
+  #schedule(canWait: boolean): void {
     if (!this.#started) return;
     const now = performance.now();
-    const earliest = this.#ranAt + this.#pause;
-    if (this.#timer === undefined) this.#deadline = Math.max(earliest, now + BURST_MS);
-    else clearTimeout(this.#timer);
+    const begins = this.#timer === undefined || (!canWait && !this.#urgent);
+    this.#urgent ||= !canWait;
+    const earliest = this.#urgent ? now : this.#ranAt + this.#pause;
+    clearTimeout(this.#timer);
+    if (begins) this.#deadline = Math.max(earliest, now + BURST_MS);
     const delay = Math.max(earliest - now, Math.min(QUIET_MS, this.#deadline - now));
     this.#timer = setTimeout(() => this.#run(), Math.max(0, delay));
   }
 
   /** Nodes and leases are written every few seconds without a relevant change. */
-  #change(change: (graph: Graph) => void): void {
+  #change(kind: string, change: (graph: Graph) => void): void {
     const { graph } = this.#options;
     const { version } = graph;
     change(graph);
-    if (graph.version !== version) this.changed();
+    if (graph.version !== version) this.#schedule(kind !== "EndpointSlice");
   }
 
   /** The state that the stream was given last. */
@@ -116,6 +125,7 @@ export class Syncer implements Sink {
 
   #run(): void {
     this.#timer = undefined;
+    this.#urgent = false;
     this.#lengthenPause();
     const { graph, publish } = this.#options;
     this.#runs++;
