@@ -97,7 +97,7 @@ test("a document that cannot be fetched is a problem of the policy, and is fetch
 
 test("a refreshed document replaces the former one only if policies work with it", async () => {
   const other = KEYS.replace('"kid":"a"', '"kid":"b"');
-  await using server = await serve([KEYS, '{"keys":[]}', other]);
+  await using server = await serve([KEYS, '{"keys":[{"kty":"oct"}]}', other]);
   const { documents, next, jwks } = follow(server.url, new ResourceStore(ANYWHERE, { refresh: 1, retry: 1 }));
   const fetched = next();
   documents.update();

@@ -16,10 +16,11 @@ import { gatewayState } from "./translate/gateway-state.ts";
 const QUIET_MS = 2;
 const BURST_MS = 20;
 /**
- * While changes keep coming, as when hundreds of routes are replaced one by one, the pause after a run doubles from the first value to the
- * last: each run costs the proxies time that requests wait for. It is over when nothing changes for this many milliseconds.
+ * Each run costs the proxies time for which requests wait. While changes keep coming, as when hundreds of routes are replaced one by one, the
+ * pause after a run therefore doubles from the first value to the longest. After so many milliseconds without a run there is none.
  */
-const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [5, 50];
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 50;
 const CALM_MS = 250;
 /**
  * Milliseconds between a run and the writes that follow from it. Statuses of thousands of routes take longer to compute than the
@@ -54,11 +55,9 @@ export class Syncer implements Sink {
   #writeTimer: NodeJS.Timeout | undefined;
   /** When the burst has to end. */
   #deadline = 0;
-  /** A change that cannot wait is part of the burst. */
-  #urgent = false;
   /** `performance.now()` ms of the last run. */
   #ranAt = Number.NEGATIVE_INFINITY;
-  /** Milliseconds after it before which there is no other. */
+  /** The minimum time in milliseconds from that run to the next. */
   #pause = 0;
   #runs = 0;
 
@@ -97,24 +96,23 @@ export class Syncer implements Sink {
     this.#schedule(true);
   }
 
-  /** `canWait`: false for endpoints. Until the proxies know that one has ended, they send requests there. */
+  /** `canWait`: false ends the pause. */
   #schedule(canWait: boolean): void {
     if (!this.#started) return;
     const now = performance.now();
-    const begins = this.#timer === undefined || (!canWait && !this.#urgent);
-    this.#urgent ||= !canWait;
-    const earliest = this.#urgent ? now : this.#ranAt + this.#pause;
-    clearTimeout(this.#timer);
-    if (begins) this.#deadline = Math.max(earliest, now + BURST_MS);
-    const delay = Math.max(earliest - now, Math.min(QUIET_MS, this.#deadline - now));
-    this.#timer = setTimeout(() => this.#run(), Math.max(0, delay));
+    if (this.#timer === undefined) this.#deadline = now + BURST_MS;
+    else clearTimeout(this.#timer);
+    if (!canWait) this.#pause = 0;
+    const pause = this.#ranAt + this.#pause - now;
+    this.#timer = setTimeout(() => this.#run(), Math.max(0, pause, Math.min(QUIET_MS, this.#deadline - now)));
   }
 
   /** Nodes and leases are written every few seconds without a relevant change. */
-  #change(kind: string, change: (graph: Graph) => void): void {
+  #change(kind: InputKind, change: (graph: Graph) => void): void {
     const { graph } = this.#options;
     const { version } = graph;
     change(graph);
+    // Until the proxies know that an endpoint has ended, they send requests there.
     if (graph.version !== version) this.#schedule(kind !== "EndpointSlice");
   }
 
@@ -125,8 +123,7 @@ export class Syncer implements Sink {
 
   #run(): void {
     this.#timer = undefined;
-    this.#urgent = false;
-    this.#lengthenPause();
+    this.#nextPause();
     const { graph, publish } = this.#options;
     this.#runs++;
     const keys = graph.list("Gateway").map(keyOfObject);
@@ -151,7 +148,7 @@ export class Syncer implements Sink {
     graph.collect();
   }
 
-  #lengthenPause(): void {
+  #nextPause(): void {
     const now = performance.now();
     const isFirst = now - this.#ranAt >= CALM_MS;
     this.#pause = isFirst ? 0 : Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, this.#pause * 2));

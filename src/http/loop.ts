@@ -39,16 +39,21 @@ function entry(hops: number): Latin1 {
   return latin1(`${NAME}; ${SENT_BY}; hops=${hops}`);
 }
 
-/**
- * The value to send for a request that came with `received`, its fields joined by commas, `` for none. `branch`: it is not the first
- * attempt at the backend. Undefined: the request has passed too many gateways.
- */
-export function nextHop(received: string, branch = false): Latin1 | undefined {
+/** Whether a request has passed too many gateways. `received`: its fields joined by commas, `` for none. */
+export function isLoop(received: string): boolean {
+  return received !== "" && hopsIn(received) >= MAX_HOPS;
+}
+
+/** The value to send for a request that came with `received`. `branch`: it is not the first attempt at the backend. */
+export function nextHop(received: string, branch = false): Latin1 {
   if (received === "") return branch ? FIRST_BRANCH : FIRST_HOP;
+  return latin1(entry(hopsIn(received) + (branch ? BRANCH : 1)) + othersIn(received));
+}
+
+function hopsIn(received: string): number {
   let hops = 0;
   for (const [, parameters = ""] of received.matchAll(OWN_ENTRIES)) hops = Math.max(hops, hopsOf(parameters));
-  if (hops >= MAX_HOPS) return undefined;
-  return latin1(entry(hops + (branch ? BRANCH : 1)) + othersIn(received));
+  return hops;
 }
 
 /** The entries of other proxies, up to the limit, each after a comma. */

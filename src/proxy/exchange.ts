@@ -11,7 +11,7 @@ import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/error
 import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Activation } from "../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../http/grpc-reply.ts";
-import { MAX_HOPS, nextHop } from "../http/loop.ts";
+import { nextHop } from "../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../http/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../policies/compile.ts";
@@ -218,14 +218,14 @@ export class Exchange implements ServerStream, PolicyContext {
     services.metrics.inFlight.count++;
   }
 
-  /** CDN-Loop of the first attempt at the backend (http/loop.ts). Throws TG_LOOP. */
+  /** CDN-Loop of the first attempt at the backend (http/loop.ts). */
   get firstLoop(): Latin1 {
-    return nextHop(this.downstream.loop) ?? tooManyHops();
+    return nextHop(this.downstream.loop);
   }
 
-  /** CDN-Loop of further attempts, mirrored requests and callouts. Throws TG_LOOP. */
+  /** CDN-Loop of further attempts, mirrored requests and callouts. */
   get loop(): Latin1 {
-    return nextHop(this.downstream.loop, true) ?? tooManyHops();
+    return nextHop(this.downstream.loop, true);
   }
 
   /** For the task dump. */
@@ -486,8 +486,4 @@ export class Exchange implements ServerStream, PolicyContext {
     );
     return this.#share;
   }
-}
-
-function tooManyHops(): never {
-  throw new GatewayError("TG_LOOP", `the request has passed ${MAX_HOPS} gateways`);
 }

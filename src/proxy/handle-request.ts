@@ -5,6 +5,7 @@
  */
 import { asError, GatewayError } from "../base/errors.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
+import { isLoop, MAX_HOPS } from "../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../http/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import { attempt } from "./attempt.ts";
@@ -200,8 +201,7 @@ function accept(exchange: Exchange): undefined {
   const { method } = request;
   exchange.trace?.requestSnapshot("initial request");
   services.overload.admitRequest();
-  // Reading it rejects a request that has passed too many gateways.
-  if (downstream.loop !== "") void exchange.firstLoop;
+  if (isLoop(downstream.loop)) throw new GatewayError("TG_LOOP", `the request has passed ${MAX_HOPS} gateways`);
   // TRACE would send the request's own fields back (RFC 9110 9.3.8); CONNECT opens the way to the backends' ports.
   if (method === "TRACE" || (method === "CONNECT" && bind.frontend.connect !== "route"))
     throw new GatewayError("TG_METHOD_NOT_ALLOWED");

@@ -495,10 +495,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     const endpoint = this.#endpoint;
     if (endpoint === undefined) return;
     this.#endpoint = undefined;
-    const { loop } = this.#caller;
-    // A client that claims many hops can make another gateway, at the endpoint or on the way, reject any call.
-    const blameless = outcome?.healthy === false && loop !== undefined && mayBeRejected(loop);
-    if (outcome === undefined || blameless) {
+    if (outcome === undefined || (!outcome.healthy && this.#mayBeRejected())) {
       endpoint.abandon();
       return;
     }
@@ -506,6 +503,12 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     const { outliers } = this.#target;
     if (outliers === undefined) endpoint.end(outcome.healthy, seconds);
     else if (outliers.record(endpoint, outcome, seconds, this.retryBackoff)) this.#caller.onEvicted?.(endpoint);
+  }
+
+  /** A client that claims many hops can make another gateway, at the endpoint or on the way, reject any call. */
+  #mayBeRejected(): boolean {
+    const { loop } = this.#caller;
+    return loop !== undefined && mayBeRejected(loop);
   }
 
   #drop(): void {

@@ -11,8 +11,9 @@ const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * The text of the key set (RFC 7517 5) or discovery document (OpenID Connect Discovery 3) behind a URL. Rejects with an Error whose message is
- * the reason, in words: servers also answer 200 with a login page, `{"error": …}` or, while keys are changed, an empty set.
+ * The text of the key set (RFC 7517 5) or discovery document (OpenID Connect Discovery 3) behind a URL. Anything else is rejected, because
+ * servers respond with 200 to login pages, errors as JSON, and key sets that are still empty. Rejects with an Error whose message is the
+ * reason, in words.
  */
 export async function fetchDocument(url: string, fetch: Fetch): Promise<string> {
   const { status, body } = await follow(url, fetch);
@@ -50,7 +51,7 @@ async function ask(url: string, fetch: Fetch): Promise<CallResponse> {
   }
 }
 
-/** Why it is no document at all; whether a policy can use all of it, its own parser says. */
+/** Why the text is not a document at all. The policies check whether they can use one. */
 function problemOf(text: string): string | undefined {
   const { keys, jwks_uri } = objectIn(text) ?? {};
   if (Array.isArray(keys)) return keys.some(isKey) ? undefined : "its response is a key set without keys";

@@ -295,7 +295,7 @@ export class SessionPool implements SessionOwner {
   #opened(opened: Opened): void {
     if ("room" in opened) {
       this.#sessions.push(opened);
-      if (!opened.settled && this.#guessed(opened)) this.#limitGuess(opened);
+      if (this.#guessed(opened)) this.#limitGuess(opened);
       this.onRoom();
       if (opened.streams === 0) this.onIdle(opened);
       return;

@@ -80,16 +80,16 @@ test("if the configuration requires HTTP/2, a backend that responds in HTTP/1.1 
 });
 
 /** How a backend that speaks only HTTP/1.1 may react to the HTTP/2 preface. */
-const TAKES: Readonly<Record<string, (peer: RawPeer) => void>> = {
-  "closes the connection": (peer) => peer.socket.end(),
-  "resets the connection": (peer) => peer.reset(),
-  "responds 400 and closes": (peer) => peer.socket.end(reply("no", [], "400 Bad Request")),
-  "sends something else": (peer) => peer.socket.end("220 ready for everything but HTTP/2\r\n"),
-  "says nothing": () => {},
-  "says nothing and may take long to connect": () => {},
-};
+const TAKES: readonly (readonly [what: string, take: (peer: RawPeer) => void, connectTimeout?: number])[] = [
+  ["closes the connection", (peer) => peer.socket.end()],
+  ["resets the connection", (peer) => peer.reset()],
+  ["responds 400 and closes", (peer) => peer.socket.end(reply("no", [], "400 Bad Request"))],
+  ["sends something else", (peer) => peer.socket.end("220 ready for everything but HTTP/2\r\n")],
+  ["says nothing", () => {}],
+  ["says nothing, and has long to connect", () => {}, 120_000],
+];
 
-for (const [what, take] of Object.entries(TAKES))
+for (const [what, take, connectTimeout = 400] of TAKES)
   test(`a backend that ${what} is sent HTTP/1.1, and its endpoint has not failed`, async () => {
     let prefaces = 0;
     await using backend = await RawUpstream.listen(async (peer) => {
@@ -105,9 +105,7 @@ for (const [what, take] of Object.entries(TAKES))
     });
     const target = { type: "static", host: "127.0.0.1", port: backend.port } as const;
     const backendPolicies = { health: { eviction: { duration: ms(3_600_000), consecutiveFailures: 1 } } };
-    const plane = await TestPlane.start([{ target, backendPolicies }], {
-      pool: { connectTimeout: what.includes("long") ? 120_000 : 400 },
-    });
+    const plane = await TestPlane.start([{ target, backendPolicies }], { pool: { connectTimeout } });
     await using _ = plane;
     const session = connect(`http://127.0.0.1:${plane.port}`);
     // More than is kept for replays: none of it may have been sent.
