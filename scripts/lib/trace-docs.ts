@@ -62,17 +62,20 @@ const EVENTS: Docs = {
     when: "the routes of the listener were matched against the request, or no listener matches its host",
     fields: {
       selectedRoute: { schema: nullable("string"), text: "key of the route that won; null if none matched" },
-      evaluatedRoutes: { schema: texts, text: "keys of all routes whose host names fit, sorted" },
+      evaluatedRoutes: {
+        schema: texts,
+        text: "sorted keys of the routes whose host names fit; of very many, those that are closest to a match",
+      },
       candidates: {
         schema: {
           type: "array",
           items: {
             type: "object",
-            properties: { route: text, matched: { type: "boolean" }, reason: text },
+            properties: { route: text, matched: { type: "boolean" }, reason: text, because: text },
             required: ["route", "matched", "reason"],
           },
         },
-        text: "`route`, `matched`, `reason`: why each of them won or lost; limited to the closest if there are very many",
+        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule by which one lost that matches too",
       },
       listeners: {
         schema: {
@@ -82,9 +85,9 @@ const EVENTS: Docs = {
         text: "only if no listener matches the host: `listener`, `reason` of each",
         optional: true,
       },
-      omittedCandidates: {
+      omittedRoutes: {
         schema: { type: "integer" },
-        text: "number of `evaluatedRoutes` that are not among the candidates",
+        text: "number of routes that `evaluatedRoutes` omits",
         optional: true,
       },
     },

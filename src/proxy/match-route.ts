@@ -65,10 +65,9 @@ function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRout
   const { path } = request;
   const pathless = path === "*" || path === "";
   if (pathless) request.path = "/";
-  if (exchange.trace !== undefined) {
-    exchange.trace.routeSelection(router.explain(request, exchange.selected.host, exchange.trace.secretHeaders));
-  }
-  const match = router.select(request, exchange.selected.host);
+  const { host } = exchange.selected;
+  const match = router.select(request, host);
+  exchange.trace?.routeSelection(router.explain(request, host, match));
   if (pathless) request.path = path;
   if (match === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
   exchange.selected.match = match;

@@ -7,14 +7,15 @@ import type { Downstream } from "../http/stream.ts";
 import type { PolicyEnvironment } from "../policies/deps.ts";
 import type { RequestMetadata } from "../policies/types.ts";
 import { BodyCapture } from "../trace/body-capture.ts";
-import type { CallTiming, GrpcEnd, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
+import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../trace/events.ts";
 import { RequestSecrets } from "../trace/secrets.ts";
 import { bothSinks, severityOf, type Tracer, type TraceSink } from "../trace/tracer.ts";
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
-import type { Explanation } from "./match/explain.ts";
+import type { Explanation, RouteCandidate } from "./match/explain.ts";
 import type { ListenerTable } from "./match/hosts.ts";
+import { describeBecause, describeCandidate } from "./match/reason.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
 import { StreamProgress } from "./stream-progress.ts";
@@ -170,9 +171,16 @@ export class RequestTrace extends PolicyEvents {
       type: "routeSelection",
       selectedRoute: selected?.route.key ?? null,
       evaluatedRoutes,
-      candidates,
-      ...(omitted > 0 && { omittedCandidates: omitted }),
+      candidates: candidates.map((candidate) => this.#candidate(candidate)),
+      ...(omitted > 0 && { omittedRoutes: omitted }),
     });
+  }
+
+  #candidate(candidate: RouteCandidate): Candidate {
+    const { route, matched, reason } = candidate;
+    const because = reason.clause === "precedence" ? describeBecause(reason.because) : undefined;
+    const text = describeCandidate(candidate, this.secretHeaders);
+    return { route, matched, reason: text, ...(because !== undefined && { because }) };
   }
 
   /** No listener matches `host`, so there are no routes to compare. */

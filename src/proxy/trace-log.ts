@@ -70,11 +70,11 @@ function lineOf(message: TraceMessage): Line | undefined {
       return { module: "proxy", level: "trace", text: "snapshot", fields };
     }
     case "routeSelection": {
-      const { selectedRoute: route, evaluatedRoutes, candidates, listeners } = message;
+      const { selectedRoute: route, evaluatedRoutes, omittedRoutes = 0, candidates, listeners } = message;
       if (listeners !== undefined)
         return { module: "match", level: "debug", text: "no listener", fields: { reason: listeners[0]?.reason } };
       const nearest = route === null ? candidates[0]?.reason : undefined;
-      const fields = { route, evaluated: evaluatedRoutes.length, nearest };
+      const fields = { route, evaluated: evaluatedRoutes.length + omittedRoutes, nearest };
       return { module: "match", level: "debug", text: route === null ? "no route" : "route", fields };
     }
     case "policySelection": {

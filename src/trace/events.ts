@@ -32,9 +32,10 @@ export type TraceMessage =
       readonly type: "routeSelection";
       readonly selectedRoute: string | null;
       readonly evaluatedRoutes: readonly string[];
+      /** The nearest of the evaluated routes, and some of other hosts. */
       readonly candidates: readonly Candidate[];
-      /** How many evaluated routes `candidates` omits: those farthest from a match. */
-      readonly omittedCandidates?: number;
+      /** How many routes `evaluatedRoutes` omits, because there are very many: those farthest from a match. */
+      readonly omittedRoutes?: number;
       /** Only if no listener matches the host. */
       readonly listeners?: readonly { readonly listener: string; readonly reason: string }[];
     }
@@ -132,6 +133,8 @@ export interface Candidate {
   readonly matched: boolean;
   /** Such as `selected`, `host: …`, `path: …`, `method: …`, `header x: …`, `query q: …`, `precedence: …`. */
   readonly reason: string;
+  /** The rule of precedence by which a route lost that matches too: `longer path`. */
+  readonly because?: string;
 }
 
 export interface RequestState {

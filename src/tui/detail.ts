@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
-import { type CandidateLine, candidatesOf, type Fields, fields } from "./fields.ts";
+import { type CandidateLine, candidatesOf, evaluatedCount, type Fields, fields } from "./fields.ts";
 import type { Row } from "./rows.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
 
@@ -159,8 +159,9 @@ function candidateLines(message: Fields): DetailLine[] {
   const lines = candidates
     .toSorted((a, b) => rank(a) - rank(b))
     .map((line) => plain(harmless(`${line.matched ? "✓" : "✗"} ${fit(line.name, width)}  ${line.reason}`)));
-  const omitted = typeof message.omittedCandidates === "number" ? [note(`and ${message.omittedCandidates} more`)] : [];
-  return [note("── candidates ──"), ...lines, ...omitted];
+  // Some candidates may be of other hosts, which do not count.
+  const omitted = evaluatedCount(message) - candidates.length;
+  return [note("── candidates ──"), ...lines, ...(omitted > 0 ? [note(`and ${omitted} more`)] : [])];
 }
 
 function render(value: unknown, format: Format): string[] {

@@ -16,13 +16,18 @@ test("candidates have short names, also in their reasons", () => {
     selectedRoute: "l/default/api",
     evaluatedRoutes: ["l/default/api", "l/default/rest"],
     candidates: [
-      { route: "l/default/rest", matched: true, reason: "precedence: l/default/api is more specific (longer path)" },
+      {
+        route: "l/default/rest",
+        matched: true,
+        reason: "precedence: l/default/api is more specific (longer path)",
+        because: "longer path",
+      },
       { route: 7, matched: "yes" },
     ],
   };
   assert.deepEqual(candidatesOf(message), [
-    { name: "rest", matched: true, reason: "precedence: api is more specific (longer path)" },
-    { name: "7", matched: false, reason: "" },
+    { name: "rest", matched: true, reason: "precedence: api is more specific (longer path)", because: "longer path" },
+    { name: "7", matched: false, reason: "", because: "" },
   ]);
   assert.deepEqual(candidatesOf({}), []);
 });

@@ -24,6 +24,8 @@ export interface CandidateLine {
   readonly name: string;
   readonly matched: boolean;
   readonly reason: string;
+  /** The rule of precedence by which it lost; empty if it did not match, or won. */
+  readonly because: string;
 }
 
 /** The view is drawn at every key, and shortening the names of thousands of routes takes a while. */
@@ -41,11 +43,12 @@ function readCandidates(message: Fields): CandidateLine[] {
   const keys = routeKeys(message);
   const winner = typeof message.selectedRoute === "string" ? message.selectedRoute : "";
   const winnerName = selectedName(message);
-  return candidates.map(({ route, matched, reason }) => ({
+  return candidates.map(({ route, matched, reason, because }) => ({
     name: shortRoute(String(route ?? ""), keys),
     matched: matched === true,
     // `precedence: <key> is more specific (longer path)` names the winner.
     reason: typeof reason !== "string" ? "" : winner === "" ? reason : reason.replaceAll(winner, () => winnerName),
+    because: typeof because === "string" ? because : "",
   }));
 }
 
@@ -53,6 +56,11 @@ function readCandidates(message: Fields): CandidateLine[] {
 export function selectedName(message: Fields): string {
   const { selectedRoute } = message;
   return typeof selectedRoute === "string" ? shortRoute(selectedRoute, routeKeys(message)) : "";
+}
+
+/** How many routes a `routeSelection` message is about. */
+export function evaluatedCount(message: Fields): number {
+  return routeKeys(message).length + (typeof message.omittedRoutes === "number" ? message.omittedRoutes : 0);
 }
 
 function routeKeys(message: Fields): string[] {

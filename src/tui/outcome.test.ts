@@ -16,13 +16,13 @@ const snapshot = {
   eventEnd: 1,
   message: { type: "requestSnapshot", stage: "initial request", requestState: { request } },
 };
-const route = (...candidates: (readonly [key: string, matched: boolean, reason: string])[]) => ({
+const route = (...candidates: (readonly [key: string, matched: boolean, reason: string, because?: string])[]) => ({
   eventEnd: 2,
   message: {
     type: "routeSelection",
     selectedRoute: candidates.find(([, , reason]) => reason === "selected")?.[0] ?? null,
     evaluatedRoutes: candidates.map(([key]) => key),
-    candidates: candidates.map(([key, matched, reason]) => ({ route: key, matched, reason })),
+    candidates: candidates.map(([key, matched, reason, because]) => ({ route: key, matched, reason, because })),
   },
 });
 const event = (severity: string, message: Fields, more: Fields = {}) => ({ eventEnd: 3, severity, message, ...more });
@@ -45,9 +45,9 @@ test("a route won alone, or over the next one that matches", () => {
     ["l/x", false, "path: no"],
     ["l/all", true, "precedence: /x is longer than /"],
   );
-  assert.match(outcome(over, done(200)), /route api · won over "all": \/x is longer than \/$/);
+  assert.match(outcome(over, done(200)), /route api · won over "all": precedence: \/x is longer than \/$/);
   const why = "precedence: l/api is more specific (longer path)";
-  const longer = route(["l/api", true, "selected"], ["l/all", true, why]);
+  const longer = route(["l/api", true, "selected"], ["l/all", true, why, "longer path"]);
   assert.match(outcome(longer, done(200)), /route api · won over "all": longer path$/);
 });
 

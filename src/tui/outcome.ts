@@ -185,8 +185,7 @@ function won(message: Fields): string {
   const matching = candidatesOf(message).filter(({ matched }) => matched);
   const next = matching[1];
   if (next === undefined) return "the only route that matches";
-  const [, because = next.reason.replace(/^precedence: /, "")] = /\(([^()]+)\)$/.exec(next.reason) ?? [];
-  return `won over "${next.name}": ${because}`;
+  return `won over "${next.name}": ${next.because || next.reason}`;
 }
 
 /** A trace as plain lines, for pipes, logs and terminals without a full-screen view. */

@@ -1,5 +1,5 @@
 /** The summaries of the event list (reference 5.4). */
-import { type Fields, fields, selectedName } from "./fields.ts";
+import { evaluatedCount, type Fields, fields, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
 const LABELS: Readonly<Record<string, string>> = {
@@ -71,7 +71,7 @@ function traffic(value: unknown): string {
 }
 
 function routeSelection(message: Fields): string {
-  const count = Array.isArray(message.evaluatedRoutes) ? message.evaluatedRoutes.length : 0;
+  const count = evaluatedCount(message);
   const selected = selectedName(message);
   if (Array.isArray(message.listeners)) return `no listener accepts this host (${message.listeners.length} evaluated)`;
   return selected === "" ? `no route selected (${count} evaluated)` : `selected "${selected}" (${count} evaluated)`;

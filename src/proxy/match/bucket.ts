@@ -1,6 +1,4 @@
-import type { HttpRequest } from "../../http/message.ts";
-import { pathOf } from "./condition.ts";
-import { conditionsHold, type Entry, withoutTrailingSlashes } from "./entry.ts";
+import { type Entry, withoutTrailingSlashes } from "./entry.ts";
 import { insertSorted, type Keyed } from "./precedence.ts";
 import type { PrefixTable } from "./prefix-table.ts";
 
@@ -12,6 +10,9 @@ export interface KnownRoute<R> {
 }
 /** The entries of one path: one alone, or several in order. */
 export type Slot<R> = Entry<R> | Entry<R>[];
+
+/** `argument` is passed on so that no closure is needed. */
+export type Visit<R, A, T> = (entry: Entry<R>, argument: A) => T | undefined;
 
 /** Bits of a small integer that V8 keeps without a box. */
 const BITS = 30;
@@ -69,25 +70,32 @@ export class Bucket<R extends Keyed> {
     }
   }
 
-  /** The first match in the order of precedence that fits the request. */
-  select(request: HttpRequest): Entry<R> | undefined {
-    const path = pathOf(request);
+  /**
+   * Visits the entries whose path fits in the order of precedence, until `visit` returns a value. Of a regular expression only the literal
+   * beginning is compared: `visit` has to test the pattern, which costs most.
+   */
+  walk<A, T>(path: string, visit: Visit<R, A, T>, argument: A): T | undefined {
     if (this.#exact !== undefined) {
-      const found = firstFit(this.#exact.get(path), request);
+      const found = visitSlot(this.#exact.get(path), visit, argument);
       if (found !== undefined) return found;
     }
-    if (this.#regexes !== undefined) return this.#selectWithRegexes(this.#regexes, path, request);
+    if (this.#regexes !== undefined) return this.#walkWithRegexes(this.#regexes, path, visit, argument);
     if (this.#lengths !== 0) {
       for (let end = boundary(path, path.length); end > 0; end = boundary(path, path.lastIndexOf("/", end - 1))) {
-        const found = firstFit(this.#prefixOf(path, end), request);
+        const found = visitSlot(this.#prefixOf(path, end), visit, argument);
         if (found !== undefined) return found;
       }
     }
-    return path.startsWith("/") ? firstFit(this.#root, request) : undefined;
+    return path.startsWith("/") ? visitSlot(this.#root, visit, argument) : undefined;
   }
 
-  /** From longer to shorter prefixes; regular expressions that are longer than a prefix are tried before it. */
-  #selectWithRegexes(regexes: readonly Entry<R>[], path: string, request: HttpRequest): Entry<R> | undefined {
+  /** From longer to shorter prefixes; regular expressions that are longer than a prefix are visited before it. */
+  #walkWithRegexes<A, T>(
+    regexes: readonly Entry<R>[],
+    path: string,
+    visit: Visit<R, A, T>,
+    argument: A,
+  ): T | undefined {
     let next = 0;
     for (let end = boundary(path, path.length); ; end = boundary(path, path.lastIndexOf("/", end - 1))) {
       const head = end > 0 ? this.#prefixOf(path, end) : path.startsWith("/") ? this.#root : undefined;
@@ -95,15 +103,18 @@ export class Bucket<R extends Keyed> {
         for (; next < regexes.length; next++) {
           const regex = regexes[next] as Entry<R>;
           if (regex.length <= entry.length) break;
-          if (regexHolds(regex, path, request)) return regex;
+          const found = path.startsWith(regex.literal) ? visit(regex, argument) : undefined;
+          if (found !== undefined) return found;
         }
-        if (conditionsHold(entry, request)) return entry;
+        const found = visit(entry, argument);
+        if (found !== undefined) return found;
       }
       if (end <= 0) break;
     }
     for (; next < regexes.length; next++) {
       const regex = regexes[next] as Entry<R>;
-      if (regexHolds(regex, path, request)) return regex;
+      const found = path.startsWith(regex.literal) ? visit(regex, argument) : undefined;
+      if (found !== undefined) return found;
     }
     return undefined;
   }
@@ -129,20 +140,17 @@ function joined<R extends Keyed>(slot: Slot<R> | undefined, entry: Entry<R>): Sl
   return list;
 }
 
-function firstFit<R extends Keyed>(slot: Slot<R> | undefined, request: HttpRequest): Entry<R> | undefined {
+function visitSlot<R, A, T>(slot: Slot<R> | undefined, visit: Visit<R, A, T>, argument: A): T | undefined {
   if (slot === undefined) return undefined;
-  if (!Array.isArray(slot)) return slot.unconditional || conditionsHold(slot, request) ? slot : undefined;
-  for (const entry of slot) if (conditionsHold(entry, request)) return entry;
+  if (!Array.isArray(slot)) return visit(slot, argument);
+  for (const entry of slot) {
+    const found = visit(entry, argument);
+    if (found !== undefined) return found;
+  }
   return undefined;
 }
 
 function listOf<R extends Keyed>(slot: Slot<R> | undefined): readonly Entry<R>[] {
   if (slot === undefined) return [];
   return Array.isArray(slot) ? slot : [slot];
-}
-
-/** The pattern is tried last: it costs most. */
-function regexHolds<R>(entry: Entry<R>, path: string, request: HttpRequest): boolean {
-  if (!path.startsWith(entry.literal) || !conditionsHold(entry, request)) return false;
-  return entry.pattern?.testExact(path) === true;
 }

@@ -89,8 +89,16 @@ export function headerHolds(condition: Condition, request: HttpRequest): boolean
   return false;
 }
 
+/** All values of a header or pseudo header, in the order of the request. */
+export function headerValues(name: string, request: HttpRequest): string[] {
+  const pseudo = pseudoHeader(name, request);
+  if (pseudo !== undefined) return [pseudo];
+  const { headers } = request;
+  return headers.filter((_, i) => i % 2 === 1 && headers[i - 1] === name);
+}
+
 /** The value of a pseudo header; `host` is one too, since requests carry it as their authority. */
-export function pseudoHeader(name: string, request: HttpRequest): string | undefined {
+function pseudoHeader(name: string, request: HttpRequest): string | undefined {
   switch (name) {
     case ":method":
       return request.method;

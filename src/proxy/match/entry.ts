@@ -24,6 +24,8 @@ export interface Selected<R> {
 
 /** One compiled entry of a route's `matches`. It is its own `Selected`, so that choosing it allocates nothing. */
 export interface Entry<R> extends Selected<R> {
+  /** How many matches the route has. */
+  readonly matchCount: number;
   /** The match has no condition besides the path. */
   readonly unconditional: boolean;
   /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
@@ -37,11 +39,12 @@ export interface Entry<R> extends Selected<R> {
 /** Throws an error that names the route and the match when a regular expression is not valid. */
 export function compileEntry<R extends { readonly key: string }>(
   route: R,
-  match: RouteMatch,
+  matches: readonly RouteMatch[],
   matchIndex: number,
   patterns: Patterns,
 ): Entry<R> {
   const where = `route ${route.key}: matches[${matchIndex}]`;
+  const match = matches[matchIndex] as RouteMatch;
   const { path } = match;
   const prefix = path.type === "pathPrefix" ? withoutTrailingSlashes(path.value) : undefined;
   const counted = prefix !== undefined && path.value.length > prefix.length ? `${prefix}/` : path.value;
@@ -50,6 +53,7 @@ export function compileEntry<R extends { readonly key: string }>(
     unconditional: match.method === undefined && match.headers.length === 0 && match.query.length === 0,
     matchedPrefix: prefix === "" ? "/" : prefix,
     matchIndex,
+    matchCount: matches.length,
     path,
     length: Buffer.byteLength(counted),
     pattern: path.type === "regex" ? patterns.get(path.value, `${where}: path`) : undefined,
@@ -60,17 +64,31 @@ export function compileEntry<R extends { readonly key: string }>(
   };
 }
 
-/** Whether all conditions besides the path are met. */
-export function conditionsHold<R>(entry: Entry<R>, request: HttpRequest): boolean {
-  if (entry.method !== undefined && entry.method !== request.method) return false;
-  for (const header of entry.headers) if (!headerHolds(header, request)) return false;
-  if (entry.query.length === 0) return true;
+/** All conditions besides the path are met. */
+export const FITS = -1;
+
+/**
+ * Which condition besides the path is the first that a request does not meet: 0 is the method; the headers and then the query parameters
+ * follow from 1. `FITS` if it meets all.
+ */
+export function missOf<R>(entry: Entry<R>, request: HttpRequest): number {
+  if (entry.unconditional) return FITS;
+  if (entry.method !== undefined && entry.method !== request.method) return 0;
+  const { headers, query } = entry;
+  for (let i = 0; i < headers.length; i++) if (!headerHolds(headers[i] as Condition, request)) return 1 + i;
+  if (query.length === 0) return FITS;
   const values = queryValues(request.search);
-  for (const parameter of entry.query) {
+  for (let i = 0; i < query.length; i++) {
+    const parameter = query[i] as Condition;
     const value = values.get(parameter.name);
-    if (value === undefined || !parameter.accepts(value)) return false;
+    if (value === undefined || !parameter.accepts(value)) return 1 + headers.length + i;
   }
-  return true;
+  return FITS;
+}
+
+/** Whether the path is one that a regular expression matches; of other paths the caller knows it. */
+export function patternFits<R>(entry: Entry<R>, path: string): boolean {
+  return entry.pattern === undefined || entry.pattern.testExact(path);
 }
 
 /** `/a//` → `/a`, `/` → ``: trailing slashes mean nothing in a prefix nor in the path it is compared with (reference 2.2). */

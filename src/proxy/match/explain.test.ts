@@ -3,12 +3,27 @@ import { describe, test } from "node:test";
 import type { HttpRequest } from "../../http/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import { matchOn, requestTo, routeOf, routerOf } from "./fixtures/routes.ts";
+import { describeCandidate } from "./reason.ts";
 
 const winner = routeOf("win", ["example.com"], "= /foo");
 const request = requestTo("/foo?q=1", { headers: ["x-env", "a", "x-env", "b", "authorization", "Bearer secret"] });
 
-function reasonFor(route: Route, of: HttpRequest = request): string | undefined {
-  const { candidates } = routerOf(winner, route).explain(of, "example.com");
+const HIDDEN = new Set(["authorization"]);
+
+/** The choice among the routes, and the text of each reason. */
+function explain(of: HttpRequest, routes: readonly Route[], hidden = HIDDEN) {
+  const router = routerOf(...routes);
+  const { candidates, ...rest } = router.explain(of, "example.com", router.select(of, "example.com"));
+  const described = candidates.map((each) => ({
+    route: each.route,
+    matched: each.matched,
+    reason: describeCandidate(each, hidden),
+  }));
+  return { candidates: described, ...rest };
+}
+
+function reasonFor(route: Route): string | undefined {
+  const { candidates } = explain(request, [winner, route]);
   return candidates.find((candidate) => candidate.route === route.key)?.reason;
 }
 
@@ -59,7 +74,7 @@ describe("reasons", () => {
   ];
   for (const [first, second, because] of details) {
     test(`precedence: ${because}`, () => {
-      assert.deepEqual(routerOf(second, first).explain(request, "example.com").candidates, [
+      assert.deepEqual(explain(request, [second, first]).candidates, [
         { route: "w", matched: true, reason: "selected" },
         { route: "a", matched: true, reason: `precedence: w is more specific (${because})` },
       ]);
@@ -68,20 +83,18 @@ describe("reasons", () => {
 });
 
 test("the caller can name more headers to hide", () => {
-  const router = routerOf(routeOf("r", [], header("x-env", "wanted")));
-  const { candidates } = router.explain(request, "example.com", new Set(["x-env"]));
+  const { candidates } = explain(request, [routeOf("r", [], header("x-env", "wanted"))], new Set(["x-env"]));
   assert.deepEqual(candidates, [{ route: "r", matched: false, reason: "header x-env: <redacted> does not match" }]);
 });
 
 test("candidates: the selected one, others that fit, nearest misses, other hosts; a route with two hostnames counts once", () => {
-  const router = routerOf(
+  const { selected, evaluatedRoutes, candidates } = explain(request, [
     routeOf("elsewhere", ["a.org", "b.org"], "/foo"),
     routeOf("path", [], "/bar"),
     routeOf("method", [], matchOn("/foo", { method: "PUT" })),
     routeOf("beaten", [], "/foo"),
     routeOf("twice", ["example.com", "*.com"], "/foo"),
-  );
-  const { selected, evaluatedRoutes, candidates } = router.explain(request, "example.com");
+  ]);
   assert.equal(selected?.route.key, "twice");
   assert.deepEqual(evaluatedRoutes, ["beaten", "method", "path", "twice"]);
   assert.deepEqual(
@@ -97,30 +110,50 @@ test("candidates: the selected one, others that fit, nearest misses, other hosts
 });
 
 test("a request that matches no route has a reason for each", () => {
-  const { selected, candidates } = routerOf(winner).explain(requestTo("/other"), "example.com");
+  const { selected, candidates } = explain(requestTo("/other"), [winner]);
   assert.equal(selected, undefined);
   assert.deepEqual(candidates, [{ route: "win", matched: false, reason: "path: /other is not exactly /foo" }]);
 });
 
-test("long paths are truncated, and at most 50 routes of other hosts are listed", () => {
-  const others = Array.from({ length: 60 }, (_, i) => routeOf(`o${i}`, [`${i}.org`], "/"));
-  const { evaluatedRoutes, candidates } = routerOf(winner, ...others).explain(
-    requestTo(`/${"x".repeat(8000)}`),
-    "example.com",
-  );
+test("long paths are truncated, and at most 10 routes of other hosts are listed", () => {
+  const others = Array.from({ length: 12 }, (_, i) => routeOf(`o${i}`, [`${i}.org`], "/"));
+  const { evaluatedRoutes, candidates } = explain(requestTo(`/${"x".repeat(8000)}`), [winner, ...others]);
   assert.deepEqual(evaluatedRoutes, ["win"]);
-  assert.equal(candidates.length, 51);
+  assert.equal(candidates.length, 11);
   assert.ok((candidates[0]?.reason.length ?? 0) < 400);
 });
 
-test("with very many routes, the nearest are explained and the rest counted", () => {
+test("with very many routes, the nearest are explained, more are named, and the rest is counted", () => {
   const others = Array.from({ length: 500 }, (_, i) => routeOf(`other-${i}`, ["example.com"], `= /other-${i}`));
   const near = routeOf("near", ["example.com"], matchOn("/foo", { method: "POST" }));
-  const { evaluatedRoutes, candidates, omitted } = routerOf(...others, near, winner).explain(request, "example.com");
-  assert.equal(evaluatedRoutes.length, 502);
-  assert.deepEqual(
-    candidates.slice(0, 2).map(({ route }) => route),
-    [winner.key, near.key],
+  const similar = routeOf("similar", ["example.com", "*.com"], "/bar", "= /fo");
+  const { evaluatedRoutes, candidates, omitted } = explain(request, [...others, similar, near, winner]);
+  assert.deepEqual(candidates.slice(0, 3), [
+    { route: "win", matched: true, reason: "selected" },
+    { route: "near", matched: false, reason: "method: GET is not POST" },
+    { route: "similar", matched: false, reason: "path: /foo is not exactly /fo (nearest of 2 matches)" },
+  ]);
+  assert.ok(["win", "near", "similar"].every((key) => evaluatedRoutes.includes(key)));
+  assert.deepEqual([candidates.length, evaluatedRoutes.length, omitted], [20, 100, 403]);
+});
+
+test("many routes with the path of the request: those that meet most conditions come first, and the rest is counted", () => {
+  const others = Array.from({ length: 150 }, (_, i) => routeOf(`method-${i}`, [], matchOn("/foo", { method: "PUT" })));
+  const near = routeOf("near", [], header("x-env", "c"));
+  const { evaluatedRoutes, candidates, omitted } = explain(request, [...others, near, routeOf("far", [], "/bar")]);
+  assert.deepEqual(candidates[0], { route: "near", matched: false, reason: 'header x-env: "a", "b" is not "c"' });
+  assert.deepEqual([candidates.length, evaluatedRoutes.length, omitted], [20, 100, 52]);
+});
+
+test("a value that is too long for the pattern of a route that was not tried does not fail the request", () => {
+  const slow = routeOf(
+    "slow",
+    ["example.com"],
+    matchOn("/", { headers: [{ name: "x-long", type: "regex", value: "(a?){400}" }] }),
   );
-  assert.deepEqual([candidates.length, omitted], [200, 302]);
+  const long = requestTo("/foo", { headers: ["x-long", "a".repeat(8000)] });
+  const { selected, candidates } = explain(long, [winner, slow]);
+  assert.equal(selected?.route.key, "win");
+  assert.match(candidates[1]?.reason ?? "", /^pattern: .*a value of 8000 characters is too long/);
+  assert.throws(() => explain(long, [slow]), { code: "TG_INVALID_REQUEST" });
 });

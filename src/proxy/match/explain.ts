@@ -1,137 +1,221 @@
-import type { Names } from "../../base/sensitive-names.ts";
+import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message.ts";
-import type { Candidate } from "../../trace/events.ts";
 import type { Bucket, KnownRoute } from "./bucket.ts";
-import type { Entry, Selected } from "./entry.ts";
+import { pathOf } from "./condition.ts";
+import { type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import type { HostIndex } from "./hosts.ts";
-import { cut, findMiss, type Miss } from "./miss.ts";
-import { compareEntries, type Keyed, whyBefore } from "./precedence.ts";
+import { type Keyed, whyBefore } from "./precedence.ts";
+import { type Because, missReason, type RouteReason } from "./reason.ts";
 
 /** A route choice with its reasons. */
 export interface Explanation<R> {
   readonly selected: Selected<R> | undefined;
-  /** Sorted keys of the routes whose hostnames fit. */
+  /** Sorted keys of the routes whose hostnames fit: all of them, or the nearest MAX_EVALUATED. */
   readonly evaluatedRoutes: string[];
-  /**
-   * The evaluated routes, then some of other hosts: the selected one first, then those that matched too, then the nearest
-   * misses.
-   */
-  readonly candidates: Candidate[];
-  /** Evaluated routes that are not among the candidates. */
+  /** How many others have hostnames that fit. */
   readonly omitted: number;
+  /** The nearest of the evaluated routes, the selected one first, then those that match too; then some of other hosts. */
+  readonly candidates: RouteCandidate[];
 }
 
-interface Evaluation extends Candidate {
-  /** Nearness to being chosen. */
-  readonly stage: number;
+export interface RouteCandidate {
+  readonly route: string;
+  /** Whether the route fits the request. */
+  readonly matched: boolean;
+  readonly reason: RouteReason;
+  /** How many matches the route has, if none of them fits: the reason is about the nearest. */
+  readonly misses: number;
 }
 
-const MATCHED = 4;
-const SELECTED = 5;
-/** Evaluated routes listed as candidates: an event must not have the size of the configuration. */
-const MAX_CANDIDATES = 200;
+/** An event must not have the size of the configuration: 10,000 routes with reasons are megabytes. */
+const MAX_EVALUATED = 100;
+const MAX_CANDIDATES = 20;
 /** Routes of other hosts listed as candidates. */
-const MAX_OTHER_HOSTS = 50;
-/** Hostnames named in one reason. */
-const MAX_NAMES = 5;
+const MAX_OTHER_HOSTS = 10;
 
-/** Explains for each route why it was chosen or not. `winner` is what `select` returned for the same request. */
+/** A route with the match that fits, or with the one that is nearest to it. */
+interface Finding<R> {
+  readonly route: R;
+  readonly bucket: Bucket<R & Keyed>;
+  entry: Entry<R>;
+  nearness: number;
+  /** What `missOf` returned, or why it threw. */
+  miss: number | GatewayError;
+}
+
+// Nearness of a finding: how many clauses a request passes. Routes with another path come after these.
+const SELECTED = 5;
+const MATCHED = 4;
+
+/** Explains why routes were chosen or not. `winner` is what `select` returned for the same request. */
 export function explain<R extends Keyed>(
   buckets: HostIndex<Bucket<R>>,
   request: HttpRequest,
   host: string,
-  winner: Entry<R> | undefined,
-  hidden: Names,
+  winner: Selected<R> | undefined,
 ): Explanation<R> {
   const fitting = buckets.all(host);
-  const winnerBucket = fitting.find((bucket) => bucket.routes.some((known) => isWinner(known, winner)));
-  const seen = new Set<KnownRoute<R>>();
-  const evaluations: Evaluation[] = [];
+  const findings = withFittingPath(fitting, request, winner);
+  const { total, nearest } = withOtherPath(fitting, findings, pathOf(request), MAX_EVALUATED - findings.size);
+  const sorted = [...findings.values()].sort((a, b) => b.nearness - a.nearness).slice(0, MAX_EVALUATED);
+  const best = winner === undefined ? undefined : findings.get(winner.route);
+  const candidates = [
+    ...sorted.slice(0, MAX_CANDIDATES).map((finding) => candidateOf(finding, request, best)),
+    ...nearest.slice(0, Math.max(0, MAX_CANDIDATES - sorted.length)).map((near) => otherPath(near, request)),
+    ...ofOtherHosts(buckets, fitting, host),
+  ];
+  const evaluated = new Set([...sorted.map(({ route }) => route.key), ...nearest.map(({ known }) => known.route.key)]);
+  return { selected: winner, evaluatedRoutes: [...evaluated].sort(), omitted: total - evaluated.size, candidates };
+}
+
+/** The routes that have a match with the path of the request, by the same walk as `select`. */
+function withFittingPath<R extends Keyed>(
+  fitting: readonly Bucket<R>[],
+  request: HttpRequest,
+  winner: Selected<R> | undefined,
+): Map<R, Finding<R>> {
+  const findings = new Map<R, Finding<R>>();
   for (const bucket of fitting) {
-    for (const known of bucket.routes) {
-      if (seen.has(known)) continue;
-      seen.add(known);
-      const evaluation = evaluate(known, request, hidden);
-      if (isWinner(known, winner))
-        evaluations.push({ route: known.route.key, matched: true, reason: "selected", stage: SELECTED });
-      else if ("stage" in evaluation) evaluations.push({ route: known.route.key, matched: false, ...evaluation });
-      else
-        evaluations.push({
-          route: known.route.key,
-          matched: true,
-          reason: beaten(evaluation, bucket, winner, winnerBucket),
-          stage: MATCHED,
-        });
-    }
+    bucket.walk(
+      pathOf(request),
+      (entry) => {
+        const miss = entry === winner ? FITS : missOrProblem(entry, request);
+        if (miss === undefined) return;
+        const { route } = entry;
+        const nearness = entry === winner ? SELECTED : nearnessOf(entry, miss);
+        const known = findings.get(route);
+        if (known === undefined) findings.set(route, { route, bucket, entry, nearness, miss });
+        // Of several that fit, the first takes precedence.
+        else if (nearness > known.nearness) Object.assign(known, { entry, nearness, miss });
+      },
+      undefined,
+    );
   }
-  evaluations.sort((a, b) => b.stage - a.stage);
-  const listed = evaluations.slice(0, MAX_CANDIDATES);
-  const candidates = listed.map(({ route, matched, reason }): Candidate => ({ route, matched, reason }));
-  return {
-    selected: winner,
-    evaluatedRoutes: [...new Set(evaluations.map((evaluation) => evaluation.route))].sort(),
-    candidates: candidates.concat(ofOtherHosts(buckets, seen, host)),
-    omitted: evaluations.length - listed.length,
+  return findings;
+}
+
+/** Undefined: the path does not match the regular expression. */
+function missOrProblem<R>(entry: Entry<R>, request: HttpRequest): number | GatewayError | undefined {
+  try {
+    if (!patternFits(entry, pathOf(request))) return undefined;
+    return missOf(entry, request);
+  } catch (error) {
+    // `select` did not compare this entry: another one had fit before.
+    if (error instanceof GatewayError) return error;
+    throw error;
+  }
+}
+
+function nearnessOf<R>(entry: Entry<R>, miss: number | GatewayError): number {
+  if (typeof miss !== "number") return 0;
+  if (miss === FITS) return MATCHED;
+  if (miss === 0) return 1;
+  return miss <= entry.headers.length ? 2 : 3;
+}
+
+function candidateOf<R extends Keyed>(
+  { route, entry, nearness, bucket, miss }: Finding<R>,
+  request: HttpRequest,
+  best: Finding<R> | undefined,
+): RouteCandidate {
+  const candidate = {
+    route: route.key,
+    matched: nearness >= MATCHED,
+    misses: nearness >= MATCHED ? 0 : entry.matchCount,
   };
+  if (nearness === SELECTED) return { ...candidate, reason: { clause: "selected" } };
+  if (typeof miss !== "number") return { ...candidate, reason: { clause: "pattern", problem: miss.message } };
+  if (miss !== FITS) return { ...candidate, reason: missReason(entry, request, miss) };
+  // Types cannot express that there is a winner if a route fits.
+  if (best === undefined) throw new Error(`${route.key} fits, but no route was selected`);
+  const because: Because =
+    bucket === best.bucket
+      ? { rule: whyBefore(best.entry, entry) }
+      : { rule: "hostname", winner: best.bucket.hostname, loser: bucket.hostname };
+  return { ...candidate, reason: { clause: "precedence", winner: best.route.key, because } };
 }
 
-function isWinner<R>(known: KnownRoute<R>, winner: Entry<R> | undefined): boolean {
-  return winner !== undefined && known.entries.includes(winner);
+interface Near<R> {
+  readonly known: KnownRoute<R>;
+  readonly entry: Entry<R> | undefined;
+  /** How many characters the path has in common with that of the match. */
+  readonly common: number;
 }
 
-/** The best match of a route that fits, or else the nearest miss. */
-function evaluate<R extends Keyed>(known: KnownRoute<R>, request: HttpRequest, hidden: Names): Entry<R> | Miss {
-  let best: Entry<R> | undefined;
-  let nearest: Miss = { stage: 0, reason: "path: the route has no matches" };
-  let misses = 0;
-  for (const entry of known.entries) {
-    const miss = findMiss(entry, request, hidden);
-    if (miss === undefined) {
-      if (best === undefined || compareEntries(entry, best) < 0) best = entry;
-    } else if (misses++ === 0 || miss.stage > nearest.stage) {
-      nearest = miss;
+/**
+ * Of the routes whose paths do not fit, the `most` with which the path has most characters in common from its beginning; and how many
+ * routes the buckets have together.
+ */
+function withOtherPath<R extends Keyed>(
+  fitting: readonly Bucket<R>[],
+  findings: ReadonlyMap<R, unknown>,
+  path: string,
+  most: number,
+): { readonly total: number; readonly nearest: readonly Near<R>[] } {
+  const nearest: Near<R>[] = [];
+  /** Routes that may be in another of the buckets too. */
+  const shared = new Set<KnownRoute<R>>();
+  let total = 0;
+  let needed = 0;
+  for (const { routes } of fitting) {
+    for (const known of routes) {
+      if (fitting.length > 1 && known.hostnames.length > 1) {
+        if (shared.has(known)) continue;
+        shared.add(known);
+      }
+      total++;
+      const near = nearestEntry(known, path, needed);
+      if (near === undefined || most <= 0 || findings.has(known.route)) continue;
+      insert(nearest, near);
+      if (nearest.length > most) nearest.pop();
+      if (nearest.length === most) needed = (nearest[most - 1] as Near<R>).common + 1;
     }
   }
-  if (best !== undefined) return best;
-  return misses > 1 ? { ...nearest, reason: `${nearest.reason} (nearest of ${misses} matches)` } : nearest;
+  return { total, nearest };
 }
 
-function beaten<R extends Keyed>(
-  entry: Entry<R>,
-  bucket: Bucket<R>,
-  winner: Entry<R> | undefined,
-  winnerBucket: Bucket<R> | undefined,
-): string {
-  // A fitting route always has a winner, which the types cannot express.
-  if (winner === undefined || winnerBucket === undefined) return "precedence: another route is more specific";
-  const because =
-    bucket === winnerBucket ? whyBefore(winner, entry) : `hostname ${winnerBucket.hostname} before ${bucket.hostname}`;
-  return `precedence: ${winner.route.key} is more specific (${because})`;
+/** Undefined if none has at least `needed` characters in common with the path. */
+function nearestEntry<R>(known: KnownRoute<R>, path: string, needed: number): Near<R> | undefined {
+  let nearest: Near<R> | undefined;
+  for (const entry of known.entries) {
+    const text = entry.path.type === "regex" ? entry.literal : entry.path.value;
+    // Most are decided by one character.
+    if (needed > 0 && text.charCodeAt(needed - 1) !== path.charCodeAt(needed - 1)) continue;
+    let common = 0;
+    while (common < text.length && text.charCodeAt(common) === path.charCodeAt(common)) common++;
+    if (common >= needed && common > (nearest?.common ?? -1)) nearest = { known, entry, common };
+  }
+  if (known.entries.length === 0 && needed === 0) return { known, entry: undefined, common: 0 };
+  return nearest;
+}
+
+/** After its equals, so routes that are equally near keep their order. */
+function insert<R>(nearest: Near<R>[], near: Near<R>): void {
+  let at = nearest.length;
+  while (at > 0 && (nearest[at - 1] as Near<R>).common < near.common) at--;
+  nearest.splice(at, 0, near);
+}
+
+function otherPath<R extends Keyed>({ known, entry }: Near<R>, request: HttpRequest): RouteCandidate {
+  const reason: RouteReason = entry === undefined ? { clause: "noMatches" } : missReason(entry, request, "path");
+  return { route: known.route.key, matched: false, reason, misses: known.entries.length };
 }
 
 function ofOtherHosts<R extends Keyed>(
   buckets: HostIndex<Bucket<R>>,
-  seen: Set<KnownRoute<R>>,
+  fitting: readonly Bucket<R>[],
   host: string,
-): Candidate[] {
-  const others: Candidate[] = [];
+): RouteCandidate[] {
+  const names = new Set(fitting.map(({ hostname }) => hostname));
+  const others = new Map<KnownRoute<R>, RouteCandidate>();
   for (const bucket of buckets.values()) {
+    if (names.has(bucket.hostname)) continue;
     for (const known of bucket.routes) {
-      if (others.length === MAX_OTHER_HOSTS) return others;
-      if (seen.has(known)) continue;
-      seen.add(known);
-      others.push({
-        route: known.route.key,
-        matched: false,
-        reason: `host: ${cut(host)} does not match ${names(known.hostnames)}`,
-      });
+      if (others.size === MAX_OTHER_HOSTS) return [...others.values()];
+      if (known.hostnames.some((hostname) => names.has(hostname))) continue;
+      const reason: RouteReason = { clause: "host", wanted: known.hostnames, got: host };
+      others.set(known, { route: known.route.key, matched: false, reason, misses: 0 });
     }
   }
-  return others;
-}
-
-function names(hostnames: readonly string[]): string {
-  const more = hostnames.length - MAX_NAMES;
-  const shown = hostnames.slice(0, MAX_NAMES).map(cut).join(", ");
-  return more > 0 ? `${shown} and ${more} more` : shown;
+  return [...others.values()];
 }

@@ -9,10 +9,10 @@ export interface Keyed {
   readonly createdAt?: number;
 }
 
-type Rule = { readonly because: string; readonly compare: (a: Entry<Keyed>, b: Entry<Keyed>) => number };
+type Compare = (a: Entry<Keyed>, b: Entry<Keyed>) => number;
 
 /** Precedence within one hostname (reference 2.2): the first rule that distinguishes two matches decides; negative = `a` goes first. */
-const RULES: readonly Rule[] = [
+const RULES = [
   { because: "exact path", compare: (a, b) => rank(b.path.type === "exact") - rank(a.path.type === "exact") },
   { because: "longer path", compare: (a, b) => b.length - a.length },
   {
@@ -26,7 +26,9 @@ const RULES: readonly Rule[] = [
   { because: "route name sorts first", compare: (a, b) => compareText(a.route.label ?? "", b.route.label ?? "") },
   { because: "route key sorts first", compare: (a, b) => compareText(a.route.key, b.route.key) },
   { because: "earlier match", compare: (a, b) => a.matchIndex - b.matchIndex },
-];
+] as const satisfies readonly { readonly because: string; readonly compare: Compare }[];
+
+export type PrecedenceRule = (typeof RULES)[number]["because"] | "added earlier";
 
 /** Order of two matches; 0 only for matches of two routes with the same key. */
 export function compareEntries(a: Entry<Keyed>, b: Entry<Keyed>): number {
@@ -38,7 +40,7 @@ export function compareEntries(a: Entry<Keyed>, b: Entry<Keyed>): number {
 }
 
 /** Why `winner` goes before `loser`. */
-export function whyBefore(winner: Entry<Keyed>, loser: Entry<Keyed>): string {
+export function whyBefore(winner: Entry<Keyed>, loser: Entry<Keyed>): PrecedenceRule {
   return RULES.find((rule) => rule.compare(winner, loser) !== 0)?.because ?? "added earlier";
 }
 

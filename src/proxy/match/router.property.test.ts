@@ -159,24 +159,22 @@ test("select finds what a sorted list finds", () => {
   assert.ok(selections > 300, `only ${selections} requests found a route: the generator is too wide`);
 });
 
-test("explain selects the same, and gives each route of the host one candidate with a true reason", () => {
+test("explain gives each route of the host one candidate with a true reason", () => {
   fc.assert(
     fc.property(routes, request, host, (routes, request, host) => {
       const router = routerOf(...routes);
-      const { selected, evaluatedRoutes, candidates } = router.explain(request, host);
-      assert.equal(selected, router.select(request, host));
+      const selected = router.select(request, host);
+      const { evaluatedRoutes, candidates } = router.explain(request, host, selected);
       assert.deepEqual(candidates.map(({ route }) => route).sort(), routes.map(({ key }) => key).sort());
-      const winners = candidates.filter(({ reason }) => reason === "selected").map(({ route }) => route);
+      const winners = candidates.filter(({ reason }) => reason.clause === "selected").map(({ route }) => route);
       assert.deepEqual(winners, selected === undefined ? [] : [selected.route.key]);
       for (const candidate of candidates) {
         const route = routes.filter(({ key }) => key === candidate.route);
         const alone = naive(route, request, host);
         assert.equal(candidate.matched, alone !== undefined);
-        assert.match(
-          candidate.reason,
-          candidate.matched ? /^(selected$|precedence: )/ : /^(path|method|header|query|host)\b/,
-        );
-        assert.equal(candidate.reason.startsWith("host: "), !evaluatedRoutes.includes(candidate.route));
+        const { clause } = candidate.reason;
+        assert.equal(clause === "selected" || clause === "precedence", candidate.matched);
+        assert.equal(clause === "host", !evaluatedRoutes.includes(candidate.route));
       }
     }),
     { numRuns: 1500 },

@@ -1,16 +1,12 @@
-import type { Names } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message.ts";
 import type { Route } from "../../ir/ir.ts";
-import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
-import { Patterns } from "./condition.ts";
-import { compileEntry, type Entry, type Selected } from "./entry.ts";
+import { Patterns, pathOf } from "./condition.ts";
+import { compileEntry, type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import { type Explanation, explain } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
 import type { Keyed } from "./precedence.ts";
 import { PrefixTable } from "./prefix-table.ts";
-
-const ALWAYS_HIDDEN = sensitiveHeaders([]);
 
 /** The routes of one listener or route group, compiled; `R` is what the caller keeps for a route. */
 export class Router<R extends Keyed> {
@@ -26,24 +22,21 @@ export class Router<R extends Keyed> {
    * of precedence. `host` is lower-case and without port. Time does not grow with routes of other hosts and paths.
    */
   select(request: HttpRequest, host: string): Selected<R> | undefined {
-    return this.#find(request, host);
-  }
-
-  /**
-   * `select` with the reason for each route, for traces: takes time and memory for every route of the host. Values of the
-   * headers in `hidden` (lower-case) are not shown; by default those that are secret everywhere.
-   */
-  explain(request: HttpRequest, host: string, hidden: Names = ALWAYS_HIDDEN): Explanation<R> {
-    return explain(this.#buckets, request, host, this.#find(request, host), hidden);
-  }
-
-  #find(request: HttpRequest, host: string): Entry<R> | undefined {
     return this.#buckets.find<HttpRequest, Entry<R>>(host, request, selectIn);
+  }
+
+  /** Why `select` chose `selected` for the same request, for traces: time grows with the routes of the host. */
+  explain(request: HttpRequest, host: string, selected: Selected<R> | undefined): Explanation<R> {
+    return explain(this.#buckets, request, host, selected);
   }
 }
 
 function selectIn<R extends Keyed>(bucket: Bucket<R>, request: HttpRequest): Entry<R> | undefined {
-  return bucket.select(request);
+  return bucket.walk<HttpRequest, Entry<R>>(pathOf(request), ifFits, request);
+}
+
+function ifFits<R extends Keyed>(entry: Entry<R>, request: HttpRequest): Entry<R> | undefined {
+  return missOf(entry, request) === FITS && patternFits(entry, pathOf(request)) ? entry : undefined;
 }
 
 /** Builds a router route by route, each in its place at once, so that a caller may pause between any two. */
@@ -58,7 +51,7 @@ export class RouterBuilder<R extends Keyed> {
    * be added to the router of the next configuration.
    */
   add(route: Route, compiled: R): KnownRoute<R> {
-    const entries = route.matches.map((match, index) => compileEntry(compiled, match, index, this.#patterns));
+    const entries = route.matches.map((_, index) => compileEntry(compiled, route.matches, index, this.#patterns));
     const hostnames = route.hostnames.length === 0 ? ["*"] : [...new Set(route.hostnames)];
     const known = { route: compiled, hostnames, entries };
     this.addKnown(known);

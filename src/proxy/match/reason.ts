@@ -1,0 +1,99 @@
+/** Why a route was chosen or not: as data, and as the text that traces show. */
+import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../../base/redaction.ts";
+import type { Names } from "../../base/sensitive-names.ts";
+import type { HttpRequest } from "../../http/message.ts";
+import type { PathMatch, ValueMatch } from "../../ir/ir.ts";
+import { headerValues, pathOf, queryValues } from "./condition.ts";
+import type { Entry } from "./entry.ts";
+import type { RouteCandidate } from "./explain.ts";
+import type { PrecedenceRule } from "./precedence.ts";
+
+/** Values are as the request and the configuration have them; `describeCandidate` redacts and shortens them. */
+export type RouteReason =
+  | { readonly clause: "selected" }
+  /** The route matches too, but the route with the key `winner` takes precedence. */
+  | { readonly clause: "precedence"; readonly winner: string; readonly because: Because }
+  | { readonly clause: "query" | "header"; readonly wanted: ValueMatch; readonly got: readonly string[] }
+  | { readonly clause: "method"; readonly wanted: string; readonly got: string }
+  | { readonly clause: "path"; readonly wanted: PathMatch; readonly got: string }
+  /** A value of the request is too long for a regular expression of the route. */
+  | { readonly clause: "pattern"; readonly problem: string }
+  | { readonly clause: "noMatches" }
+  | { readonly clause: "host"; readonly wanted: readonly string[]; readonly got: string };
+
+export type Because =
+  | { readonly rule: PrecedenceRule }
+  | { readonly rule: "hostname"; readonly winner: string; readonly loser: string };
+
+/** What does not fit: the path, or the condition with the index that `missOf` returned. */
+export function missReason<R>(entry: Entry<R>, request: HttpRequest, miss: number | "path"): RouteReason {
+  if (miss === "path") return { clause: "path", wanted: entry.path, got: pathOf(request) };
+  if (miss === 0) return { clause: "method", wanted: entry.method ?? "", got: request.method };
+  const header = entry.headers[miss - 1];
+  if (header !== undefined) return { clause: "header", wanted: header.source, got: headerValues(header.name, request) };
+  const { source, name } = entry.query[miss - 1 - entry.headers.length] as (typeof entry.query)[number];
+  const value = queryValues(request.search).get(name);
+  return { clause: "query", wanted: source, got: value === undefined ? [] : [value] };
+}
+
+/** Longest part of a path or value shown. */
+const MAX_SHOWN = 120;
+/** Hostnames named in one reason. */
+const MAX_NAMES = 5;
+
+/** The reason of a candidate in a trace. `hidden`: headers (lower-case) whose values are not shown. */
+export function describeCandidate({ reason, misses }: RouteCandidate, hidden: Names): string {
+  const text = describeReason(reason, hidden);
+  return misses > 1 ? `${text} (nearest of ${misses} matches)` : text;
+}
+
+function describeReason(reason: RouteReason, hidden: Names): string {
+  switch (reason.clause) {
+    case "selected":
+      return "selected";
+    case "precedence":
+      return `precedence: ${reason.winner} is more specific (${describeBecause(reason.because)})`;
+    case "query": {
+      const { name } = reason.wanted;
+      return `query ${cut(name)}: ${valueText(reason.wanted, reason.got, SECRET_PARAMETERS.has(name))}`;
+    }
+    case "header": {
+      const name = reason.wanted.name.toLowerCase();
+      // The wanted value of such a header is a secret as well.
+      return `header ${name}: ${valueText(reason.wanted, reason.got, hidden.has(name))}`;
+    }
+    case "method":
+      return `method: ${cut(reason.got)} is not ${cut(reason.wanted)}`;
+    case "path":
+      return `path: ${cut(redactTarget(reason.got, SECRET_PARAMETERS))} ${RELATIONS[reason.wanted.type]} ${cut(reason.wanted.value)}`;
+    case "pattern":
+      return `pattern: ${reason.problem}`;
+    case "noMatches":
+      return "path: the route has no matches";
+    case "host":
+      return `host: ${cut(reason.got)} does not match ${namesText(reason.wanted)}`;
+  }
+}
+
+const RELATIONS = { exact: "is not exactly", regex: "does not match", pathPrefix: "is not under prefix" } as const;
+
+export function describeBecause(because: Because): string {
+  return because.rule === "hostname" ? `hostname ${because.winner} before ${because.loser}` : because.rule;
+}
+
+function valueText({ type, value }: ValueMatch, values: readonly string[], isSecret: boolean): string {
+  if (values.length === 0) return "missing";
+  if (isSecret) return `${REDACTED} does not match`;
+  const shown = cut(values.map((got) => JSON.stringify(cut(redactUrls(got)))).join(", "));
+  return type === "exact" ? `${shown} is not ${JSON.stringify(cut(value))}` : `${shown} does not match ${cut(value)}`;
+}
+
+function namesText(hostnames: readonly string[]): string {
+  const more = hostnames.length - MAX_NAMES;
+  const shown = hostnames.slice(0, MAX_NAMES).map(cut).join(", ");
+  return more > 0 ? `${shown} and ${more} more` : shown;
+}
+
+function cut(text: string): string {
+  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
+}
