@@ -1,8 +1,9 @@
-import { GatewayError } from "../base/errors.ts";
+import { GatewayError, type Why } from "../base/errors.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../policies/compile.ts";
 import { mergePolicies } from "../policies/merge.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Exchange } from "./exchange.ts";
+import { describeCandidate } from "./match/reason.ts";
 import type { Router } from "./match/router.ts";
 import { checkHost } from "./select-listener.ts";
 
@@ -69,10 +70,20 @@ function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRout
   const match = router.select(request, host);
   exchange.trace?.routeSelection(router.explain(request, host, match));
   if (pathless) request.path = path;
-  if (match === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+  if (match === undefined) throw noRoute(exchange, router);
   exchange.selected.match = match;
   exchange.span?.matched(match.path);
   return match.route;
+}
+
+// Separate, because its closure would cost every request an allocation.
+function noRoute({ request, selected: { host } }: Exchange, router: Router<CompiledRoute>): GatewayError {
+  const why: Why = (shown) => {
+    const nearest = router.nearest(request, host);
+    if (nearest === undefined) return "there are no routes";
+    return `the nearest is ${nearest.label}: ${describeCandidate(nearest, { has: (name) => shown.hides(name) })}`;
+  };
+  return new GatewayError("TG_ROUTE_NOT_FOUND", undefined, undefined, { why });
 }
 
 /** The phase `select-backend`: checks that the chosen backend can be called. */

@@ -337,7 +337,8 @@ function grpcTraceOf(headers: HeaderList): GrpcTrace | undefined {
   return getHeader(headers, "content-type")?.startsWith("application/grpc-web") === true ? {} : undefined;
 }
 
-function whyLeftOut({ check, evictedUntil }: Endpoint, now: number): string {
+/** Why a balancer passes over an endpoint. */
+export function whyLeftOut({ check, evictedUntil }: Endpoint, now: number): string {
   return check?.healthy === false ? `unhealthy: ${check.reason}` : `evicted for ${Math.round(evictedUntil - now)}ms`;
 }
 

@@ -7,7 +7,7 @@
  * Connections are handled through what they have in common (LiveConnection), and requests through their connection. So nothing here
  * depends on the number of streams of a connection or on the version of HTTP.
  */
-import { asError, ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
+import { asError, ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import { Roster } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -207,11 +207,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   onRejected({ transport, listener }: Arrival, code: ErrorCode, detail: string): void {
-    const { message, reason } = ERRORS[code];
+    const { message } = ERRORS[code];
     const series = this.seriesOf(listener);
     series.connections++;
     series.received += transport.bytesRead;
-    this.#logRejected(transport, `${message}${detail}`, reason);
+    this.#logRejected(transport, `${message}${detail}`, code);
     transport.destroy();
     this.#checkEmpty();
   }
@@ -298,11 +298,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     }));
   }
 
-  #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, reason?: Reason): void {
+  #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, code?: ErrorCode): void {
     this.services.accessLog.info("rejected", {
       "src.addr": formatHostPort(from.remoteAddress, from.remotePort),
-      error,
-      ...(reason !== undefined && { reason }),
+      error: this.services.accessLog.errorField(error, code),
+      ...(code !== undefined && { reason: ERRORS[code].reason }),
     });
   }
 
