@@ -34,6 +34,13 @@ export interface CallHead extends HttpRequest {
  */
 export type PrepareCall<Context> = (request: CallHead, calloutContext: Context | undefined) => void | Promise<void>;
 
+/** Responds in place of services, for rehearsals. Undefined: the call is made. */
+export interface CalloutAnswers {
+  http(sent: CallHead): CallResponse | undefined;
+  /** `method`: `/package.Service/Method`. */
+  unary(method: string): Uint8Array | undefined;
+}
+
 /**
  * A service that policies call, such as an authorization service or the destination of mirrored requests. Each call chooses its own
  * endpoint. Failures are GatewayErrors; their `cause` is the reason, for logs and traces only. `Context`: what the policies of the
@@ -42,10 +49,12 @@ export type PrepareCall<Context> = (request: CallHead, calloutContext: Context |
 export class Callout<Context = never> {
   readonly #balancer: Balancer;
   readonly #prepare: PrepareCall<Context> | undefined;
+  readonly #answers: CalloutAnswers | undefined;
 
-  constructor(balancer: Balancer, prepare?: PrepareCall<Context>) {
+  constructor(balancer: Balancer, prepare?: PrepareCall<Context>, answers?: CalloutAnswers) {
     this.#balancer = balancer;
     this.#prepare = prepare;
+    this.#answers = answers;
   }
 
   /** One HTTP request; its response is read into memory, up to `maxBytes`. */
@@ -62,7 +71,7 @@ export class Callout<Context = never> {
     );
     head.body = request.body;
     const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
-    const known = context.recall?.(head);
+    const known = context.recall?.(head) ?? this.#answers?.http(head);
     if (known !== undefined) return known;
     return callUpstream(
       this.#balancer,
@@ -91,7 +100,7 @@ export class Callout<Context = never> {
   ): Promise<Uint8Array> {
     const head = headOf("HTTP/2", "POST", method);
     const left = await this.#prepared(head, timeoutMs, context);
-    const known = context.recall?.(head);
+    const known = context.recall?.(head) ?? this.#answers?.unary(method);
     if (known !== undefined) return known;
     const request = { method, head, timeoutMs: left, loop: context.loop };
     return grpcUnary(this.#balancer, request, message, context.onCancel, context.observer, messageDecides);

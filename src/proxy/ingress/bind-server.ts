@@ -18,7 +18,7 @@ import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { ConnectionStage } from "../../net/connection-stage.ts";
-import { type ByteStream, Transport, type TransportHandler } from "../../net/transport.ts";
+import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../../net/transport.ts";
 import type { ConnectionSeries } from "../../telemetry/metrics.ts";
 import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledBind, CompiledListener } from "../compiled.ts";
@@ -30,6 +30,7 @@ import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
 import { type Arrival, type Ingress, protocolOf, type RosteredConnection } from "./arrival.ts";
 import { admit } from "./chain.ts";
 import type { DrainablePort } from "./drain.ts";
+import { authorizeNetwork } from "./network-authorization.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
 
 /** A connection that has passed the stages. Its bytes count when it closes. */
@@ -181,6 +182,21 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   serve(stream: ByteStream, from: Addresses): void {
     if (this.closesIdle || !this.#takesConnection()) stream.destroy();
     else Transport.over(stream, from, (transport) => this.#admit(transport, true));
+  }
+
+  /** Serves a stream of a rehearsal, whose handshake `tls` would have been made with `listener`; undefined = plaintext. */
+  rehearse(
+    stream: ByteStream,
+    from: Addresses,
+    tls: TlsSession | undefined,
+    listener: CompiledListener | undefined,
+  ): void {
+    const serverName = tls?.serverName ?? "";
+    const begin = (transport: Transport): TransportHandler =>
+      authorizeNetwork({ transport, tunnelled: false, listener, serverName, metadata: undefined }, this, (complete) =>
+        this.#serve(complete),
+      );
+    Transport.over(stream, from, begin, undefined, tls);
   }
 
   #takesConnection(): boolean {
