@@ -89,7 +89,7 @@ const explain = defineCommand({
     assume: {
       type: "list",
       value: "name=value",
-      summary: "response=STATUS, extAuthz=allow|deny, remoteRateLimit=under|over",
+      summary: "response=STATUS, backend=KEY, extAuthz=allow|deny or remoteRateLimit=under|over",
     },
     source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
   },

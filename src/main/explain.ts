@@ -6,10 +6,11 @@ import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import { packIr } from "../ir/packed-ir.ts";
 import type { CompiledBind } from "../proxy/compiled.ts";
-import { CHOICES, type Choice, type Given } from "../rehearsal/choices.ts";
+import { type Given, SERVICES } from "../rehearsal/choices.ts";
 import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
-import { stepLines, stepsOf } from "../trace/steps.ts";
+import { stepsOf } from "../trace/steps.ts";
+import { stepLines } from "../tui/step-lines.ts";
 
 interface ExplainOptions {
   readonly file: string;
@@ -27,15 +28,9 @@ export async function explain({ file, assume, source, request }: ExplainOptions,
   try {
     const bind = bindOf(rehearsal.binds, facts.url);
     const outcomes = await rehearsal.outcomes(facts, bind, assumed.given, assumed.status);
-    const unused = assumed.names.find((name) => name !== "response" && outcomes.every(({ given }) => !(name in given)));
-    if (unused !== undefined)
-      throw usage(
-        `nothing depends on the assumption ${unused}`,
-        `leave out --assume ${unused}=…, or check which policies the route has`,
-      );
+    checkUse(assumed.given, outcomes);
     if (context.json) await writeJson(context, { outcomes: outcomes.map(outcomeJson) });
-    else
-      await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts, outcomes.length)).join("\n"));
+    else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts)).join("\n"));
     return outcomes.every(refuses) ? 1 : 0;
   } finally {
     rehearsal.close();
@@ -64,37 +59,56 @@ function readFacts(words: readonly string[], source: string | undefined): Reques
 interface Assumed {
   readonly given: Given;
   readonly status: number;
-  readonly names: readonly string[];
 }
+
+const RESPONSE = "response";
+const BACKEND = "backend";
 
 function assumptions(texts: readonly string[]): Assumed {
-  const given: Partial<Record<Choice, string>> = {};
+  const given: Record<string, string> = {};
   let status = 200;
-  const names: string[] = [];
   for (const text of texts) {
-    const [name = "", value = ""] = text.split("=", 2);
-    names.push(name);
-    if (name === "response") {
-      status = Number(value);
-      if (!Number.isInteger(status) || status < 200 || status > 599)
-        throw usage(`${text} is not a status`, "write --assume response=503");
-      continue;
-    }
-    if (!isChoice(name))
-      throw usage(
-        `nothing can be assumed about ${JSON.stringify(name)}`,
-        `write one of response, ${Object.keys(CHOICES).join(", ")}`,
-      );
-    const values: readonly string[] = CHOICES[name];
-    if (!values.includes(value))
-      throw usage(`${name} cannot be ${JSON.stringify(value)}`, `write --assume ${name}=${values.join("|")}`);
-    given[name] = value;
+    const mark = text.indexOf("=");
+    const [name, value] = mark < 0 ? [text, ""] : [text.slice(0, mark), text.slice(mark + 1)];
+    if (name === RESPONSE) status = statusOf(text, value);
+    else if (name === BACKEND) given[name] = value;
+    else given[name] = serviceValue(name, value);
   }
-  return { given, status, names };
+  return { given, status };
 }
 
-function isChoice(name: string): name is Choice {
-  return Object.hasOwn(CHOICES, name);
+function statusOf(text: string, value: string): number {
+  const status = Number(value);
+  if (Number.isInteger(status) && status >= 200 && status <= 599) return status;
+  throw usage(`${text} is not a status`, "write --assume response=503");
+}
+
+function serviceValue(name: string, value: string): string {
+  if (!isService(name)) {
+    const names = [RESPONSE, BACKEND, ...Object.keys(SERVICES)].join(", ");
+    throw usage(`nothing can be assumed about ${JSON.stringify(name)}`, `write one of ${names}`);
+  }
+  const values: readonly string[] = SERVICES[name];
+  if (values.includes(value)) return value;
+  throw usage(`${name} cannot be ${JSON.stringify(value)}`, `write --assume ${name}=${values.join("|")}`);
+}
+
+function isService(name: string): name is keyof typeof SERVICES {
+  return Object.hasOwn(SERVICES, name);
+}
+
+/** An assumption without effect is a mistake: of the name, or about the route that the request gets. */
+function checkUse(given: Given, outcomes: readonly Outcome[]): void {
+  for (const [name, value] of Object.entries(given)) {
+    const used = outcomes.flatMap((outcome) => outcome.given[name] ?? []);
+    if (used.includes(value)) continue;
+    if (used.length === 0)
+      throw usage(
+        `nothing depends on the assumption ${name}`,
+        `leave out --assume ${name}=${value}, or check which route the request gets`,
+      );
+    throw usage(`the route has no backend ${JSON.stringify(value)}`, `write --assume ${name}=${used[0]}`);
+  }
 }
 
 /** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. */
@@ -115,28 +129,41 @@ function bindOf(binds: readonly CompiledBind[], url: URL): CompiledBind {
   );
 }
 
-function outcomeJson({ given, record, events }: Outcome): object {
+function outcomeJson({ given, share, record, events }: Outcome): object {
   const { listener, route, endpoint, "http.status": status, error, reason } = record;
-  return { given, listener, route, endpoint, status, reason: reason ?? "Upstream", error, steps: stepsOf(events) };
+  return {
+    given,
+    share,
+    listener,
+    route,
+    endpoint,
+    status,
+    reason: reason ?? "Upstream",
+    error,
+    steps: stepsOf(events),
+  };
 }
 
 /** The gateway has refused it: its own response, not that of the backend, is an error. */
 function refuses({ record }: Outcome): boolean {
   const status = record["http.status"];
-  return typeof status !== "number" || (status >= 400 && record.reason !== undefined);
+  if (typeof status !== "number") return true;
+  // A gRPC call that is refused has status 200.
+  return record.reason !== undefined && (status >= 400 || record.error !== undefined);
 }
 
-function outcomeText(outcome: Outcome, { head }: RequestFacts, of: number): string {
-  const { given, record, events } = outcome;
-  const assumed = Object.entries(given).map(([name, value]) => `${name}=${value}`);
+function outcomeText({ given, share, record, events }: Outcome, { head }: RequestFacts): string {
   const [start = ""] = head.split(" HTTP/1.1");
+  const text = (value: unknown): string => (typeof value === "string" ? value : "");
   const parts = [
-    `${start} → ${String(record["http.status"] ?? "no response")}`,
-    record.route === undefined ? "" : `route ${String(record.route)}`,
-    record.endpoint === undefined ? "" : `endpoint ${String(record.endpoint)}`,
-    record.error === undefined ? "" : String(record.error),
+    `${start} → ${record["http.status"] ?? "no response"}`,
+    record.route === undefined ? "" : `route ${text(record.route)}`,
+    record.endpoint === undefined ? "" : `endpoint ${text(record.endpoint)}`,
+    text(record.error),
   ];
+  const assumed = Object.entries(given).map(([name, value]) => `${name}=${value}`);
+  const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
+  const condition = assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
   const title = parts.filter((part) => part !== "").join(" · ");
-  const condition = assumed.length === 0 ? [] : [`${of > 1 ? "if" : "with"} ${assumed.join(", ")}:`];
   return `${[...condition, title, ...stepLines(stepsOf(events))].join("\n")}\n`;
 }

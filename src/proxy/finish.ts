@@ -3,8 +3,8 @@
  * could not be read are accounted for here too.
  */
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
+import { grpcEndText } from "../base/grpc-codes.ts";
 import { type RedactedTarget, redactTarget } from "../base/redaction.ts";
-import { grpcEndText } from "../http/grpc-codes.ts";
 import type { ClientConnection } from "../http/stream.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { severityOf } from "../trace/tracer.ts";

@@ -6,6 +6,7 @@ import type { Exchange } from "./exchange.ts";
 import { describeCandidate } from "./match/reason.ts";
 import type { Router } from "./match/router.ts";
 import { checkHost } from "./select-listener.ts";
+import type { Services } from "./services.ts";
 
 /**
  * The phases `match-route` and `select-backend`: the route by host, path and conditions (`match/`), through route groups to the
@@ -41,7 +42,7 @@ function chooseRoute(exchange: Exchange): undefined {
   }
   let chain: CompiledRoute[] | undefined;
   for (;;) {
-    const backend = pick(route, exchange.services.random);
+    const backend = pick(route, exchange.services);
     if (backend?.target.type !== "routeGroup") {
       exchange.selected.route = route;
       exchange.selected.backend = backend;
@@ -98,14 +99,15 @@ export function selectBackend(exchange: Exchange): undefined {
   throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
 }
 
-/** Weighted random choice; undefined when no backend has weight. */
+/** Weighted random choice, unless `chooseBackend` makes it; undefined when no backend has weight. */
 export function pick(
   route: { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
-  random: () => number,
+  { random, chooseBackend }: Pick<Services, "random" | "chooseBackend">,
 ): CompiledBackend | undefined {
   const { backends, totalWeight } = route;
   if (totalWeight === 0) return undefined;
   if (backends.length === 1) return backends[0];
+  if (chooseBackend !== undefined) return backends[chooseBackend(backends)];
   let at = random() * totalWeight;
   for (const backend of backends) {
     at -= backend.weight;

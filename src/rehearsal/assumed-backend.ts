@@ -14,6 +14,13 @@ const NOWHERE: Addresses = {
   rawPort: 0,
 };
 
+/** A request as a backend gets it: names and values of headers alternate. */
+export interface SentRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: readonly string[];
+}
+
 /**
  * Backends that exist in memory only: every connection leads to servers of Node.js that respond to each request with an assumed status,
  * and to gRPC calls with an empty message. So a rehearsal sends its requests as the gateway does, over its real engines.
@@ -21,6 +28,8 @@ const NOWHERE: Addresses = {
 export class AssumedBackend {
   /** Of responses to requests that are not gRPC calls. */
   status = 200;
+  /** The requests that have arrived, with their secrets. */
+  readonly sent: SentRequest[] = [];
   readonly #http1 = createServer((request, response) => this.#respond(request, response));
   readonly #http2 = createHttp2Server((request, response) => this.#respondHttp2(request, response));
 
@@ -37,11 +46,15 @@ export class AssumedBackend {
   };
 
   #respond(request: IncomingMessage, response: ServerResponse): void {
+    const { method = "", url = "", rawHeaders } = request;
+    this.sent.push({ method, target: url, headers: rawHeaders });
     request.resume();
+    response.sendDate = false;
     response.writeHead(this.status).end();
   }
 
   #respondHttp2(request: Http2ServerRequest, response: Http2ServerResponse): void {
+    this.sent.push({ method: request.method, target: request.url, headers: request.rawHeaders });
     request.resume();
     if (request.headers["content-type"]?.startsWith("application/grpc") !== true) {
       response.writeHead(this.status).end();

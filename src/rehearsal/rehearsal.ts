@@ -34,8 +34,8 @@ import { dynamicEndpoints } from "../upstream/dynamic.ts";
 import { Endpoints } from "../upstream/endpoints.ts";
 import { Pools } from "../upstream/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolver.ts";
-import { AssumedBackend, inMemory } from "./assumed-backend.ts";
-import { CHOICES, type Choice, Choices, type Given } from "./choices.ts";
+import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
+import { Choices, type Given } from "./choices.ts";
 import type { RequestFacts } from "./facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
@@ -45,12 +45,19 @@ export interface RehearsalSettings {
   readonly perRequest: number;
 }
 
-/** What happens to the request if the services respond as `given`. */
+/** What happens to the request if services respond and backends are chosen as `given`. */
 export interface Outcome {
   readonly given: Given;
+  /** Share of requests that get this outcome, by the weights of backends. */
+  readonly share: number;
   /** The fields of the access log's line. */
   readonly record: Readonly<Record<string, unknown>>;
+  /** Secrets are redacted. */
   readonly events: readonly TraceEvent[];
+  /** What backends get, with secrets. */
+  readonly sent: readonly SentRequest[];
+  /** What the client gets, as bytes. */
+  readonly received: Buffer;
 }
 
 /** Runs of one explanation: with more choices, the rest is left out. */
@@ -71,6 +78,9 @@ export class Rehearsal {
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
+  readonly #buckets = new TokenBuckets();
+  /** Of buckets from which nothing was taken. */
+  readonly #full = Uint8Array.from(new Uint8Array(this.#buckets.memory));
   #lines: string[] = [];
   #onEvent: (json: string | undefined) => void = () => {};
 
@@ -106,7 +116,7 @@ export class Rehearsal {
       policies: {
         hidden: sensitiveHeaders(settings.sensitiveHeaders),
         log: output.logger("proxy"),
-        buckets: new TokenBuckets(),
+        buckets: this.#buckets,
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
         oidcCookieKey: new Uint8Array(32),
         sessionKey: new Uint8Array(32),
@@ -130,8 +140,8 @@ export class Rehearsal {
       locality: {},
       upstreamCall: metrics.upstreamCall("Primary", "Http"),
       buffers: new BufferBudget(),
-      // Of weighted backends the first that gets requests.
       random: () => 0,
+      chooseBackend: this.#choices.backend,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
@@ -147,8 +157,8 @@ export class Rehearsal {
   }
 
   /**
-   * What happens to a request: one outcome, or one for each way in which services may respond that `given` does not say.
-   * `status`: of the backend's responses.
+   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `given` does
+   * not determine, up to MAX_RUNS. `status`: of the backends' responses.
    */
   async outcomes(facts: RequestFacts, bind: CompiledBind, given: Given, status: number): Promise<Outcome[]> {
     this.#backend.status = status;
@@ -158,9 +168,9 @@ export class Rehearsal {
       const outcome = await this.#run(facts, bind, next);
       outcomes.push(outcome);
       let known = next;
-      for (const [choice, value] of Object.entries(outcome.given) as [Choice, string][]) {
+      for (const [choice, { value, others }] of this.#choices.asked) {
         if (choice in next) continue;
-        for (const other of CHOICES[choice]) if (other !== value) open.push({ ...known, [choice]: other });
+        for (const other of others) open.push({ ...known, [choice]: other });
         known = { ...known, [choice]: value };
       }
     }
@@ -170,7 +180,9 @@ export class Rehearsal {
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const events: TraceEvent[] = [];
     this.#lines = [];
+    new Uint8Array(this.#buckets.memory).set(this.#full);
     this.#choices.begin(given);
+    this.#backend.sent.length = 0;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
     this.#gate.arm(0);
     const [stream, client] = inMemory();
@@ -180,7 +192,8 @@ export class Rehearsal {
       else events.push(JSON.parse(json) as TraceEvent);
     };
     client.on("close", resolve).on("error", () => {});
-    client.resume();
+    const received: Buffer[] = [];
+    client.on("data", (bytes: Buffer) => received.push(bytes));
     const timer = setTimeout(resolve, LONGEST_RUN_MS);
     const server = new BindServer(bind, { findTarget: () => undefined }, this.#services, () => {});
     try {
@@ -194,7 +207,16 @@ export class Rehearsal {
     }
     const lines = this.#lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const record = lines.find((line) => line.scope === "request") ?? {};
-    return { given: Object.fromEntries(this.#choices.asked), record, events };
+    const asked = [...this.#choices.asked];
+    const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
+    return {
+      given: taken,
+      share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
+      record,
+      events,
+      sent: [...this.#backend.sent],
+      received: Buffer.concat(received),
+    };
   }
 
   close(): void {

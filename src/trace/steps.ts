@@ -113,14 +113,3 @@ function answered({ response }: RequestState): Step | undefined {
   const result = response.code < 400 ? "yes" : "no";
   return { kind: "response", name: String(response.code), result, headers: response.headers, steps: [] };
 }
-
-const SIGNS = { yes: "✓", no: "✗", skipped: "–" } as const;
-
-/** The steps as lines of text, indented by two characters for each level. */
-export function stepLines(steps: readonly Step[], indent = ""): string[] {
-  return steps.flatMap(({ kind, name, result, reason, headers = {}, steps: inner }) => [
-    `${indent}${SIGNS[result]} ${kind} ${name}${reason === undefined ? "" : `  ${reason}`}`,
-    ...Object.entries(headers).map(([field, value]) => `${indent}    ${field}: ${value}`),
-    ...stepLines(inner, `${indent}    `),
-  ]);
-}

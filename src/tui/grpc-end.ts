@@ -1,4 +1,4 @@
-import { grpcEndText } from "../http/grpc-codes.ts";
+import { grpcEndText } from "../base/grpc-codes.ts";
 import { type Fields, fields } from "./fields.ts";
 
 /** How the gRPC call of a `requestFinished` ended: `grpc-status 14 (UNAVAILABLE)`. Undefined if the request was not a gRPC call. */

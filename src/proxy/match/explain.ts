@@ -5,7 +5,7 @@ import { pathOf } from "./condition.ts";
 import { type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import type { HostIndex } from "./hosts.ts";
 import { type Keyed, whyBefore } from "./precedence.ts";
-import { type Because, missReason, type RouteReason } from "./reason.ts";
+import { type Because, missReason, type RouteCandidate, type RouteReason } from "./reason.ts";
 
 /** A route choice with its reasons. */
 export interface Explanation<R> {
@@ -16,18 +16,6 @@ export interface Explanation<R> {
   readonly omitted: number;
   /** The nearest of the evaluated routes, the selected one first, then those that match too; then some of other hosts. */
   readonly candidates: RouteCandidate[];
-}
-
-export interface RouteCandidate {
-  /** Its key. */
-  readonly route: string;
-  /** `<namespace>/<name>`, or the key. */
-  readonly label: string;
-  /** Whether the route fits the request. */
-  readonly matched: boolean;
-  readonly reason: RouteReason;
-  /** How many matches the route has, if none of them fits: the reason is about the nearest. */
-  readonly misses: number;
 }
 
 /** An event must not have the size of the configuration: 10,000 routes with reasons are megabytes. */

@@ -3,10 +3,11 @@ import type { Route } from "../../ir/ir.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
 import { Patterns, pathOf } from "./condition.ts";
 import { compileEntry, type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
-import { type Explanation, explain, nearestMiss, type RouteCandidate } from "./explain.ts";
+import { type Explanation, explain, nearestMiss } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
 import type { Keyed } from "./precedence.ts";
 import { PrefixTable } from "./prefix-table.ts";
+import type { RouteCandidate } from "./reason.ts";
 
 /** The routes of one listener or route group, compiled; `R` is what the caller keeps for a route. */
 export class Router<R extends Keyed> {

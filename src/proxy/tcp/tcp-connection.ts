@@ -277,7 +277,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#route = listener?.tcpRoutes.find(serverName);
     this.#trace?.routeSelected(this.#route?.label, listener?.tcpRoutes.routes.map(({ label }) => label) ?? []);
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    const backend = pick(this.#route, this.#services.random);
+    const backend = pick(this.#route, this.#services);
     if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
     this.#backend = backend;
     this.#call = new UpstreamCall(this, backend);
