@@ -50,7 +50,7 @@ export class AssumedBackend {
     this.sent.push({ method, target: url, headers: rawHeaders });
     request.resume();
     response.sendDate = false;
-    response.writeHead(this.status).end();
+    response.writeHead(this.status, { "content-length": 0 }).end();
   }
 
   #respondHttp2(request: Http2ServerRequest, response: Http2ServerResponse): void {
