@@ -17,6 +17,8 @@ const path = fc.constantFrom("/", "/a", "/a/b", "/b", "/b/");
 const header = fc.constantFrom("x-a", "x-b");
 const value = fc.constantFrom("1", "2");
 const pathMatch = fc.oneof(
+  fc.constant({ pathPrefix: "/" }),
+  fc.constant({ pathPrefix: "/" }),
   path.map((pathPrefix) => ({ pathPrefix })),
   path.map((exact) => ({ exact })),
   fc.constantFrom("/[ab]", "/a/.*").map((regex) => ({ regex })),
@@ -24,8 +26,12 @@ const pathMatch = fc.oneof(
 const match = fc
   .record({
     path: pathMatch,
-    method: fc.option(fc.constantFrom("GET", "POST"), { nil: undefined, freq: 3 }),
-    headers: fc.array(fc.record({ name: header, value: value.map((exact) => ({ exact })) }), { maxLength: 1 }),
+    method: fc.option(fc.constantFrom("GET", "POST"), { nil: undefined, freq: 1 }),
+    headers: fc.oneof(
+      fc.constant([]),
+      fc.constant([]),
+      fc.record({ name: header, value: value.map((exact) => ({ exact })) }).map((only) => [only]),
+    ),
   })
   .map(({ method, ...rest }) => (method === undefined ? rest : { ...rest, method }));
 
@@ -66,7 +72,7 @@ const policies = fc
   );
 
 const route = fc.record({
-  hosts: fc.constantFrom([], ["a.test"], ["*.test"]),
+  hosts: fc.constantFrom([], [], [], ["a.test"], ["*.test"]),
   matches: fc.array(match, { minLength: 1, maxLength: 2 }),
   policies,
   weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
@@ -82,8 +88,8 @@ const configuration = fc.record({
   routes: fc.array(route, { minLength: 1, maxLength: 4 }),
 });
 const words = fc.record({
-  method: fc.constantFrom("GET", "GET", "POST", "OPTIONS", "TRACE"),
-  host: fc.constantFrom("a.test", "b.test", "c.other"),
+  method: fc.constantFrom("GET", "GET", "GET", "POST", "POST", "OPTIONS", "TRACE"),
+  host: fc.constantFrom("a.test", "a.test", "a.test", "a.test", "b.test", "c.other"),
   target: fc.constantFrom("/", "/a", "/a/b?q=1", "/b", "/a//b", "/c", "/%2e%2e/a"),
   headers: fc.array(
     fc.constantFrom(
@@ -203,7 +209,7 @@ test("a rehearsal has the outcome of the real request", async () => {
     { numRuns: CONFIGURATIONS, endOnFailure: true },
   );
   assert.ok(cases >= CONFIGURATIONS * REQUESTS);
-  assert.ok(routed > cases / 3, `only ${routed} of ${cases} requests match a route: the generator is too wide`);
+  assert.ok(routed > cases / 2, `only ${routed} of ${cases} requests match a route: the generator is too wide`);
   assert.ok(single > cases / 2, `only ${single} of ${cases} requests have one outcome`);
 });
 

@@ -12,7 +12,7 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
-import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile-ir.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compiled.ts";
@@ -63,6 +63,14 @@ export interface Outcome {
 /** Runs of one explanation: with more choices, the rest is left out. */
 const MAX_RUNS = 16;
 const LONGEST_RUN_MS = 30_000;
+/** Room for the buckets that one request uses: they are filled again before each run. */
+const SMALL = {
+  common: 64,
+  sizes: [
+    { shares: 64, sets: 1 },
+    { shares: 64, sets: 1 },
+  ],
+} as const;
 const CALM = {
   now: () => performance.now(),
   heap: () => ({ used: 0, limit: 1, external: 0 }),
@@ -78,7 +86,7 @@ export class Rehearsal {
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
-  readonly #buckets = new TokenBuckets();
+  readonly #buckets = new TokenBuckets(createBuckets(SMALL));
   /** Of buckets from which nothing was taken. */
   readonly #full = Uint8Array.from(new Uint8Array(this.#buckets.memory));
   #lines: string[] = [];
