@@ -125,6 +125,8 @@ test("weighted backends are outcomes with their shares", async () => {
   const routes = [
     {
       name: "split",
+      // Each outcome begins with all tokens.
+      policies: { localRateLimit: [{ maxTokens: 1, fillInterval: "1h" }] },
       backends: [
         { ...backend(), weight: 9 },
         { host: "canary.test:80", weight: 1 },
@@ -134,10 +136,10 @@ test("weighted backends are outcomes with their shares", async () => {
   ];
   const { outcomes } = await outcomesOf(routes, [], ["http://a/"]);
   assert.deepEqual(
-    outcomes.map(({ share, endpoint }) => [share, endpoint?.split(":")[0]]),
+    outcomes.map(({ share, endpoint, status }) => [share, endpoint?.split(":")[0], status]),
     [
-      [0.9, "127.0.0.1"],
-      [0.1, "canary.test"],
+      [0.9, "127.0.0.1", 200],
+      [0.1, "canary.test", 200],
     ],
   );
   const key = outcomes[1]?.given.backend ?? "";
