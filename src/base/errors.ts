@@ -1,3 +1,5 @@
+import type { Names } from "./sensitive-names.ts";
+
 /**
  * The closed table of errors that a request can end with: HTTP status, the `reason` label of metrics and access logs, the party
  * to blame, and the message, which is the whole body of the response (reference 2.4). Causes may hold internal names and
@@ -175,8 +177,8 @@ export interface ErrorAnswer {
 
 /** What a log line may show of a request. */
 export interface ShownValues {
-  /** Whether the values of this header (lower-case) are secret. */
-  hides(header: string): boolean;
+  /** Headers (lower-case) whose values are secret. */
+  readonly hiddenHeaders: Names;
   /** The value of a path in an expression, without secrets. `path`: the fields below the variable. */
   input(path: readonly string[], value: unknown): unknown;
 }

@@ -41,7 +41,6 @@ import {
 } from "../upstream/upstream-call.ts";
 import type { CompiledBackend } from "./compiled.ts";
 import { type BackendCall, type Exchange, WAIT } from "./exchange.ts";
-import { whyLeftOut } from "./request-trace.ts";
 import { mayFailInTrailers } from "./retry.ts";
 
 /** Bytes of a request body that are kept for further attempts (reference 3.18). */
@@ -62,7 +61,7 @@ function whyNone(endpoints: readonly Endpoint[], failed: ReadonlySet<Endpoint> |
   if (endpoints.length === 0) return "the backend has no endpoints";
   const now = performance.now();
   const shown = endpoints.slice(0, MAX_ENDPOINTS).map((endpoint) => {
-    const why = failed?.has(endpoint) === true ? "failed before" : whyLeftOut(endpoint, now);
+    const why = failed?.has(endpoint) === true ? "failed before" : endpoint.whyLeftOut(now);
     return `${endpoint.pool.name} ${why}`;
   });
   const more = endpoints.length > MAX_ENDPOINTS ? ` and ${endpoints.length - MAX_ENDPOINTS} more` : "";

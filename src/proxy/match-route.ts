@@ -82,7 +82,7 @@ function noRoute({ request, selected: { host } }: Exchange, router: Router<Compi
   const why: Why = (shown) => {
     const nearest = router.nearest(request, host);
     if (nearest === undefined) return "there are no routes";
-    return `the nearest is ${nearest.label}: ${describeCandidate(nearest, { has: (name) => shown.hides(name) })}`;
+    return `the nearest is ${nearest.label}: ${describeCandidate(nearest, shown.hiddenHeaders)}`;
   };
   return new GatewayError("TG_ROUTE_NOT_FOUND", undefined, undefined, { why });
 }

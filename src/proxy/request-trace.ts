@@ -230,9 +230,9 @@ export class RequestTrace extends PolicyEvents {
     if (leftOut.length === 0 || chosen === undefined) return;
     const details = {
       endpoint: chosen.pool.name,
-      leftOut: leftOut.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${whyLeftOut(each, now)}`),
+      leftOut: leftOut.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${each.whyLeftOut(now)}`),
     };
-    if (chosen.isEvicted(now)) this.failed("health", { ...details, noneHealthy: whyLeftOut(chosen, now) });
+    if (chosen.isEvicted(now)) this.failed("health", { ...details, noneHealthy: chosen.whyLeftOut(now) });
     else this.applied("health", details);
   }
 
@@ -335,11 +335,6 @@ interface GrpcTrace {
 function grpcTraceOf(headers: HeaderList): GrpcTrace | undefined {
   if (isGrpc(headers)) return { request: new MessageCounter(), response: new MessageCounter() };
   return getHeader(headers, "content-type")?.startsWith("application/grpc-web") === true ? {} : undefined;
-}
-
-/** Why a balancer passes over an endpoint. */
-export function whyLeftOut({ check, evictedUntil }: Endpoint, now: number): string {
-  return check?.healthy === false ? `unhealthy: ${check.reason}` : `evicted for ${Math.round(evictedUntil - now)}ms`;
 }
 
 function timingOf({ dns, connect, tls }: ConnectTimes): Partial<CallTiming> {

@@ -1,8 +1,9 @@
-import { type ErrorCode, GatewayError, type Why } from "../base/errors.ts";
+import { type ErrorCode, GatewayError } from "../base/errors.ts";
 import { hostOf } from "../http/message.ts";
 import type { TlsSession } from "../net/transport.ts";
 import type { CompiledListener } from "./compiled.ts";
 import type { Exchange } from "./exchange.ts";
+import { hostText } from "./match/reason.ts";
 
 /**
  * Selects the listener whose hostname best fits the request's host or, with TLS, the server name of the handshake (reference 2.1).
@@ -16,23 +17,15 @@ export function selectListener(exchange: Exchange): undefined {
   throw noListener(exchange, tls?.serverName ?? selected.host, "TG_LISTENER_NOT_FOUND");
 }
 
-/** Hostnames that one line of the log names. */
-const MAX_NAMES = 5;
-
 function noListener({ trace, bind }: Exchange, host: string, code: ErrorCode): GatewayError {
   const { entries } = bind.listeners;
   trace?.noListener(host, entries);
-  const why: Why = () => {
-    const names = entries.slice(0, MAX_NAMES).map(({ hostname }) => hostname);
-    const more = entries.length > MAX_NAMES ? ` and ${entries.length - MAX_NAMES} more` : "";
-    return `${shortHost(host)} does not match ${names.join(", ")}${more}`;
-  };
+  const why = (): string =>
+    hostText(
+      host,
+      entries.map(({ hostname }) => hostname),
+    );
   return new GatewayError(code, undefined, undefined, { why });
-}
-
-/** Clients choose it. */
-function shortHost(host: string): string {
-  return host.length <= 120 ? host : `${host.slice(0, 120)}…`;
 }
 
 /** A reload may have added TLS to the port since the connection was accepted; a plaintext request must not bypass it. */

@@ -12,6 +12,7 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
+import type { ByteStream } from "../net/transport.ts";
 import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile-ir.ts";
@@ -23,7 +24,8 @@ import { Overload } from "../proxy/overload/overload.ts";
 import type { Services } from "../proxy/services.ts";
 import { TraceLog } from "../proxy/trace-log.ts";
 import { Watchers } from "../proxy/watchers.ts";
-import { AccessLog, type LineBuffer } from "../telemetry/access-log.ts";
+import { AccessLog } from "../telemetry/access-log.ts";
+import { LineList } from "../telemetry/line-list.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
 import type { TraceEvent } from "../trace/events.ts";
@@ -89,13 +91,12 @@ export class Rehearsal {
   readonly #buckets = new TokenBuckets(createBuckets(SMALL));
   /** Of buckets from which nothing was taken. */
   readonly #full = Uint8Array.from(new Uint8Array(this.#buckets.memory));
-  #lines: string[] = [];
+  readonly #lines: string[] = [];
   #onEvent: (json: string | undefined) => void = () => {};
 
   /** Throws if the configuration does not compile. */
   constructor(configuration: PackedIr, settings: RehearsalSettings) {
     const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.#lines.push(line));
-    const lines = new Lines((line) => this.#lines.push(line));
     const own = new OwnSockets();
     const egress = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
     // Names are not looked up either.
@@ -118,7 +119,7 @@ export class Rehearsal {
       watchers: this.#watchers,
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
-      accessLog: new AccessLog(output, lines, "full"),
+      accessLog: new AccessLog(output, new LineList(this.#lines), "full"),
       exports: { add() {} },
       sensitive: sensitiveHeaders(settings.sensitiveHeaders),
       policies: {
@@ -187,7 +188,7 @@ export class Rehearsal {
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const events: TraceEvent[] = [];
-    this.#lines = [];
+    this.#lines.length = 0;
     new Uint8Array(this.#buckets.memory).set(this.#full);
     this.#choices.begin(given);
     this.#backend.sent.length = 0;
@@ -233,13 +234,7 @@ export class Rehearsal {
 }
 
 /** Begins the connection and sends the request. */
-function serve(
-  server: BindServer,
-  stream: ReturnType<typeof inMemory>[0],
-  client: Duplex,
-  facts: RequestFacts,
-  bind: CompiledBind,
-): void {
+function serve(server: BindServer, stream: ByteStream, client: Duplex, facts: RequestFacts, bind: CompiledBind): void {
   const from = addressesOf(facts, bind);
   if (facts.serverName === undefined) server.rehearse(stream, from, undefined, undefined);
   else {
@@ -261,30 +256,6 @@ function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresse
   return { ...remote, rawAddress: source.address, rawPort: source.port, localAddress: "127.0.0.1", localPort: port };
 }
 
-const nowhere: typeof SYSTEM.lookup = ((
-  _name: string,
-  _options: unknown,
-  callback: (error: null, found: unknown) => void,
-) => {
+const nowhere: typeof SYSTEM.lookup = (_name, _options, callback) => {
   queueMicrotask(() => callback(null, [{ address: "192.0.2.1", family: 4 }]));
-}) as unknown as typeof SYSTEM.lookup;
-
-/** The lines of the access log as they are written. */
-class Lines implements LineBuffer {
-  readonly at = 0;
-  readonly #add: (line: string) => void;
-  #bytes = Buffer.alloc(0);
-
-  constructor(add: (line: string) => void) {
-    this.#add = add;
-  }
-
-  room(most: number): Buffer {
-    this.#bytes = Buffer.alloc(most);
-    return this.#bytes;
-  }
-
-  commit(end: number): void {
-    this.#add(this.#bytes.toString("utf8", 0, end));
-  }
-}
+};

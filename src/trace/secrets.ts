@@ -56,9 +56,9 @@ export class RequestSecrets implements ShownValues {
     }
   }
 
-  /** Whether the values of this header (lower-case) are secret. */
-  hides(header: string): boolean {
-    return this.#headers.has(header);
+  /** Headers (lower-case) whose values are secret. */
+  get hiddenHeaders(): Names {
+    return this.#headers;
   }
 
   /** Redacts a path, a query with its question mark, or both. */

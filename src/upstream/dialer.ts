@@ -49,12 +49,10 @@ export class Dialer {
   readonly #tls: TlsClient | undefined;
   readonly #proxyTls: TlsClient | undefined;
   readonly #tunnel: PoolTarget["tunnel"];
-
   readonly #connect: Connect | undefined;
 
   /** `keepAliveDelay`: milliseconds until TCP keep-alive probes; 0 = off. `connect` connects in place of the network. */
   constructor(target: PoolTarget, keepAliveDelay: number, connect?: Connect) {
-    this.#connect = connect;
     const { tls, tunnel } = target;
     this.#target = target;
     this.addresses = tunnel?.proxies ?? [target];
@@ -64,6 +62,7 @@ export class Dialer {
     this.#tls = tls === undefined ? undefined : new TlsClient(tls);
     this.#proxyTls = tunnel?.tls === undefined ? undefined : new TlsClient(tunnel.tls);
     this.#tunnel = tunnel;
+    this.#connect = connect;
     if (tunnel === undefined || tls !== undefined) return;
     const { authorization } = tunnel;
     this.viaProxy = { origin: `http://${this.#name}`, authority: this.#name, authorization };

@@ -159,6 +159,13 @@ export class Endpoint {
     else if (this.evictedUntil === Number.POSITIVE_INFINITY) this.evictedUntil = 0;
   }
 
+  /** Why a balancer passes over the endpoint. */
+  whyLeftOut(now: number): string {
+    return this.check?.healthy === false
+      ? `unhealthy: ${this.check.reason}`
+      : `evicted for ${Math.round(this.evictedUntil - now)}ms`;
+  }
+
   /** Also ends an eviction whose time is over. */
   isEvicted(now: number): boolean {
     if (this.evictedUntil === 0) return false;

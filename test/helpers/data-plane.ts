@@ -19,6 +19,7 @@ import type { Services } from "../../src/proxy/services.ts";
 import { TraceLog } from "../../src/proxy/trace-log.ts";
 import { Watchers } from "../../src/proxy/watchers.ts";
 import { AccessLog } from "../../src/telemetry/access-log.ts";
+import { LineList } from "../../src/telemetry/line-list.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
 import { TicketSecrets } from "../../src/tls/ticket-keys.ts";
 import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
@@ -37,7 +38,6 @@ import { Pools } from "../../src/upstream/pools.ts";
 import { Resolver } from "../../src/upstream/resolver.ts";
 import type { Target } from "../../src/upstream/target.ts";
 import { FRONTEND } from "./frontend.ts";
-import { LineList } from "./line-list.ts";
 
 /** The limits of a bind as the configuration fills them in. */
 const FILLED_IN: Frontend = {

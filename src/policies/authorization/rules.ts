@@ -68,22 +68,17 @@ export class Rules {
     return this.#all.map(({ condition }) => condition);
   }
 
-  /** Undefined: allowed. Stops at the first rule that decides. */
-  decide(variables: Activation): Denial | undefined {
-    return this.#decide(variables, undefined);
-  }
-
   /** The same decision with the result of every rule, including those that it does not depend on; for traces. */
   explain(variables: Activation): {
     readonly denial: Denial | undefined;
     readonly results: readonly AuthorizationRuleResult[];
   } {
     const results = new Map(this.#all.map((rule) => [rule, this.#resultOf(rule, variables)]));
-    return { denial: this.#decide(variables, results), results: [...results.values()] };
+    return { denial: this.decide(variables, results), results: [...results.values()] };
   }
 
-  /** `known`: results of all rules, which are not evaluated again. */
-  #decide(variables: Activation, known: Results | undefined): Denial | undefined {
+  /** Undefined: allowed. Stops at the first rule that decides. `known`: results of all rules, which are not evaluated again. */
+  decide(variables: Activation, known?: Results): Denial | undefined {
     for (const rule of this.#deny) if (isTrue(rule, variables, DENIES, known)) return { mode: "deny", rule };
     for (const rule of this.#require)
       if (!isTrue(rule, variables, GRANTS_NOTHING, known)) return { mode: "require", rule };

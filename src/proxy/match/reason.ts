@@ -82,7 +82,7 @@ function describeReason(reason: RouteReason, hidden: Names): string {
     case "noMatches":
       return "path: the route has no matches";
     case "host":
-      return `host: ${cut(reason.got)} does not match ${namesText(reason.wanted)}`;
+      return `host: ${hostText(reason.got, reason.wanted)}`;
   }
 }
 
@@ -99,10 +99,11 @@ function valueText({ type, value }: ValueMatch, values: readonly string[], isSec
   return type === "exact" ? `${shown} is not ${JSON.stringify(cut(value))}` : `${shown} does not match ${cut(value)}`;
 }
 
-function namesText(hostnames: readonly string[]): string {
+/** Why a host fits none of these names. */
+export function hostText(host: string, hostnames: readonly string[]): string {
   const more = hostnames.length - MAX_NAMES;
   const shown = hostnames.slice(0, MAX_NAMES).map(cut).join(", ");
-  return more > 0 ? `${shown} and ${more} more` : shown;
+  return `${cut(host)} does not match ${more > 0 ? `${shown} and ${more} more` : shown}`;
 }
 
 function cut(text: string): string {

@@ -1,4 +1,4 @@
-import type { LineBuffer } from "../../src/telemetry/access-log.ts";
+import type { LineBuffer } from "./access-log.ts";
 
 /** Lines of the access log as a list, each with its line break. */
 export class LineList implements LineBuffer {
