@@ -80,7 +80,7 @@ const explain = defineCommand({
   name: "explain",
   summary: "Explain what a configuration does with a request, without a running gateway",
   description: [
-    "Rehearses the request: routes, policies and backends are those of the gateway, but nothing is sent. The response of the backend is assumed (--assume response=503; by default 200). Where the outcome depends on a service that a policy calls, each outcome is shown, or only the assumed one (--assume extAuthz=deny).",
+    "Rehearses the request: routes, policies and backends are those of the gateway, but the request is not sent. The response of the backend is assumed (--assume response=503; by default 200). Where the outcome depends on a service that a policy calls, each outcome is shown, or only the assumed one (--assume extAuthz=deny).",
     "The request is written as for curl: [METHOD] URL, -X, -H, -d, -A, -u. Exits with 1 if the gateway refuses it in every outcome.",
   ],
   rest: { name: "[method] url", summary: "The request" },
@@ -89,7 +89,8 @@ const explain = defineCommand({
     assume: {
       type: "list",
       value: "name=value",
-      summary: "response=STATUS, backend=KEY, extAuthz=allow|deny or remoteRateLimit=under|over",
+      summary:
+        "response=STATUS, backend=KEY, extAuthz=allow|deny, networkExtAuthz=allow|deny or remoteRateLimit=under|over",
     },
     source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
   },

@@ -170,12 +170,19 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     "unknown option --compressed of the request",
     "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]",
   ],
+  [[], ["http://a/x y"], '"http://a/x y" has a character that a URL cannot have', "encode it, such as a space as %20"],
+  [
+    [],
+    ["GET /\r\n", "http://a/"],
+    '"GET /\\r\\n" is not a method',
+    "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]",
+  ],
   [["--assume", "response=ok"], ["http://a/"], "response=ok is not a status", "write --assume response=503"],
   [
     ["--assume", "extauthz=deny"],
     ["http://a/"],
     'nothing can be assumed about "extauthz"',
-    "write one of response, backend, extAuthz, remoteRateLimit",
+    "write one of response, backend, networkExtAuthz, extAuthz, remoteRateLimit",
   ],
   [["--assume", "extAuthz=no"], ["http://a/"], 'extAuthz cannot be "no"', "write --assume extAuthz=allow|deny"],
   [
@@ -196,6 +203,49 @@ test("a configuration that is not valid is reported with its position", async ()
   const { code, stderr } = await explain([{ name: "r", backends: [{ hots: "a:80" }] }], [], ["http://a/"]);
   assert.equal(code, 1);
   assert.match(stderr, /the configuration is not valid\n.*gateway\.yaml:\d+:\d+: error: .*hots: unknown field/);
+});
+
+test("the path is sent as it is written, and what a gateway rejects is rejected", async () => {
+  const routes = [on("all", "/")];
+  for (const [target, status] of [
+    ["/a/../b", 400],
+    ["/%2e%2e/b", 400],
+    ["/a//b", 200],
+  ] as const) {
+    const { outcomes } = await outcomesOf(routes, [], [`http://a${target}`]);
+    assert.equal(outcomes[0]?.status, status, target);
+  }
+});
+
+test("credentials of a URL are sent, and secrets of its query are not shown", async () => {
+  const rules = [{ require: 'request.headers.authorization.startsWith("Basic bWU6")' }];
+  const routes = [on("all", "/", { authorization: { rules } })];
+  const { code, stdout } = await explain(routes, [], [`http://me:pw@a/x?token=${SECRET}`]);
+  assert.equal(code, 0);
+  assert.match(stdout, /^GET \/x\?token=<redacted> → 200/);
+  assert.ok(!stdout.includes(SECRET) && !stdout.includes("bWU6cHc="));
+});
+
+test("an authorization service for connections is a choice too", async () => {
+  for (const protocol of [{ http: {} }, { grpc: {} }]) {
+    const file = join(folder, "network.yaml");
+    const frontendPolicies = { networkExtAuthz: { ...backend(), protocol } };
+    await writeFile(
+      file,
+      stringify({ frontendPolicies, binds: [{ port: 8080, listeners: [{ routes: [on("all", "/")] }] }] }),
+    );
+    const { code, stdout } = await invokeProgram(tracegate, ["explain", "-f", file, "--json", "--", "http://a/"]);
+    const { outcomes } = JSON.parse(stdout) as Explained;
+    assert.deepEqual(
+      outcomes.map(({ given, status }) => [given.networkExtAuthz, status]),
+      [
+        ["allow", 200],
+        ["deny", undefined],
+      ],
+    );
+    assert.match(outcomes[1]?.error ?? "", /^external authorization failed: /);
+    assert.equal(code, 0);
+  }
 });
 
 test("rules see the client's address that --source gives", async () => {

@@ -1,3 +1,4 @@
+import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import { type Context, write, writeJson } from "../cli/context.ts";
 import { CliError, usage } from "../cli/errors.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
@@ -11,6 +12,7 @@ import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
 import { stepsOf } from "../trace/steps.ts";
 import { stepLines } from "../tui/step-lines.ts";
+import { keysOf } from "./worker-settings.ts";
 
 interface ExplainOptions {
   readonly file: string;
@@ -44,7 +46,11 @@ async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<R
   if (!loaded.ok)
     throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
   const { sensitiveHeaders, expressions } = loaded.config;
-  return new Rehearsal(packIr(loaded.ir), { sensitiveHeaders, perRequest: expressions.perRequest * 1000 });
+  return new Rehearsal(packIr(loaded.ir), {
+    sensitiveHeaders,
+    perRequest: expressions.perRequest * 1000,
+    ...keysOf(env),
+  });
 }
 
 function readFacts(words: readonly string[], source: string | undefined): RequestFacts {
@@ -152,11 +158,10 @@ function refuses({ record }: Outcome): boolean {
   return record.reason !== undefined && (status >= 400 || record.error !== undefined);
 }
 
-function outcomeText({ given, share, record, events }: Outcome, { head }: RequestFacts): string {
-  const [start = ""] = head.split(" HTTP/1.1");
+function outcomeText({ given, share, record, events }: Outcome, { method, target }: RequestFacts): string {
   const text = (value: unknown): string => (typeof value === "string" ? value : "");
   const parts = [
-    `${start} → ${record["http.status"] ?? "no response"}`,
+    `${method} ${redactTarget(target, SECRET_PARAMETERS)} → ${record["http.status"] ?? "no response"}`,
     record.route === undefined ? "" : `route ${text(record.route)}`,
     record.endpoint === undefined ? "" : `endpoint ${text(record.endpoint)}`,
     text(record.error),

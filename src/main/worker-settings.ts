@@ -20,7 +20,6 @@ export function supervisorSettings(
   internalSocket: string,
 ): SupervisorSettings {
   const { backend, overload, expressions } = settings;
-  const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
   return {
     workers: settings.workerThreads,
     // The main thread listens too.
@@ -38,8 +37,7 @@ export function supervisorSettings(
       lookupLanes: new LookupLanes().memory,
       connections: connectionsPerWorker(openFilesLimit(), settings.workerThreads),
       sensitiveHeaders: settings.sensitiveHeaders,
-      oidcCookieKey,
-      sessionKey: sessionKey(oidcCookieKey),
+      ...keysOf(env),
       env: snapshotEnv(env),
       locality: settings.locality,
       logFilter: output.filter.toString(),
@@ -56,6 +54,14 @@ export function supervisorSettings(
       reusePort: process.platform === "linux",
     },
   };
+}
+
+/** The keys that seal the cookies of `oidc` and the sessions of `sessionPersistence`. */
+export function keysOf(
+  env: Readonly<Record<string, string | undefined>>,
+): Pick<SupervisorSettings["worker"], "oidcCookieKey" | "sessionKey"> {
+  const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");
+  return { oidcCookieKey, sessionKey: sessionKey(oidcCookieKey) };
 }
 
 /** `env` of trace snapshots: in Kubernetes these variables name the pod; elsewhere it is empty. */

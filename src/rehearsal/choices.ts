@@ -3,9 +3,15 @@ import type { CalloutAnswers } from "../upstream/callout.ts";
 
 /** What services respond, by the name under which it can be assumed; the first value is tried first. */
 export const SERVICES = {
+  networkExtAuthz: ["allow", "deny"],
   extAuthz: ["allow", "deny"],
   remoteRateLimit: ["under", "over"],
 } as const;
+
+type Service = keyof typeof SERVICES;
+
+/** The services that decide about requests or connections, by what calls are for. */
+const AUTHORIZERS: Readonly<Record<string, Service>> = { ext_authz: "extAuthz", network_ext_authz: "networkExtAuthz" };
 
 /** Choice → value. `backend`, of a route with several, takes the key of one. */
 export type Given = Readonly<Record<string, string>>;
@@ -40,13 +46,14 @@ export class Choices implements CalloutAnswers {
   }
 
   http(scope: string | undefined): CallResponse {
-    if (scope !== "ext_authz") return { status: 200, headers: ["content-type", "application/json"], body: TOKEN };
-    const status = this.#service("extAuthz") === "deny" ? 403 : 200;
-    return { status, headers: [], body: new Uint8Array() };
+    const service = AUTHORIZERS[scope ?? ""];
+    if (service === undefined) return { status: 200, headers: ["content-type", "application/json"], body: TOKEN };
+    return { status: this.#service(service) === "deny" ? 403 : 200, headers: [], body: new Uint8Array() };
   }
 
   unary(scope: string | undefined): Uint8Array | undefined {
-    if (scope === "ext_authz") return CHECK[this.#service("extAuthz")];
+    const service = AUTHORIZERS[scope ?? ""];
+    if (service !== undefined) return CHECK[this.#service(service)];
     return scope === "rate_limit" ? LIMIT[this.#service("remoteRateLimit")] : undefined;
   }
 
@@ -60,7 +67,7 @@ export class Choices implements CalloutAnswers {
     return backends.findIndex(({ key, weight }) => key === value && weight > 0);
   };
 
-  #service(name: keyof typeof SERVICES): string {
+  #service(name: Service): string {
     return this.#choose(name, SERVICES[name], () => 1);
   }
 

@@ -3,6 +3,9 @@ import { isIP } from "node:net";
 /** A request to rehearse, as the bytes that a client would send. */
 export interface RequestFacts {
   readonly url: URL;
+  readonly method: string;
+  /** Path and query as they are sent. */
+  readonly target: string;
   /** Request line and fields, latin1. */
   readonly head: string;
   readonly body: Buffer;
@@ -35,35 +38,45 @@ export function factsOf(words: readonly string[], source = "127.0.0.1"): Request
       positional.push(word);
       continue;
     }
-    const option = LONG[word] ?? word;
+    const option = OPTIONS[word];
     const value = words[++i];
-    if (!"-X -H -d -A -u".split(" ").includes(option))
-      throw new BadFacts(`unknown option ${word} of the request`, USAGE);
+    if (option === undefined) throw new BadFacts(`unknown option ${word} of the request`, USAGE);
     if (value === undefined) throw new BadFacts(`${word} needs a value`, USAGE);
     if (option === "-X") method = value;
     else if (option === "-d") body += body === "" ? value : `&${value}`;
     else if (option === "-A") fields.push(["User-Agent", value]);
-    else if (option === "-u") fields.push(["Authorization", `Basic ${Buffer.from(value).toString("base64")}`]);
+    else if (option === "-u") fields.push(credentials(value));
     else fields.push(fieldOf(value));
   }
   const text = positional.pop();
   if (text === undefined) throw new BadFacts("no URL", USAGE);
   if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
   const url = urlOf(text);
-  return build(positional[0] ?? method ?? (body === "" ? "GET" : "POST"), url, fields, body, source);
+  if (url.username !== "")
+    fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
+  const verb = positional[0] ?? method ?? (body === "" ? "GET" : "POST");
+  if (/[^\x21-\x7e]/.test(verb)) throw new BadFacts(`${JSON.stringify(verb)} is not a method`, USAGE);
+  return build(verb, url, targetOf(text), fields, body, source);
 }
 
-const LONG: Readonly<Record<string, string>> = {
+/** Options of curl by their long names too. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  "-X": "-X",
   "--request": "-X",
+  "-H": "-H",
   "--header": "-H",
+  "-d": "-d",
   "--data": "-d",
+  "-A": "-A",
   "--user-agent": "-A",
+  "-u": "-u",
   "--user": "-u",
 };
 
 function build(
   method: string,
   url: URL,
+  target: string,
   fields: readonly (readonly [string, string])[],
   body: string,
   source: string,
@@ -71,7 +84,7 @@ function build(
   const has = (wanted: string): boolean => fields.some(([name]) => name.toLowerCase() === wanted);
   const bytes = Buffer.from(body);
   const lines = [
-    `${method} ${url.pathname}${url.search} HTTP/1.1`,
+    `${method} ${target} HTTP/1.1`,
     ...(has("host") ? [] : [`Host: ${url.host}`]),
     ...fields.map(([name, value]) => `${name}: ${Buffer.from(value).toString("latin1")}`),
     ...(bytes.length > 0 && !has("content-type") ? ["Content-Type: application/x-www-form-urlencoded"] : []),
@@ -80,6 +93,8 @@ function build(
   const serverName = url.protocol === "https:" ? url.hostname.toLowerCase() : undefined;
   return {
     url,
+    method,
+    target,
     head: `${lines.join("\r\n")}\r\n\r\n`,
     body: bytes,
     serverName,
@@ -92,6 +107,21 @@ function fieldOf(text: string): [name: string, value: string] {
   if (colon < 1 || /[\r\n]/.test(text))
     throw new BadFacts(`-H ${JSON.stringify(text)} is not a header field`, "write -H 'name: value'");
   return [text.slice(0, colon), text.slice(colon + 1).trim()];
+}
+
+function credentials(text: string): [name: string, value: string] {
+  return ["Authorization", `Basic ${Buffer.from(text).toString("base64")}`];
+}
+
+/** Path and query of a URL, not normalized: a gateway may reject what a browser would mend. */
+function targetOf(text: string): string {
+  const [, rest = ""] = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[^/?#]*([^#]*)/i.exec(text) ?? [];
+  if (/[^\x21-\x7e]/.test(rest))
+    throw new BadFacts(
+      `${JSON.stringify(text)} has a character that a URL cannot have`,
+      "encode it, such as a space as %20",
+    );
+  return rest.startsWith("/") ? rest : `/${rest}`;
 }
 
 /** Without a scheme it is http, as curl assumes. */

@@ -10,6 +10,7 @@ import { irOf } from "../../test/helpers/supervisor.ts";
 import { factsOf } from "./facts.ts";
 import { type Outcome, Rehearsal } from "./rehearsal.ts";
 
+const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
 const CONFIGURATIONS = 250;
 const REQUESTS = 8;
 
@@ -17,6 +18,8 @@ const path = fc.constantFrom("/", "/a", "/a/b", "/b", "/b/");
 const header = fc.constantFrom("x-a", "x-b");
 const value = fc.constantFrom("1", "2");
 const pathMatch = fc.oneof(
+  fc.constant({ pathPrefix: "/" }),
+  fc.constant({ pathPrefix: "/" }),
   fc.constant({ pathPrefix: "/" }),
   fc.constant({ pathPrefix: "/" }),
   path.map((pathPrefix) => ({ pathPrefix })),
@@ -88,9 +91,23 @@ const configuration = fc.record({
   routes: fc.array(route, { minLength: 1, maxLength: 4 }),
 });
 const words = fc.record({
-  method: fc.constantFrom("GET", "GET", "GET", "POST", "POST", "OPTIONS", "TRACE"),
-  host: fc.constantFrom("a.test", "a.test", "a.test", "a.test", "b.test", "c.other"),
-  target: fc.constantFrom("/", "/a", "/a/b?q=1", "/b", "/a//b", "/c", "/%2e%2e/a"),
+  method: fc.constantFrom("GET", "GET", "GET", "GET", "GET", "POST", "POST", "POST", "OPTIONS", "TRACE"),
+  host: fc.constantFrom("a.test", "a.test", "a.test", "a.test", "a.test", "a.test", "b.test", "b.test", "c.other"),
+  target: fc.constantFrom(
+    "/",
+    "/",
+    "/",
+    "/a",
+    "/a",
+    "/a",
+    "/a/b?q=1",
+    "/b",
+    "/b",
+    "/a//b",
+    "/c",
+    "/%2e%2e/a",
+    "/a/../b",
+  ),
   headers: fc.array(
     fc.constantFrom(
       "x-a: 1",
@@ -164,7 +181,7 @@ test("a rehearsal has the outcome of the real request", async () => {
       async (shape, requests) => {
         const config = userConfig(shape, port);
         await gateway.reconfigure(config);
-        const rehearsal = new Rehearsal(irOf(config), { sensitiveHeaders: [], perRequest: 1000 });
+        const rehearsal = new Rehearsal(irOf(config), SETTINGS);
         try {
           const [bind] = rehearsal.binds;
           assert.ok(bind !== undefined);

@@ -45,6 +45,9 @@ export interface RehearsalSettings {
   readonly sensitiveHeaders: readonly string[];
   /** In microseconds; see `config.expressions`. */
   readonly perRequest: number;
+  /** Keys of `oidc` and of `sessionPersistence`; see `ThreadEnvironment`. */
+  readonly oidcCookieKey?: Uint8Array | undefined;
+  readonly sessionKey: Uint8Array;
 }
 
 /** What happens to the request if services respond and backends are chosen as `given`. */
@@ -127,8 +130,8 @@ export class Rehearsal {
         log: output.logger("proxy"),
         buckets: this.#buckets,
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
-        oidcCookieKey: new Uint8Array(32),
-        sessionKey: new Uint8Array(32),
+        oidcCookieKey: settings.oidcCookieKey,
+        sessionKey: settings.sessionKey,
         answers: this.#choices,
       },
       env: {},

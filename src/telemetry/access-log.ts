@@ -29,7 +29,7 @@ export class AccessLog extends Logger {
     return this.#reasons === "full";
   }
 
-  /** The field `error` for an error. `code`: the error's, or where it has none the reason. */
+  /** The field `error` for an error. `code`: undefined if it has none, such as an error of a backend. */
   errorField(text: string | undefined, code: string | undefined): string | undefined {
     if (text === undefined || this.#reasons === "off") return undefined;
     return this.#reasons === "full" ? text : code;

@@ -95,6 +95,9 @@ export class NetworkAuthorizer {
   }
 }
 
+/** What the calls are for. */
+const SCOPE = "network_ext_authz";
+
 /** GET `/` unless configured otherwise; 2xx allows. */
 function httpCheck(
   { timeout, cache: cached }: NetworkExtAuthz,
@@ -119,6 +122,7 @@ function httpCheck(
         headDecides: denies,
       },
       {
+        scope: SCOPE,
         onCancel,
         observer: undefined,
         ...(lookup !== undefined && { recall: (head) => lookup.recall(head) }),
@@ -148,7 +152,7 @@ function grpcCheck(
       contextExtensions: context,
       metadataContext: { filterMetadata: { [NAMESPACE]: structOf(evaluateAll(named, variables)) } },
     };
-    const call = { onCancel, observer: undefined };
+    const call = { scope: SCOPE, onCancel, observer: undefined };
     const { answer, response } = await askGrpc(callout, question, timeout, call, lookup);
     const decision = decisionOf(response);
     const deniedWith = denialStatus(decision);

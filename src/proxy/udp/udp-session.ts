@@ -85,7 +85,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   #sentAt = 0;
   #answeredAt = 0;
   /** The error for the access log; undefined = none. */
-  #error: { readonly message: string; readonly reason: Reason } | undefined;
+  #error: { readonly message: string; readonly reason: Reason; readonly code?: ErrorCode } | undefined;
   readonly #cancels: (() => void)[] = [];
   #draining = false;
 
@@ -291,12 +291,13 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   /** The endpoint cannot be reached; the next datagram gets another choice. */
   #fault(code: ErrorCode, message: string): void {
     for (const _ of this.#held) this.#host.onDropped("backend");
-    this.terminate(message, ERRORS[code].reason);
+    this.#error ??= { message, reason: ERRORS[code].reason, code };
+    this.#end();
   }
 
   /** There is no usable endpoint for the rest of the session. */
   #fail(code: ErrorCode, message: string, dropped: DropReason): void {
-    this.#error = { message, reason: ERRORS[code].reason };
+    this.#error = { message, reason: ERRORS[code].reason, code };
     this.#state = "dropping";
     this.#dropped = dropped;
     for (const _ of this.#held) this.#host.onDropped(dropped);
@@ -340,6 +341,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
         source: formatHostPort(this.remoteAddress, this.remotePort),
         protocol: "udp",
         error: this.#error?.message,
+        code: this.#error?.code,
         reason: this.#error?.reason,
         bytesReceived: this.bytesReceived,
         bytesSent: this.bytesSent,

@@ -120,7 +120,8 @@ test("a call that the backend has failed has an error, though its status is 200"
     "/test.Echo/Say": { unary: (message: Buffer) => message },
   });
   const routes = [{ backends: [{ host: `127.0.0.1:${server.port}` }] }];
-  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  const binds = [{ port: 0, listeners: [{ routes }] }];
+  await using gateway = await TestGateway.start({ binds });
   using client = new GrpcClient(gateway.port());
   await client.unary("/test.Echo/Fail", "x");
   await client.unary("/test.Echo/Say", "x");
@@ -130,4 +131,11 @@ test("a call that the backend has failed has an error, though its status is 200"
     [of("/test.Echo/Fail")?.error, of("/test.Echo/Fail")?.["grpc.status"], of("/test.Echo/Say")?.error],
     ["the backend ended the call with grpc-status 5 (NOT_FOUND)", 5, undefined],
   );
+  // It has no code of the gateway.
+  await using brief = await TestGateway.start({ config: { logging: { reasons: "code" } }, binds });
+  using other = new GrpcClient(brief.port());
+  await other.unary("/test.Echo/Fail", "x");
+  const failed = () => brief.lines.find((line) => line["http.path"] === "/test.Echo/Fail");
+  await brief.until(() => failed() !== undefined, "the line");
+  assert.deepEqual([failed()?.error, failed()?.["grpc.status"]], [undefined, 5]);
 });
