@@ -4,7 +4,7 @@
  */
 import { isMainThread, threadName } from "node:worker_threads";
 
-const TURN_MS = 40;
+const TURN_MS = 400;
 
 const channel = new BroadcastChannel("blocked-worker");
 channel.unref();
