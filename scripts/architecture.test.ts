@@ -69,10 +69,17 @@ test("the page describes every room, in the order of imports", () => {
 
 const all = walks();
 
-test("there are the five walks", () => {
+test("there are the six walks", () => {
   assert.deepEqual(
     [...all.keys()],
-    ["A request", "A configuration", "A configuration from a controller", "A trace event", "A shutdown"],
+    [
+      "A request",
+      "A configuration",
+      "A configuration from a controller",
+      "A trace event",
+      "An explanation",
+      "A shutdown",
+    ],
   );
 });
 

@@ -22,6 +22,7 @@ const ROOMS = [
   "ir",
   "config",
   "proxy",
+  "rehearsal",
   "worker",
   "admin",
   "kube",

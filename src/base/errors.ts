@@ -173,21 +173,39 @@ export interface ErrorAnswer {
   readonly headers: readonly string[];
 }
 
+/** What a log line may show of a request. */
+export interface ShownValues {
+  /** Whether the values of this header (lower-case) are secret. */
+  hides(header: string): boolean;
+  /** The value of a path in an expression, without secrets. `path`: the fields below the variable. */
+  input(path: readonly string[], value: unknown): unknown;
+}
+
+/** The decision behind an error, as text. Called at most once, before anything of the request changes, and only if the text is shown. */
+export type Why = (shown: ShownValues) => string;
+
+interface ErrorOptions extends Partial<Omit<ErrorAnswer, "code">> {
+  readonly why?: Why;
+}
+
 /**
  * The one error class of the data plane. `message` is for the log and the trace: the table's text and, after a colon, `detail`.
- * The client gets `answer` only, which holds neither `detail` nor `cause`. The last argument overrides the status and adds
+ * The client gets `answer` only, which holds neither `detail` nor `cause` nor `why`. The last argument overrides the status and adds
  * headers.
  */
 export class GatewayError extends Error {
   readonly answer: ErrorAnswer;
+  /** For the access log, which shows it after `message`. */
+  readonly why: Why | undefined;
   constructor(
     code: ErrorCode,
     detail?: string,
     cause?: unknown,
-    { status = ERRORS[code].status, headers = [] }: Partial<Omit<ErrorAnswer, "code">> = {},
+    { status = ERRORS[code].status, headers = [], why }: ErrorOptions = {},
   ) {
     super(detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`, { cause });
     this.answer = { code, status, headers };
+    this.why = why;
   }
   get code(): ErrorCode {
     return this.answer.code;

@@ -16,7 +16,7 @@ const OTHER = {
   workerThreads: 77,
   connectionTerminationDeadline: "77s",
   connectionMinTerminationDeadline: "7s",
-  logging: { level: "debug", format: "json" },
+  logging: { level: "debug", format: "json", reasons: "code" },
   metrics: { remove: ["retries"], fields: { add: { label: "request.path" } } },
   backend: {
     connectTimeout: "7s",

@@ -6,6 +6,7 @@ import { collide, formatListenAddress, type ListenAddress, parseListenAddress } 
 import type { LogFormat } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { LookupRules } from "../net/egress.ts";
+import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { LeafCaching } from "../tls/tls-settings.ts";
 import { type Locality, ownLocality } from "../upstream/locality.ts";
 import type { LookupFamily } from "../upstream/resolver.ts";
@@ -28,7 +29,7 @@ export interface Settings {
   readonly workerThreads: number;
   readonly terminationMaxDeadline: number;
   readonly terminationMinDeadline: number;
-  readonly logging: { readonly level: string; readonly format: LogFormat };
+  readonly logging: { readonly level: string; readonly format: LogFormat; readonly reasons: LoggedReasons };
   readonly metrics: {
     readonly remove: readonly string[];
     /** Label to CEL. */
@@ -131,7 +132,11 @@ export function resolveSettings(
       input.connectionTerminationDeadline ??
       graceDeadline(env.TERMINATION_GRACE_PERIOD_SECONDS),
     terminationMinDeadline: time("CONNECTION_MIN_TERMINATION_DEADLINE") ?? input.connectionMinTerminationDeadline ?? 0,
-    logging: { level: logLevel(input.logging.level, document), format: input.logging.format },
+    logging: {
+      level: logLevel(input.logging.level, document),
+      format: input.logging.format,
+      reasons: input.logging.reasons,
+    },
     metrics: input.metrics,
     backend: { ...input.backend, poolMaxSize: input.backend.poolMaxSize, unixFolder: input.backend.unixFolder },
     overload: { ...input.overload, memoryLimit: input.overload.memoryLimit },
@@ -280,6 +285,7 @@ const START_ONLY: Readonly<Record<string, (settings: Settings) => unknown>> = {
   connectionMinTerminationDeadline: (settings) => settings.terminationMinDeadline,
   "logging.level": (settings) => settings.logging.level,
   "logging.format": (settings) => settings.logging.format,
+  "logging.reasons": (settings) => settings.logging.reasons,
   "metrics.remove": (settings) => settings.metrics.remove,
   "metrics.fields": (settings) => settings.metrics.fields,
   "backend.connectTimeout": (settings) => settings.backend.connectTimeout,

@@ -95,9 +95,12 @@ test("objects become states, statuses and deployments", async () => {
       ({ reason }) => reason,
     );
   await until(() => reasons()?.includes("BackendNotFound") === true, "status of the route");
-  const { text } = await running.get("admin", "/snapshots/gateways");
-  const { gateways } = JSON.parse(text) as { gateways: Record<string, { resources: string[] }> };
-  assert.ok(gateways["apps/web"]?.resources.includes("route/apps/web.http/apps/shop.00.http"), text);
+  // While changes keep coming, statuses may precede states by some milliseconds.
+  await until(async () => {
+    const { text } = await running.get("admin", "/snapshots/gateways");
+    const { gateways } = JSON.parse(text) as { gateways: Record<string, { resources: string[] }> };
+    return gateways["apps/web"]?.resources.includes("route/apps/web.http/apps/shop.00.http") === true;
+  }, "the route in the state");
 
   server.delete("Gateway", "apps/web");
   await until(

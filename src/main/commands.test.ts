@@ -105,6 +105,7 @@ test("completion offers commands, and the options of a gateway", async () => {
   const commands = [
     "run",
     "check",
+    "explain",
     "oneshot",
     "migrate",
     "quickstart",

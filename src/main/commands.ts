@@ -74,6 +74,44 @@ const check = defineCommand({
   },
 });
 
+const EXPLAIN_USAGE = "tracegate explain -f FILE -- [METHOD] URL";
+
+const explain = defineCommand({
+  name: "explain",
+  summary: "Explain what a configuration does with a request, without a running gateway",
+  description: [
+    "Rehearses the request: routes, policies and backends are those of the gateway, but nothing is sent. The response of the backend is assumed (--assume response=503; by default 200). Where the outcome depends on a service that a policy calls, each outcome is shown, or only the assumed one (--assume extAuthz=deny).",
+    "The request is written as for curl: [METHOD] URL, -X, -H, -d, -A, -u. Exits with 1 if the gateway refuses it in every outcome.",
+  ],
+  rest: { name: "[method] url", summary: "The request" },
+  options: {
+    file: FILE,
+    assume: {
+      type: "list",
+      value: "name=value",
+      summary: "response=STATUS, backend=KEY, extAuthz=allow|deny or remoteRateLimit=under|over",
+    },
+    source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
+  },
+  examples: [
+    { does: "Which route a request gets, and why", run: "explain -f gateway.yaml -- http://shop.example/cart" },
+    {
+      does: "With a method and a header",
+      run: "explain -f gateway.yaml -- POST https://shop.example/cart -H 'x-canary: yes'",
+    },
+    {
+      does: "What clients get while the backend fails",
+      run: "explain -f gateway.yaml --assume response=503 -- http://shop.example/",
+    },
+  ],
+  async run({ options: { file, assume, source }, rest = [] }, context) {
+    if (file === undefined) throw usage("explain needs a file", EXPLAIN_USAGE);
+    if (rest.length === 0) throw usage("explain needs a URL after --", EXPLAIN_USAGE);
+    const { explain } = await import("./explain.ts");
+    return explain({ file, assume, source, request: rest }, context);
+  },
+});
+
 const ONESHOT_USAGE = "tracegate oneshot -f FILE -- COMMAND...";
 
 const oneshot = defineCommand({
@@ -193,7 +231,7 @@ const healthcheck = defineCommand({
   },
 });
 
-const own: readonly Command[] = [run, check, oneshot, migrate, quickstart, healthcheck, controller];
+const own: readonly Command[] = [run, check, explain, oneshot, migrate, quickstart, healthcheck, controller];
 
 /** `tracegate` with all its commands. */
 export const tracegate: Program = {

@@ -44,6 +44,7 @@ export function supervisorSettings(
       locality: settings.locality,
       logFilter: output.filter.toString(),
       logFormat: output.format,
+      logReasons: settings.logging.reasons,
       egress: {
         lookupRules: settings.dns,
         provenance: settings.xds === undefined ? "operator" : "stream",

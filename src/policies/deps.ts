@@ -1,7 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
-import type { Callout } from "../upstream/callout.ts";
+import type { Callout, CalloutAnswers } from "../upstream/callout.ts";
 import type { Fetch } from "../upstream/fetch.ts";
 import type { Target } from "../upstream/target.ts";
 import type { CallPolicies } from "./calls/schema.ts";
@@ -29,6 +29,8 @@ export interface ThreadEnvironment {
   readonly oidcCookieKey?: Uint8Array | undefined;
   /** Key that seals the sessions of `sessionPersistence`, 32 bytes, the same in all workers; undefined where no requests are served. */
   readonly sessionKey?: Uint8Array | undefined;
+  /** Respond in place of the services that policies call; only in rehearsals. */
+  readonly answers?: CalloutAnswers | undefined;
 }
 
 /** What the policies of one configuration share. */

@@ -3,7 +3,7 @@
  * exchange. Each attempt is a new `UpstreamCall`, which handles replays on stale connections itself.
  */
 
-import { asError, ERRORS, GatewayError } from "../base/errors.ts";
+import { asError, ERRORS, GatewayError, type Why } from "../base/errors.ts";
 import type { Activation } from "../cel/index.ts";
 import { isGrpc } from "../http/grpc-reply.ts";
 import { listHas } from "../http/h1/framing.ts";
@@ -41,6 +41,7 @@ import {
 } from "../upstream/upstream-call.ts";
 import type { CompiledBackend } from "./compiled.ts";
 import { type BackendCall, type Exchange, WAIT } from "./exchange.ts";
+import { whyLeftOut } from "./request-trace.ts";
 import { mayFailInTrailers } from "./retry.ts";
 
 /** Bytes of a request body that are kept for further attempts (reference 3.18). */
@@ -51,6 +52,21 @@ export function attempt(exchange: Exchange): typeof WAIT {
   exchange.call ??= new HttpCall(exchange);
   exchange.call.attempt();
   return WAIT;
+}
+
+/** Endpoints that one line of the log names. */
+const MAX_ENDPOINTS = 5;
+
+/** Why there is no endpoint for a call. */
+function whyNone(endpoints: readonly Endpoint[], failed: ReadonlySet<Endpoint> | undefined): string {
+  if (endpoints.length === 0) return "the backend has no endpoints";
+  const now = performance.now();
+  const shown = endpoints.slice(0, MAX_ENDPOINTS).map((endpoint) => {
+    const why = failed?.has(endpoint) === true ? "failed before" : whyLeftOut(endpoint, now);
+    return `${endpoint.pool.name} ${why}`;
+  });
+  const more = endpoints.length > MAX_ENDPOINTS ? ` and ${endpoints.length - MAX_ENDPOINTS} more` : "";
+  return `${shown.join(", ")}${more}`;
 }
 
 class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
@@ -119,10 +135,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#held = undefined;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
     if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return;
-    const error = new GatewayError("TG_NO_HEALTHY_BACKENDS");
+    const error = this.#noEndpoint();
     // Another backend may have an endpoint; this one would not have any for a retry either.
     if (retry?.otherBackends !== true) throw error;
     this.#exchange.attemptFailed(error, "the backend has no endpoint");
+  }
+
+  #noEndpoint(): GatewayError {
+    const { balancer } = this.#backend();
+    const why: Why = () => whyNone(balancer?.endpoints ?? [], this.failed);
+    return new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why });
   }
 
   // ── for the call ──

@@ -503,7 +503,10 @@ export class IrCompiler {
       const { balancer } = this.#destination(target, policies);
       const prepare = compileCallPolicies(policies, this.#recording);
       this.#used = outer;
-      known = { callout: balancer === undefined ? NO_UPSTREAM : new Callout(balancer, prepare), uses };
+      known = {
+        callout: balancer === undefined ? NO_UPSTREAM : new Callout(balancer, prepare, this.#policies.answers),
+        uses,
+      };
       this.#callouts.set(key, known);
     }
     this.#used.include(known.uses);

@@ -7,7 +7,7 @@
 
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import { ms } from "../base/durations.ts";
-import { ERRORS, type ErrorCode, GatewayError, type Reason } from "../base/errors.ts";
+import { ERRORS, type ErrorCode, GatewayError, type Reason, type Why } from "../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Activation } from "../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../http/grpc-reply.ts";
@@ -39,6 +39,7 @@ import { RequestSide } from "./request-side.ts";
 import { RequestTrace } from "./request-trace.ts";
 import { ResponseSide } from "./response-side.ts";
 import type { Services } from "./services.ts";
+import { isLogged } from "./telemetry/log-access.ts";
 import type { RequestSpan } from "./telemetry/request-span.ts";
 import { ExchangeVariables, sensitiveNames } from "./variables.ts";
 
@@ -96,6 +97,8 @@ class Result {
   status = 0;
   reason: Reason = "Upstream";
   error: string | undefined;
+  /** Of `error`; undefined if a policy or the backend is the cause. */
+  code: ErrorCode | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   endedAt = 0;
 }
@@ -290,6 +293,7 @@ export class Exchange implements ServerStream, PolicyContext {
   blame(code: ErrorCode, message: string): void {
     this.result.reason = ERRORS[code].reason;
     this.result.error = message;
+    this.result.code = code;
   }
 
   /** Starts the timer of `requestTimeout`, when the exchange waits for the first time; the deadline counts from the request's start. */
@@ -357,6 +361,7 @@ export class Exchange implements ServerStream, PolicyContext {
     if (this.closed) return;
     const { result } = this;
     result.error ??= message;
+    result.code ??= code;
     result.reason = ERRORS[code].reason;
     if (!this.responseSide.started && !UNANSWERED.has(code)) this.#engineAnswered(code);
     this.call?.abandon({ countFailure: false });
@@ -420,6 +425,14 @@ export class Exchange implements ServerStream, PolicyContext {
   get shown(): ShownVariables {
     this.#shown ??= new ShownVariables(this.variables, this.#secretsOf());
     return this.#shown;
+  }
+
+  /** `message` with the decision behind an error, if the access log or a trace shows it. */
+  explained(message: string, why: Why | undefined): string {
+    if (why === undefined) return message;
+    const { accessLog } = this.services;
+    const logged = accessLog.explains && isLogged(this.bind, accessLog);
+    return logged || this.trace !== undefined ? `${message}: ${why(this.#secretsOf())}` : message;
   }
 
   #secretsOf(): RequestSecrets {

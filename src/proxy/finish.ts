@@ -3,6 +3,7 @@
  * could not be read are accounted for here too.
  */
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
+import { grpcEndText } from "../base/grpc-codes.ts";
 import { type RedactedTarget, redactTarget } from "../base/redaction.ts";
 import type { ClientConnection } from "../http/stream.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
@@ -52,8 +53,14 @@ function count(exchange: Exchange): void {
 function record(exchange: Exchange): void {
   const { bind, services, span, request } = exchange;
   const facts = factsOf(exchange);
-  logAccess(facts, bind, services.accessLog, exchange);
+  logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
   if (span !== undefined) span.finished(facts, request.scheme, exchange);
+}
+
+/** A failed call has status 200, so its line would look like a success. Spans have the status of the call instead. */
+function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Exchange): AccessRecord {
+  if (!grpc || facts.error !== undefined || facts.reason !== "Upstream" || responseSide.grpcStatus === 0) return facts;
+  return { ...facts, error: `the backend ended the call with ${grpcEndText(responseSide.grpcStatus)}` };
 }
 
 /** The fields of the access log, which spans and exported log records share. */
@@ -81,6 +88,7 @@ function factsOf(exchange: Exchange): AccessRecord {
     protocol: "http",
     retryAttempt: attempts > 1 ? attempts - 1 : undefined,
     error: result.error,
+    code: result.code,
     reason: result.reason,
     bytesReceived: downstream.bodyBytes,
     bytesSent: responseSide.bytes,
@@ -117,7 +125,11 @@ export function recordUnreadable(
 ): void {
   const { status, message } = ERRORS[code];
   metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
-  accessLog.info("rejected", { "src.addr": from.name, "http.status": status, error: detail });
+  accessLog.info("rejected", {
+    "src.addr": from.name,
+    "http.status": status,
+    error: accessLog.errorField(detail, code),
+  });
   const tracer = received && watchers.claimUnreadable(received, performance.now());
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;

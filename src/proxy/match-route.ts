@@ -1,10 +1,12 @@
-import { GatewayError } from "../base/errors.ts";
+import { GatewayError, type Why } from "../base/errors.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../policies/compile.ts";
 import { mergePolicies } from "../policies/merge.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "./compiled.ts";
 import type { Exchange } from "./exchange.ts";
+import { describeCandidate } from "./match/reason.ts";
 import type { Router } from "./match/router.ts";
 import { checkHost } from "./select-listener.ts";
+import type { Services } from "./services.ts";
 
 /**
  * The phases `match-route` and `select-backend`: the route by host, path and conditions (`match/`), through route groups to the
@@ -40,7 +42,7 @@ function chooseRoute(exchange: Exchange): undefined {
   }
   let chain: CompiledRoute[] | undefined;
   for (;;) {
-    const backend = pick(route, exchange.services.random);
+    const backend = pick(route, exchange.services);
     if (backend?.target.type !== "routeGroup") {
       exchange.selected.route = route;
       exchange.selected.backend = backend;
@@ -69,10 +71,20 @@ function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRout
   const match = router.select(request, host);
   exchange.trace?.routeSelection(router.explain(request, host, match));
   if (pathless) request.path = path;
-  if (match === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+  if (match === undefined) throw noRoute(exchange, router);
   exchange.selected.match = match;
   exchange.span?.matched(match.path);
   return match.route;
+}
+
+// Separate, because its closure would cost every request an allocation.
+function noRoute({ request, selected: { host } }: Exchange, router: Router<CompiledRoute>): GatewayError {
+  const why: Why = (shown) => {
+    const nearest = router.nearest(request, host);
+    if (nearest === undefined) return "there are no routes";
+    return `the nearest is ${nearest.label}: ${describeCandidate(nearest, { has: (name) => shown.hides(name) })}`;
+  };
+  return new GatewayError("TG_ROUTE_NOT_FOUND", undefined, undefined, { why });
 }
 
 /** The phase `select-backend`: checks that the chosen backend can be called. */
@@ -87,14 +99,15 @@ export function selectBackend(exchange: Exchange): undefined {
   throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
 }
 
-/** Weighted random choice; undefined when no backend has weight. */
+/** Weighted random choice, unless `chooseBackend` makes it; undefined when no backend has weight. */
 export function pick(
   route: { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
-  random: () => number,
+  { random, chooseBackend }: Pick<Services, "random" | "chooseBackend">,
 ): CompiledBackend | undefined {
   const { backends, totalWeight } = route;
   if (totalWeight === 0) return undefined;
   if (backends.length === 1) return backends[0];
+  if (chooseBackend !== undefined) return backends[chooseBackend(backends)];
   let at = random() * totalWeight;
   for (const backend of backends) {
     at -= backend.weight;

@@ -13,9 +13,9 @@ import { bothSinks, severityOf, type Tracer, type TraceSink } from "../trace/tra
 import type { ConnectTimes } from "../upstream/connect-attempt.ts";
 import type { Endpoint } from "../upstream/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "./compiled.ts";
-import type { Explanation, RouteCandidate } from "./match/explain.ts";
+import type { Explanation } from "./match/explain.ts";
 import type { ListenerTable } from "./match/hosts.ts";
-import { describeBecause, describeCandidate } from "./match/reason.ts";
+import { describeBecause, describeCandidate, type RouteCandidate } from "./match/reason.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import type { Services } from "./services.ts";
 import { StreamProgress } from "./stream-progress.ts";
@@ -337,7 +337,8 @@ function grpcTraceOf(headers: HeaderList): GrpcTrace | undefined {
   return getHeader(headers, "content-type")?.startsWith("application/grpc-web") === true ? {} : undefined;
 }
 
-function whyLeftOut({ check, evictedUntil }: Endpoint, now: number): string {
+/** Why a balancer passes over an endpoint. */
+export function whyLeftOut({ check, evictedUntil }: Endpoint, now: number): string {
   return check?.healthy === false ? `unhealthy: ${check.reason}` : `evicted for ${Math.round(evictedUntil - now)}ms`;
 }
 

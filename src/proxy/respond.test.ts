@@ -159,6 +159,7 @@ test("the reason is that of the reply, but a reply that comes after an error lea
       responseSide: { replace() {} },
       stopDeadline() {},
       blame: Exchange.prototype.blame,
+      explained: Exchange.prototype.explained,
     };
     for (const answer of answers) answerInstead(used as unknown as Exchange, answer);
     assert.equal(used.result.reason, reason);

@@ -17,7 +17,8 @@ export function respond(exchange: Exchange): typeof WAIT {
 /** Replaces the response by an error or a reply of a policy. An error's `cause` goes to logs and traces only. */
 export function answerInstead(exchange: Exchange, answer: GatewayError | LocalReply): void {
   if (answer instanceof GatewayError) {
-    const { code, message, cause } = answer;
+    const { code, cause, why } = answer;
+    const message = exchange.explained(answer.message, why);
     exchange.blame(code, code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message);
     setReply(exchange, errorReply(exchange, answer.answer));
   } else {

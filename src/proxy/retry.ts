@@ -61,7 +61,7 @@ function otherBackend({ retry, retries, selected, services }: Exchange): Compile
   tried.add(backend);
   const backends = route.backends.filter((each) => !tried.has(each) && canServe(each));
   const totalWeight = backends.reduce((sum, { weight }) => sum + weight, 0);
-  return pick({ backends, totalWeight }, services.random);
+  return pick({ backends, totalWeight }, services);
 }
 
 function canServe({ balancer, target }: CompiledBackend): boolean {

@@ -1,4 +1,4 @@
-import { GatewayError } from "../base/errors.ts";
+import { type ErrorCode, GatewayError, type Why } from "../base/errors.ts";
 import { hostOf } from "../http/message.ts";
 import type { TlsSession } from "../net/transport.ts";
 import type { CompiledListener } from "./compiled.ts";
@@ -8,13 +8,31 @@ import type { Exchange } from "./exchange.ts";
  * Selects the listener whose hostname best fits the request's host or, with TLS, the server name of the handshake (reference 2.1).
  */
 export function selectListener(exchange: Exchange): undefined {
-  const { selected, bind, request, downstream } = exchange;
+  const { selected, request, downstream } = exchange;
   const { tls } = downstream.connection;
   selected.host = hostOf(request.authority);
   selected.listener = tls === undefined ? plaintextListener(exchange) : listenerOf(exchange, tls);
   if (selected.listener !== undefined) return;
-  exchange.trace?.noListener(tls?.serverName ?? selected.host, bind.listeners.entries);
-  throw new GatewayError("TG_LISTENER_NOT_FOUND");
+  throw noListener(exchange, tls?.serverName ?? selected.host, "TG_LISTENER_NOT_FOUND");
+}
+
+/** Hostnames that one line of the log names. */
+const MAX_NAMES = 5;
+
+function noListener({ trace, bind }: Exchange, host: string, code: ErrorCode): GatewayError {
+  const { entries } = bind.listeners;
+  trace?.noListener(host, entries);
+  const why: Why = () => {
+    const names = entries.slice(0, MAX_NAMES).map(({ hostname }) => hostname);
+    const more = entries.length > MAX_NAMES ? ` and ${entries.length - MAX_NAMES} more` : "";
+    return `${shortHost(host)} does not match ${names.join(", ")}${more}`;
+  };
+  return new GatewayError(code, undefined, undefined, { why });
+}
+
+/** Clients choose it. */
+function shortHost(host: string): string {
+  return host.length <= 120 ? host : `${host.slice(0, 120)}…`;
 }
 
 /** A reload may have added TLS to the port since the connection was accepted; a plaintext request must not bypass it. */
@@ -39,12 +57,10 @@ function listenerOf(exchange: Exchange, { serverName, clientValidation }: TlsSes
  * Rejects a request inside TLS that names a listener other than that of its connection: otherwise it would bypass the client
  * certificates and policies of the listener that it names (RFC 9110 7.4).
  */
-export function checkHost({ downstream, bind, selected, trace }: Exchange): void {
+export function checkHost(exchange: Exchange): void {
+  const { downstream, bind, selected } = exchange;
   if (downstream.connection.tls === undefined) return;
   const best = bind.listeners.find(selected.host);
-  if (best === undefined) {
-    trace?.noListener(selected.host, bind.listeners.entries);
-    throw new GatewayError("TG_ROUTE_NOT_FOUND");
-  }
+  if (best === undefined) throw noListener(exchange, selected.host, "TG_ROUTE_NOT_FOUND");
   if (best !== selected.listener) throw new GatewayError("TG_MISDIRECTED");
 }

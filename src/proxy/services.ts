@@ -56,6 +56,8 @@ export interface Services {
   readonly tickets: TicketSecrets;
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
+  /** The index of the backend that gets a request, in place of chance; only in rehearsals. */
+  readonly chooseBackend?: (backends: readonly { readonly key: string; readonly weight: number }[]) => number;
   readonly dynamic: DynamicEndpoints;
   /** Looks up host names of UDP backends; connection pools have their own reference to it. */
   readonly resolver: Resolver;

@@ -1,6 +1,7 @@
 import { Logger, type LogOutput } from "../base/log.ts";
 import { mostBytes, writeAccessLine } from "./access-line.ts";
 import type { AccessRecord } from "./access-record.ts";
+import type { LoggedReasons } from "./settings.ts";
 
 /** Where the next line is written. */
 export interface LineBuffer {
@@ -14,11 +15,24 @@ export interface LineBuffer {
 /** The access log of one thread: one line for each request or connection, and others about those that were rejected. */
 export class AccessLog extends Logger {
   readonly #lines: LineBuffer;
+  readonly #reasons: LoggedReasons;
 
   /** `lines` go where those of `output` go. */
-  constructor(output: LogOutput, lines: LineBuffer) {
+  constructor(output: LogOutput, lines: LineBuffer, reasons: LoggedReasons) {
     super("request", output);
     this.#lines = lines;
+    this.#reasons = reasons;
+  }
+
+  /** Whether lines say what decided, which costs time to find out. */
+  get explains(): boolean {
+    return this.#reasons === "full";
+  }
+
+  /** The field `error` for an error. `code`: the error's, or where it has none the reason. */
+  errorField(text: string | undefined, code: string | undefined): string | undefined {
+    if (text === undefined || this.#reasons === "off") return undefined;
+    return this.#reasons === "full" ? text : code;
   }
 
   /** Writes the line of a record, whatever the level: see `enabled`. */

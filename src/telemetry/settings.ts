@@ -8,6 +8,9 @@ export interface LogFields {
   readonly remove?: readonly string[] | undefined;
 }
 
+/** What `error` says in access logs: the code and what decided, the code alone, or nothing. */
+export type LoggedReasons = "full" | "code" | "off";
+
 /** All or none, a ratio from 0 to 1, or CEL over the request that yields one of these. */
 export type Sampling = boolean | number | string;
 

@@ -1,4 +1,5 @@
 import { cookiePairs } from "../base/cookies.ts";
+import type { ShownValues } from "../base/errors.ts";
 import { REDACTED, redactTarget, redactUrls } from "../base/redaction.ts";
 import type { Names } from "../base/sensitive-names.ts";
 import { redactFields, redactHeaders } from "./redaction.ts";
@@ -14,7 +15,7 @@ const MAX_DEPTH = 20;
  * Redacts the secrets of one request in its trace and in what expressions of telemetry yield: values of headers and parameters whose
  * names mark them as secret, and the same values wherever they reappear: in claims, in metadata, in the inputs of rules.
  */
-export class RequestSecrets {
+export class RequestSecrets implements ShownValues {
   readonly #reveal: boolean;
   readonly #headers: Names;
   readonly #parameters: Names;
@@ -53,6 +54,11 @@ export class RequestSecrets {
       const name = list[i] as string;
       if (this.#headers.has(name)) this.#remember(name, list[i + 1] as string);
     }
+  }
+
+  /** Whether the values of this header (lower-case) are secret. */
+  hides(header: string): boolean {
+    return this.#headers.has(header);
   }
 
   /** Redacts a path, a query with its question mark, or both. */

@@ -11,6 +11,8 @@ interface CallContext<Context, Answer = never> {
   /** Registers a callback that cancels the call when its response is no longer needed. */
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
+  /** What the call is for, such as `ext_authz`. */
+  readonly scope?: string;
   /** CDN-Loop of the call; absent for calls that do not belong to a client's request. */
   readonly loop?: Latin1 | undefined;
   /** Absent for calls that do not belong to a client's request. */
@@ -34,6 +36,12 @@ export interface CallHead extends HttpRequest {
  */
 export type PrepareCall<Context> = (request: CallHead, calloutContext: Context | undefined) => void | Promise<void>;
 
+/** Responds in place of services, for rehearsals. Undefined: the call is made. */
+export interface CalloutAnswers {
+  http(scope: string | undefined): CallResponse | undefined;
+  unary(scope: string | undefined): Uint8Array | undefined;
+}
+
 /**
  * A service that policies call, such as an authorization service or the destination of mirrored requests. Each call chooses its own
  * endpoint. Failures are GatewayErrors; their `cause` is the reason, for logs and traces only. `Context`: what the policies of the
@@ -42,10 +50,12 @@ export type PrepareCall<Context> = (request: CallHead, calloutContext: Context |
 export class Callout<Context = never> {
   readonly #balancer: Balancer;
   readonly #prepare: PrepareCall<Context> | undefined;
+  readonly #answers: CalloutAnswers | undefined;
 
-  constructor(balancer: Balancer, prepare?: PrepareCall<Context>) {
+  constructor(balancer: Balancer, prepare?: PrepareCall<Context>, answers?: CalloutAnswers) {
     this.#balancer = balancer;
     this.#prepare = prepare;
+    this.#answers = answers;
   }
 
   /** One HTTP request; its response is read into memory, up to `maxBytes`. */
@@ -62,7 +72,7 @@ export class Callout<Context = never> {
     );
     head.body = request.body;
     const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
-    const known = context.recall?.(head);
+    const known = this.#answers?.http(context.scope) ?? context.recall?.(head);
     if (known !== undefined) return known;
     return callUpstream(
       this.#balancer,
@@ -91,7 +101,7 @@ export class Callout<Context = never> {
   ): Promise<Uint8Array> {
     const head = headOf("HTTP/2", "POST", method);
     const left = await this.#prepared(head, timeoutMs, context);
-    const known = context.recall?.(head);
+    const known = this.#answers?.unary(context.scope) ?? context.recall?.(head);
     if (known !== undefined) return known;
     const request = { method, head, timeoutMs: left, loop: context.loop };
     return grpcUnary(this.#balancer, request, message, context.onCancel, context.observer, messageDecides);
@@ -107,6 +117,7 @@ export class Callout<Context = never> {
     timeoutMs: number,
     context: CallContext<Context>,
   ): Promise<GrpcStream> {
+    if (this.#answers !== undefined) throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error(NOT_REHEARSED));
     const head = headOf("HTTP/2", "POST", method);
     await this.#prepared(head, timeoutMs, context);
     return grpcStream(this.#balancer, { method, head, timeoutMs: 0, loop: context.loop }, events, context.observer);
@@ -144,6 +155,7 @@ export class Callout<Context = never> {
 /** `messageDecides` of calls whose response counts only if the call succeeds. */
 export const NEEDS_STATUS = (): boolean => false;
 
+const NOT_REHEARSED = "a rehearsal does not call this service";
 const NOT_READY = "the credentials for the call were not ready in time";
 
 /** Path, and query with its question mark. */

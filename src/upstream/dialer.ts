@@ -20,6 +20,9 @@ export interface ViaProxy {
 /** What a connection will carry. `raw`: bytes without HTTP. `both`: HTTP/2, or HTTP/1.1 if the server selects that. */
 export type Carries = "http1" | "http2" | "both" | "raw";
 
+/** Opens a connection to the target itself, without TLS and tunnels. Returns a function that cancels it. */
+export type Connect = (carries: Carries, handler: ConnectHandler) => () => void;
+
 /** What ALPN offers (RFC 7301), unless the configuration has a list. */
 const OFFERS: Readonly<Record<Carries, readonly string[]>> = {
   http1: ["http/1.1"],
@@ -47,8 +50,11 @@ export class Dialer {
   readonly #proxyTls: TlsClient | undefined;
   readonly #tunnel: PoolTarget["tunnel"];
 
-  /** `keepAliveDelay`: milliseconds until TCP keep-alive probes; 0 = off. */
-  constructor(target: PoolTarget, keepAliveDelay: number) {
+  readonly #connect: Connect | undefined;
+
+  /** `keepAliveDelay`: milliseconds until TCP keep-alive probes; 0 = off. `connect` connects in place of the network. */
+  constructor(target: PoolTarget, keepAliveDelay: number, connect?: Connect) {
+    this.#connect = connect;
     const { tls, tunnel } = target;
     this.#target = target;
     this.addresses = tunnel?.proxies ?? [target];
@@ -75,6 +81,7 @@ export class Dialer {
     handler: ConnectHandler,
     loop: Latin1 = FIRST_HOP,
   ): () => void {
+    if (this.#connect !== undefined) return this.#connect(carries, handler);
     const tls = this.#tls;
     const protocols = this.#alpn(carries);
     if (this.#tunnel === undefined) {

@@ -5,7 +5,7 @@ import type { Transport } from "../net/transport.ts";
 import { AddressSearch } from "./address-search.ts";
 import type { ConnectAttempt, ConnectClock, ConnectTimes, ConnectWaiter } from "./connect-attempt.ts";
 import { type ConnectionOwner, UpstreamConnection } from "./connection.ts";
-import { Dialer, type ViaProxy } from "./dialer.ts";
+import { type Connect, Dialer, type ViaProxy } from "./dialer.ts";
 import { UpstreamSession } from "./h2/session.ts";
 import { type SessionOpener, SessionPool, type UpstreamWaiter } from "./h2/session-pool.ts";
 import { type Http2Use, http2Use, type PoolTarget, targetName } from "./pool-target.ts";
@@ -35,6 +35,8 @@ export interface PoolSettings {
   readonly keepAliveDelay: number;
   /** Milliseconds after which a request that waits for a new connection goes to another endpoint, if there is one. Default 1000. */
   readonly patience?: number;
+  /** Connects in place of the network; for rehearsals. */
+  readonly connect?: Connect;
 }
 
 /**
@@ -122,7 +124,7 @@ export class Pool implements ConnectionOwner, SessionOpener, Sweepable {
         target.port === (target.tls === undefined ? 80 : 443) ? target.host : `${target.host}:${target.port}`;
     this.#settings = withTcp(settings, target.tcp);
     this.patience = target.tcp?.connectTimeout === undefined ? (settings.patience ?? PATIENCE_MS) : 0;
-    this.#dialer = new Dialer(target, this.#settings.keepAliveDelay);
+    this.#dialer = new Dialer(target, this.#settings.keepAliveDelay, settings.connect);
     this.viaProxy = this.#dialer.viaProxy;
     this.http2 = http2Use(target);
     const { connectTimeout } = this.#settings;

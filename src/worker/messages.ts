@@ -13,6 +13,7 @@ import type { DrainStep } from "../proxy/ingress/drain.ts";
 import type { OverloadLimits } from "../proxy/overload/overload.ts";
 import type { SeriesNotice } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import type { TraceOptions } from "../trace/tracer.ts";
@@ -56,6 +57,7 @@ export interface WorkerOptions {
   readonly locality: Locality;
   readonly logFilter: string;
   readonly logFormat: LogFormat;
+  readonly logReasons: LoggedReasons;
   readonly reusePort: boolean;
   /** `config.metrics.fields.add`: label to CEL. */
   readonly metricLabels: Readonly<Record<string, string>>;

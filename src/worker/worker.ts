@@ -147,7 +147,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     watchers,
     traceLog: new TraceLog(output),
     log,
-    accessLog: new AccessLog(output, batch),
+    accessLog: new AccessLog(output, batch, options.logReasons),
     exports: chunks,
     sensitive: sensitiveHeaders(options.sensitiveHeaders),
     policies: {

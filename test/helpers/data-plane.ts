@@ -141,7 +141,7 @@ export class TestPlane {
       watchers: this.#watchers,
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
-      accessLog: new AccessLog(output, new LineList(this.lines)),
+      accessLog: new AccessLog(output, new LineList(this.lines), "full"),
       exports: { add: (_exporter, entry) => this.exported.push(entry) },
       sensitive: sensitiveHeaders([]),
       policies: {

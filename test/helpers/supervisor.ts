@@ -23,6 +23,7 @@ export const WORKER: SupervisorSettings["worker"] = {
   locality: {},
   logFilter: "error",
   logFormat: "json",
+  logReasons: "full",
   egress: { provenance: "operator", lookupRules: NO_LOOKUP_RULES, internalSocket: "" },
   metricLabels: {},
   customFunctions: "",

@@ -7,10 +7,21 @@ import { formatPath, type Path } from "./paths.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
 
-/** Lines and fields with such names, and lines with a user and password before a host, are never quoted in an error. */
+/** Lines and fields with such names are never quoted in an error, nor lines with a user and password before a host. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
 const SECRET_LINE =
-  /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]|\S:\S*@/i;
+  /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]/i;
+/** Of one line or more. */
+function mayHoldSecret(text: string): boolean {
+  return SECRET_LINE.test(text) || (text.includes("@") && text.split(/\s+/).some(hasPassword));
+}
+
+/** `user:password@`. A pattern for it would take time by the square of a line's length, such as that of JSON without line breaks. */
+function hasPassword(word: string): boolean {
+  const colon = word.indexOf(":", 1);
+  return colon > 0 && word.lastIndexOf("@") > colon;
+}
+
 /** Values from the environment that are at least this long are named instead of shown. */
 const SECRET_LENGTH = 8;
 /** Limit of alias expansions, counting nested ones by multiplication; far above what people write. */
@@ -85,7 +96,7 @@ export class ConfigDocument {
     this.file = file;
     this.#text = text;
     this.#expanded = expandEnv(text, env);
-    this.#isPublic = !SECRET_LINE.test(text);
+    this.#isPublic = !mayHoldSecret(text);
     for (const { offset, message } of this.#expanded.problems) this.#add(offset, "", { message }, this.#isPublic);
     // The empty text in place of an unset variable would cause misleading errors.
     if (this.diagnostics.length > 0) return;
@@ -172,7 +183,7 @@ export class ConfigDocument {
       ...(problem.invalidCertificate !== undefined && { invalidCertificate: problem.invalidCertificate }),
       ...(showSource &&
         column <= MAX_SOURCE &&
-        !SECRET_LINE.test(source) &&
+        !mayHoldSecret(source) &&
         redactUrls(source) === source && { source: source.slice(0, MAX_SOURCE) }),
     });
   }

@@ -99,6 +99,12 @@ export const settings = z
       .strictObject({
         level: level.default("info"),
         format: z.enum(["text", "json"]).default("text").describe("Format of log lines."),
+        reasons: z
+          .enum(["full", "code", "off"])
+          .default("full")
+          .describe(
+            "What `error` says in access logs: `full`: the error and what decided, such as the nearest route or a rule with its values, redacted; `code`: the code of the error; `off`: nothing.",
+          ),
         ...formerAccessLog,
       })
       .prefault({})

@@ -3,12 +3,12 @@
  * nothing, or 403; a trace gets `authorizationResult` with the result of every rule. Runs in all three phases, after
  * authentication; `frontendPolicies.networkAuthorization` decides about connections by the same `Rules`.
  */
-import { GatewayError } from "../../base/errors.ts";
-import type { CelEnvironment } from "../../cel/index.ts";
+import { GatewayError, type Why } from "../../base/errors.ts";
+import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { definePolicy } from "../policy.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import type { PolicyContext, PolicyHooks } from "../types.ts";
-import { Rules } from "./rules.ts";
+import { type Denial, Rules } from "./rules.ts";
 import type { Authorization } from "./schema.ts";
 
 export const authorization = definePolicy({
@@ -32,14 +32,21 @@ export const authorization = definePolicy({
 function prepare({ rules: configured }: Authorization, cel: CelEnvironment): () => PolicyHooks {
   const rules = new Rules(configured, "request", cel);
   const decide = ({ variables, trace }: PolicyContext): undefined => {
-    if (trace === undefined) {
-      if (rules.allows(variables)) return undefined;
-    } else {
-      const { allowed, results } = rules.explain(variables);
-      trace.authorization(results, allowed ? "allow" : "deny");
-      if (allowed) return undefined;
+    let denial: Denial | undefined;
+    if (trace === undefined) denial = rules.decide(variables);
+    else {
+      const explained = rules.explain(variables);
+      denial = explained.denial;
+      trace.authorization(explained.results, denial === undefined ? "allow" : "deny");
     }
-    throw new GatewayError("TG_AUTHORIZATION");
+    if (denial === undefined) return undefined;
+    throw denied(rules, denial, variables);
   };
   return () => ({ onRequest: afterRequestBody(rules.conditions, decide) });
+}
+
+// Separate, because its closure would cost every request an allocation.
+function denied(rules: Rules, denial: Denial, variables: Activation): GatewayError {
+  const why: Why = (shown) => rules.describe(denial, variables, shown);
+  return new GatewayError("TG_AUTHORIZATION", undefined, undefined, { why });
 }

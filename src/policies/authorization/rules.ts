@@ -1,3 +1,4 @@
+import type { ShownValues } from "../../base/errors.ts";
 import {
   type Activation,
   type CelEnvironment,
@@ -21,9 +22,19 @@ type Rule = AuthorizationRule & {
  * A `deny` rule that fails to evaluate denies: it might have been true. The reference lets such requests pass, which would make
  * an error that the client can cause, such as a malformed claim, a way around the rule.
  */
-const denies = (): boolean => true;
+const DENIES = (): boolean => true;
 /** A `require` or `allow` rule that fails is not true: neither grants access. */
-const grantsNothing = (): boolean => false;
+const GRANTS_NOTHING = (): boolean => false;
+
+/** Values of a rule that a denial shows. */
+const MAX_VALUES = 5;
+
+/** Why a set of rules denies. */
+export type Denial =
+  /** The rule that decided: a `deny` rule that is true or fails, a `require` rule that is not true. */
+  | { readonly mode: "deny" | "require"; readonly rule: Rule }
+  /** There are `allow` rules, and none is true. */
+  | { readonly mode: "allow" };
 
 /**
  * A set of rules that decides together (reference 3.3). Denied if a `deny` rule is true or fails, if a `require` rule is not true,
@@ -33,9 +44,9 @@ export class Rules {
   readonly #all: readonly Rule[];
   readonly #scope: Scope;
   readonly #cel: CelEnvironment;
-  readonly #deny: readonly Condition[];
-  readonly #require: readonly Condition[];
-  readonly #allow: readonly Condition[];
+  readonly #deny: readonly Rule[];
+  readonly #require: readonly Rule[];
+  readonly #allow: readonly Rule[];
 
   /** `scope`: what the rules may read, of a request or of a connection. Throws CelError for a rule that does not compile. */
   constructor(rules: readonly AuthorizationRule[], scope: Scope, cel: CelEnvironment) {
@@ -46,8 +57,7 @@ export class Rules {
     }));
     this.#scope = scope;
     this.#cel = cel;
-    const of = (mode: Mode): Condition[] =>
-      this.#all.filter((rule) => rule.mode === mode).map(({ condition }) => condition);
+    const of = (mode: Mode): Rule[] => this.#all.filter((rule) => rule.mode === mode);
     this.#deny = of("deny");
     this.#require = of("require");
     this.#allow = of("allow");
@@ -58,42 +68,67 @@ export class Rules {
     return this.#all.map(({ condition }) => condition);
   }
 
-  /** The decision alone: the hot path, which stops at the first rule that decides. */
-  allows(variables: Activation): boolean {
-    for (const rule of this.#deny) if (rule.matches(variables, denies)) return false;
-    for (const rule of this.#require) if (!rule.matches(variables, grantsNothing)) return false;
-    if (this.#allow.length === 0) return true;
-    for (const rule of this.#allow) if (rule.matches(variables, grantsNothing)) return true;
-    return false;
+  /** Undefined: allowed. Stops at the first rule that decides. */
+  decide(variables: Activation): Denial | undefined {
+    return this.#decide(variables, undefined);
   }
 
   /** The same decision with the result of every rule, including those that it does not depend on; for traces. */
-  explain(variables: Activation): { readonly allowed: boolean; readonly results: readonly AuthorizationRuleResult[] } {
-    const results = this.#all.map((rule) => resultOf(rule, this.#scope, this.#cel, variables));
-    const of = (mode: Mode): AuthorizationRuleResult[] => results.filter((result) => result.mode === mode);
-    const allow = of("allow");
-    const allowed =
-      !of("deny").some(({ matched, error }) => matched || error !== undefined) &&
-      of("require").every(({ matched }) => matched) &&
-      (allow.length === 0 || allow.some(({ matched }) => matched));
-    return { allowed, results };
+  explain(variables: Activation): {
+    readonly denial: Denial | undefined;
+    readonly results: readonly AuthorizationRuleResult[];
+  } {
+    const results = new Map(this.#all.map((rule) => [rule, this.#resultOf(rule, variables)]));
+    return { denial: this.#decide(variables, results), results: [...results.values()] };
+  }
+
+  /** `known`: results of all rules, which are not evaluated again. */
+  #decide(variables: Activation, known: Results | undefined): Denial | undefined {
+    for (const rule of this.#deny) if (isTrue(rule, variables, DENIES, known)) return { mode: "deny", rule };
+    for (const rule of this.#require)
+      if (!isTrue(rule, variables, GRANTS_NOTHING, known)) return { mode: "require", rule };
+    if (this.#allow.length === 0) return undefined;
+    for (const rule of this.#allow) if (isTrue(rule, variables, GRANTS_NOTHING, known)) return undefined;
+    return { mode: "allow" };
+  }
+
+  /** The text of a denial by its values; expressions are left out, because they may contain secrets. */
+  describe(denial: Denial, variables: Activation, shown: ShownValues): string {
+    if (denial.mode === "allow") return "no allow rule is true";
+    const { matched, inputs = [] } = this.#resultOf(denial.rule, variables);
+    const what = matched ? "is true" : denial.mode === "deny" ? "cannot be evaluated" : "is not true";
+    const values = inputs
+      .slice(0, MAX_VALUES)
+      .map(({ text, path, value }) => `${text}: ${JSON.stringify(shown.input(path, value))}`);
+    const index = this.#all.indexOf(denial.rule);
+    return `${denial.mode} rules[${index}] ${what}${values.length === 0 ? "" : ` (${values.join(", ")})`}`;
+  }
+
+  #resultOf(rule: Rule, variables: Activation): AuthorizationRuleResult {
+    const { expression, mode, condition } = rule;
+    let error: CelError | undefined;
+    const matched = condition.matches(variables, (failed) => {
+      error = failed;
+      return false;
+    });
+    rule.inputs ??= new Inputs(expression, this.#scope, this.#cel);
+    const inputs = rule.inputs.of(variables);
+    return {
+      name: expression,
+      matched,
+      mode,
+      ...(error !== undefined && { error: error.what }),
+      ...(inputs.length > 0 && { inputs }),
+    };
   }
 }
 
-function resultOf(rule: Rule, scope: Scope, cel: CelEnvironment, variables: Activation): AuthorizationRuleResult {
-  const { expression, mode, condition } = rule;
-  let error: CelError | undefined;
-  const matched = condition.matches(variables, (failed) => {
-    error = failed;
-    return false;
-  });
-  rule.inputs ??= new Inputs(expression, scope, cel);
-  const inputs = rule.inputs.of(variables);
-  return {
-    name: expression,
-    matched,
-    mode,
-    ...(error !== undefined && { error: error.what }),
-    ...(inputs.length > 0 && { inputs }),
-  };
+/** What a failed rule counts as. */
+type IfFailed = () => boolean;
+type Results = ReadonlyMap<Rule, AuthorizationRuleResult>;
+
+function isTrue(rule: Rule, variables: Activation, ifFailed: IfFailed, known: Results | undefined): boolean {
+  if (known === undefined) return rule.condition.matches(variables, ifFailed);
+  const result = known.get(rule);
+  return result?.error === undefined ? result?.matched === true : ifFailed();
 }

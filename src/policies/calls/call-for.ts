@@ -11,6 +11,7 @@ import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from
 
 /** Arguments of `Callout.unary`, `stream` and `http`. */
 interface CallFor {
+  readonly scope: OutboundScope;
   readonly onCancel: OnCancel;
   readonly observer: CallObserver | undefined;
   readonly calloutContext: CalloutContext;
@@ -20,6 +21,7 @@ interface CallFor {
 /** For a call that is cancelled when its exchange closes. Its trace events carry `scope`. */
 export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
   return {
+    scope,
     onCancel: (callback) => context.onClose(callback),
     observer: observerOf(context, scope),
     calloutContext: calloutContextOf(context, scope),

@@ -7,8 +7,8 @@
  * body is still held can be sent again.
  */
 import { withDurations } from "../../base/durations.ts";
+import { GRPC_CODES } from "../../base/grpc-codes.ts";
 import { type CelEnvironment, type Expression, readsBody } from "../../cel/index.ts";
-import { GRPC_CODES } from "../../http/grpc-codes.ts";
 import { definePolicy } from "../policy.ts";
 import { PolicyError } from "../policy-error.ts";
 import { afterRequestBody, bodyIfShort } from "../shared/expressions.ts";

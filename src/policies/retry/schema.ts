@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ms } from "../../base/durations.ts";
-import { GRPC_CODE_NAMES } from "../../http/grpc-codes.ts";
+import { GRPC_CODE_NAMES } from "../../base/grpc-codes.ts";
 import type { ConfigOf } from "../resolved.ts";
 import { duration } from "../shared/field-schemas.ts";
 

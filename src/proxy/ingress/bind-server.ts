@@ -7,7 +7,7 @@
  * Connections are handled through what they have in common (LiveConnection), and requests through their connection. So nothing here
  * depends on the number of streams of a connection or on the version of HTTP.
  */
-import { asError, ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
+import { asError, ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import { Roster } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -18,7 +18,7 @@ import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { ConnectionStage } from "../../net/connection-stage.ts";
-import { type ByteStream, Transport, type TransportHandler } from "../../net/transport.ts";
+import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../../net/transport.ts";
 import type { ConnectionSeries } from "../../telemetry/metrics.ts";
 import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledBind, CompiledListener } from "../compiled.ts";
@@ -30,6 +30,7 @@ import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
 import { type Arrival, type Ingress, protocolOf, type RosteredConnection } from "./arrival.ts";
 import { admit } from "./chain.ts";
 import type { DrainablePort } from "./drain.ts";
+import { authorizeNetwork } from "./network-authorization.ts";
 import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
 
 /** A connection that has passed the stages. Its bytes count when it closes. */
@@ -183,6 +184,21 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     else Transport.over(stream, from, (transport) => this.#admit(transport, true));
   }
 
+  /** Serves a stream of a rehearsal, whose handshake `tls` would have been made with `listener`; undefined = plaintext. */
+  rehearse(
+    stream: ByteStream,
+    from: Addresses,
+    tls: TlsSession | undefined,
+    listener: CompiledListener | undefined,
+  ): void {
+    const serverName = tls?.serverName ?? "";
+    const begin = (transport: Transport): TransportHandler =>
+      authorizeNetwork({ transport, tunnelled: false, listener, serverName, metadata: undefined }, this, (complete) =>
+        this.#serve(complete),
+      );
+    Transport.over(stream, from, begin, undefined, tls);
+  }
+
   #takesConnection(): boolean {
     return this.connections < this.#bind.frontend.maxConnections && this.services.overload.admitConnection();
   }
@@ -207,11 +223,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   onRejected({ transport, listener }: Arrival, code: ErrorCode, detail: string): void {
-    const { message, reason } = ERRORS[code];
+    const { message } = ERRORS[code];
     const series = this.seriesOf(listener);
     series.connections++;
     series.received += transport.bytesRead;
-    this.#logRejected(transport, `${message}${detail}`, reason);
+    this.#logRejected(transport, `${message}${detail}`, code);
     transport.destroy();
     this.#checkEmpty();
   }
@@ -298,11 +314,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     }));
   }
 
-  #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, reason?: Reason): void {
+  #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, code?: ErrorCode): void {
     this.services.accessLog.info("rejected", {
       "src.addr": formatHostPort(from.remoteAddress, from.remotePort),
-      error,
-      ...(reason !== undefined && { reason }),
+      error: this.services.accessLog.errorField(error, code),
+      ...(code !== undefined && { reason: ERRORS[code].reason }),
     });
   }
 

@@ -16,7 +16,7 @@ export function authorizeNetwork(arrival: Arrival, ingress: Ingress, next: Next)
   const { network, networkAuthorizer } = ingress.bind;
   if (network === undefined && networkAuthorizer === undefined) return next(arrival);
   const variables = connectionVariables(arrival.transport, arrival.serverName, ingress.services);
-  if (network?.allows(variables) === false) {
+  if (network?.decide(variables) !== undefined) {
     ingress.onRejected(arrival, "TG_AUTHORIZATION", "");
     return REJECTED;
   }

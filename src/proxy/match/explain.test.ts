@@ -157,3 +157,32 @@ test("a value that is too long for the pattern of a route that was not tried doe
   assert.match(candidates[1]?.reason ?? "", /^pattern: .*a value of 8000 characters is too long/);
   assert.throws(() => explain(long, [slow]), { code: "TG_INVALID_REQUEST" });
 });
+
+test("a query that does not fit is named, also after headers that do", () => {
+  const query = [
+    { name: "q", type: "exact", value: "1" },
+    { name: "p", type: "exact", value: "2" },
+  ] as const;
+  const headers = [{ name: "x-env", type: "exact", value: "a" }] as const;
+  assert.equal(reasonFor(routeOf("r", [], matchOn("/foo", { headers, query }))), "query p: missing");
+});
+
+test("the nearest route of a request that fits none: by its conditions, then by the beginning of its path, then any", () => {
+  const nearest = (...routes: Route[]): string => {
+    const miss = routerOf(...routes).nearest(request, "example.com");
+    return miss === undefined ? "" : `${miss.route}: ${describeCandidate(miss, HIDDEN)}`;
+  };
+  const method = routeOf("m", [], matchOn("/foo", { method: "POST" }));
+  const env = routeOf("h", [], header("x-env", "c"));
+  const paths = routeOf("p", [], "/other", "= /fo", "/f");
+  const elsewhere = routeOf("e", ["a.org"], "/foo");
+  assert.equal(nearest(elsewhere, paths, method, env), 'h: header x-env: "a", "b" is not "c"');
+  assert.equal(nearest(paths, method), "m: method: GET is not POST");
+  assert.equal(
+    nearest(elsewhere, routeOf("far", [], "/x"), paths),
+    "p: path: /foo is not exactly /fo (nearest of 3 matches)",
+  );
+  assert.equal(nearest(paths), "p: path: /foo is not exactly /fo (nearest of 3 matches)");
+  assert.equal(nearest(elsewhere), "e: host: example.com does not match a.org");
+  assert.equal(nearest(), "");
+});

@@ -5,7 +5,7 @@ import { pathOf } from "./condition.ts";
 import { type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import type { HostIndex } from "./hosts.ts";
 import { type Keyed, whyBefore } from "./precedence.ts";
-import { type Because, missReason, type RouteReason } from "./reason.ts";
+import { type Because, missReason, type RouteCandidate, type RouteReason } from "./reason.ts";
 
 /** A route choice with its reasons. */
 export interface Explanation<R> {
@@ -18,20 +18,13 @@ export interface Explanation<R> {
   readonly candidates: RouteCandidate[];
 }
 
-export interface RouteCandidate {
-  readonly route: string;
-  /** Whether the route fits the request. */
-  readonly matched: boolean;
-  readonly reason: RouteReason;
-  /** How many matches the route has, if none of them fits: the reason is about the nearest. */
-  readonly misses: number;
-}
-
 /** An event must not have the size of the configuration: 10,000 routes with reasons are megabytes. */
 const MAX_EVALUATED = 100;
 const MAX_CANDIDATES = 20;
 /** Routes of other hosts listed as candidates. */
 const MAX_OTHER_HOSTS = 10;
+/** Takes about 30 µs. */
+const MAX_COMPARED = 1000;
 
 /** A route with the match that fits, or with the one that is nearest to it. */
 interface Finding<R> {
@@ -66,6 +59,25 @@ export function explain<R extends Keyed>(
   ];
   const evaluated = new Set([...sorted.map(({ route }) => route.key), ...nearest.map(({ known }) => known.route.key)]);
   return { selected: winner, evaluatedRoutes: [...evaluated].sort(), omitted: total - evaluated.size, candidates };
+}
+
+/**
+ * The nearest of the routes if none fits; undefined without routes. It runs for each such request that is logged, so of the routes with
+ * other paths it compares the first MAX_COMPARED.
+ */
+export function nearestMiss<R extends Keyed>(
+  buckets: HostIndex<Bucket<R>>,
+  request: HttpRequest,
+  host: string,
+): RouteCandidate | undefined {
+  const fitting = buckets.all(host);
+  let best: Finding<R> | undefined;
+  for (const finding of withFittingPath(fitting, request, undefined).values())
+    if (best === undefined || finding.nearness > best.nearness) best = finding;
+  if (best !== undefined) return candidateOf(best, request, undefined);
+  const [near] = withOtherPath(fitting, new Map(), pathOf(request), 1, MAX_COMPARED).nearest;
+  if (near !== undefined) return otherPath(near, request);
+  return ofOtherHosts(buckets, fitting, host, 1)[0];
 }
 
 /** The routes that have a match with the path of the request, by the same walk as `select`. */
@@ -119,7 +131,7 @@ function candidateOf<R extends Keyed>(
   best: Finding<R> | undefined,
 ): RouteCandidate {
   const candidate = {
-    route: route.key,
+    ...namesOf(route),
     matched: nearness >= MATCHED,
     misses: nearness >= MATCHED ? 0 : entry.matchCount,
   };
@@ -135,6 +147,10 @@ function candidateOf<R extends Keyed>(
   return { ...candidate, reason: { clause: "precedence", winner: best.route.key, because } };
 }
 
+function namesOf({ key, label }: Keyed): Pick<RouteCandidate, "route" | "label"> {
+  return { route: key, label: label ?? key };
+}
+
 interface Near<R> {
   readonly known: KnownRoute<R>;
   readonly entry: Entry<R> | undefined;
@@ -144,13 +160,14 @@ interface Near<R> {
 
 /**
  * Of the routes whose paths do not fit, the `most` with which the path has most characters in common from its beginning; and how many
- * routes the buckets have together.
+ * routes the buckets have together. `compared`: no more routes are compared, nor counted.
  */
 function withOtherPath<R extends Keyed>(
   fitting: readonly Bucket<R>[],
   findings: ReadonlyMap<R, unknown>,
   path: string,
   most: number,
+  compared = Number.POSITIVE_INFINITY,
 ): { readonly total: number; readonly nearest: readonly Near<R>[] } {
   const nearest: Near<R>[] = [];
   /** Routes that may be in another of the buckets too. */
@@ -163,6 +180,7 @@ function withOtherPath<R extends Keyed>(
         if (shared.has(known)) continue;
         shared.add(known);
       }
+      if (total === compared) return { total, nearest };
       total++;
       const near = nearestEntry(known, path, needed);
       if (near === undefined || most <= 0 || findings.has(known.route)) continue;
@@ -198,23 +216,24 @@ function insert<R>(nearest: Near<R>[], near: Near<R>): void {
 
 function otherPath<R extends Keyed>({ known, entry }: Near<R>, request: HttpRequest): RouteCandidate {
   const reason: RouteReason = entry === undefined ? { clause: "noMatches" } : missReason(entry, request, "path");
-  return { route: known.route.key, matched: false, reason, misses: known.entries.length };
+  return { ...namesOf(known.route), matched: false, reason, misses: known.entries.length };
 }
 
 function ofOtherHosts<R extends Keyed>(
   buckets: HostIndex<Bucket<R>>,
   fitting: readonly Bucket<R>[],
   host: string,
+  most = MAX_OTHER_HOSTS,
 ): RouteCandidate[] {
   const names = new Set(fitting.map(({ hostname }) => hostname));
   const others = new Map<KnownRoute<R>, RouteCandidate>();
   for (const bucket of buckets.values()) {
     if (names.has(bucket.hostname)) continue;
     for (const known of bucket.routes) {
-      if (others.size === MAX_OTHER_HOSTS) return [...others.values()];
+      if (others.size === most) return [...others.values()];
       if (known.hostnames.some((hostname) => names.has(hostname))) continue;
       const reason: RouteReason = { clause: "host", wanted: known.hostnames, got: host };
-      others.set(known, { route: known.route.key, matched: false, reason, misses: 0 });
+      others.set(known, { ...namesOf(known.route), matched: false, reason, misses: 0 });
     }
   }
   return [...others.values()];

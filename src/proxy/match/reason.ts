@@ -5,7 +5,6 @@ import type { HttpRequest } from "../../http/message.ts";
 import type { PathMatch, ValueMatch } from "../../ir/ir.ts";
 import { headerValues, pathOf, queryValues } from "./condition.ts";
 import type { Entry } from "./entry.ts";
-import type { RouteCandidate } from "./explain.ts";
 import type { PrecedenceRule } from "./precedence.ts";
 
 /** Values are as the request and the configuration have them; `describeCandidate` redacts and shortens them. */
@@ -24,6 +23,18 @@ export type RouteReason =
 export type Because =
   | { readonly rule: PrecedenceRule }
   | { readonly rule: "hostname"; readonly winner: string; readonly loser: string };
+
+export interface RouteCandidate {
+  /** Its key. */
+  readonly route: string;
+  /** `<namespace>/<name>`, or the key. */
+  readonly label: string;
+  /** Whether the route fits the request. */
+  readonly matched: boolean;
+  readonly reason: RouteReason;
+  /** How many matches the route has, if none of them fits: the reason is about the nearest. */
+  readonly misses: number;
+}
 
 /** What does not fit: the path, or the condition with the index that `missOf` returned. */
 export function missReason<R>(entry: Entry<R>, request: HttpRequest, miss: number | "path"): RouteReason {

@@ -3,10 +3,11 @@ import type { Route } from "../../ir/ir.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
 import { Patterns, pathOf } from "./condition.ts";
 import { compileEntry, type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
-import { type Explanation, explain } from "./explain.ts";
+import { type Explanation, explain, nearestMiss } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
 import type { Keyed } from "./precedence.ts";
 import { PrefixTable } from "./prefix-table.ts";
+import type { RouteCandidate } from "./reason.ts";
 
 /** The routes of one listener or route group, compiled; `R` is what the caller keeps for a route. */
 export class Router<R extends Keyed> {
@@ -28,6 +29,11 @@ export class Router<R extends Keyed> {
   /** Why `select` chose `selected` for the same request, for traces: time grows with the routes of the host. */
   explain(request: HttpRequest, host: string, selected: Selected<R> | undefined): Explanation<R> {
     return explain(this.#buckets, request, host, selected);
+  }
+
+  /** The route nearest to a request for which `select` found none; undefined without routes. */
+  nearest(request: HttpRequest, host: string): RouteCandidate | undefined {
+    return nearestMiss(this.#buckets, request, host);
   }
 }
 

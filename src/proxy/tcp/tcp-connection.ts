@@ -277,7 +277,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#route = listener?.tcpRoutes.find(serverName);
     this.#trace?.routeSelected(this.#route?.label, listener?.tcpRoutes.routes.map(({ label }) => label) ?? []);
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    const backend = pick(this.#route, this.#services.random);
+    const backend = pick(this.#route, this.#services);
     if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
     this.#backend = backend;
     this.#call = new UpstreamCall(this, backend);
@@ -334,22 +334,22 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #fail(code: ErrorCode, message: string): void {
     if (this.#closed) return;
     this.#call?.abandon({ countFailure: false });
-    this.#finish(message, ERRORS[code].reason);
+    this.#finish(message, ERRORS[code].reason, code);
   }
 
   /** Accounts for a connection that has ended, however it did. */
-  #finish(error: string | undefined, reason: Reason): void {
+  #finish(error: string | undefined, reason: Reason, code?: ErrorCode): void {
     if (this.#closed) return;
     this.#closed = true;
     this.#upstream = undefined;
     this.#call?.settle();
     this.#call = undefined;
     this.#trace?.finished(error ?? null);
-    if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason);
+    if (isLogged(this.#host.accessLogRules, this.#services.accessLog)) this.#logAccess(error, reason, code);
   }
 
   /** One line per connection, when it ends: only then are bytes and duration known. */
-  #logAccess(error: string | undefined, reason: Reason): void {
+  #logAccess(error: string | undefined, reason: Reason, code: ErrorCode | undefined): void {
     const { listener, serverName } = this.#origin;
     logAccess(
       {
@@ -362,6 +362,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
         sni: serverName === "" ? undefined : serverName,
         protocol: this.#protocol,
         error,
+        code,
         reason,
         bytesReceived: this.bytesReceived,
         bytesSent: this.bytesSent,

@@ -19,8 +19,10 @@ export function isLogged({ logExport }: AccessLogRules, log: AccessLog): boolean
 
 /** Writes the line of a request or a connection that is over, and the record for the collector. */
 export function logAccess(record: AccessRecord, rules: AccessLogRules, log: AccessLog, subject: Subject): void {
-  if (log.enabled("info")) writeLine(record, rules.accessLog, log, subject);
-  rules.logExport?.add(record, subject);
+  const { error, code, reason } = record;
+  const shown = log.explains ? record : { ...record, error: log.errorField(error, code ?? reason) };
+  if (log.enabled("info")) writeLine(shown, rules.accessLog, log, subject);
+  rules.logExport?.add(shown, subject);
 }
 
 function writeLine(record: AccessRecord, edits: AccessLogEdits | undefined, log: AccessLog, subject: Subject): void {

@@ -6,6 +6,7 @@
  * Clients of UDP can forge their address, so everything that a datagram can cause is bounded: sessions for each port, datagrams
  * that a session holds, log lines about clients that may not connect.
  */
+import { ERRORS } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import { LogThrottle } from "../../base/log.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -167,7 +168,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     if (!this.#accepting) return "draining";
     if (!this.#services.overload.admitConnection()) return "overload";
     const { network } = this.#bind;
-    if (network?.allows(connectionVariables(this.#addressesOf(client), "", this.#services)) === false) {
+    if (network?.decide(connectionVariables(this.#addressesOf(client), "", this.#services)) !== undefined) {
       this.#logRejected(client);
       return "authorization";
     }
@@ -233,7 +234,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
       this.#services.accessLog.info("rejected", {
         "src.addr": formatHostPort(unmapped(address), port),
         protocol: "udp",
-        error: "authorization failed",
+        error: this.#services.accessLog.errorField(ERRORS.TG_AUTHORIZATION.message, "TG_AUTHORIZATION"),
         reason: "Authorization",
         ...(unreported > 0 && { unreported }),
       }),

@@ -234,7 +234,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   #choose(): Endpoint {
     this.#route = this.listener?.tcpRoutes.find("");
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    const backend = pick(this.#route, this.#services.random);
+    const backend = pick(this.#route, this.#services);
     if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
     this.#backend = backend;
     if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");

@@ -75,7 +75,7 @@ test("the gateway's own responses are recorded; bytes in a tunnel are not", asyn
     peer.end();
   });
   await using plane = await TestPlane.start(
-    [{ path: "/there", target: { type: "static", host: "127.0.0.1", port: upstream.port } }],
+    [{ path: "/socket", target: { type: "static", host: "127.0.0.1", port: upstream.port } }],
     { frontend: { accessLog: { add: { ...BODIES.add, known: "has(response.body)" } } } },
   );
   const lost = await RawPeer.connect(plane.port);
@@ -85,12 +85,12 @@ test("the gateway's own responses are recorded; bytes in a tunnel are not", asyn
   const { asked, answered } = await plane.logged("/nowhere");
   assert.deepEqual([asked, answered], ["", body]);
   const client = await RawPeer.connect(plane.port);
-  client.send("GET /there HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: raw\r\n\r\n");
+  client.send("GET /socket HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: raw\r\n\r\n");
   await client.take("hello");
   client.send("bye");
   client.end();
   await client.closed();
-  const line = await plane.logged("/there");
+  const line = await plane.logged('"/socket"');
   assert.deepEqual([line["http.status"], line.answered, line.known], [101, undefined, false]);
   lost.socket.destroy();
 });

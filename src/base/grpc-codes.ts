@@ -21,3 +21,10 @@ export const GRPC_CODES = {
 export type GrpcCode = keyof typeof GRPC_CODES;
 
 export const GRPC_CODE_NAMES = Object.keys(GRPC_CODES) as readonly GrpcCode[];
+
+/** How a call ended, such as `grpc-status 14 (UNAVAILABLE)`. `status` undefined: it ended without one, which clients treat as a failure. */
+export function grpcEndText(status: number | undefined): string {
+  if (status === undefined) return "no grpc-status";
+  const name = status === 0 ? "OK" : GRPC_CODE_NAMES.find((each) => GRPC_CODES[each] === status);
+  return `grpc-status ${status}${name === undefined ? "" : ` (${name})`}`;
+}

@@ -1,0 +1,169 @@
+import { type Context, write, writeJson } from "../cli/context.ts";
+import { CliError, usage } from "../cli/errors.ts";
+import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
+import { loadWithResources } from "../config/load-thread.ts";
+import { formatDiagnostics } from "../config/parse/diagnostics.ts";
+import { ResourceStore } from "../config/resources/store.ts";
+import { packIr } from "../ir/packed-ir.ts";
+import type { CompiledBind } from "../proxy/compiled.ts";
+import { type Given, SERVICES } from "../rehearsal/choices.ts";
+import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
+import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
+import { stepsOf } from "../trace/steps.ts";
+import { stepLines } from "../tui/step-lines.ts";
+
+interface ExplainOptions {
+  readonly file: string;
+  readonly assume: readonly string[];
+  readonly source: string | undefined;
+  /** Words after `--`. */
+  readonly request: readonly string[];
+}
+
+/** Explains what a configuration does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
+export async function explain({ file, assume, source, request }: ExplainOptions, context: Context): Promise<number> {
+  const assumed = assumptions(assume);
+  const facts = readFacts(request, source);
+  const rehearsal = await rehearsalOf({ kind: "file", path: file }, context.env);
+  try {
+    const bind = bindOf(rehearsal.binds, facts.url);
+    const outcomes = await rehearsal.outcomes(facts, bind, assumed.given, assumed.status);
+    checkUse(assumed.given, outcomes);
+    if (context.json) await writeJson(context, { outcomes: outcomes.map(outcomeJson) });
+    else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts)).join("\n"));
+    return outcomes.every(refuses) ? 1 : 0;
+  } finally {
+    rehearsal.close();
+  }
+}
+
+async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<Rehearsal> {
+  const again = rereadable(source);
+  const store = ResourceStore.ofFile();
+  const loaded = await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store);
+  if (!loaded.ok)
+    throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
+  const { sensitiveHeaders, expressions } = loaded.config;
+  return new Rehearsal(packIr(loaded.ir), { sensitiveHeaders, perRequest: expressions.perRequest * 1000 });
+}
+
+function readFacts(words: readonly string[], source: string | undefined): RequestFacts {
+  try {
+    return factsOf(words, source);
+  } catch (error) {
+    if (error instanceof BadFacts) throw usage(error.message, error.hint);
+    throw error;
+  }
+}
+
+interface Assumed {
+  readonly given: Given;
+  readonly status: number;
+}
+
+const RESPONSE = "response";
+const BACKEND = "backend";
+
+function assumptions(texts: readonly string[]): Assumed {
+  const given: Record<string, string> = {};
+  let status = 200;
+  for (const text of texts) {
+    const mark = text.indexOf("=");
+    const [name, value] = mark < 0 ? [text, ""] : [text.slice(0, mark), text.slice(mark + 1)];
+    if (name === RESPONSE) status = statusOf(text, value);
+    else if (name === BACKEND) given[name] = value;
+    else given[name] = serviceValue(name, value);
+  }
+  return { given, status };
+}
+
+function statusOf(text: string, value: string): number {
+  const status = Number(value);
+  if (Number.isInteger(status) && status >= 200 && status <= 599) return status;
+  throw usage(`${text} is not a status`, "write --assume response=503");
+}
+
+function serviceValue(name: string, value: string): string {
+  if (!isService(name)) {
+    const names = [RESPONSE, BACKEND, ...Object.keys(SERVICES)].join(", ");
+    throw usage(`nothing can be assumed about ${JSON.stringify(name)}`, `write one of ${names}`);
+  }
+  const values: readonly string[] = SERVICES[name];
+  if (values.includes(value)) return value;
+  throw usage(`${name} cannot be ${JSON.stringify(value)}`, `write --assume ${name}=${values.join("|")}`);
+}
+
+function isService(name: string): name is keyof typeof SERVICES {
+  return Object.hasOwn(SERVICES, name);
+}
+
+/** An assumption without effect is a mistake: of the name, or about the route that the request gets. */
+function checkUse(given: Given, outcomes: readonly Outcome[]): void {
+  for (const [name, value] of Object.entries(given)) {
+    const used = outcomes.flatMap((outcome) => outcome.given[name] ?? []);
+    if (used.includes(value)) continue;
+    if (used.length === 0)
+      throw usage(
+        `nothing depends on the assumption ${name}`,
+        `leave out --assume ${name}=${value}, or check which route the request gets`,
+      );
+    throw usage(`the route has no backend ${JSON.stringify(value)}`, `write --assume ${name}=${used[0]}`);
+  }
+}
+
+/** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. */
+function bindOf(binds: readonly CompiledBind[], url: URL): CompiledBind {
+  const isTls = url.protocol === "https:";
+  const fitting = binds.filter(({ protocol }) => protocol === (isTls ? "tls" : "http"));
+  const port = Number(url.port || (isTls ? 443 : 80));
+  const named = fitting.find((bind) => bind.port === port);
+  const [only, ...others] = fitting;
+  if (named !== undefined) return named;
+  if (url.port === "" && only !== undefined && others.length === 0) return only;
+  const ports = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
+  throw usage(
+    `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
+    ports.length === 0
+      ? `none of its binds serves ${url.protocol.slice(0, -1)}`
+      : `write ${ports.slice(0, 5).join(" or ")}`,
+  );
+}
+
+function outcomeJson({ given, share, record, events }: Outcome): object {
+  const { listener, route, endpoint, "http.status": status, error, reason } = record;
+  return {
+    given,
+    share,
+    listener,
+    route,
+    endpoint,
+    status,
+    reason: reason ?? "Upstream",
+    error,
+    steps: stepsOf(events),
+  };
+}
+
+/** The gateway has refused it: its own response, not that of the backend, is an error. */
+function refuses({ record }: Outcome): boolean {
+  const status = record["http.status"];
+  if (typeof status !== "number") return true;
+  // A gRPC call that is refused has status 200.
+  return record.reason !== undefined && (status >= 400 || record.error !== undefined);
+}
+
+function outcomeText({ given, share, record, events }: Outcome, { head }: RequestFacts): string {
+  const [start = ""] = head.split(" HTTP/1.1");
+  const text = (value: unknown): string => (typeof value === "string" ? value : "");
+  const parts = [
+    `${start} → ${record["http.status"] ?? "no response"}`,
+    record.route === undefined ? "" : `route ${text(record.route)}`,
+    record.endpoint === undefined ? "" : `endpoint ${text(record.endpoint)}`,
+    text(record.error),
+  ];
+  const assumed = Object.entries(given).map(([name, value]) => `${name}=${value}`);
+  const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
+  const condition = assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
+  const title = parts.filter((part) => part !== "").join(" · ");
+  return `${[...condition, title, ...stepLines(stepsOf(events))].join("\n")}\n`;
+}

@@ -1,0 +1,74 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createHttp2Server, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import { type Duplex, duplexPair } from "node:stream";
+import type { Addresses } from "../net/addresses.ts";
+import { type ByteStream, Transport } from "../net/transport.ts";
+import type { Connect } from "../upstream/dialer.ts";
+
+const NOWHERE: Addresses = {
+  remoteAddress: "192.0.2.1",
+  remotePort: 0,
+  localAddress: "192.0.2.2",
+  localPort: 0,
+  rawAddress: "192.0.2.1",
+  rawPort: 0,
+};
+
+/** A request as a backend gets it: names and values of headers alternate. */
+export interface SentRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: readonly string[];
+}
+
+/**
+ * Backends that exist in memory only: every connection leads to servers of Node.js that respond to each request with an assumed status,
+ * and to gRPC calls with an empty message. So a rehearsal sends its requests as the gateway does, over its real engines.
+ */
+export class AssumedBackend {
+  /** Of responses to requests that are not gRPC calls. */
+  status = 200;
+  /** The requests that have arrived, with their secrets. */
+  readonly sent: SentRequest[] = [];
+  readonly #http1 = createServer((request, response) => this.#respond(request, response));
+  readonly #http2 = createHttp2Server((request, response) => this.#respondHttp2(request, response));
+
+  readonly connect: Connect = (carries, handler) => {
+    const [near, far] = inMemory();
+    const isHttp2 = carries === "http2";
+    (isHttp2 ? this.#http2 : this.#http1).emit("connection", far);
+    let cancel = (): void => {};
+    Transport.over(near, NOWHERE, (transport) => {
+      cancel = () => transport.destroy();
+      return handler.onConnect(transport, isHttp2 ? "h2" : "http/1.1");
+    });
+    return () => cancel();
+  };
+
+  #respond(request: IncomingMessage, response: ServerResponse): void {
+    const { method = "", url = "", rawHeaders } = request;
+    this.sent.push({ method, target: url, headers: rawHeaders });
+    request.resume();
+    response.sendDate = false;
+    response.writeHead(this.status, { "content-length": 0 }).end();
+  }
+
+  #respondHttp2(request: Http2ServerRequest, response: Http2ServerResponse): void {
+    this.sent.push({ method: request.method, target: request.url, headers: request.rawHeaders });
+    request.resume();
+    if (request.headers["content-type"]?.startsWith("application/grpc") !== true) {
+      response.writeHead(this.status).end();
+      return;
+    }
+    response.stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+    response.stream.on("wantTrailers", () => response.stream.sendTrailers({ "grpc-status": "0" }));
+    // An empty message: its flag and length.
+    response.stream.end(Buffer.alloc(5));
+  }
+}
+
+/** Both ends of a connection in memory. */
+export function inMemory(): [near: ByteStream, far: Duplex] {
+  const [near, far] = duplexPair({ allowHalfOpen: true });
+  return [Object.assign(near, { resetAndDestroy: () => near.destroy() }), far];
+}

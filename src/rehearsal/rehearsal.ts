@@ -1,0 +1,290 @@
+/**
+ * Explains a request by rehearsing it: the data plane itself reads, matches and answers it, on connections that exist in memory only.
+ * Nothing reaches a network, and buckets, counters and logs are the rehearsal's own.
+ */
+import type { Duplex } from "node:stream";
+import { Networks } from "../base/ip-address.ts";
+import { LogOutput } from "../base/log.ts";
+import { parseLogFilter } from "../base/log-filter.ts";
+import { OwnSockets } from "../base/own-sockets.ts";
+import { Sweeper } from "../base/sweeper.ts";
+import type { PackedIr } from "../ir/packed-ir.ts";
+import type { Addresses } from "../net/addresses.ts";
+import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
+import { SocketBudget } from "../net/socket-budget.ts";
+import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { BufferBudget } from "../proxy/body/buffer-budget.ts";
+import { compileIr, type Generation, inOneGo } from "../proxy/compile-ir.ts";
+import type { CompiledBind, CompiledListener } from "../proxy/compiled.ts";
+import { ExpressionShares } from "../proxy/expression-shares.ts";
+import { BindServer } from "../proxy/ingress/bind-server.ts";
+import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
+import { Overload } from "../proxy/overload/overload.ts";
+import type { Services } from "../proxy/services.ts";
+import { TraceLog } from "../proxy/trace-log.ts";
+import { Watchers } from "../proxy/watchers.ts";
+import { AccessLog, type LineBuffer } from "../telemetry/access-log.ts";
+import { Metrics } from "../telemetry/metrics.ts";
+import { TicketSecrets } from "../tls/ticket-keys.ts";
+import type { TraceEvent } from "../trace/events.ts";
+import { TraceGate } from "../trace/gate.ts";
+import { sensitiveHeaders } from "../trace/redaction.ts";
+import { Workloads } from "../upstream/discovery.ts";
+import { dynamicEndpoints } from "../upstream/dynamic.ts";
+import { Endpoints } from "../upstream/endpoints.ts";
+import { Pools } from "../upstream/pools.ts";
+import { Resolver, SYSTEM } from "../upstream/resolver.ts";
+import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
+import { Choices, type Given } from "./choices.ts";
+import type { RequestFacts } from "./facts.ts";
+
+/** Settings of the gateway that change what a request gets. */
+export interface RehearsalSettings {
+  readonly sensitiveHeaders: readonly string[];
+  /** In microseconds; see `config.expressions`. */
+  readonly perRequest: number;
+}
+
+/** What happens to the request if services respond and backends are chosen as `given`. */
+export interface Outcome {
+  readonly given: Given;
+  /** Share of requests that get this outcome, by the weights of backends. */
+  readonly share: number;
+  /** The fields of the access log's line. */
+  readonly record: Readonly<Record<string, unknown>>;
+  /** Secrets are redacted. */
+  readonly events: readonly TraceEvent[];
+  /** What backends get, with secrets. */
+  readonly sent: readonly SentRequest[];
+  /** What the client gets, as bytes. */
+  readonly received: Buffer;
+}
+
+/** Runs of one explanation: with more choices, the rest is left out. */
+const MAX_RUNS = 16;
+const LONGEST_RUN_MS = 30_000;
+/** Room for the buckets that one request uses: they are filled again before each run. */
+const SMALL = {
+  common: 64,
+  sizes: [
+    { shares: 64, sets: 1 },
+    { shares: 64, sets: 1 },
+  ],
+} as const;
+const CALM = {
+  now: () => performance.now(),
+  heap: () => ({ used: 0, limit: 1, external: 0 }),
+  collect() {},
+  random: () => 0,
+};
+
+export class Rehearsal {
+  readonly #generation: Generation;
+  readonly #services: Services;
+  readonly #backend = new AssumedBackend();
+  readonly #choices = new Choices();
+  readonly #gate = new TraceGate();
+  readonly #watchers: Watchers;
+  readonly #sweeper = new Sweeper();
+  readonly #buckets = new TokenBuckets(createBuckets(SMALL));
+  /** Of buckets from which nothing was taken. */
+  readonly #full = Uint8Array.from(new Uint8Array(this.#buckets.memory));
+  #lines: string[] = [];
+  #onEvent: (json: string | undefined) => void = () => {};
+
+  /** Throws if the configuration does not compile. */
+  constructor(configuration: PackedIr, settings: RehearsalSettings) {
+    const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.#lines.push(line));
+    const lines = new Lines((line) => this.#lines.push(line));
+    const own = new OwnSockets();
+    const egress = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
+    // Names are not looked up either.
+    const system = { ...SYSTEM, lookup: nowhere };
+    const resolver = new Resolver("V4Only", egress, undefined, system);
+    const pool = {
+      connectTimeout: 10_000,
+      idleTimeout: 0,
+      maxIdle: 0,
+      keepAliveDelay: 0,
+      connect: this.#backend.connect,
+    };
+    const endpoints = new Endpoints(new Pools(pool, resolver, { onConnected() {} }, this.#sweeper));
+    const metrics = new Metrics();
+    this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onEvent(json));
+    this.#services = {
+      metrics,
+      tickets: new TicketSecrets(),
+      customLabels: undefined,
+      watchers: this.#watchers,
+      traceLog: new TraceLog(output),
+      log: output.logger("proxy"),
+      accessLog: new AccessLog(output, lines, "full"),
+      exports: { add() {} },
+      sensitive: sensitiveHeaders(settings.sensitiveHeaders),
+      policies: {
+        hidden: sensitiveHeaders(settings.sensitiveHeaders),
+        log: output.logger("proxy"),
+        buckets: this.#buckets,
+        fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
+        oidcCookieKey: new Uint8Array(32),
+        sessionKey: new Uint8Array(32),
+        answers: this.#choices,
+      },
+      env: {},
+      overload: new Overload(
+        { maxLag: 0, heapShare: 0 },
+        new MemoryPressure(1),
+        0,
+        metrics,
+        output.logger("proxy"),
+        CALM,
+      ),
+      expressions: new ExpressionShares({ perRequest: settings.perRequest, routeShare: 1 }, metrics, {
+        now: CALM.now,
+        loopTime: () => performance.eventLoopUtilization(),
+      }),
+      sockets: new SocketBudget(),
+      workloads: new Workloads(),
+      locality: {},
+      upstreamCall: metrics.upstreamCall("Primary", "Http"),
+      buffers: new BufferBudget(),
+      random: () => 0,
+      chooseBackend: this.#choices.backend,
+      dynamic: dynamicEndpoints(endpoints, new Networks([])),
+      resolver,
+      own,
+      egress,
+      internal: () => undefined,
+    };
+    this.#generation = inOneGo(compileIr(1, configuration, this.#services, endpoints));
+    this.#services.workloads.become(this.#generation.addresses.byAddress);
+  }
+
+  get binds(): readonly CompiledBind[] {
+    return [...this.#generation.binds.values()];
+  }
+
+  /**
+   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `given` does
+   * not determine, up to MAX_RUNS. `status`: of the backends' responses.
+   */
+  async outcomes(facts: RequestFacts, bind: CompiledBind, given: Given, status: number): Promise<Outcome[]> {
+    this.#backend.status = status;
+    const outcomes: Outcome[] = [];
+    const open: Given[] = [given];
+    for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
+      const outcome = await this.#run(facts, bind, next);
+      outcomes.push(outcome);
+      let known = next;
+      for (const [choice, { value, others }] of this.#choices.asked) {
+        if (choice in next) continue;
+        for (const other of others) open.push({ ...known, [choice]: other });
+        known = { ...known, [choice]: value };
+      }
+    }
+    return outcomes;
+  }
+
+  async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
+    const events: TraceEvent[] = [];
+    this.#lines = [];
+    new Uint8Array(this.#buckets.memory).set(this.#full);
+    this.#choices.begin(given);
+    this.#backend.sent.length = 0;
+    this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
+    this.#gate.arm(0);
+    const [stream, client] = inMemory();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onEvent = (json) => {
+      if (json === undefined) resolve();
+      else events.push(JSON.parse(json) as TraceEvent);
+    };
+    client.on("close", resolve).on("error", () => {});
+    const received: Buffer[] = [];
+    client.on("data", (bytes: Buffer) => received.push(bytes));
+    const timer = setTimeout(resolve, LONGEST_RUN_MS);
+    const server = new BindServer(bind, { findTarget: () => undefined }, this.#services, () => {});
+    try {
+      serve(server, stream, client, facts, bind);
+      await promise;
+    } finally {
+      clearTimeout(timer);
+      server.destroy();
+      this.#watchers.remove(0);
+      this.#gate.free(0);
+    }
+    const lines = this.#lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const record = lines.find((line) => line.scope === "request") ?? {};
+    const asked = [...this.#choices.asked];
+    const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
+    return {
+      given: taken,
+      share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
+      record,
+      events,
+      sent: [...this.#backend.sent],
+      received: Buffer.concat(received),
+    };
+  }
+
+  close(): void {
+    this.#sweeper.close();
+  }
+}
+
+/** Begins the connection and sends the request. */
+function serve(
+  server: BindServer,
+  stream: ReturnType<typeof inMemory>[0],
+  client: Duplex,
+  facts: RequestFacts,
+  bind: CompiledBind,
+): void {
+  const from = addressesOf(facts, bind);
+  if (facts.serverName === undefined) server.rehearse(stream, from, undefined, undefined);
+  else {
+    const listener: CompiledListener | undefined = bind.listeners.find(facts.serverName);
+    const clientValidation = listener?.terminator?.clientValidation;
+    server.rehearse(
+      stream,
+      from,
+      { serverName: facts.serverName, protocol: "", clientValidation, client: undefined },
+      listener,
+    );
+  }
+  client.write(facts.head, "latin1");
+  if (facts.body.length > 0) client.write(facts.body);
+}
+
+function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresses {
+  const remote = { remoteAddress: source.address, remotePort: source.port };
+  return { ...remote, rawAddress: source.address, rawPort: source.port, localAddress: "127.0.0.1", localPort: port };
+}
+
+const nowhere: typeof SYSTEM.lookup = ((
+  _name: string,
+  _options: unknown,
+  callback: (error: null, found: unknown) => void,
+) => {
+  queueMicrotask(() => callback(null, [{ address: "192.0.2.1", family: 4 }]));
+}) as unknown as typeof SYSTEM.lookup;
+
+/** The lines of the access log as they are written. */
+class Lines implements LineBuffer {
+  readonly at = 0;
+  readonly #add: (line: string) => void;
+  #bytes = Buffer.alloc(0);
+
+  constructor(add: (line: string) => void) {
+    this.#add = add;
+  }
+
+  room(most: number): Buffer {
+    this.#bytes = Buffer.alloc(most);
+    return this.#bytes;
+  }
+
+  commit(end: number): void {
+    this.#add(this.#bytes.toString("utf8", 0, end));
+  }
+}

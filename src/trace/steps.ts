@@ -1,0 +1,115 @@
+/** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
+import type { RequestState, TraceEvent, TraceMessage } from "./events.ts";
+
+export interface Step {
+  readonly kind: "listener" | "route" | "policy" | "rule" | "request" | "endpoint" | "response";
+  readonly name: string;
+  /** Whether it passed, was chosen or is true. */
+  readonly result: "yes" | "no" | "skipped";
+  readonly reason?: string;
+  /** Header fields of a request or response, redacted. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly steps: readonly Step[];
+}
+
+/** Routes that lost, for each selection. */
+const MAX_LOSERS = 5;
+
+/** The steps of a request in the order in which they happened. */
+export function stepsOf(events: readonly TraceEvent[]): Step[] {
+  return events.flatMap((event, index) => stepOf(event, events, index) ?? []);
+}
+
+function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEvent[], index: number): Step | undefined {
+  switch (message.type) {
+    case "routeSelection":
+      return selection(message);
+    case "policy": {
+      const { result } = message;
+      const name = [...(scope ?? []), message.kind].join(" > ");
+      if (result.type === "skip") return { kind: "policy", name, result: "skipped", reason: result.reason, steps: [] };
+      return { kind: "policy", name, result: severity === "error" ? "no" : "yes", reason: result.details, steps: [] };
+    }
+    case "authorizationResult":
+      return {
+        kind: "policy",
+        name: "authorization",
+        result: message.result === "allow" ? "yes" : "no",
+        steps: message.rules.map(rule),
+      };
+    case "requestSnapshot":
+      return message.stage === "final request" ? sent(message.requestState) : undefined;
+    case "backendCallStart": {
+      if (scope !== undefined) return undefined;
+      const result = all
+        .slice(index)
+        .find((later) => later.message.type === "backendCallResult" && later.scope === undefined);
+      return { kind: "endpoint", name: message.target, ...called(result?.message), steps: [] };
+    }
+    case "responseSnapshot":
+      return message.stage === "final response" ? answered(message.requestState) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessage, { type: "routeSelection" }>): Step {
+  if (listeners !== undefined) {
+    const steps = listeners.map(
+      ({ listener, reason }): Step => ({ kind: "listener", name: listener, result: "no", reason, steps: [] }),
+    );
+    return { kind: "listener", name: "none", result: "no", reason: "no listener accepts this host", steps };
+  }
+  const others = candidates.filter(({ route }) => route !== selectedRoute);
+  const steps = others
+    .slice(0, MAX_LOSERS)
+    .map(({ route, reason }): Step => ({ kind: "route", name: route, result: "no", reason, steps: [] }));
+  if (selectedRoute === null) return { kind: "route", name: "none", result: "no", reason: "no route matches", steps };
+  const because = others.find(({ matched }) => matched)?.because;
+  const reason = because === undefined ? "the only route that matches" : because;
+  return { kind: "route", name: selectedRoute, result: "yes", reason, steps };
+}
+
+function rule({
+  name,
+  matched,
+  mode,
+  error,
+  inputs = {},
+}: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number]): Step {
+  const values = Object.entries(inputs).map(([text, value]) => `${text}: ${JSON.stringify(value)}`);
+  const reason = [error, ...values].filter((part) => part !== undefined).join(", ");
+  return {
+    kind: "rule",
+    name: `${mode} ${name}`,
+    result: matched ? "yes" : "no",
+    ...(reason !== "" && { reason }),
+    steps: [],
+  };
+}
+
+function sent({ request, backend }: RequestState): Step | undefined {
+  if (request === undefined) return undefined;
+  const name = `${request.method} ${request.uri}`;
+  const reason = backend === undefined ? undefined : `to backend ${backend.name}`;
+  return {
+    kind: "request",
+    name,
+    result: "yes",
+    ...(reason !== undefined && { reason }),
+    headers: request.headers,
+    steps: [],
+  };
+}
+
+function called(message: TraceMessage | undefined): Pick<Step, "result" | "reason"> {
+  if (message?.type !== "backendCallResult") return { result: "no", reason: "no response" };
+  if (message.status !== null) return { result: "yes", reason: `status ${message.status}` };
+  return { result: "no", reason: message.error ?? "no response" };
+}
+
+function answered({ response }: RequestState): Step | undefined {
+  if (response === undefined) return undefined;
+  const result = response.code < 400 ? "yes" : "no";
+  return { kind: "response", name: String(response.code), result, headers: response.headers, steps: [] };
+}

@@ -1,0 +1,36 @@
+import type { Step } from "../trace/steps.ts";
+import { shortRoute } from "./fields.ts";
+
+const SIGNS = { yes: "✓", no: "✗", skipped: "–" } as const;
+
+/** The steps as lines of text, indented by four characters for each level; routes have short names. */
+export function stepLines(steps: readonly Step[], indent = ""): string[] {
+  const keys = routesIn(steps);
+  const short = new Map(keys.map((key) => [key, shortRoute(key, keys)]));
+  const named = (text: string): string => {
+    let result = text;
+    for (const [key, name] of short) result = result.replaceAll(key, () => name);
+    return result;
+  };
+  return linesOf(steps, indent, named);
+}
+
+function linesOf(steps: readonly Step[], indent: string, named: (text: string) => string): string[] {
+  return steps.flatMap(({ kind, name, result, reason = "", headers = {}, steps: inner }) => {
+    const [first = "", ...rest] = reason.split("\n");
+    const title = kind === "route" ? named(name) : name;
+    return [
+      `${indent}${SIGNS[result]} ${kind} ${title}${first === "" ? "" : `  ${named(first)}`}`,
+      ...rest.map((line) => `${indent}    ${line}`),
+      ...Object.entries(headers).map(([field, value]) => `${indent}    ${field}: ${value}`),
+      ...linesOf(inner, `${indent}    `, named),
+    ];
+  });
+}
+
+function routesIn(steps: readonly Step[]): string[] {
+  return steps.flatMap(({ kind, name, steps: inner }) => [
+    ...(kind === "route" && name !== "none" ? [name] : []),
+    ...routesIn(inner),
+  ]);
+}

@@ -1,0 +1,133 @@
+/** `error` in the access log says what decided; `config.logging.reasons` limits it. Clients get the text of the error alone. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { TestGateway } from "../../helpers/gateway.ts";
+import { GrpcClient } from "../../helpers/grpc-client.ts";
+import { GrpcServer } from "../../helpers/grpc-server.ts";
+import { RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";
+
+const SECRET = "a-secret-value";
+
+function configuration(backend: string, logging: object = {}): object {
+  const match = (path: string, name: string, value: string) => ({
+    path: { exact: path },
+    headers: [{ name, value: { exact: value } }],
+  });
+  const rules = [
+    { require: 'source.address != ""' },
+    { deny: 'request.path == "/admin" && request.headers["x-role"] != "ops" && request.headers.authorization != "x"' },
+    { deny: 'request.path == "/fails" && json(request.headers["x-role"]).deep' },
+  ];
+  const missing = { service: { name: "default/none.example", port: 80 } };
+  const routes = [
+    { name: "canary", matches: [match("/shop", "x-canary", "yes")], backends: [{ host: backend }] },
+    { name: "private", matches: [match("/private", "authorization", SECRET)], backends: [{ host: backend }] },
+    {
+      name: "rules",
+      matches: ["/admin", "/fails"].map((path) => ({ path: { exact: path } })),
+      policies: { authorization: { rules } },
+      backends: [{ host: backend }],
+    },
+    { name: "empty", matches: [{ path: { exact: "/empty" } }], backends: [missing] },
+  ];
+  const services = [{ name: "none", namespace: "default", hostname: "none.example", vips: [], ports: { 80: 80 } }];
+  return { config: { logging }, services, binds: [{ port: 0, listeners: [{ hostname: "shop.example", routes }] }] };
+}
+
+/** The line of a request; `head` follows the request line. */
+async function lineOf(
+  gateway: TestGateway,
+  path: string,
+  head: string,
+  body: string,
+): Promise<Record<string, unknown>> {
+  const client = await RawPeer.connect(gateway.port());
+  client.send(`GET ${path} HTTP/1.1\r\nHost: shop.example\r\n${head}\r\n`);
+  const response = await client.message();
+  client.socket.destroy();
+  assert.equal(response.body, body);
+  const fits = (line: Readonly<Record<string, unknown>>): boolean =>
+    line["http.path"] === path && line["http.status"] === statusOf(response);
+  await gateway.until(() => gateway.lines.some(fits), `the line of ${path}`);
+  return gateway.lines.findLast(fits) ?? {};
+}
+
+const NOT_FOUND = "route not found";
+const DENIED = "authorization failed";
+
+test("the access log says what decided: the nearest route, the rule with its values, the missing endpoint", async () => {
+  await using upstream = await RawUpstream.answering(() => reply("it"));
+  await using gateway = await TestGateway.start(configuration(`127.0.0.1:${upstream.port}`));
+  const error = async (path: string, head: string, body: string): Promise<unknown> =>
+    (await lineOf(gateway, path, head, body)).error;
+  assert.equal(
+    await error("/shop/", "", NOT_FOUND),
+    "route not found: the nearest is default/canary: path: /shop/ is not exactly /shop",
+  );
+  assert.equal(
+    await error("/shop", "x-canary: no\r\n", NOT_FOUND),
+    'route not found: the nearest is default/canary: header x-canary: "no" is not "yes"',
+  );
+  assert.equal(
+    await error("/private", `authorization: ${SECRET}x\r\n`, NOT_FOUND),
+    "route not found: the nearest is default/private: header authorization: <redacted> does not match",
+  );
+  assert.equal(
+    await error("/admin", `x-role: guest\r\nauthorization: ${SECRET}\r\n`, DENIED),
+    'authorization failed: deny rules[1] is true (request.path: "/admin", request.headers["x-role"]: "guest", request.headers.authorization: "<redacted>")',
+  );
+  assert.equal(
+    await error("/fails", "x-role: guest\r\n", DENIED),
+    'authorization failed: deny rules[2] cannot be evaluated (request.path: "/fails", request.headers["x-role"]: "guest")',
+  );
+  assert.equal(await error("/empty", "", "no healthy backends"), "no healthy backends: the backend has no endpoints");
+  const everything = gateway.lines.map((line) => JSON.stringify(line)).join();
+  assert.ok(!everything.includes(SECRET));
+});
+
+test("no listener for the host", async () => {
+  await using gateway = await TestGateway.start(configuration("127.0.0.1:1"));
+  const client = await RawPeer.connect(gateway.port());
+  client.send("GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n");
+  assert.equal((await client.message()).body, "listener not found");
+  const error = "listener not found: shop.test does not match shop.example";
+  await gateway.until(() => gateway.lines.some((line) => line.error === error), error);
+  client.socket.destroy();
+});
+
+test("reasons: code has the code of the error alone, and off nothing", async () => {
+  for (const [reasons, expected] of [
+    ["code", "TG_ROUTE_NOT_FOUND"],
+    ["off", undefined],
+  ] as const) {
+    await using gateway = await TestGateway.start(configuration("127.0.0.1:1", { reasons }));
+    const line = await lineOf(gateway, "/shop", "x-canary: no\r\n", NOT_FOUND);
+    assert.deepEqual([line.error, line.reason], [expected, "NotFound"]);
+    const client = await RawPeer.connect(gateway.port());
+    client.send("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+    await client.message();
+    const rejected = (each: Readonly<Record<string, unknown>>): boolean => each["http.status"] === 400;
+    await gateway.until(() => gateway.lines.some(rejected), "the rejected request");
+    const { error } = gateway.lines.find(rejected) ?? {};
+    assert.equal(error, reasons === "code" ? "TG_INVALID_REQUEST" : undefined);
+    client.socket.destroy();
+  }
+});
+
+test("a call that the backend has failed has an error, though its status is 200", async () => {
+  await using server = await GrpcServer.start({
+    "/test.Echo/Fail": { unary: () => Promise.reject(Object.assign(new Error("no voice"), { code: 5 })) },
+    "/test.Echo/Say": { unary: (message: Buffer) => message },
+  });
+  const routes = [{ backends: [{ host: `127.0.0.1:${server.port}` }] }];
+  await using gateway = await TestGateway.start({ binds: [{ port: 0, listeners: [{ routes }] }] });
+  using client = new GrpcClient(gateway.port());
+  await client.unary("/test.Echo/Fail", "x");
+  await client.unary("/test.Echo/Say", "x");
+  const of = (path: string) => gateway.lines.find((line) => line["http.path"] === path);
+  await gateway.until(() => of("/test.Echo/Fail") !== undefined && of("/test.Echo/Say") !== undefined, "both lines");
+  assert.deepEqual(
+    [of("/test.Echo/Fail")?.error, of("/test.Echo/Fail")?.["grpc.status"], of("/test.Echo/Say")?.error],
+    ["the backend ended the call with grpc-status 5 (NOT_FOUND)", 5, undefined],
+  );
+});
