@@ -22,7 +22,7 @@ export function routesByPath<Plane>(routes: readonly AdminRoute<Plane>[]): Admin
 const ROUTES = routesByPath(ADMIN_ROUTES);
 
 /**
- * Starts the admin server (reference 4.3).
+ * Starts the admin server (docs/production.md#ports).
  * @param allowedHosts host names, besides localhost, by which it may be called
  * @throws Error when the address cannot be used
  */

@@ -49,7 +49,7 @@ export class AdminClient {
     return describeAddress(this.#address);
   }
 
-  /** The configuration in effect (reference 4.4). */
+  /** The configuration in effect (docs/tgctl.md#tgctl-proxy-config-all). */
   configDump(options: CallOptions = {}): Promise<unknown> {
     return this.#json("/config_dump", options);
   }
@@ -102,7 +102,7 @@ export class AdminClient {
     return this.#bytes({ method: "GET", path: "/debug/pprof/heap", timeout: HEAP_TIMEOUT, signal });
   }
 
-  /** Memory statistics (reference 4.5). */
+  /** Memory statistics (docs/production.md#memory). */
   memory(options: CallOptions = {}): Promise<unknown> {
     return this.#json("/memory", options);
   }

@@ -15,7 +15,9 @@ interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The admin interface of one replica of the controller (reference 6.5). Every method throws `AdminClientError`. */
+/**
+ * The admin interface of one replica of the controller (docs/tgctl.md#tgctl-controller). Every method throws `AdminClientError`.
+ */
 export class ControllerClient {
   readonly #address: AdminAddress;
 

@@ -5,7 +5,7 @@ import type { ConfigStatus } from "./config-status.ts";
  * only, and every value is a snapshot.
  */
 export interface AdminPlane {
-  /** The configuration in effect (reference 4.4), secrets redacted; keys in display order. */
+  /** The configuration in effect (docs/tgctl.md#tgctl-proxy-config-all), secrets redacted; keys in display order. */
   configDump(): Promise<unknown>;
   configStatus(): ConfigStatus;
   /**

@@ -7,9 +7,9 @@ import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { textReply } from "./server/reply.ts";
 
 /**
- * Starts the readiness server: `GET /healthz/ready` (reference 4.6), and `GET /healthz/live`, which responds 200 as long as the
- * main thread does. Unlike the reference, readiness responds with 503 from the beginning of a shutdown, so load balancers that
- * probe it stop sending requests while they are still served.
+ * Starts the readiness server: `GET /healthz/ready`, and `GET /healthz/live`, which responds 200 as long as the main thread
+ * does (docs/production.md#probes). Readiness responds with 503 from the beginning of a shutdown, so load balancers that probe it
+ * stop sending requests while they are still served.
  * @throws Error when the address cannot be used
  */
 export function startReadinessServer(

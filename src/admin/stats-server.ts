@@ -10,7 +10,7 @@ import { type Reply, textReply } from "./server/reply.ts";
 const PATHS = new Set(["/metrics", "/stats/prometheus"]);
 
 /**
- * Starts the stats server (reference 3.31). Prometheus scrapes it from the network under any name, and it serves only counters,
+ * Starts the stats server (docs/metrics.md). Prometheus scrapes it from the network under any name, and it serves only counters,
  * so it checks neither Host nor Origin.
  * @throws Error when the address cannot be used
  */

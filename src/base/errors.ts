@@ -2,12 +2,12 @@ import type { Names } from "./sensitive-names.ts";
 
 /**
  * The closed table of errors that a request can end with: HTTP status, the `reason` label of metrics and access logs, the party
- * to blame, and the message, which is the whole body of the response (reference 2.4). Causes may hold internal names and
+ * to blame, and the message, which is the whole body of the response (docs/errors.md). Causes may hold internal names and
  * addresses, so they go to the log and the trace only.
  */
 export type Blame = "client" | "config" | "upstream" | "internal";
 
-/** Values of the `reason` label in metrics and access logs (reference 2.4). */
+/** Values of the `reason` label in metrics and access logs (docs/errors.md). */
 export type Reason =
   | "Upstream"
   | "DirectResponse"

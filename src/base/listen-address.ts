@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { messageOf } from "./errors.ts";
 
-/** Where one of the gateway's own servers listens (`adminAddr`, `statsAddr`, `readinessAddr`; reference 1.3). */
+/** Where one of the gateway's own servers listens (`adminAddr`, `statsAddr`, `readinessAddr`; docs/configuration.md#config). */
 export type ListenAddress =
   | { readonly type: "off" }
   | { readonly type: "unix"; readonly path: string }

@@ -84,7 +84,10 @@ export interface XdsSettings {
   readonly pod?: string;
 }
 
-/** Applies environment variables (they win) and defaults (reference 1.3). Problems go to the document. */
+/**
+ * Applies environment variables (they win) and defaults (docs/configuration.md#environment-variables). Problems go to the
+ * document.
+ */
 export function resolveSettings(
   input: SettingsInput,
   adminAddr: ListenAddress | undefined,
@@ -206,7 +209,7 @@ function xdsSettings(input: SettingsInput, env: Env, document: ConfigDocument): 
   };
 }
 
-/** Leaves some seconds of the platform's grace period for everything else (reference 1.3). */
+/** Leaves some seconds of the platform's grace period for everything else (docs/configuration.md#environment-variables). */
 function graceDeadline(seconds: string | undefined): number {
   const grace = Number(seconds);
   if (seconds === undefined || !Number.isFinite(grace)) return 5000;

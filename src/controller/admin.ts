@@ -1,4 +1,6 @@
-/** The admin server of the controller: what it holds and has computed, its log levels, profiles (reference 6.5). */
+/**
+ * The admin server of the controller: what it holds and has computed, its log levels, profiles (docs/tgctl.md#tgctl-controller).
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { adminHeaders, dispatchTo, routesByPath } from "../admin/admin-server.ts";
 import type { AdminPlane } from "../admin/plane.ts";

@@ -14,7 +14,7 @@ interface Series {
   readonly counts: number[];
 }
 
-/** Counts runs of the controller's loops. Names and labels are those of reference 6.5. */
+/** Counts runs of the controller's loops. docs/metrics.md#controller has their names and labels. */
 export class ReconcileMetrics {
   readonly #series = new Map<ControllerName, Series>();
 

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
 import { type Fields, getHeader, type HeaderList } from "./message.ts";
 
-/** gRPC status for an HTTP status that the gateway itself returns (reference 2.4); for others it is 2, unknown. */
+/** gRPC status for an HTTP status that the gateway itself returns (docs/grpc.md); for others it is 2, unknown. */
 const GRPC_STATUS: Readonly<Record<number, number>> = {
   400: 13,
   401: 16,

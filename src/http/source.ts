@@ -11,8 +11,8 @@ export interface Discovered {
 }
 
 /**
- * A connection's client as expressions see it (`source`, reference 4.7). Getters, so that a certificate is parsed only for
- * expressions that read it.
+ * A connection's client as expressions see it (`source`, docs/expressions.md#variables). Getters, so that a certificate is parsed
+ * only for expressions that read it.
  */
 export class Source implements SourceParts {
   readonly #from: Connected;

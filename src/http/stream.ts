@@ -111,7 +111,10 @@ export interface StreamAcceptor {
   rejected(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void;
 }
 
-/** The limits of a client's connection (reference 1.10), with every default filled in. Times are milliseconds, sizes bytes. */
+/**
+ * The limits of a client's connection (docs/configuration.md#frontendpolicieshttp), with every default filled in. Times are
+ * milliseconds, sizes bytes.
+ */
 export interface ConnectionLimits {
   /** Bytes of request line and header fields together. Default 61440. */
   readonly maxHeadSize: number;

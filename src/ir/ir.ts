@@ -17,9 +17,15 @@ export interface Ir {
   readonly backends: readonly Backend[];
   readonly services: readonly Service[];
   readonly workloads: readonly Workload[];
-  /** Definitions of functions that the expressions of this configuration may call (reference 1.3); absent: none. */
+  /**
+   * Definitions of functions that the expressions of this configuration may call (docs/expressions.md#custom-functions); absent:
+   * none.
+   */
   readonly customFunctions?: string;
-  /** Policies attached to targets (reference 1.9 and 1.10), kept for the dump; already merged into the `policies` they apply to. */
+  /**
+   * Policies attached to targets (docs/configuration.md#targetedpolicy, docs/configuration.md#frontendpolicies), kept for the
+   * dump; already merged into the `policies` they apply to.
+   */
   readonly targeted: readonly TargetedPolicy[];
 }
 
@@ -40,7 +46,10 @@ export interface Bind {
   readonly listeners: readonly Listener[];
 }
 
-/** `frontendPolicies` (reference 1.10): the limits of a connection, with every default filled in, and the features that are configured. */
+/**
+ * `frontendPolicies` (docs/configuration.md#frontendpolicies): the limits of a connection, with every default filled in, and the
+ * features that are configured.
+ */
 export interface Frontend extends ConnectionLimits {
   /** Request body buffer and trace capture bound. Default 2 MiB. */
   readonly maxBufferSize: number;
@@ -84,13 +93,13 @@ export interface UdpLimits {
   readonly maxDatagramSize: number;
 }
 
-/** `frontendPolicies.accessLog` (reference 1.10, 3.29). */
+/** `frontendPolicies.accessLog` (docs/configuration.md#accesslog). */
 export interface AccessLog extends LogFields {
   /** Records of the same requests for a collector. Absent: the log only. */
   readonly otlp?: { readonly collector: Collector } & LogFields;
 }
 
-/** `frontendPolicies.tracing` (reference 1.10, 3.30). */
+/** `frontendPolicies.tracing` (docs/configuration.md#tracing). */
 export interface Tracing extends SamplingRules {
   readonly collector: Collector;
   /** Attribute name → CEL over request and response; `span.name` is the name of the span. */

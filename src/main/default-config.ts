@@ -18,8 +18,8 @@ export class NoConfigError extends CliError {
 }
 
 /**
- * The configuration file of a start without `-f` and `-c` (reference 1.1): `LOCAL_XDS_PATH`; else `config.yaml` in `volume`
- * if that is a folder, else in the user's own configuration folder. Throws NoConfigError where a default would hide that
+ * The configuration file of a start without `-f` and `-c` (docs/configuration.md): `LOCAL_XDS_PATH`; else `config.yaml` in
+ * `volume` if that is a folder, else in the user's own configuration folder. Throws NoConfigError where a default would hide that
  * the configuration was forgotten: in Kubernetes, in a container without the volume, with an empty volume that cannot be written.
  */
 export function defaultConfigPath(env: Env, volume = CONFIG_VOLUME): string {

@@ -63,7 +63,7 @@ export class Gateway {
   #memory: MemoryWatch | undefined;
   readonly #follower: Follower;
   #configuration: PackedIr;
-  /** The startup task that readiness waits for, with the name of reference 4.6. */
+  /** The startup tasks that readiness waits for and names (docs/configuration.md#with-a-controller). */
   readonly #pending: Set<string>;
   #started = false;
   /** A configuration is in effect. */

@@ -20,7 +20,7 @@ import { onOrphaned, reportReady } from "./supervised.ts";
 
 /** Port of the echo server, to which the quick start's configuration and the examples send requests. */
 const ECHO_PORT = 9099;
-/** Format and level of the log; they take precedence over the configuration (reference 3.29). */
+/** Format and level of the log; they take precedence over the configuration (docs/configuration.md#environment-variables). */
 const { LOG_FORMAT, RUST_LOG } = process.env;
 
 /** The configuration of a command line: text, a file, or with neither the default file. */

@@ -81,7 +81,7 @@ const TRANSFORMATIONS: PolicySet = {
   transformations: { request: { set: { "x-a": "'b'" } }, response: { set: { "x-a": "'b'" } } },
 };
 
-/** The order of reference 4.1, repeated here: what runs first decides what a request has to pass. */
+/** The order of docs/policies/README.md#order, repeated here: what runs first decides what a request has to pass. */
 const ORDER: Readonly<Record<(typeof PHASES)[number], { policies: PolicySet; request: string; response: string }>> = {
   gateway: {
     policies: { ...TRANSFORMATIONS, extProc: EXT_PROC, ...ADMISSION },

@@ -106,7 +106,7 @@ export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment)
   });
 }
 
-/** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (reference 4.2). */
+/** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (docs/trace-events.md). */
 export function stageName(kind: RequestPolicyKind, phase: Phase): string {
   const { traceStage, gatewayTraceStage = traceStage } = REGISTRY[kind];
   if (phase === "route") return traceStage;

@@ -1,7 +1,8 @@
 /**
- * The order of policies within a phase (reference 4.1, steps 6, 8, 10 and 11); the order in the configuration does not matter. Each
- * policy sees the request as those before it left it. The order is a security decision: what runs first can end the request before
- * what follows has seen it, so authentication precedes authorization, and both precede everything that costs or changes something.
+ * The order of policies within a phase (docs/policies/README.md#order); the order in the configuration does not matter. Each
+ * policy sees the request as those before it left it. The order is a security decision: what runs first can end the request
+ * before what follows has seen it, so authentication precedes authorization, and both precede everything that costs or changes
+ * something.
  */
 
 import type { Phase } from "../trace/events.ts";

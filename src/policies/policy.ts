@@ -52,7 +52,7 @@ export interface Kind<Name extends string, Config> {
 }
 
 interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" | "phases" | "traceKey" | "repeatable"> {
-  /** Names the stage of a trace that follows the policy, such as `url rewrite` (reference 4.2). */
+  /** Names the stage of a trace that follows the policy, such as `url rewrite` (docs/trace-events.md). */
   readonly traceStage: string;
   /** The same in the gateway phase, behind `gateway`. Default: `traceStage`. */
   readonly gatewayTraceStage?: string;
@@ -99,7 +99,10 @@ export function definePolicy<Name extends string, Config, Use extends CallUse = 
   };
 }
 
-/** A kind that takes alternatives too (reference 1.11): the first whose condition is true applies. An alternative is an `Entry`. */
+/**
+ * A kind that takes alternatives too, as in docs/policies/ext-authz.md#conditionalextauthz: the first whose condition is true
+ * applies. An alternative is an `Entry`.
+ */
 export function defineConditionalPolicy<
   Name extends string,
   Config,

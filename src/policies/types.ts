@@ -103,7 +103,7 @@ export interface IncomingBody extends MessageBody {
   copy(limit: number): Promise<Uint8Array | undefined>;
 }
 
-/** When an attempt is retried (reference 3.18). */
+/** When an attempt is retried (docs/policies/retry.md). */
 export interface RetryPlan {
   /** Further attempts after the first. */
   readonly attempts: number;

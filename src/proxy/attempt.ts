@@ -43,7 +43,7 @@ import type { CompiledBackend } from "./compiled.ts";
 import { type BackendCall, type Exchange, WAIT } from "./exchange.ts";
 import { mayFailInTrailers } from "./retry.ts";
 
-/** Bytes of a request body that are kept for further attempts (reference 3.18). */
+/** Bytes of a request body that are kept for further attempts (docs/policies/retry.md). */
 const REPLAY_BYTES = 64 * 1024;
 const NO_HEADERS: HeaderList = [];
 
@@ -461,10 +461,11 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 }
 
 /**
- * Whether the request is sent as HTTP/2 (reference 2.5). If neither the backend nor its service determines the version, HTTP/2 is
- * used for gRPC from clients inside TLS, and for all requests of plaintext clients that speak HTTP/2 themselves. A browser inside
- * TLS speaks HTTP/2 whatever the backend supports, but a plaintext client uses it by prior knowledge. That is knowledge about the
- * gateway, not the backend: it is a guess (see `isGuess` of a session), and HTTP/1.1 is used if the guess was wrong.
+ * Whether the request is sent as HTTP/2 (docs/lifecycle.md#8-attempt). If neither the backend nor its service determines the
+ * version, HTTP/2 is used for gRPC from clients inside TLS, and for all requests of plaintext clients that speak HTTP/2
+ * themselves. A browser inside TLS speaks HTTP/2 whatever the backend supports, but a plaintext client uses it by prior
+ * knowledge. That is knowledge about the gateway, not the backend: it is a guess (see `isGuess` of a session), and HTTP/1.1 is
+ * used if the guess was wrong.
  */
 function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
   const use = pool.http2;

@@ -10,7 +10,7 @@ import type { Services } from "./services.ts";
 
 /**
  * The phases `match-route` and `select-backend`: the route by host, path and conditions (`match/`), through route groups to the
- * route that has backends, then one of its backends by weight (reference 2.2, 2.3).
+ * route that has backends, then one of its backends by weight (docs/lifecycle.md#4-match-route).
  */
 export function matchRoute(exchange: Exchange): undefined {
   checkHost(exchange);

@@ -1,6 +1,6 @@
 /**
- * The `retry` policy (reference 3.18): whether a request is retried, and when. handle-request.ts has the loop. A replay on a new
- * connection because a pooled one was stale is not a retry and happens within an attempt.
+ * The `retry` policy (docs/policies/retry.md): whether a request is retried, and when. handle-request.ts has the loop. A replay
+ * on a new connection because a pooled one was stale is not a retry and happens within an attempt.
  */
 import { grpcStatusIn, isGrpc } from "../http/grpc-reply.ts";
 import { decimal, getHeader, type HttpRequest, madeOf, setHeader } from "../http/message.ts";

@@ -84,8 +84,8 @@ interface ResponseStep {
 }
 
 /**
- * The chains in the order route, backend, gateway (reference 4.1, step 11), then the route's final policies. While a policy waits,
- * the body is held.
+ * The chains in the order route, backend, gateway (docs/lifecycle.md#9-response-policies), then the route's final policies. While
+ * a policy waits, the body is held.
  */
 export function responsePolicies(exchange: Exchange): PhaseResult {
   const { selected, responseSide } = exchange;

@@ -6,7 +6,8 @@ import type { Exchange } from "./exchange.ts";
 import { hostText } from "./match/reason.ts";
 
 /**
- * Selects the listener whose hostname best fits the request's host or, with TLS, the server name of the handshake (reference 2.1).
+ * Selects the listener whose hostname best fits the request's host or, with TLS, the server name of the handshake
+ * (docs/lifecycle.md#2-select-listener).
  */
 export function selectListener(exchange: Exchange): undefined {
   const { selected, request, downstream } = exchange;

@@ -45,8 +45,8 @@ interface ReadableExchange {
 }
 
 /**
- * The variables of expressions (reference 4.7) over one exchange. Values are read when an expression asks for them: most
- * expressions read one or two, and headers, certificates and bodies cost something to convert.
+ * The variables of expressions (docs/expressions.md#variables) over one exchange. Values are read when an expression asks for
+ * them: most expressions read one or two, and headers, certificates and bodies cost something to convert.
  */
 export class ExchangeVariables implements Activation {
   readonly #exchange: ReadableExchange;

@@ -8,7 +8,7 @@ import type { ShownVariables } from "./shown-variables.ts";
 
 /**
  * Chooses the requests to log, or to export as records, and edits their fields (`frontendPolicies.accessLog` and similar,
- * reference 3.29).
+ * docs/configuration.md#accesslog).
  */
 export class AccessLogEdits {
   readonly #filter: Condition | undefined;

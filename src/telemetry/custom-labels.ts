@@ -8,7 +8,7 @@ export const UNKNOWN = "unknown";
 /** Characters of a value that are kept, so that clients cannot fill the memory with their headers. */
 const MAX_VALUE = 128;
 
-/** `config.metrics.fields.add`: labels of the request metrics that expressions compute (reference 1.3). */
+/** `config.metrics.fields.add`: labels of the request metrics that expressions compute (docs/metrics.md#requests). */
 export class CustomLabels {
   readonly #expressions: readonly Expression[];
   /** Variables that the expressions read; see `Expression.reads`. */

@@ -1,4 +1,4 @@
-/** Every metric of the data plane (reference 3.31), without the prefix, in the order of the text output. */
+/** Every metric of the data plane (docs/metrics.md), without the prefix, in the order of the text output. */
 export const REQUEST_LABELS = [
   "backend",
   "protocol",

@@ -51,7 +51,7 @@ export function defaultCiphers(runtime: string): string {
   return suites.includes(FIRST) ? [FIRST, ...suites.filter((each) => each !== FIRST)].join(":") : runtime;
 }
 
-/** OpenSSL's names of the key exchanges that can be configured (reference 1.6). */
+/** OpenSSL's names of the key exchanges that can be configured (docs/configuration.md#tlsserver). */
 const GROUPS: Readonly<Record<KeyExchangeGroup, string>> = {
   X25519: "X25519",
   "P-256": "prime256v1",

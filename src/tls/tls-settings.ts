@@ -46,7 +46,7 @@ export interface LeafCaching {
   readonly capacity: number;
 }
 
-/** Reference 3.21, with the files already read (PEM text). */
+/** `backendTLS` (docs/policies/backend-tls.md), with the files already read (PEM text). */
 export interface BackendTls {
   readonly cert?: string | undefined;
   readonly key?: string | undefined;

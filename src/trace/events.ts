@@ -1,5 +1,5 @@
 /**
- * Every event of a trace stream (reference 4.2). This file is the contract: `docs/trace-events.md` and the JSON schema are made
+ * Every event of a trace stream. This file is the contract: `docs/trace-events.md` and the JSON schema are made
  * from it.
  */
 export type Severity = "success" | "info" | "warn" | "error";

@@ -101,7 +101,7 @@ export class Tracer implements TraceSink {
   }
 }
 
-/** The severity of a status or a failure (reference 4.2). */
+/** The severity of a status or a failure (docs/trace.md#reading-it). */
 export function severityOf(status: number | null, error: string | null): Severity {
   if (error !== null || (status !== null && status >= 500)) return "error";
   return status !== null && status >= 400 ? "warn" : "info";

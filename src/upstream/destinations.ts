@@ -249,7 +249,10 @@ function limitsOf(tcp: PoolLimits = {}, http: PoolLimits = {}): Pick<ConnectionS
   return { limits: { maxConnections, maxPendingRequests, maxRequests } };
 }
 
-/** `appProtocols` of services that say which version of HTTP is spoken (reference 2.5); others say nothing about it. */
+/**
+ * `appProtocols` of services that say which version of HTTP is spoken (docs/configuration.md#service); others say nothing about
+ * it.
+ */
 const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([
   ["http1", "HTTP/1.1"],
   ["http2", "HTTP/2.0"],

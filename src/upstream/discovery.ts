@@ -13,7 +13,7 @@ export interface Service {
   readonly loadBalancer?: LoadBalancer;
 }
 
-/** Which workloads of a service are preferred (reference 3.28). */
+/** Which workloads of a service are preferred (docs/configuration.md#serviceloadbalancer). */
 export interface LoadBalancer {
   readonly routingPreferences: readonly Preference[];
   readonly mode: "Standard" | "Strict" | "Failover" | "Passthrough";

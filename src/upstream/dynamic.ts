@@ -60,8 +60,9 @@ export type DynamicEndpoints = (
 ) => Endpoint | undefined;
 
 /**
- * A forward proxy's targets: an authority, by default that of the request (reference 1.7). `denied`: networks in which clients
- * cannot name addresses; nothing is looked up for those, so the rules for names (lookup-rules.ts) do not see them.
+ * A forward proxy's targets: an authority, by default that of the request (docs/configuration.md#dynamictarget). `denied`:
+ * networks in which clients cannot name addresses; nothing is looked up for those, so the rules for names (lookup-rules.ts) do
+ * not see them.
  */
 export function dynamicEndpoints(endpoints: Endpoints, denied: Networks): DynamicEndpoints {
   const known = new Map<string, Endpoint>();

@@ -117,9 +117,9 @@ export class Endpoint {
   }
 
   /**
-   * A call has failed, and failures can evict the endpoint (reference 3.26): for `duration` ms, multiplied by the number of evictions
-   * since the last success. Calls that were in progress when it was evicted do not prolong the eviction. `now`: `performance.now()`.
-   * Returns whether this failure evicts the endpoint.
+   * A call has failed, and failures can evict the endpoint (docs/configuration.md#healtheviction): for `duration` ms, multiplied
+   * by the number of evictions since the last success. Calls that were in progress when it was evicted do not prolong the
+   * eviction. `now`: `performance.now()`. Returns whether this failure evicts the endpoint.
    */
   fail(eviction: Eviction, duration: number, now: number): boolean {
     const evicted = this.isEvicted(now);

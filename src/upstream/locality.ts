@@ -43,9 +43,9 @@ function known(locality: Locality): Locality {
 }
 
 /**
- * The workloads of a service that may get requests, in buckets of which the first with active endpoints is used (reference 3.28).
- * `Failover`: workloads that match `own` in more preferences, counted up to the first difference, come first. `Strict`: only those
- * that match in all. `Standard` and `Passthrough`: all in one bucket.
+ * The workloads of a service that may get requests, in buckets of which the first with active endpoints is used
+ * (docs/configuration.md#serviceloadbalancer). `Failover`: workloads that match `own` in more preferences, counted up to the
+ * first difference, come first. `Strict`: only those that match in all. `Standard` and `Passthrough`: all in one bucket.
  */
 export function localityBuckets(
   { loadBalancer }: Pick<Service, "loadBalancer">,

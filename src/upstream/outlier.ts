@@ -5,7 +5,7 @@ import type { Endpoint } from "./endpoint.ts";
 import { retryAfter } from "./retry-after.ts";
 import type { Eviction, Health } from "./settings.ts";
 
-/** Milliseconds of an eviction whose length nothing else determines (reference 3.26). */
+/** Milliseconds of an eviction whose length nothing else determines (docs/configuration.md#healtheviction). */
 const DEFAULT_EVICTION_MS = 3000;
 
 /** What one call says about its endpoint. */
@@ -30,8 +30,8 @@ export interface OutcomeContext {
 }
 
 /**
- * Outlier detection of a backend (`health`, reference 3.26): which calls have failed, and when failures evict the endpoint.
- * Passive: it learns from calls, it sends no probes.
+ * Outlier detection of a backend (`health`, docs/policies/health.md): which calls have failed, and when failures evict the
+ * endpoint. Passive: it learns from calls, it sends no probes.
  */
 export class OutlierDetector {
   readonly #unhealthy: Condition | undefined;

@@ -62,8 +62,8 @@ export function targetName(target: Address): string {
 }
 
 /**
- * Which requests go out as HTTP/2 (reference 2.5): all, those that ask for it, all if the server agrees to it in the handshake, or
- * none.
+ * Which requests go out as HTTP/2 (docs/lifecycle.md#8-attempt): all, those that ask for it, all if the server agrees to it in
+ * the handshake, or none.
  */
 export type Http2Use = "always" | "asked" | "offered" | "never";
 

@@ -7,7 +7,7 @@ const RESETS = ["requests", "tokens", "requests-day", "tokens-minute"].map((each
 
 /**
  * Milliseconds after which a service that returned 429 accepts the next request (RFC 9110 10.2.3 and what services send in its
- * place, reference 3.26); undefined if no header says so. `now`: milliseconds since 1970.
+ * place, docs/configuration.md#healtheviction); undefined if no header says so. `now`: milliseconds since 1970.
  */
 export function retryAfter(headers: HeaderList, now: number): number | undefined {
   const resets = RESETS.map((name) => positive(seconds(getHeader(headers, name)))).filter((each) => each !== undefined);

@@ -5,7 +5,7 @@ import type { Target } from "./target.ts";
 
 export type HttpVersion = "HTTP/1.1" | "HTTP/2.0";
 
-/** Reference 3.23; milliseconds. */
+/** `tcp` (docs/policies/tcp.md); milliseconds. */
 export interface BackendTcp {
   readonly connectTimeout?: Milliseconds | undefined;
   readonly maxConnections?: number | undefined;
@@ -15,7 +15,7 @@ export interface BackendTcp {
     | undefined;
 }
 
-/** Reference 3.23: connections go through an HTTP proxy. */
+/** `backendTunnel` (docs/policies/backend-tunnel.md): connections go through an HTTP proxy. */
 export interface BackendTunnel {
   readonly proxy: Target;
   /** Value of Proxy-Authorization. */
@@ -24,7 +24,7 @@ export interface BackendTunnel {
   readonly tls?: BackendTls | undefined;
 }
 
-/** Reference 3.23; milliseconds. */
+/** `http` (docs/policies/http.md); milliseconds. */
 export interface BackendHttp {
   readonly version?: HttpVersion | undefined;
   readonly requestTimeout?: Milliseconds | undefined;
@@ -34,7 +34,7 @@ export interface BackendHttp {
   readonly maxRetries?: number | undefined;
 }
 
-/** Reference 3.26. */
+/** `health` (docs/policies/health.md). */
 export interface Health {
   /** CEL over request and response: true = the call has failed. */
   readonly unhealthyExpression?: string | undefined;
@@ -79,7 +79,7 @@ export interface Eviction {
   readonly healthThreshold?: number | undefined;
 }
 
-/** Reference 3.27. */
+/** `sessionAffinity` (docs/policies/session-affinity.md). */
 export interface SessionAffinity {
   /** CEL over the request for a string or bytes. */
   readonly source: string;

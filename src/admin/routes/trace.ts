@@ -4,7 +4,7 @@ import { AdminBadRequest, AdminForbidden, type TraceOptions } from "../plane.ts"
 import { SseReader } from "../server/sse-reader.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 
-/** Bytes of each body that a trace shows, by default and at most (reference 4.2). */
+/** Bytes of each body that a trace shows, by default and at most (docs/trace.md#the-stream). */
 const DEFAULT_TRACE_BODIES = 2 * 1024 * 1024;
 const SIZE = /^(\d{1,9})(|B|KiB|MiB)$/;
 const UNITS: Readonly<Record<string, number>> = { "": 1, B: 1, KiB: 1024, MiB: 1024 * 1024 };

@@ -26,8 +26,8 @@ export interface ReadFunctions {
 }
 
 /**
- * Reads functions written as `name(a, rest...) { expression }` and `this.name(a) { expression }` (reference 1.3), and
- * compiles them. Every problem is in the result, each with its place in `text`.
+ * Reads functions written as `name(a, rest...) { expression }` and `this.name(a) { expression }`
+ * (docs/expressions.md#custom-functions), and compiles them. Every problem is in the result, each with its place in `text`.
  */
 export function readFunctions(text: string): ReadFunctions {
   const problems: CelError[] = [];

@@ -156,7 +156,10 @@ function compileOptionalMap(node: OptionalMap, { compile, checked }: Compilation
   };
 }
 
-/** `default` continues if something is absent, `coalesce` after any failure (reference 4.7); both after null. */
+/**
+ * `default` continues if something is absent, `coalesce` after any failure (docs/expressions.md#when-a-condition-fails); both
+ * after null.
+ */
 function compileFallback({ choices, onlyAbsent }: Fallback, { compile }: Compilation): Evaluator {
   const evaluators = choices.map(compile);
   return (activation, slots) => {

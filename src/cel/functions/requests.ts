@@ -48,7 +48,7 @@ function splitQuery(uri: string): readonly [before: string, query: URLSearchPara
 
 function query(uri: string): CelValue {
   const [, parameters] = splitQuery(uri);
-  // The last of a name counts, as for routes (reference 2.2).
+  // The last of a name counts, as for routes (docs/configuration.md#routematch).
   return Object.fromEntries(parameters);
 }
 

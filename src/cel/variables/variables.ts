@@ -93,7 +93,7 @@ const proxy = plain("proxy", {
 /**
  * The variables that an expression can use. `arrival`: the request alone, for filters of traces; `network`: the connection;
  * `networkResponse`: connection and response; `request`: request, connection and results of earlier policies; `response`: all of
- * that and the response. A name out of scope is an error when the expression is compiled (reference 4.7).
+ * that and the response. A name out of scope is an error when the expression is compiled (docs/expressions.md#variables).
  */
 export type Scope = "arrival" | "network" | "networkResponse" | "request" | "response";
 

@@ -1,6 +1,6 @@
 /**
- * Which pods a command line names (reference 5.1): `gateway/<name>`, another object with a pod selector, a pod by its name, or
- * nothing, which means the only Gateway of the namespace.
+ * Which pods a command line names (docs/tgctl.md#which-proxy): `gateway/<name>`, another object with a pod selector, a pod by its
+ * name, or nothing, which means the only Gateway of the namespace.
  */
 import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";

@@ -10,7 +10,7 @@ interface Section {
 /** Where the backends that stand in routes send to, by their keys. */
 type Targets = ReadonlyMap<string, string>;
 
-/** The tables of a configuration dump (reference 4.4), in the order of `tgctl proxy config all`. */
+/** The tables of a configuration dump in the order of `tgctl proxy config all` (docs/tgctl.md#tgctl-proxy-config-all). */
 const SECTIONS = {
   binds: { header: ["ADDRESS", "PROTOCOL", "TUNNEL", "LISTENERS"], items: bindsOf, row: bindRow },
   listeners: {

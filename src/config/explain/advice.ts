@@ -18,8 +18,8 @@ import type { Path } from "../parse/paths.ts";
 import type { FrontendInput } from "../schema/frontend.ts";
 
 /**
- * Policies that let requests without credentials pass unless their mode says otherwise (reference 3.4, 3.6, 3.7), each with the
- * variable that rules test instead.
+ * Policies that let requests without credentials pass unless their mode says otherwise (docs/policies/jwt-auth.md,
+ * docs/policies/basic-auth.md, docs/policies/api-key.md), each with the variable that rules test instead.
  */
 const AUTHENTICATION = [
   ["jwtAuth", "jwt"],
@@ -173,7 +173,7 @@ export function adviseOnRoutes(
   report: Report,
 ): void {
   const winners = new Map<string, Route>();
-  // Of equal matches the route whose key comes first wins (reference 2.2).
+  // Of equal matches the route whose key comes first wins (docs/lifecycle.md#4-match-route).
   for (const route of [...routes].sort((a, b) => (a.key < b.key ? -1 : 1))) {
     const path = paths[routes.indexOf(route)] ?? [];
     const hosts = route.hostnames.filter((host) => meet(host, hostname));

@@ -11,7 +11,10 @@ export type Migration =
 
 type Report = (node: Node | null | undefined, path: readonly string[], message: string) => void;
 
-/** Names of `config.tracing` (reference 1.3) and what they are called in `frontendPolicies.tracing` (1.10). */
+/**
+ * Names of `config.tracing` (docs/configuration.md#configtracing) and what they are called in `frontendPolicies.tracing`
+ * (docs/configuration.md#tracing).
+ */
 const TRACING: Readonly<Record<string, string>> = {
   path: "path",
   otlpProtocol: "protocol",

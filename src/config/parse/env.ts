@@ -24,9 +24,9 @@ interface Edit {
 const REFERENCE = /^[ \t]*#.*$|\$(?:\$|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)(?::-([^}]*))?\}|(\{))/gm;
 
 /**
- * Replaces `$NAME`, `${NAME}` and `${NAME:-default}` in the whole text before it is parsed (reference 1.1); `$$` is a
- * dollar sign; a dollar sign before anything else stays. Lines that begin with `#` are left alone, so that what is
- * commented out needs no variables.
+ * Replaces `$NAME`, `${NAME}` and `${NAME:-default}` in the whole text before it is parsed
+ * (docs/configuration.md#environment-variables); `$$` is a dollar sign; a dollar sign before anything else stays. Lines that
+ * begin with `#` are left alone, so that what is commented out needs no variables.
  */
 export function expandEnv(text: string, env: Readonly<Record<string, string | undefined>>): Expanded {
   const problems: EnvProblem[] = [];

@@ -101,7 +101,7 @@ const targetedPolicy = z
       "are combined, and of `buffer` the widest target wins.",
   });
 
-/** The whole configuration file (reference 1.2). */
+/** The whole configuration file (docs/configuration.md#top-level). */
 export const configFile = z
   .strictObject({
     config: settings.prefault({}),

@@ -30,7 +30,7 @@ export const gatewayPolicies = policySet("gateway").meta({
   id: "GatewayPolicies",
   description: "Policies that run before a route is chosen.",
 });
-/** The backend policies that apply to connections without HTTP (reference 3.33). */
+/** The backend policies that apply to connections without HTTP (docs/configuration.md#tcppolicies). */
 export const tcpPolicies = backendPolicies
   .pick({ backendTLS: true, tcp: true, backendTunnel: true })
   .extend({

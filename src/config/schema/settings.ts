@@ -36,7 +36,7 @@ const metricLabels = z
       "with such labels; further values are counted as `other`.",
   );
 
-/** The `config` section: read once, at startup (reference 1.3). */
+/** The `config` section: read once, at startup (docs/configuration.md#config). */
 export const settings = z
   .strictObject({
     enableIpv6: z.boolean().default(true).describe("Listens on IPv6 addresses too, if the system has any."),

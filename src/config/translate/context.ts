@@ -21,7 +21,10 @@ export interface RoutePlace extends Pick<Route, "name" | "namespace" | "ruleName
 /** Policies of one target, by the phase in which they run. */
 export type PhaseSets = Readonly<Record<Phase, PolicySet>>;
 
-/** What `policies[]` attaches to each kind of target (reference 1.9); in a set the narrower target has won, kind by kind. */
+/**
+ * What `policies[]` attaches to each kind of target (docs/configuration.md#targetedpolicy); in a set the narrower target has won,
+ * kind by kind.
+ */
 export interface Targeted {
   readonly all: readonly TargetedPolicy[];
   /** For a listener with all its routes and their backends: what targets the gateway, then its port, then the listener. */

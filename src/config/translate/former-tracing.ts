@@ -25,7 +25,7 @@ interface CollectorAddress {
 }
 
 /**
- * `config.tracing` and the environment variables of collectors (reference 1.3), which win, in the form of
+ * `config.tracing` and the environment variables of collectors (docs/telemetry.md#environment), which win, in the form of
  * `frontendPolicies.tracing`; undefined when neither names a collector. Problems go to the document.
  */
 export function formerTracing(

@@ -20,7 +20,10 @@ interface Entry extends Owner {
   readonly tcpPaths: Path[];
 }
 
-/** `gateways` with the top-level `routes` and `tcpRoutes` attached (reference 1.2, 1.4). */
+/**
+ * `gateways` with the top-level `routes` and `tcpRoutes` attached (docs/configuration.md#gateway,
+ * docs/configuration.md#gatewayroute).
+ */
 export function translateGateways(
   config: ConfigFile,
   context: Context,

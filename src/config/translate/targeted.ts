@@ -11,8 +11,9 @@ import { reportDuplicates } from "./references.ts";
 const NONE: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
 
 /**
- * Translates `policies[]` (reference 1.9): policies that name their target instead of being written in it. Reports problems of entries,
- * also a second policy of a kind for the same target unless the kind is `repeatable`: which one applied would depend on their order.
+ * Translates `policies[]` (docs/configuration.md#targetedpolicy): policies that name their target instead of being written in it.
+ * Reports problems of entries, also a second policy of a kind for the same target unless the kind is `repeatable`: which one
+ * applied would depend on their order.
  */
 export function translateTargeted(
   config: ConfigFile,

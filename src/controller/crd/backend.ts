@@ -1,4 +1,6 @@
-/** TracegateBackend (tracegate.dev/v1alpha1, reference 6.1): a destination that is not a Service of the cluster. */
+/**
+ * TracegateBackend (tracegate.dev/v1alpha1, docs/crds.md#tracegatebackend): a destination that is not a Service of the cluster.
+ */
 import { z } from "zod";
 import { dynamicTarget } from "../../config/schema/scalars.ts";
 

@@ -1,6 +1,6 @@
 /**
- * TracegateParameters (tracegate.dev/v1alpha1, reference 6.1): how the proxies of a Gateway or of a GatewayClass are deployed. The
- * deployer applies them.
+ * TracegateParameters (tracegate.dev/v1alpha1, docs/crds.md#tracegateparameters): how the proxies of a Gateway or of a
+ * GatewayClass are deployed. The deployer applies them.
  */
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * TracegatePolicy (tracegate.dev/v1alpha1, reference 6.1): policies that name their targets. Their fields are those of the
- * configuration file, apart from what a cluster has in place of files and of services by name (`references.ts`).
+ * TracegatePolicy (tracegate.dev/v1alpha1, docs/crds.md#tracegatepolicy): policies that name their targets. Their fields are
+ * those of the configuration file, apart from what a cluster has in place of files and of services by name (`references.ts`).
  */
 import { z } from "zod";
 import { frontendPolicies } from "../../config/schema/frontend.ts";

@@ -42,8 +42,8 @@ export interface DeployInput {
 const NO_LISTENERS: readonly GatewayPort[] = [{ port: 443, protocol: "TCP" }];
 
 /**
- * The objects that run the proxies of a Gateway, in the order in which they are to be applied (reference 6.2), except for the
- * Secret with the key of login cookies, which is made once and kept.
+ * The objects that run the proxies of a Gateway (docs/kubernetes.md#what-runs-where), in the order in which they are to be
+ * applied, except for the Secret with the key of login cookies, which is made once and kept.
  */
 export function gatewayObjects(input: DeployInput): Manifest[] {
   const { gateway, layers, settings, xdsCa } = input;

@@ -1,4 +1,4 @@
-/** Statuses of TracegatePolicies and TracegateBackends (reference 6.3). */
+/** Statuses of TracegatePolicies and TracegateBackends (docs/crds.md#what-a-status-says). */
 import { keyOfObject, type ParentReference, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { SECTIONS, TARGET_KINDS } from "../crd/policy.ts";
 import { defineQuery, type Read } from "../graph.ts";

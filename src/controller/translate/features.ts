@@ -1,4 +1,7 @@
-/** What the controller claims of the Gateway API, `GatewayClass.status.supportedFeatures` (reference 6.6, and UDPRoute). */
+/**
+ * What the controller claims of the Gateway API, `GatewayClass.status.supportedFeatures`
+ * (docs/kubernetes.md#features-of-the-gateway-api).
+ */
 
 const FEATURES: readonly string[] = [
   "BackendTLSPolicy",

@@ -1,7 +1,7 @@
 /**
  * The matches of rules in comparable form, to find rules that match the same requests or connections. A rule is unreachable only
  * if rules that take precedence match the same host, path and conditions: less specific ones come after it
- * (reference 2.2).
+ * (docs/lifecycle.md#4-match-route).
  */
 import type { Route, RouteMatch, ValueMatch } from "../../ir/ir.ts";
 import { withoutTrailingSlashes } from "../../proxy/match/entry.ts";

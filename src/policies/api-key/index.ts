@@ -1,7 +1,7 @@
 /**
- * `apiKey` (reference 3.7): authenticates clients by a shared secret in a header, query parameter, cookie or expression. In: the
- * accepted keys as SHA-256 digests with their metadata. Out: `apiKey` for expressions and a request without the key, or 401 with a
- * challenge. Runs in the gateway and route phases.
+ * `apiKey` (docs/policies/api-key.md): authenticates clients by a shared secret in a header, query parameter, cookie or
+ * expression. In: the accepted keys as SHA-256 digests with their metadata. Out: `apiKey` for expressions and a request without
+ * the key, or 401 with a challenge. Runs in the gateway and route phases.
  */
 import { hash as digest } from "node:crypto";
 import { GatewayError } from "../../base/errors.ts";

@@ -1,7 +1,7 @@
 /**
- * `authorization` (reference 3.3): allows or denies requests by CEL rules. In: rules with a mode, combined over all levels. Out:
- * nothing, or 403; a trace gets `authorizationResult` with the result of every rule. Runs in all three phases, after
- * authentication; `frontendPolicies.networkAuthorization` decides about connections by the same `Rules`.
+ * `authorization` (docs/policies/authorization.md): allows or denies requests by CEL rules. In: rules with a mode, combined over
+ * all levels. Out: nothing, or 403; a trace gets `authorizationResult` with the result of every rule. Runs in all three phases,
+ * after authentication; `frontendPolicies.networkAuthorization` decides about connections by the same `Rules`.
  */
 import { GatewayError, type Why } from "../../base/errors.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";

@@ -37,8 +37,8 @@ export type Denial =
   | { readonly mode: "allow" };
 
 /**
- * A set of rules that decides together (reference 3.3). Denied if a `deny` rule is true or fails, if a `require` rule is not true,
- * or if there are `allow` rules and none is true; else allowed. So an empty set allows everything.
+ * A set of rules that decides together (docs/policies/authorization.md). Denied if a `deny` rule is true or fails, if a `require`
+ * rule is not true, or if there are `allow` rules and none is true; else allowed. So an empty set allows everything.
  */
 export class Rules {
   readonly #all: readonly Rule[];

@@ -1,7 +1,7 @@
 /**
- * `backendAuth` (reference 3.22): adds the gateway's own credentials, or the client's token, to requests for a backend. In: a fixed
- * credential, a signing key, or token endpoints. Out: the request with the credential, redacted in traces, or TG_BACKEND_AUTH. Runs
- * in the backend phase for each attempt, and for the gateway's own calls (`src/policies/calls/`).
+ * `backendAuth` (docs/policies/backend-auth.md): adds the gateway's own credentials, or the client's token, to requests for a
+ * backend. In: a fixed credential, a signing key, or token endpoints. Out: the request with the credential, redacted in traces,
+ * or TG_BACKEND_AUTH. Runs in the backend phase for each attempt, and for the gateway's own calls (`src/policies/calls/`).
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";

@@ -1,7 +1,7 @@
 /**
- * `basicAuth` (reference 3.6): authenticates clients by user name and password (RFC 7617). In: an htpasswd list. Out:
- * `basicAuth.username` for expressions and a request without the credentials, 401 (407 for `Proxy-Authorization`) with a challenge,
- * or 503 while too many passwords wait. Runs in the gateway and route phases.
+ * `basicAuth` (docs/policies/basic-auth.md): authenticates clients by user name and password (RFC 7617). In: an htpasswd list.
+ * Out: `basicAuth.username` for expressions and a request without the credentials, 401 (407 for `Proxy-Authorization`) with a
+ * challenge, or 503 while too many passwords wait. Runs in the gateway and route phases.
  *
  * Password hashes are slow by design: 50 ms and more each. So passwords are verified in a separate thread, and results are cached
  * by keyed digests of user and password.

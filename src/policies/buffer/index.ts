@@ -1,8 +1,8 @@
 /**
  * `buffer`: holds a whole body before any of it is forwarded, so that a slow sender does not occupy a backend (or a client) for
- * as long as it sends (reference 3.24). In: the body of the request or response. Out: the same body in one piece, or, where it
- * exceeds the limit, 413 to the client, or 502 in place of the response. Memory comes from the worker's `maxBufferedBytes`;
- * when that is used up, reading the body ends the request with TG_BUFFERS_FULL.
+ * as long as it sends (docs/policies/buffer.md). In: the body of the request or response. Out: the same body in one piece, or,
+ * where it exceeds the limit, 413 to the client, or 502 in place of the response. Memory comes from the worker's
+ * `maxBufferedBytes`; when that is used up, reading the body ends the request with TG_BUFFERS_FULL.
  */
 import type { LocalReply } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";
@@ -70,7 +70,7 @@ function report(
   else trace?.decided(KIND, false, { [side]: { over: limit, failureMode } });
 }
 
-/** 413 with an empty body (reference 3.24); the error TG_BODY_TOO_LARGE would have a text. */
+/** 413 with an empty body (docs/policies/buffer.md); the error TG_BODY_TOO_LARGE would have a text. */
 function tooLarge(): LocalReply {
   return { status: 413, headers: [], body: "", reason: "InvalidRequest" };
 }

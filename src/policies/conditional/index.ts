@@ -1,6 +1,7 @@
 /**
- * `conditional` (reference 1.11): a list of alternatives in place of one policy, for the kinds that `defineConditionalPolicy`
- * defines. In: prepared alternatives with their conditions. Out: hooks that run the first alternative whose condition is true.
+ * `conditional` (such as docs/policies/ext-authz.md#conditionalextauthz): a list of alternatives in place of one policy, for the
+ * kinds that `defineConditionalPolicy` defines. In: prepared alternatives with their conditions. Out: hooks that run the first
+ * alternative whose condition is true.
  */
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type CelError, type Condition, readsBody, type WhenFailed } from "../../cel/index.ts";

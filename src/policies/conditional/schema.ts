@@ -4,14 +4,17 @@ import { condition } from "../shared/cel-schema.ts";
 /** Entries of one list. Conditions are evaluated one after the other for each request, so the list bounds that work. */
 const MAX_ENTRIES = 64;
 
-/** Alternatives: the first one whose condition is true applies; only the last may lack one (reference 1.11). */
+/**
+ * Alternatives: the first one whose condition is true applies; only the last may lack one, as in
+ * docs/policies/ext-authz.md#conditionalextauthz.
+ */
 export interface Conditional<Entry extends object> {
   readonly conditional: readonly (Entry & { readonly condition?: string | undefined })[];
 }
 
 /**
- * `plain`, or `conditional`: a list of alternatives, each an `entry` with a condition (reference 1.11). That the entry without
- * condition is the last one is checked where the policy is created. `name` is for the reference.
+ * `plain`, or `conditional`: a list of alternatives, each an `entry` with a condition. That the entry without
+ * condition is the last one is checked where the policy is created. `name` is the entry's in the docs, after `Conditional`.
  */
 export function conditionally<Plain extends z.ZodType, Shape extends z.ZodRawShape>(
   name: string,

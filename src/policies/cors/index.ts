@@ -1,7 +1,7 @@
 /**
- * `cors` (reference 3.16): cross-origin resource sharing as the Fetch standard defines it (section 3.2). In: allowed origins,
- * methods and headers. Out: 200 for every OPTIONS with an Origin, and response headers for all other requests, which the browser
- * enforces. It runs first in the gateway and route phases: preflights carry no credentials.
+ * `cors` (docs/policies/cors.md): cross-origin resource sharing as the Fetch standard defines it (section 3.2). In: allowed
+ * origins, methods and headers. Out: 200 for every OPTIONS with an Origin, and response headers for all other requests, which the
+ * browser enforces. It runs first in the gateway and route phases: preflights carry no credentials.
  */
 import { withDurations } from "../../base/durations.ts";
 import { isToken, latin1 } from "../../http/h1/syntax.ts";

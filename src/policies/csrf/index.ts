@@ -1,6 +1,6 @@
 /**
- * `csrf` (reference 3.11): stops cross-site request forgery, where a page of another site makes the browser of a logged-in user
- * send a request that changes state. In: further trusted origins. Out: nothing, or 403. Runs in the route phase.
+ * `csrf` (docs/policies/csrf.md): stops cross-site request forgery, where a page of another site makes the browser of a logged-in
+ * user send a request that changes state. In: further trusted origins. Out: nothing, or 403. Runs in the route phase.
  */
 import { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";

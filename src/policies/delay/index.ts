@@ -1,6 +1,7 @@
 /**
  * `delay`: holds a request for a fixed or computed time before it continues, to try out how clients and timeouts behave with a
- * slow service (reference 3.20). In: a duration, or CEL over the request. Out: nothing but time; the request is not changed.
+ * slow service (docs/policies/delay.md). In: a duration, or CEL over the request. Out: nothing but time; the request is not
+ * changed.
  */
 import { parseDuration } from "../../base/durations.ts";
 import { type Activation, CelDuration, type CelEnvironment, type CelValue, type Expression } from "../../cel/index.ts";

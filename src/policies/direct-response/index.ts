@@ -1,6 +1,6 @@
 /**
- * `directResponse`: responds to a request without a backend (reference 3.12). In: a status and, optionally, a body and header
- * fields, constant or CEL over the request. Out: always a reply, so it is the last policy of the request side.
+ * `directResponse`: responds to a request without a backend (docs/policies/direct-response.md). In: a status and, optionally, a
+ * body and header fields, constant or CEL over the request. Out: always a reply, so it is the last policy of the request side.
  */
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, type CelEnvironment, type Expression, toText } from "../../cel/index.ts";

@@ -1,8 +1,8 @@
 /**
- * `extAuthz` (reference 3.8): delegates authorization to a service, by Envoy's ext_authz protocol (`grpc.ts`) or plain HTTP
- * (`http.ts`). In: the service as a target, what of the request it gets, and what happens when it fails. Out: the request with
- * headers and metadata of the decision, the response of the service, or TG_EXT_AUTHZ. Runs in all three phases. `network.ts` does
- * the same for connections before their first request.
+ * `extAuthz` (docs/policies/ext-authz.md): delegates authorization to a service, by Envoy's ext_authz protocol (`grpc.ts`) or
+ * plain HTTP (`http.ts`). In: the service as a target, what of the request it gets, and what happens when it fails. Out: the
+ * request with headers and metadata of the decision, the response of the service, or TG_EXT_AUTHZ. Runs in all three phases.
+ * `network.ts` does the same for connections before their first request.
  */
 import { type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";

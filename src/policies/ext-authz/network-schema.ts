@@ -42,7 +42,7 @@ const http = z
   })
   .describe("A GET request; 2xx allows.");
 
-/** `frontendPolicies.networkExtAuthz` (reference 1.10): as `extAuthz`, but about a connection. */
+/** `frontendPolicies.networkExtAuthz` (docs/configuration.md#networkextauthz): as `extAuthz`, but about a connection. */
 export const networkSchema = z
   .strictObject({
     ...calledService("Deadline for the authorization response."),

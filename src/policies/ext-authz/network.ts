@@ -1,7 +1,7 @@
 /**
- * `frontendPolicies.networkExtAuthz` (reference 1.10 and 3.8): delegates the decision whether a client may connect to a service.
- * In: the addresses of a connection. Out: allowed, with metadata for all requests on it, or the reason for closing it. Called by
- * the connection stages of `src/proxy/ingress/`, between TLS and the first request.
+ * `frontendPolicies.networkExtAuthz` (docs/configuration.md#networkextauthz): delegates the decision whether a client may connect
+ * to a service. In: the addresses of a connection. Out: allowed, with metadata for all requests on it, or the reason for closing
+ * it. Called by the connection stages of `src/proxy/ingress/`, between TLS and the first request.
  */
 import { type Logger, LogThrottle } from "../../base/log.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";

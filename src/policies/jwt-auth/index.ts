@@ -1,8 +1,8 @@
 /**
- * `jwtAuth` (reference 3.4): authenticates clients by signed tokens (JWT, RFC 7519, as bearer tokens of RFC 6750). In: issuers with
- * their key sets. Out: claims as `jwt` for expressions and a request without the token, or 401 with a challenge. Runs in the
- * gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload. While a set is
- * missing, requests with tokens of its issuer get 503; a token with an unknown key triggers a new fetch.
+ * `jwtAuth` (docs/policies/jwt-auth.md): authenticates clients by signed tokens (JWT, RFC 7519, as bearer tokens of RFC 6750).
+ * In: issuers with their key sets. Out: claims as `jwt` for expressions and a request without the token, or 401 with a challenge.
+ * Runs in the gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload.
+ * While a set is missing, requests with tokens of its issuer get 503; a token with an unknown key triggers a new fetch.
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";

@@ -1,8 +1,8 @@
 /**
- * `localRateLimit`: token buckets in memory that all workers share (reference 3.1). In: limits, each with an optional CEL key that
- * gives every client, user or path its own bucket. Out: the request continues, and the response reports the most constrained limit
- * in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. `buckets.ts` gives each limit its share of
- * them, `bucket-sets.ts` has the table, `sip-hash.ts` how a bucket is found.
+ * `localRateLimit`: token buckets in memory that all workers share (docs/policies/local-rate-limit.md). In: limits, each with an
+ * optional CEL key that gives every client, user or path its own bucket. Out: the request continues, and the response reports the
+ * most constrained limit in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. `buckets.ts` gives each limit its share of them,
+ * `bucket-sets.ts` has the table, `sip-hash.ts` how a bucket is found.
  */
 import { withDurations } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";

@@ -3,9 +3,9 @@ import { GatewayError, messageOf } from "../../base/errors.ts";
 import { TokenCallError } from "./token-call.ts";
 
 /**
- * A failed login (reference 3.5): 400 for what the browser sent, 401 for clients that cannot log in, 502 and 503 for a provider that
- * fails or cannot be reached, 500 for other errors of provider or configuration. `cause` goes to the log, so its message must contain
- * no token. `cookies` are Set-Cookie values. Responses are not cached: they depend on cookies.
+ * A failed login (docs/policies/oidc.md): 400 for what the browser sent, 401 for clients that cannot log in, 502 and 503 for a
+ * provider that fails or cannot be reached, 500 for other errors of provider or configuration. `cause` goes to the log, so its
+ * message must contain no token. `cookies` are Set-Cookie values. Responses are not cached: they depend on cookies.
  */
 export function oidcFailure(
   status: 400 | 401 | 500 | 502 | 503,

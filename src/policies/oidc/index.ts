@@ -1,7 +1,7 @@
 /**
- * `oidc` (reference 3.5): logs browsers in with an OpenID Connect provider, by the authorization code flow with PKCE, state and
- * nonce. In: the provider's endpoints and keys, resolved from its discovery document. Out: claims of the ID token as `jwt`, a
- * redirect to the provider, or an error of the login. Runs in the gateway and route phases.
+ * `oidc` (docs/policies/oidc.md): logs browsers in with an OpenID Connect provider, by the authorization code flow with PKCE,
+ * state and nonce. In: the provider's endpoints and keys, resolved from its discovery document. Out: claims of the ID token as
+ * `jwt`, a redirect to the provider, or an error of the login. Runs in the gateway and route phases.
  *
  * The gateway keeps no sessions. State lives in cookies sealed with OIDC_COOKIE_SECRET, so every worker and replica can read it:
  * `flow.ts` has the steps, `transaction.ts` the login under way, `session.ts` the logged-in user, `provider.ts` the protocol.

@@ -2,7 +2,7 @@ import { BoundedCache } from "../../base/bounded-cache.ts";
 import type { Opened } from "../shared/sealed.ts";
 import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
 
-/** Lifetime of a session; the ID token ends it earlier if it expires first (reference 3.5). */
+/** Lifetime of a session; the ID token ends it earlier if it expires first (docs/policies/oidc.md). */
 const LIFETIME_SECONDS = 3600;
 
 /** Opened sessions that are remembered, at most 4 KiB each: opening one takes 20 µs, as long as the rest of a request. */

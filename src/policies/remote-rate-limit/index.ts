@@ -1,8 +1,9 @@
 /**
- * `remoteRateLimit`: asks a rate limit service over gRPC (Envoy's `envoy.service.ratelimit.v3`, reference 3.2), so that several
- * gateways share their counts. In: descriptors, computed from the request by CEL. Out: the request continues with the header fields
- * that the service adds; or 429 with the service's body, or TG_RATE_LIMITED. If the service fails, the request ends with
- * TG_RATE_LIMIT_SERVICE or, with `failOpen`, is not limited. The response tells the client how much is left.
+ * `remoteRateLimit`: asks a rate limit service over gRPC (Envoy's `envoy.service.ratelimit.v3`,
+ * docs/policies/remote-rate-limit.md), so that several gateways share their counts. In: descriptors, computed from the request by
+ * CEL. Out: the request continues with the header fields that the service adds; or 429 with the service's body, or
+ * TG_RATE_LIMITED. If the service fails, the request ends with TG_RATE_LIMIT_SERVICE or, with `failOpen`, is not limited. The
+ * response tells the client how much is left.
  */
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";

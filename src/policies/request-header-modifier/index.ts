@@ -1,7 +1,7 @@
 /**
- * `requestHeaderModifier`: adds, sets and removes request header fields (reference 3.13, Gateway API HTTPHeaderFilter). In: a
- * client's request, or a callout's as one of its `policies`. Out: the same request with other fields, and with another
- * authority where `Host` is set.
+ * `requestHeaderModifier`: adds, sets and removes request header fields (docs/policies/request-header-modifier.md, Gateway API
+ * HTTPHeaderFilter). In: a client's request, or a callout's as one of its `policies`. Out: the same request with other fields,
+ * and with another authority where `Host` is set.
  */
 import type { HttpRequest } from "../../http/message.ts";
 import type { PolicyDeps } from "../deps.ts";

@@ -1,7 +1,8 @@
 /**
- * `requestMirror`: sends copies of requests to other backends, to try a new version with real traffic (reference 3.19). In: a
- * request as it is where the policy runs. Out: nothing for the client: responses to copies are discarded, failures are logged. A
- * copy has its own call, outlives the exchange, and is made once, however often the request itself is retried.
+ * `requestMirror`: sends copies of requests to other backends, to try a new version with real traffic
+ * (docs/policies/request-mirror.md). In: a request as it is where the policy runs. Out: nothing for the client: responses to
+ * copies are discarded, failures are logged. A copy has its own call, outlives the exchange, and is made once, however often the
+ * request itself is retried.
  */
 import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";

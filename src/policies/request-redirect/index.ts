@@ -1,6 +1,6 @@
 /**
- * `requestRedirect`: responds with a redirect (reference 3.14, Gateway API HTTPRequestRedirectFilter). In: which parts of the URL
- * change. Out: 301, 302, 303, 307 or 308 with an absolute `Location`; the query is kept.
+ * `requestRedirect`: responds with a redirect (docs/policies/request-redirect.md, Gateway API HTTPRequestRedirectFilter). In:
+ * which parts of the URL change. Out: 301, 302, 303, 307 or 308 with an absolute `Location`; the query is kept.
  */
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";

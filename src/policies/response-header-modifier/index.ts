@@ -1,6 +1,6 @@
 /**
- * `responseHeaderModifier`: adds, sets and removes response header fields (reference 3.13, Gateway API HTTPHeaderFilter). In: a
- * response of the backend or of the gateway itself. Out: the same response with other fields.
+ * `responseHeaderModifier`: adds, sets and removes response header fields (docs/policies/response-header-modifier.md, Gateway API
+ * HTTPHeaderFilter). In: a response of the backend or of the gateway itself. Out: the same response with other fields.
  */
 import type { PolicyDeps } from "../deps.ts";
 import { definePolicy } from "../policy.ts";

@@ -1,10 +1,10 @@
 /**
- * `retry`: further attempts after a failed one (reference 3.18). In: how many attempts, after which backoff, on which statuses or
- * expressions. Out: a plan that the exchange follows in its retry loop; this policy itself never waits or sends.
+ * `retry`: further attempts after a failed one (docs/policies/retry.md). In: how many attempts, after which backoff, on which
+ * statuses or expressions. Out: a plan that the exchange follows in its retry loop; this policy itself never waits or sends.
  *
- * The plan covers the statuses in `codes`, gRPC statuses in `grpcCodes` up to the first message, responses for which `condition` is
- * true, failed connections, and upstreams that close before they respond or exceed `backendRequestTimeout`. Only requests whose
- * body is still held can be sent again.
+ * The plan covers the statuses in `codes`, gRPC statuses in `grpcCodes` up to the first message, responses for which `condition`
+ * is true, failed connections, and upstreams that close before they respond or exceed `backendRequestTimeout`. Only requests
+ * whose body is still held can be sent again.
  */
 import { withDurations } from "../../base/durations.ts";
 import { GRPC_CODES } from "../../base/grpc-codes.ts";

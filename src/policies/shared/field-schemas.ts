@@ -40,7 +40,7 @@ export const service = {
   timeout: duration.default(ms(2000)).describe("Timeout of the call. Default: 2s."),
 };
 
-/** `authority` of a rewrite or redirect (reference 3.14, 3.15). Exactly one change, so a union. */
+/** `authority` of a rewrite or redirect (docs/configuration.md#authoritychange). Exactly one change, so a union. */
 export const authorityChange = z
   .union([
     z.literal(["auto", "none"]).describe("`auto`: the backend's host name; `none`: unchanged."),
@@ -71,7 +71,7 @@ const headerValue = z
     message: "not a header value: line breaks and control characters are not allowed",
   });
 
-/** `requestHeaderModifier` and `responseHeaderModifier` (reference 3.13). */
+/** `requestHeaderModifier` and `responseHeaderModifier` (docs/configuration.md#headermodifier). */
 export const headerModifier = z
   .strictObject({
     add: z

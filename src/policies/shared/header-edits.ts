@@ -51,8 +51,8 @@ export interface HeaderEdit {
 }
 
 /**
- * Compiles a modifier, in the order add, set, remove (reference 3.13). Throws one PolicyError with all fields that frame the
- * message or are not valid, so that a user can correct them together.
+ * Compiles a modifier, in the order add, set, remove (docs/configuration.md#headermodifier). Throws one PolicyError with all
+ * fields that frame the message or are not valid, so that a user can correct them together.
  */
 export function compileHeaderEdits(config: HeaderModifier): readonly HeaderEdit[] {
   const edits: HeaderEdit[] = [];

@@ -63,8 +63,8 @@ export interface PathAndSearch {
 /**
  * Compiles a change of the path; `undefined` changes nothing. The request's query is always kept and follows the query of `full`.
  * `prefix` replaces the segments that the route's prefix match consumed; the result has exactly one slash where the two meet and
- * is never empty (reference 3.15, Gateway API HTTPPathModifier). The returned function throws TG_FILTER_FAILED if the route did
- * not match by prefix.
+ * is never empty (docs/configuration.md#pathchange, Gateway API HTTPPathModifier). The returned function throws TG_FILTER_FAILED
+ * if the route did not match by prefix.
  */
 export function compilePathChange(change: PathChange | undefined): (context: PolicyContext) => PathAndSearch {
   if (change === undefined) return ({ request }) => request;

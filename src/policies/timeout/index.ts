@@ -1,7 +1,7 @@
 /**
- * `timeout`: deadlines for the response head (reference 3.17). In: `requestTimeout` for all attempts together and
- * `backendRequestTimeout` for each. Out: two numbers of the exchange that the proxy turns into timers; an expired one responds with
- * 504, TG_REQUEST_TIMEOUT or TG_UPSTREAM_TIMEOUT. Response bodies are not limited: they may stream for hours.
+ * `timeout`: deadlines for the response head (docs/policies/timeout.md). In: `requestTimeout` for all attempts together and
+ * `backendRequestTimeout` for each. Out: two numbers of the exchange that the proxy turns into timers; an expired one responds
+ * with 504, TG_REQUEST_TIMEOUT or TG_UPSTREAM_TIMEOUT. Response bodies are not limited: they may stream for hours.
  */
 import { type Milliseconds, ms, withDurations } from "../../base/durations.ts";
 import { definePolicy } from "../policy.ts";

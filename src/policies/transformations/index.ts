@@ -1,7 +1,7 @@
 /**
- * `transformations`: changes requests and responses by CEL (reference 3.10). In: expressions for header fields, pseudo-header
- * fields, the body, and values to keep for later expressions. Out: the changed message, or TG_BODY_TOO_LARGE or TG_RESPONSE_TOO_LARGE
- * where an expression reads a body that is too long; expressions that fail never reject a message.
+ * `transformations`: changes requests and responses by CEL (docs/policies/transformations.md). In: expressions for header fields,
+ * pseudo-header fields, the body, and values to keep for later expressions. Out: the changed message, or TG_BODY_TOO_LARGE or
+ * TG_RESPONSE_TOO_LARGE where an expression reads a body that is too long; expressions that fail never reject a message.
  * `program.ts` compiles and runs one side, `messages.ts` is the message that it edits, also for `ext-proc` and callouts.
  */
 

@@ -46,9 +46,9 @@ export interface Program {
 }
 
 /**
- * Compiles one side, in the order metadata, replace, add, set, remove, body (reference 3.10); each expression sees the changes of
- * those before it. Throws a PolicyError, whose path begins with `path`, for fields that frame the message, and CelError for
- * expressions that do not compile.
+ * Compiles one side, in the order metadata, replace, add, set, remove, body (docs/policies/transformations.md); each expression
+ * sees the changes of those before it. Throws a PolicyError, whose path begins with `path`, for fields that frame the message,
+ * and CelError for expressions that do not compile.
  */
 export function compileProgram(
   path: ConfigPath,

@@ -1,7 +1,7 @@
 /**
  * Upstream settings: what users write among the policies of a backend but connection pools and balancers apply, such as TLS and
  * outlier detection. This is their side of dumps, traces, merging and checks; the room `upstream` reads the values. They have no
- * phase order and no hooks (docs/decisions/0033).
+ * phase order and no hooks (docs/decisions/0033-policy-modules.md).
  */
 import { withDurations } from "../../base/durations.ts";
 import { REDACTED } from "../../base/redaction.ts";

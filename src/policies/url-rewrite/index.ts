@@ -1,6 +1,7 @@
 /**
- * `urlRewrite`: changes the authority and path that the backend sees (reference 3.15, Gateway API HTTPURLRewriteFilter). In: the
- * request and the prefix that the route matched. Out: the same request with another target; the query is kept.
+ * `urlRewrite`: changes the authority and path that the backend sees (docs/policies/url-rewrite.md, Gateway API
+ * HTTPURLRewriteFilter). In: the request and the prefix that the route matched. Out: the same request with another target; the
+ * query is kept.
  */
 import type { HttpRequest } from "../../http/message.ts";
 import { definePolicy } from "../policy.ts";

@@ -31,8 +31,8 @@ export function bodyCaptureOptions(
 }
 
 /**
- * The beginnings of the bodies of one exchange, copied as they pass for expressions at its end (reference 4.7): the request body as
- * the client sent it, the response body as the client receives it. The exchange does not wait for them.
+ * The beginnings of the bodies of one exchange, copied as they pass for expressions at its end (docs/expressions.md#variables):
+ * the request body as the client sent it, the response body as the client receives it. The exchange does not wait for them.
  */
 export class RecordedBodies {
   readonly request: BodyCapture | undefined;

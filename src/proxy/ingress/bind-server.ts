@@ -106,8 +106,9 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   /**
-   * New requests see the new configuration; those in progress keep theirs. Clients of a listener whose TLS has changed are
-   * asked to connect again (reference 1.1): they were negotiated and authenticated by the old settings.
+   * New requests see the new configuration; those in progress keep theirs. Clients of a listener whose TLS has changed are asked
+   * to connect again (docs/configuration.md#certificates-of-listeners): they were negotiated and authenticated by the old
+   * settings.
    */
   update(bind: CompiledBind): void {
     const { protocol } = this.#bind;

@@ -25,8 +25,8 @@ export function readProxyHeader(arrival: Arrival, ingress: Ingress, next: Next):
 }
 
 /**
- * Reads the header in which a proxy in front passes the client's address (PROXY protocol, reference 3.32). Only ports that expect one
- * read it: otherwise any client could claim any address.
+ * Reads the header in which a proxy in front passes the client's address (PROXY protocol, docs/configuration.md#proxyprotocol).
+ * Only ports that expect one read it: otherwise any client could claim any address.
  */
 export class ProxyHeaderStage extends ConnectionStage implements LiveConnection {
   readonly #settings: ProxyProtocol;

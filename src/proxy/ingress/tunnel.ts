@@ -24,7 +24,7 @@ export interface TunnelTarget {
 
 /** The binds of one worker. */
 export interface TunnelTargets {
-  /** The bind of a port; else the internal bind without port, if there is one (reference 2.5). */
+  /** The bind of a port; else the internal bind without port, if there is one (docs/configuration.md#connect). */
   findTarget(port: number): TunnelTarget | undefined;
 }
 

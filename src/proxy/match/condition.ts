@@ -78,7 +78,10 @@ export function compileQuery(source: ValueMatch, patterns: Patterns, where: stri
   return { name, source, accepts: (value) => pattern.testExact(value) };
 }
 
-/** Whether any field line called `condition.name` is accepted; each line is tried by itself (reference 2.2). */
+/**
+ * Whether any field line called `condition.name` is accepted; each line is tried by itself
+ * (docs/configuration.md#routematchheaders).
+ */
 export function headerHolds(condition: Condition, request: HttpRequest): boolean {
   const pseudo = pseudoHeader(condition.name, request);
   if (pseudo !== undefined) return condition.accepts(pseudo);
@@ -131,7 +134,7 @@ let lastValues = NONE;
 
 /**
  * The parameters of a query string (`` or beginning with `?`), form-urlencoded; of duplicate names the last value counts
- * (reference 2.2).
+ * (docs/configuration.md#routematch).
  */
 export function queryValues(search: string): ReadonlyMap<string, string> {
   if (search !== lastSearch) {

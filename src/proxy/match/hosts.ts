@@ -29,9 +29,9 @@ export class HostIndex<V> {
   }
 
   /**
-   * The first result of `accept` that is not undefined, over the values whose hostname fits `host` (lower-case, without port), the
-   * most specific first: exact, wildcards from the longest suffix, any (reference 2.2). `argument` is passed on so that `accept`
-   * needs no closure.
+   * The first result of `accept` that is not undefined, over the values whose hostname fits `host` (lower-case, without port),
+   * the most specific first: exact, wildcards from the longest suffix, any (docs/lifecycle.md#4-match-route). `argument` is
+   * passed on so that `accept` needs no closure.
    */
   find<A, T>(host: string, argument: A, accept: (value: V, argument: A) => T | undefined): T | undefined {
     const exact = this.#exact.get(host);
@@ -70,7 +70,7 @@ export class HostIndex<V> {
   }
 }
 
-/** The listeners of a bind by hostname (reference 2.1): exact, then the longest wildcard, then any. */
+/** The listeners of a bind by hostname (docs/lifecycle.md#2-select-listener): exact, then the longest wildcard, then any. */
 export class ListenerTable<L> {
   /** In the order of the configuration. */
   readonly entries: readonly { readonly hostname: string; readonly value: L }[];
@@ -92,7 +92,10 @@ function theValue<L>(entry: { readonly value: L }): L {
   return entry.value;
 }
 
-/** The TCP routes of a listener by the name of the TLS handshake (reference 3.33); of equal hostnames the first counts. */
+/**
+ * The TCP routes of a listener by the name of the TLS handshake (docs/configuration.md#tcproute); of equal hostnames the first
+ * counts.
+ */
 export class TcpRouteTable<R extends { readonly hostnames: readonly string[] }> {
   /** All of them, in the order of the configuration. */
   readonly routes: readonly R[];

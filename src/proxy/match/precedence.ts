@@ -11,7 +11,10 @@ export interface Keyed {
 
 type Compare = (a: Entry<Keyed>, b: Entry<Keyed>) => number;
 
-/** Precedence within one hostname (reference 2.2): the first rule that distinguishes two matches decides; negative = `a` goes first. */
+/**
+ * Precedence within one hostname (docs/lifecycle.md#4-match-route): the first rule that distinguishes two matches decides;
+ * negative = `a` goes first.
+ */
 const RULES = [
   { because: "exact path", compare: (a, b) => rank(b.path.type === "exact") - rank(a.path.type === "exact") },
   { because: "longer path", compare: (a, b) => b.length - a.length },

@@ -19,8 +19,8 @@ export class Router<R extends Keyed> {
   }
 
   /**
-   * The route for a request (reference 2.2): of the most specific hostname that has any match, the first match in the order
-   * of precedence. `host` is lower-case and without port. Time does not grow with routes of other hosts and paths.
+   * The route for a request (docs/lifecycle.md#4-match-route): of the most specific hostname that has any match, the first match
+   * in the order of precedence. `host` is lower-case and without port. Time does not grow with routes of other hosts and paths.
    */
   select(request: HttpRequest, host: string): Selected<R> | undefined {
     return this.#buckets.find<HttpRequest, Entry<R>>(host, request, selectIn);

@@ -294,7 +294,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     const backend = this.#backend;
     if (backend === undefined || backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
     if (backend.balancer !== undefined) return backend.balancer.choose(undefined, this.failed);
-    // A dynamic backend is the server that the client named in TLS, on the port that it connected to (reference 3.33).
+    // A dynamic backend is the server that the client named in TLS, on the port that it connected to
+    // (docs/configuration.md#tcpbackenddynamic).
     const target = backend.dynamic?.read(this.variables) ?? (backend.target.type === "dynamic" ? serverName : "");
     if (target === "") throw new GatewayError("TG_NO_BACKENDS");
     return this.#services.dynamic(target, transport.localPort, backend.connection);

@@ -6,7 +6,7 @@ import { encodeLogRecord } from "../../telemetry/otlp/entries.ts";
 import { type EntrySink, exporterKey } from "../../telemetry/otlp/messages.ts";
 import type { Subject } from "./subject.ts";
 
-/** `frontendPolicies.accessLog.otlp`: the access log as records for a collector (reference 3.29). */
+/** `frontendPolicies.accessLog.otlp`: the access log as records for a collector (docs/telemetry.md#log-records). */
 export class LogExport {
   readonly #exporter: string;
   readonly #edits: AccessLogEdits;

@@ -32,7 +32,7 @@ interface OpenCall {
   readonly attributes: Attributes;
 }
 
-/** Kind and subtype of callouts (reference 3.30), by their scope in traces. */
+/** Kind and subtype of callouts (docs/telemetry.md#spans), by their scope in traces. */
 const CALLS: Readonly<Record<OutboundScope, readonly [kind: "Policy" | "Mirror", subtype: string]>> = {
   ext_authz: ["Policy", "ExtAuthz"],
   ext_proc: ["Policy", "ExtProc"],

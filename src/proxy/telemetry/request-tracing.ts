@@ -18,7 +18,7 @@ interface Sampled {
   readonly trace: { traceSampling(decision: SamplingDecision): void } | undefined;
 }
 
-/** `frontendPolicies.tracing`: which requests leave spans (reference 3.30). */
+/** `frontendPolicies.tracing`: which requests leave spans (docs/telemetry.md#which-requests-are-sampled). */
 export class RequestTracing {
   readonly #sampler: Sampler;
   readonly #rules: SpanRules;

@@ -9,7 +9,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 const INSTANCE = randomUUID();
 
 /**
- * The OpenTelemetry resource of this process (reference 3.30). Precedence: configuration, `OTEL_SERVICE_NAME`,
+ * The OpenTelemetry resource of this process (docs/telemetry.md#collectors). Precedence: configuration, `OTEL_SERVICE_NAME`,
  * `OTEL_RESOURCE_ATTRIBUTES`, then what is known about the process. `configured`: name → CEL over `env`; expressions see
  * `snapshotEnv`, the environment without secrets. One that fails is omitted. Throws CelError for one that does not compile.
  */

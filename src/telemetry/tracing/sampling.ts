@@ -4,7 +4,7 @@ import type { SamplingRules } from "../settings.ts";
 /** Whether the client began the trace, or it is new. */
 export type Origin = "client" | "random";
 
-/** Which requests leave spans (reference 3.30). */
+/** Which requests leave spans (docs/telemetry.md#which-requests-are-sampled). */
 export class Sampler {
   readonly #rules: Readonly<Record<Origin, Rule>>;
   readonly #random: () => number;

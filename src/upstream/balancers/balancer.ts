@@ -5,8 +5,9 @@ export interface Balancer {
   /** All endpoints that it may choose, the nearest bucket first. */
   readonly endpoints: readonly Endpoint[];
   /**
-   * undefined = there is no endpoint with capacity. `key`: what session affinity has derived from the request (reference 3.27);
-   * balancers without affinity ignore it. Endpoints in `failed` are chosen only if there are no others.
+   * undefined = there is no endpoint with capacity. `key`: what session affinity has derived from the request
+   * (docs/policies/session-affinity.md); balancers without affinity ignore it. Endpoints in `failed` are chosen only if there are
+   * no others.
    */
   choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined;
   /** Whether any endpoint besides `endpoint` and those in `failed` takes calls now. */

@@ -67,7 +67,10 @@ function mix(value: number): number {
   return h ^ (h >>> 16);
 }
 
-/** The key of session affinity (`sessionAffinity`, reference 3.27): requests with the same value share an endpoint. */
+/**
+ * The key of session affinity (`sessionAffinity`, docs/policies/session-affinity.md): requests with the same value share an
+ * endpoint.
+ */
 export class AffinityKey {
   readonly #source: Expression;
   /** The request's body has to be complete when the key is read. */

@@ -1,4 +1,4 @@
-/** The events of a GET without policies (reference 4.1; decision 7). */
+/** The events of a GET without policies (decision 58). */
 export const SEQUENCE_GET: readonly string[] = [
   "requestStarted",
   "requestSnapshot initial request",

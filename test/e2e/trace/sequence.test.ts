@@ -46,7 +46,7 @@ suite("the events of a trace", () => {
                       host: upstream.address,
                       policies: {
                         requestHeaderModifier: { set: { "x-b": "3" } },
-                        // A setting of the call, like `timeout` above: no stage of reference 4.2 is named after it.
+                        // A setting of the call, like `timeout` above: no stage is named after it.
                         http: { requestTimeout: "20s" },
                       },
                     },

@@ -1,6 +1,7 @@
 /**
- * What TracegatePolicies configure at a target, part by part, and which of several policies for one target applies (reference 6.1):
- * the oldest, then the first by namespace and name; those with the inheritance `Override` before those without.
+ * What TracegatePolicies configure at a target, part by part, and which of several policies for one target applies
+ * (docs/crds.md#which-policy-applies): the oldest, then the first by namespace and name; those with the inheritance `Override`
+ * before those without.
  */
 import { TCP_KINDS } from "../../../config/schema/policies.ts";
 import type { PolicyKind } from "../../../policies/policy-set.ts";

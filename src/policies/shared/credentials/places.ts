@@ -9,8 +9,8 @@ import type { HeaderList } from "../../../http/message.ts";
 import { copyField, madeOf } from "../../../http/message.ts";
 
 /**
- * The last value of a parameter, as routes and expressions read it (reference 2.2), decoded as forms are; `search` is `` or
- * begins with `?`.
+ * The last value of a parameter, as routes and expressions read it (docs/configuration.md#routematch), decoded as forms are;
+ * `search` is `` or begins with `?`.
  */
 export function queryParameterOf(search: string, name: string): string | undefined {
   let found: string | undefined;
