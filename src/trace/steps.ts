@@ -1,12 +1,27 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
+import type { Origin } from "../base/origin.ts";
 import type { RequestState, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface Step {
-  readonly kind: "listener" | "route" | "policy" | "rule" | "request" | "endpoint" | "response";
+  readonly kind:
+    | "connection"
+    | "listener"
+    | "route"
+    | "policy"
+    | "rule"
+    | "expression"
+    | "backend"
+    | "request"
+    | "endpoint"
+    | "response";
   readonly name: string;
-  /** Whether it passed, was chosen or is true. */
-  readonly result: "yes" | "no" | "skipped";
+  /** Whether it passed, was chosen or is true; `unknown` depends on what is not known, `notReached` comes after the end. */
+  readonly result: "yes" | "no" | "unknown" | "skipped" | "notReached";
   readonly reason?: string;
+  /** What an expression read and computed: text of a part of it, and its value, redacted. */
+  readonly values?: readonly { readonly text: string; readonly value: unknown }[];
+  /** Where what decided was written. */
+  readonly origin?: Origin;
   /** Header fields of a request or response, redacted. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly steps: readonly Step[];

@@ -1,7 +1,7 @@
 import type { Step } from "../trace/steps.ts";
 import { shortRoute } from "./fields.ts";
 
-const SIGNS = { yes: "✓", no: "✗", skipped: "–" } as const;
+const SIGNS = { yes: "✓", no: "✗", unknown: "?", skipped: "–", notReached: "–" } as const;
 
 /** The steps as lines of text, indented by four characters for each level; routes have short names. */
 export function stepLines(steps: readonly Step[], indent = ""): string[] {
