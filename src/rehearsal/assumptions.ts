@@ -1,0 +1,219 @@
+/**
+ * What can be assumed about facts that a rehearsal does not have: one table for command lines, the admin server, expectations and
+ * docs/explain.md. Assumptions have two spellings: texts such as `extAuthz=deny`, and an object such as `{"extAuthz": "deny"}`, whose
+ * values may be texts too.
+ */
+import { BadFacts } from "./facts.ts";
+
+/** Plain JSON, such as the claims of a token. */
+export type Data = Readonly<Record<string, unknown>>;
+
+/** A response that a backend or service is assumed to send. */
+export interface AssumedResponse {
+  readonly status: number;
+  /** By lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Of the decision, for expressions as `extauthz`. */
+  readonly metadata?: Data;
+}
+
+/** A credential that is assumed to be valid, with what the gateway then knows about the client, or invalid. */
+export type AssumedCredential = "valid" | "invalid" | Data;
+
+interface Entry<Value> {
+  /** What is not known. */
+  readonly about: string;
+  /** What happens unless something is assumed. */
+  readonly otherwise: string;
+  /** What can be assumed, as a reader would write it. */
+  readonly values: readonly string[];
+  /** undefined: this cannot be assumed. `value`: JSON, or a text. */
+  read(value: unknown): Value | undefined;
+}
+
+export const ASSUMPTIONS = {
+  response: entry({
+    about: "the backend's response",
+    otherwise: "status 200, without a body; of gRPC calls, success",
+    values: ["503", '{"status":503,"headers":{"retry-after":"1"},"body":"…"}'],
+    read: (value) => responseOf(typeof value === "number" ? { status: value } : value),
+  }),
+  backend: entry({
+    about: "the choice of a weighted backend",
+    otherwise: "an outcome for each, with its share of requests",
+    values: ["KEY"],
+    read: (value) => (typeof value === "string" && value !== "" ? value : undefined),
+  }),
+  networkExtAuthz: entry({
+    about: "`networkExtAuthz`",
+    otherwise: "an outcome for each: it allows the connection, it denies it",
+    values: ["allow", "deny"],
+    read: oneOf("allow", "deny"),
+  }),
+  extAuthz: entry({
+    about: "`extAuthz` over HTTP or gRPC, and what it adds to the request",
+    otherwise: "an outcome for each: it allows, it denies",
+    values: ["allow", "deny", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":401}'],
+    read: (value) => oneOf("allow", "deny")(value) ?? responseOf(value),
+  }),
+  extProc: entry({
+    about: "`extProc`, and what it changes",
+    otherwise: "an outcome for each: it changes nothing, it fails",
+    values: ["allow", "fail", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":403}'],
+    read: (value) => oneOf("allow", "fail")(value) ?? responseOf(value),
+  }),
+  remoteRateLimit: entry({
+    about: "`remoteRateLimit`",
+    otherwise: "an outcome for each: under the limit, over it",
+    values: ["under", "over"],
+    read: oneOf("under", "over"),
+  }),
+  jwt: entry({
+    about: "a token that `jwtAuth` cannot verify: redacted, or without the key set of its issuer",
+    otherwise: "an outcome for each: valid, with unknown claims; invalid",
+    values: ['{"sub":"a"}', "valid", "invalid"],
+    read: credentialOf,
+  }),
+  oidc: entry({
+    about: "a session of `oidc` that is redacted",
+    otherwise: "an outcome for each: valid, with unknown claims; invalid",
+    values: ['{"sub":"a"}', "valid", "invalid"],
+    read: credentialOf,
+  }),
+  basicAuth: entry({
+    about: "credentials of `basicAuth` that are redacted",
+    otherwise: "an outcome for each: valid, for an unknown user; invalid",
+    values: ['{"username":"a"}', "valid", "invalid"],
+    read: credentialOf,
+  }),
+  apiKey: entry({
+    about: "a key of `apiKey` that is redacted",
+    otherwise: "an outcome for each: valid, with unknown metadata; invalid",
+    values: ['{"team":"a"}', "valid", "invalid"],
+    read: credentialOf,
+  }),
+  body: entry({
+    about: "the body of a request that announces one, without `-d`",
+    otherwise: "an outcome for each result of a condition that reads it",
+    values: ["TEXT"],
+    read: (value) => (typeof value === "string" ? value : value === undefined ? undefined : JSON.stringify(value)),
+  }),
+  time: entry({
+    about: "the time of the request, where a condition reads it",
+    otherwise: "an outcome for each result of the condition",
+    values: ["2026-01-31T12:00:00Z"],
+    read: (value) => (typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) ? dateOf(value) : undefined),
+  }),
+  random: entry({
+    about: "`random()` and `uuid()` in a condition",
+    otherwise: "an outcome for each result of the condition",
+    values: ["0.5"],
+    read: (value) => (typeof value === "number" && value >= 0 && value < 1 ? value : undefined),
+  }),
+};
+
+export type AssumptionName = keyof typeof ASSUMPTIONS;
+
+/** What is assumed, by name. */
+export type Assumptions = {
+  readonly [Name in AssumptionName]?: NonNullable<ReturnType<(typeof ASSUMPTIONS)[Name]["read"]>>;
+};
+
+/** Reads texts such as `extAuthz=deny`. Throws BadFacts. */
+export function readAssumptionTexts(texts: readonly string[]): Assumptions {
+  return readAssumptions(Object.fromEntries(texts.map(splitAssumption)));
+}
+
+/** `NAME=VALUE`; without `=` the value is empty. */
+export function splitAssumption(text: string): [name: string, value: string] {
+  const mark = text.indexOf("=");
+  return mark < 0 ? [text, ""] : [text.slice(0, mark), text.slice(mark + 1)];
+}
+
+/** Reads an object such as `{extAuthz: "deny"}`. Throws BadFacts for names and values that nothing can depend on. */
+export function readAssumptions(values: Data): Assumptions {
+  const read = Object.entries(values).map(([name, value]) => {
+    if (!isAssumption(name))
+      throw new BadFacts(
+        `nothing can be assumed about ${JSON.stringify(name)}`,
+        `write one of ${Object.keys(ASSUMPTIONS).join(", ")}`,
+      );
+    const assumed = readValue(name, value);
+    if (assumed === undefined) {
+      const text = typeof value === "string" ? value : JSON.stringify(value);
+      throw new BadFacts(`${name} cannot be ${JSON.stringify(text)}`, supplyOf(name));
+    }
+    return [name, assumed] as const;
+  });
+  return Object.fromEntries(read);
+}
+
+/** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
+export function supplyOf(name: AssumptionName): string {
+  const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
+  const last = ways.pop() ?? "";
+  return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;
+}
+
+/** As a shell takes it. */
+function written(name: string, value: string): string {
+  const text = `${name}=${value}`;
+  return /^[\w=.:-]+$/.test(text) ? text : `'${text}'`;
+}
+
+/** Whether a text is read as JSON: `backend` and `body` are texts, whatever they look like. */
+const TEXTS: ReadonlySet<string> = new Set<AssumptionName>(["backend", "body", "time"]);
+
+function readValue(name: AssumptionName, value: unknown): unknown {
+  if (typeof value !== "string" || TEXTS.has(name)) return ASSUMPTIONS[name].read(value);
+  return ASSUMPTIONS[name].read(jsonOf(value) ?? value);
+}
+
+/** A number or an object as JSON; undefined for any other text. */
+function jsonOf(text: string): unknown {
+  if (!/^\s*[{\d]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+export function isAssumption(name: string): name is AssumptionName {
+  return Object.hasOwn(ASSUMPTIONS, name);
+}
+
+// Infers the type of the values.
+function entry<Value>(each: Entry<Value>): Entry<Value> {
+  return each;
+}
+
+function oneOf<Word extends string>(...words: readonly Word[]): (value: unknown) => Word | undefined {
+  return (value) => words.find((word) => word === value);
+}
+
+function credentialOf(value: unknown): AssumedCredential | undefined {
+  return oneOf("valid", "invalid")(value) ?? (isData(value) ? value : undefined);
+}
+
+function responseOf(value: unknown): AssumedResponse | undefined {
+  if (!isData(value)) return undefined;
+  const { status = 200, headers = {}, body = "", metadata, ...others } = value;
+  if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599) return undefined;
+  if (!isData(headers) || typeof body !== "string" || Object.keys(others).length > 0) return undefined;
+  if (metadata !== undefined && !isData(metadata)) return undefined;
+  const fields = Object.entries(headers).map(([name, field]) => [name.toLowerCase(), String(field)] as const);
+  if (!fields.every(([name, field]) => /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\x20-\x7e]*$/.test(field)))
+    return undefined;
+  return { status, headers: Object.fromEntries(fields), body, ...(metadata !== undefined && { metadata }) };
+}
+
+function isData(value: unknown): value is Data {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function dateOf(text: string): Date | undefined {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}
