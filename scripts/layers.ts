@@ -41,7 +41,7 @@ const LAZY_UPWARDS: Readonly<Record<string, readonly string[]>> = { cli: ["tui"]
 const CONFINED: readonly { readonly library: RegExp; readonly rooms: readonly string[] }[] = [
   { library: /^(ink|react|ink-[\w-]+)(\/|$)/, rooms: ["tui"] },
   { library: /^(@kubernetes\/|ws$)/, rooms: ["kube"] },
-  // Calls of policies and telemetry go through upstream/grpc.
+  // Calls of policies and telemetry go through upstream/callouts.
   { library: /^@grpc\//, rooms: ["xds"] },
 ];
 

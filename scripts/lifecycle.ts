@@ -1,6 +1,6 @@
 /** Checks that docs/lifecycle.md shows the phases that requests run through and every error that ends them. */
 import { ERRORS } from "../src/base/errors.ts";
-import { PHASES } from "../src/proxy/handle-request.ts";
+import { PHASES } from "../src/proxy/phases/handle-request.ts";
 import { projectFiles, readText } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 
@@ -11,7 +11,7 @@ const TABLE = "src/base/errors.ts";
 function phaseProblems(phases: readonly string[]): string[] {
   const drawn = [...readText(LIFECYCLE).matchAll(/^## \d+\. (.+)$/gm)].map((match) => match[1] ?? "");
   if (drawn.join() === phases.join()) return [];
-  return [`${LIFECYCLE}: draws ${drawn.join(", ")}; src/proxy/handle-request.ts runs ${phases.join(", ")}`];
+  return [`${LIFECYCLE}: draws ${drawn.join(", ")}; src/proxy/phases/handle-request.ts runs ${phases.join(", ")}`];
 }
 
 /** Every error code of the table is used by a source and shown on the page; the page and the sources name no other. */

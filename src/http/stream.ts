@@ -53,7 +53,7 @@ export interface ClientConnection extends Addresses {
   readonly tls: TlsSession | undefined;
   /** What the network authorization service has returned about the connection; expressions read it as `extauthz`. */
   readonly metadata: NetworkMetadata | undefined;
-  /** Fields that the gateway adds to every request of the connection, with their lines; see proxy/forwarding.ts. */
+  /** Fields that the gateway adds to every request of the connection, with their lines; see proxy/fields/forwarding.ts. */
   madeFields: MadeFields | undefined;
 }
 

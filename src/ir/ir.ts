@@ -8,8 +8,8 @@ import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import type { LogFields, SamplingRules } from "../telemetry/settings.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
-import type { Service, Workload } from "../upstream/discovery.ts";
-import type { Target } from "../upstream/target.ts";
+import type { Service, Workload } from "../upstream/discovery/discovery.ts";
+import type { Target } from "../upstream/settings/target.ts";
 
 export interface Ir {
   readonly binds: readonly Bind[];

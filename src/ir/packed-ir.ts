@@ -5,7 +5,7 @@
  * only those that it has not compiled before.
  */
 import { hash } from "node:crypto";
-import type { Service, Workload } from "../upstream/discovery.ts";
+import type { Service, Workload } from "../upstream/discovery/discovery.ts";
 import type { Ir, Route } from "./ir.ts";
 import { jsonOf, parseJson } from "./json.ts";
 

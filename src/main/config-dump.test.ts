@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig } from "../config/load.ts";
 import { packIr, unpackIr } from "../ir/packed-ir.ts";
-import { connectionOf } from "../upstream/destinations.ts";
-import { ServiceIndex } from "../upstream/discovery.ts";
-import { type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
+import { connectionOf } from "../upstream/destinations/destinations.ts";
+import { ServiceIndex } from "../upstream/discovery/discovery.ts";
+import { type EndpointStats, endpointKey } from "../upstream/endpoints/endpoints.ts";
 import { dumpIr, dumpSettings, type Live } from "./config-dump.ts";
 
 const NOTHING_LIVE: Live = { ports: {}, endpoints: new Map(), calls: new Map(), locality: {}, hidden: new Set() };

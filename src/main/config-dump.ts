@@ -22,8 +22,8 @@ import { redactNetwork } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/registry.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
-import { targetName } from "../upstream/pool-target.ts";
-import type { Target } from "../upstream/target.ts";
+import { targetName } from "../upstream/settings/pool-target.ts";
+import type { Target } from "../upstream/settings/target.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,11 +1,11 @@
 import type { Backend, Ir } from "../ir/ir.ts";
-import { connectionOf } from "../upstream/destinations.ts";
-import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery.ts";
-import type { CheckStats } from "../upstream/endpoint.ts";
-import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints.ts";
-import { checkIdentity } from "../upstream/health/check.ts";
-import { type Locality, localityBuckets } from "../upstream/locality.ts";
-import { targetName } from "../upstream/pool-target.ts";
+import { connectionOf } from "../upstream/destinations/destinations.ts";
+import { type Service, ServiceIndex, serviceKey, type Workload } from "../upstream/discovery/discovery.ts";
+import { type Locality, localityBuckets } from "../upstream/discovery/locality.ts";
+import type { CheckStats } from "../upstream/endpoints/endpoint.ts";
+import { byOwner, combineStats, type EndpointStats, endpointKey } from "../upstream/endpoints/endpoints.ts";
+import { checkIdentity } from "../upstream/endpoints/health-check.ts";
+import { targetName } from "../upstream/settings/pool-target.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 

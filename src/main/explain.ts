@@ -6,7 +6,7 @@ import { loadWithResources } from "../config/load-thread.ts";
 import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import { packIr } from "../ir/packed-ir.ts";
-import type { CompiledBind } from "../proxy/compiled.ts";
+import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import { type Given, SERVICES } from "../rehearsal/choices.ts";
 import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";

@@ -3,7 +3,7 @@ import type { ConfigStatus } from "../admin/config-status.ts";
 import type { Ir } from "../ir/ir.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
-import { combineStats, type EndpointStats } from "../upstream/endpoints.ts";
+import { combineStats, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
 
 type Samples = ExtraMetric["samples"];
 

@@ -205,7 +205,7 @@ export class Gateway {
 
   /**
    * Drains and stops (reference 7): keeps serving for the minimum deadline, then closes ports and connections as
-   * proxy/ingress/drain.ts says, waits for requests in progress up to the maximum, then cuts the rest. Further calls return the same promise.
+   * proxy/ports/drain.ts says, waits for requests in progress up to the maximum, then cuts the rest. Further calls return the same promise.
    */
   shutdown(): Promise<void> {
     this.#shutdown ??= this.#drain();

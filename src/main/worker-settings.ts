@@ -6,7 +6,7 @@ import { OwnSockets } from "../base/own-sockets.ts";
 import type { Settings } from "../config/settings.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
-import { LookupLanes } from "../upstream/lookup-lanes.ts";
+import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
 import { containerBytes, residentBytes } from "../worker/memory-in-use.ts";
 import type { MemoryLimit } from "../worker/memory-watch.ts";
 import type { SupervisorSettings } from "../worker/supervisor.ts";

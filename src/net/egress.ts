@@ -23,7 +23,7 @@ export type Provenance = "operator" | "stream";
 /** How an address became known. `named`: as text of the configuration, or as what a name in it resolves to. `discovered`: as that of a workload. */
 export type AddressSource = "named" | "discovered";
 
-/** Which names backends may be found by; upstream/lookup-rules.ts applies them. */
+/** Which names backends may be found by; upstream/resolve/lookup-rules.ts applies them. */
 export interface LookupRules {
   /** Names that are below one of these are not looked up; with any, no name is completed by search domains. */
   readonly denyDomains: readonly string[];

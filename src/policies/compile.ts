@@ -5,7 +5,7 @@
  */
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
-import type { SettingKind } from "../upstream/settings.ts";
+import type { SettingKind } from "../upstream/settings/settings.ts";
 import { isConditional } from "./conditional/index.ts";
 import type { PolicyEnvironment } from "./deps.ts";
 import { kindsOf } from "./merge.ts";

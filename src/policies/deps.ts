@@ -1,9 +1,9 @@
 import type { Logger } from "../base/log.ts";
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
-import type { Callout, CalloutAnswers } from "../upstream/callout.ts";
-import type { Fetch } from "../upstream/fetch.ts";
-import type { Target } from "../upstream/target.ts";
+import type { Callout, CalloutAnswers } from "../upstream/callouts/callout.ts";
+import type { Fetch } from "../upstream/callouts/fetch.ts";
+import type { Target } from "../upstream/settings/target.ts";
 import type { CallPolicies } from "./calls/schema.ts";
 import type { TokenBuckets } from "./local-rate-limit/buckets.ts";
 import type { CredentialNames } from "./shared/credentials/names.ts";

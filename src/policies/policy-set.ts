@@ -1,6 +1,6 @@
 /** The policies of one level, kind by kind, as they run. Their types are those of the schemas. */
 import type { z } from "zod";
-import type { SettingKind, UpstreamSettings } from "../upstream/settings.ts";
+import type { SettingKind, UpstreamSettings } from "../upstream/settings/settings.ts";
 import type { Oidc } from "./oidc/schema.ts";
 import type { RequestMirror } from "./request-mirror/schema.ts";
 import type { ConfigOf } from "./resolved.ts";

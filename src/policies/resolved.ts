@@ -6,8 +6,8 @@
 
 import type { z } from "zod";
 import type { Milliseconds } from "../base/durations.ts";
-import type { BackendTunnel } from "../upstream/settings.ts";
-import type { Target } from "../upstream/target.ts";
+import type { BackendTunnel } from "../upstream/settings/settings.ts";
+import type { Target } from "../upstream/settings/target.ts";
 import type { FileName, TextSource } from "./shared/source-schema.ts";
 
 type Scalar = string | number | boolean | bigint | null | undefined;

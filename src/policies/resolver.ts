@@ -4,8 +4,8 @@
  */
 
 import type { Milliseconds } from "../base/durations.ts";
-import type { BackendTunnel } from "../upstream/settings.ts";
-import type { Target } from "../upstream/target.ts";
+import type { BackendTunnel } from "../upstream/settings/settings.ts";
+import type { Target } from "../upstream/settings/target.ts";
 import type { TokenEndpointInput, TokenEndpointPolicies } from "./backend-auth/token-endpoint-schema.ts";
 import type { CalledService, CalledServiceInput, CallPolicies } from "./calls/schema.ts";
 import type { Conditional } from "./conditional/schema.ts";

@@ -1,4 +1,4 @@
-import type { BackendTunnel } from "../upstream/settings.ts";
+import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import { schema as apiKey } from "./api-key/schema.ts";
 import { schema as authorization } from "./authorization/schema.ts";
 import { resolve as resolveBackendAuth } from "./backend-auth/resolve.ts";

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Sweepable } from "../base/sweeper.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import type { Endpoints } from "../upstream/endpoints.ts";
-import { compileIr, type Generation } from "./compile-ir.ts";
-import { BindServer } from "./ingress/bind-server.ts";
-import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ingress/drain.ts";
-import type { TunnelTargets } from "./ingress/tunnel.ts";
-import type { Services } from "./services.ts";
+import type { Endpoints } from "../upstream/endpoints/endpoints.ts";
+import { compileIr, type Generation } from "./compile/compile-ir.ts";
+import { BindServer } from "./ports/bind-server.ts";
+import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ports/drain.ts";
+import type { TunnelTargets } from "./ports/tunnel.ts";
+import type { Services } from "./services/services.ts";
 import { UdpServer } from "./udp/udp-server.ts";
 
 /**

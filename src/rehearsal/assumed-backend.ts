@@ -3,7 +3,7 @@ import { createServer as createHttp2Server, type Http2ServerRequest, type Http2S
 import { type Duplex, duplexPair } from "node:stream";
 import type { Addresses } from "../net/addresses.ts";
 import { type ByteStream, Transport } from "../net/transport.ts";
-import type { Connect } from "../upstream/dialer.ts";
+import type { Connect } from "../upstream/connections/dialer.ts";
 
 const NOWHERE: Addresses = {
   remoteAddress: "192.0.2.1",

@@ -1,5 +1,5 @@
-import type { CallResponse } from "../upstream/call.ts";
-import type { CalloutAnswers } from "../upstream/callout.ts";
+import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
+import type { CallResponse } from "../upstream/callouts/http-call.ts";
 
 /** What services respond, by the name under which it can be assumed; the first value is tried first. */
 export const SERVICES = {

@@ -1,7 +1,7 @@
 import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
-import type { EvictionNotice, HealthNotice } from "../upstream/endpoint.ts";
+import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
 

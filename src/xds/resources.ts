@@ -4,7 +4,7 @@
  * changes with every pod, and `Resource` (everything else).
  */
 import type { Backend, Bind, Listener, Route, TargetedPolicy, TcpRoute } from "../ir/ir.ts";
-import type { Service, Workload } from "../upstream/discovery.ts";
+import type { Service, Workload } from "../upstream/discovery/discovery.ts";
 
 export const RESOURCE_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Resource";
 /** Prefix of a subscription by which a proxy requests that a document, named by its URL, be fetched again; older controllers ignore it. */

@@ -11,13 +11,17 @@ import { TokenBuckets } from "../../src/policies/local-rate-limit/buckets.ts";
 import type { PolicySet } from "../../src/policies/policy-set.ts";
 import { BufferBudget } from "../../src/proxy/body/buffer-budget.ts";
 import { DataPlane } from "../../src/proxy/data-plane.ts";
-import { type ExpressionClock, type ExpressionLimits, ExpressionShares } from "../../src/proxy/expression-shares.ts";
-import { DRAIN_STEPS } from "../../src/proxy/ingress/drain.ts";
 import { MemoryPressure } from "../../src/proxy/overload/memory-pressure.ts";
 import { Overload, type OverloadLimits, type OverloadSystem } from "../../src/proxy/overload/overload.ts";
-import type { Services } from "../../src/proxy/services.ts";
-import { TraceLog } from "../../src/proxy/trace-log.ts";
-import { Watchers } from "../../src/proxy/watchers.ts";
+import { DRAIN_STEPS } from "../../src/proxy/ports/drain.ts";
+import {
+  type ExpressionClock,
+  type ExpressionLimits,
+  ExpressionShares,
+} from "../../src/proxy/services/expression-shares.ts";
+import type { Services } from "../../src/proxy/services/services.ts";
+import { TraceLog } from "../../src/proxy/services/trace-log.ts";
+import { Watchers } from "../../src/proxy/services/watchers.ts";
 import { AccessLog } from "../../src/telemetry/access-log.ts";
 import { LineList } from "../../src/telemetry/line-list.ts";
 import { Metrics } from "../../src/telemetry/metrics.ts";
@@ -26,17 +30,17 @@ import type { TraceEvent, TraceMessage } from "../../src/trace/events.ts";
 import { TraceGate } from "../../src/trace/gate.ts";
 import { sensitiveHeaders } from "../../src/trace/redaction.ts";
 import type { TraceOptions } from "../../src/trace/tracer.ts";
-import type { Service, Workload } from "../../src/upstream/discovery.ts";
-import { Workloads } from "../../src/upstream/discovery.ts";
-import { dynamicEndpoints } from "../../src/upstream/dynamic.ts";
-import { Endpoints } from "../../src/upstream/endpoints.ts";
-import { fetchThrough } from "../../src/upstream/fetch.ts";
+import { fetchThrough } from "../../src/upstream/callouts/fetch.ts";
+import { dynamicEndpoints } from "../../src/upstream/destinations/dynamic.ts";
+import type { Service, Workload } from "../../src/upstream/discovery/discovery.ts";
+import { Workloads } from "../../src/upstream/discovery/discovery.ts";
+import type { Locality } from "../../src/upstream/discovery/locality.ts";
+import { Endpoints } from "../../src/upstream/endpoints/endpoints.ts";
 import { HealthChecks } from "../../src/upstream/health/health-checks.ts";
-import type { Locality } from "../../src/upstream/locality.ts";
-import type { PoolSettings } from "../../src/upstream/pool.ts";
-import { Pools } from "../../src/upstream/pools.ts";
-import { Resolver } from "../../src/upstream/resolver.ts";
-import type { Target } from "../../src/upstream/target.ts";
+import type { PoolSettings } from "../../src/upstream/pools/pool.ts";
+import { Pools } from "../../src/upstream/pools/pools.ts";
+import { Resolver } from "../../src/upstream/resolve/resolver.ts";
+import type { Target } from "../../src/upstream/settings/target.ts";
 import { FRONTEND } from "./frontend.ts";
 
 /** The limits of a bind as the configuration fills them in. */

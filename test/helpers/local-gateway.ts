@@ -3,7 +3,7 @@ import type { Overload } from "../../src/proxy/overload/overload.ts";
 import { renderPrometheus } from "../../src/telemetry/prometheus.ts";
 import type { TraceMessage } from "../../src/trace/events.ts";
 import type { TraceOptions } from "../../src/trace/tracer.ts";
-import type { EndpointStats } from "../../src/upstream/endpoints.ts";
+import type { EndpointStats } from "../../src/upstream/endpoints/endpoints.ts";
 import { type PlaneOptions, TestPlane } from "./data-plane.ts";
 import type { LogLine } from "./gateway.ts";
 import { irOf } from "./supervisor.ts";

@@ -1,7 +1,7 @@
 import { getHeader } from "../../http/message.ts";
-import type { CallResponse } from "../../upstream/call.ts";
-import { reasonOf } from "../../upstream/callout.ts";
-import type { Fetch } from "../../upstream/fetch.ts";
+import { reasonOf } from "../../upstream/callouts/callout.ts";
+import type { Fetch } from "../../upstream/callouts/fetch.ts";
+import type { CallResponse } from "../../upstream/callouts/http-call.ts";
 
 /** No key set or discovery document is larger. */
 const MAX_BYTES = 1024 * 1024;

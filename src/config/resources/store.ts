@@ -2,8 +2,8 @@ import { messageOf } from "../../base/errors.ts";
 import { OwnSockets } from "../../base/own-sockets.ts";
 import { REDACTED, redactUrls } from "../../base/redaction.ts";
 import { Egress, type LookupRules, NO_LOOKUP_RULES } from "../../net/egress.ts";
-import { type Fetch, fetchThrough } from "../../upstream/fetch.ts";
-import { Resolver } from "../../upstream/resolver.ts";
+import { type Fetch, fetchThrough } from "../../upstream/callouts/fetch.ts";
+import { Resolver } from "../../upstream/resolve/resolver.ts";
 import { fetchDocument } from "./fetch-document.ts";
 
 /** The content of a URL, or why it is unknown. */

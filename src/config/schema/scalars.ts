@@ -9,7 +9,7 @@ import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
 import { celText } from "../../policies/shared/cel-schema.ts";
 import { FRAMING } from "../../policies/shared/header-edits.ts";
 import { CIPHER_SUITES } from "../../tls/tls-ciphers.ts";
-import { DynamicTarget } from "../../upstream/dynamic.ts";
+import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
 
 export const port = z.int().min(0).max(65535).describe("TCP or UDP port. 0 lets the system choose one.");
 

@@ -6,7 +6,7 @@ import type { TokenEndpointInput, TokenEndpointPolicies } from "../../policies/b
 import type { CalledService, CalledServiceInput, CallPolicies } from "../../policies/calls/schema.ts";
 import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { defined, type ResolvedCall, type ServiceReference } from "../../policies/resolver.ts";
-import type { Target } from "../../upstream/target.ts";
+import type { Target } from "../../upstream/settings/target.ts";
 import { isInvalidating, type Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { ConfigFile } from "../schema/config.ts";

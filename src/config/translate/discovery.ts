@@ -1,4 +1,4 @@
-import type { Service, Workload } from "../../upstream/discovery.ts";
+import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
 import { noPort, reportDuplicates, reportUnknown } from "./references.ts";

@@ -12,7 +12,7 @@ import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
 import type { FileName, TextSource } from "../../policies/shared/source-schema.ts";
 import type { BackendTunnelInput } from "../../policies/upstream-settings/schema.ts";
 import type { Phase } from "../../trace/events.ts";
-import type { BackendTunnel } from "../../upstream/settings.ts";
+import type { BackendTunnel } from "../../upstream/settings/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "../explain/advice.ts";
 import type { Path } from "../parse/paths.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";

@@ -1,7 +1,7 @@
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
-import type { Target } from "../../upstream/target.ts";
+import type { Target } from "../../upstream/settings/target.ts";
 import type { Path } from "../parse/paths.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { translatePolicies } from "./policies.ts";

@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 import type { PolicySet } from "../../policies/policy-set.ts";
-import type { Target } from "../../upstream/target.ts";
+import type { Target } from "../../upstream/settings/target.ts";
 import type { Problem, Report } from "../parse/document.ts";
 import type { Path } from "../parse/paths.ts";
 import type { RouteBackendInput } from "../schema/routes.ts";

@@ -2,7 +2,7 @@
  * Services and workloads as the stream sends them. Each is a query, so one that has not changed stays the same object, also when
  * another endpoint of its service comes or goes.
  */
-import type { Workload } from "../../upstream/discovery.ts";
+import type { Workload } from "../../upstream/discovery/discovery.ts";
 import { type Address, nameOfAddress } from "../../xds/resources.ts";
 import { defineQuery, type Read } from "../graph.ts";
 import { mergeWorkloads, serviceAddresses } from "./discovery.ts";

@@ -10,7 +10,7 @@ import {
 } from "../../kube/objects.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
-import type { Target } from "../../upstream/target.ts";
+import type { Target } from "../../upstream/settings/target.ts";
 import type { Read } from "../graph.ts";
 import { backendTlsOf } from "./backend-tls.ts";
 import { backendModel } from "./backends.ts";

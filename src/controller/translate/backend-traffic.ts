@@ -10,7 +10,7 @@ import { NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { type SessionPersistence, schema } from "../../policies/session-persistence/schema.ts";
 import { retryBudget } from "../../policies/upstream-settings/schema.ts";
-import type { RetryBudgetSettings } from "../../upstream/settings.ts";
+import type { RetryBudgetSettings } from "../../upstream/settings/settings.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
 import type { ResolvedBackend } from "./backend-refs.ts";
 import { policyTarget } from "./policy/targets.ts";

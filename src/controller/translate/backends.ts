@@ -2,7 +2,7 @@
 
 import { type HostCheck, translateTarget } from "../../config/translate/target.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
-import type { Target } from "../../upstream/target.ts";
+import type { Target } from "../../upstream/settings/target.ts";
 import { type BackendSpec, backendSpec } from "../crd/backend.ts";
 import { parseAt } from "../crd/parse-spec.ts";
 import { defineQuery } from "../graph.ts";

@@ -1,11 +1,11 @@
 /**
  * Hosts inside the cluster. By a host name or an address, the author of a TracegateBackend or of a policy could reach Services of other
  * namespaces without a ReferenceGrant, so such hosts are invalid unless the operator allows them. Only proxies know what a name outside the
- * cluster resolves to: see `config.dns.denyNetworks` (`src/upstream/lookup-rules.ts`).
+ * cluster resolves to: see `config.dns.denyNetworks` (`src/upstream/resolve/lookup-rules.ts`).
  */
 import { canonicalAddress, Networks } from "../../base/ip-address.ts";
 import type { HostCheck } from "../../config/translate/target.ts";
-import { comparableName, isBelow } from "../../upstream/lookup-rules.ts";
+import { comparableName, isBelow } from "../../upstream/resolve/lookup-rules.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
 import { DEFAULT_HOST_RULES } from "../inputs.ts";
 

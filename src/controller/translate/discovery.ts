@@ -3,7 +3,7 @@
  * by its key, so a pod that comes or goes changes what is here and no route.
  */
 import type { EndpointSlice, Service as KubeService, ServicePort } from "../../kube/objects.ts";
-import type { LoadBalancer, Preference, Service, Workload } from "../../upstream/discovery.ts";
+import type { LoadBalancer, Preference, Service, Workload } from "../../upstream/discovery/discovery.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";
 
 /** A service with what serves it. */

@@ -3,7 +3,7 @@
  * proxy of the same node, among the workloads that it is sent.
  */
 import { keyOfObject } from "../../kube/objects.ts";
-import type { Workload } from "../../upstream/discovery.ts";
+import type { Workload } from "../../upstream/discovery/discovery.ts";
 import { type Address, nameOfAddress } from "../../xds/resources.ts";
 import { deploymentName, GATEWAY_NAME } from "../deploy/manifest.ts";
 import { defineIndex, defineQuery, type Read } from "../graph.ts";

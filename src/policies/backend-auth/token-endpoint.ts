@@ -1,6 +1,6 @@
 import { GatewayError } from "../../base/errors.ts";
-import { type CallResponse, NEEDS_BODY } from "../../upstream/call.ts";
-import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
+import { type CallResponse, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { Callouts } from "../deps.ts";
 import type { ConfigPath } from "../policy-error.ts";

@@ -5,8 +5,8 @@
 
 import { mayBeRejected } from "../../http/loop.ts";
 import type { Latin1 } from "../../http/message.ts";
-import type { CallObserver } from "../../upstream/call.ts";
-import type { OnCancel } from "../../upstream/upstream.ts";
+import type { CallObserver } from "../../upstream/callouts/http-call.ts";
+import type { OnCancel } from "../../upstream/connections/upstream.ts";
 import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../types.ts";
 
 /** Arguments of `Callout.unary`, `stream` and `http`. */

@@ -4,7 +4,7 @@
  * (`backendTLS`, `http`, `tcp`, `backendTunnel`) are not applied here: the connection pool has them from the target.
  */
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { CallHead, PrepareCall } from "../../upstream/callout.ts";
+import type { CallHead, PrepareCall } from "../../upstream/callouts/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../deps.ts";
 import { within } from "../policy-error.ts";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Milliseconds } from "../../base/durations.ts";
-import type { Target } from "../../upstream/target.ts";
+import type { Target } from "../../upstream/settings/target.ts";
 import { schema as backendAuth } from "../backend-auth/schema.ts";
 import type { ConfigOf } from "../resolved.ts";
 import { duration, service } from "../shared/field-schemas.ts";

@@ -19,6 +19,6 @@ function generatedModulesOf(...paths: readonly string[]): string[] {
 }
 
 test("generated messages are loaded by the first call, not with the data plane or the exporter", () => {
-  assert.deepEqual(generatedModulesOf("src/proxy/compile-ir.ts", "src/main/telemetry-export.ts"), []);
+  assert.deepEqual(generatedModulesOf("src/proxy/compile/compile-ir.ts", "src/main/telemetry-export.ts"), []);
   assert.ok(generatedModulesOf("src/policies/envoy/methods.ts").length > 5);
 });

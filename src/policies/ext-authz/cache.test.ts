@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext as NodeTest, suite, test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
-import type { CallHead } from "../../upstream/callout.ts";
+import type { CallHead } from "../../upstream/callouts/callout.ts";
 import { contextOf } from "../testing/context.ts";
 import { AnswerCache } from "./cache.ts";
 

@@ -10,7 +10,7 @@ import {
   type Scope,
   toJson,
 } from "../../cel/index.ts";
-import type { CallHead } from "../../upstream/callout.ts";
+import type { CallHead } from "../../upstream/callouts/callout.ts";
 import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import type { ExtAuthz } from "./schema.ts";
 

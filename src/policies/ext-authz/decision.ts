@@ -1,8 +1,8 @@
 import { ERRORS } from "../../base/errors.ts";
 import type { Activation, Expression } from "../../cel/index.ts";
 import { getHeader, type LocalReply } from "../../http/message.ts";
-import { isUnreadable } from "../../upstream/call.ts";
-import type { Callout } from "../../upstream/callout.ts";
+import type { Callout } from "../../upstream/callouts/callout.ts";
+import { isUnreadable } from "../../upstream/callouts/http-call.ts";
 import { editRequest } from "../envoy/convert.ts";
 import { withVariables } from "../shared/expressions.ts";
 import type { HeaderEdit } from "../shared/header-edits.ts";

@@ -4,8 +4,8 @@ import type { Activation, CelEnvironment, SourceParts } from "../../cel/index.ts
 import type { AttributeContextSchema as Attributes } from "../../gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { getHeader } from "../../http/message.ts";
-import { UnreadableAnswer } from "../../upstream/call.ts";
-import type { Callout } from "../../upstream/callout.ts";
+import type { Callout } from "../../upstream/callouts/callout.ts";
+import { UnreadableAnswer } from "../../upstream/callouts/http-call.ts";
 import { callFor } from "../calls/call-for.ts";
 import {
   headerEdits,

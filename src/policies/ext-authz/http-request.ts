@@ -2,8 +2,8 @@ import type { Activation, CelEnvironment, Expression, Scope } from "../../cel/in
 import { isToken, latin1 } from "../../http/h1/syntax.ts";
 import type { TargetParts } from "../../http/h1/target.ts";
 import type { HeaderList } from "../../http/message.ts";
-import type { CallResponse } from "../../upstream/call.ts";
-import { reasonOf } from "../../upstream/callout.ts";
+import { reasonOf } from "../../upstream/callouts/callout.ts";
+import type { CallResponse } from "../../upstream/callouts/http-call.ts";
 import { PolicyError } from "../policy-error.ts";
 import {
   bodyBytes,

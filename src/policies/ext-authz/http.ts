@@ -1,7 +1,7 @@
 import type { Activation, CelEnvironment, Expression } from "../../cel/index.ts";
 import { latin1 } from "../../http/h1/syntax.ts";
 import { copyField, type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
-import type { CallResponse } from "../../upstream/call.ts";
+import type { CallResponse } from "../../upstream/callouts/http-call.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerRemovals } from "../envoy/convert.ts";
 import { textOf } from "../shared/expressions.ts";

@@ -6,7 +6,7 @@
  */
 import { type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { mayContinueWithout } from "../calls/call-for.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";

@@ -5,9 +5,9 @@
  */
 import { type Logger, LogThrottle } from "../../base/log.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
-import type { CallResponse } from "../../upstream/call.ts";
-import { type Callout, reasonOf } from "../../upstream/callout.ts";
-import type { OnCancel } from "../../upstream/upstream.ts";
+import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
+import type { CallResponse } from "../../upstream/callouts/http-call.ts";
+import type { OnCancel } from "../../upstream/connections/upstream.ts";
 import { structOf } from "../envoy/convert.ts";
 import { compileAll, evaluateAll } from "../shared/expressions.ts";
 import type { CalloutContext } from "../types.ts";

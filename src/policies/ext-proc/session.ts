@@ -11,9 +11,9 @@ import type {
   ProcessingResponse as ProcessingResponseMessage,
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
-import { isUnreadable } from "../../upstream/call.ts";
-import { type Callout, reasonOf } from "../../upstream/callout.ts";
-import type { GrpcStream } from "../../upstream/grpc/call.ts";
+import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
+import type { GrpcStream } from "../../upstream/callouts/grpc-call.ts";
+import { isUnreadable } from "../../upstream/callouts/http-call.ts";
 import { callFor } from "../calls/call-for.ts";
 import { headerEdits, replyHeaders } from "../envoy/convert.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { HttpRequest, LocalReply } from "../../http/message.ts";
-import type { Fetch } from "../../upstream/fetch.ts";
+import type { Fetch } from "../../upstream/callouts/fetch.ts";
 import { observerOf } from "../calls/call-for.ts";
 import type { PolicyContext } from "../types.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";

@@ -1,6 +1,6 @@
 import { latin1 } from "../../http/h1/syntax.ts";
-import { reasonOf } from "../../upstream/callout.ts";
-import type { Fetch } from "../../upstream/fetch.ts";
+import { reasonOf } from "../../upstream/callouts/callout.ts";
+import type { Fetch } from "../../upstream/callouts/fetch.ts";
 import type { OutboundTrace } from "../types.ts";
 
 /** Milliseconds. */

@@ -15,7 +15,7 @@ import type {
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.ts";
 import type { LocalReply } from "../../http/message.ts";
 import { decimal } from "../../http/message.ts";
-import { type Callout, reasonOf } from "../../upstream/callout.ts";
+import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { callFor, mayContinueWithout } from "../calls/call-for.ts";
 import { redactCalling } from "../calls/redact.ts";
 import type { PolicyDeps } from "../deps.ts";

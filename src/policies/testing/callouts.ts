@@ -1,11 +1,11 @@
 import { Sweeper } from "../../base/sweeper.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { SingleEndpoint } from "../../upstream/balancers/balancer.ts";
-import { Callout } from "../../upstream/callout.ts";
-import type { Endpoint } from "../../upstream/endpoint.ts";
-import { Endpoints } from "../../upstream/endpoints.ts";
-import { Pools } from "../../upstream/pools.ts";
-import { Resolver } from "../../upstream/resolver.ts";
+import { Callout } from "../../upstream/callouts/callout.ts";
+import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
+import { Endpoints } from "../../upstream/endpoints/endpoints.ts";
+import { Pools } from "../../upstream/pools/pools.ts";
+import { Resolver } from "../../upstream/resolve/resolver.ts";
 import { compileCallPolicies } from "../calls/compile.ts";
 import type { Callouts } from "../deps.ts";
 import { DEPS } from "./context.ts";

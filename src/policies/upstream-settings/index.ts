@@ -15,7 +15,7 @@ import type {
   RetryBudgetSettings,
   SettingKind,
   UpstreamSettings,
-} from "../../upstream/settings.ts";
+} from "../../upstream/settings/settings.ts";
 import type { CallUse, CallUseOf, Hidden, Kind } from "../policy.ts";
 import { within } from "../policy-error.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
-import type { Health } from "../../upstream/settings.ts";
+import type { Health } from "../../upstream/settings/settings.ts";
 import { UPSTREAM_SETTINGS } from "./index.ts";
 import { health as schema } from "./schema.ts";
 

@@ -5,8 +5,8 @@ import type { NetworkMetadata } from "../../http/stream.ts";
 import type { StageOwner } from "../../net/connection-stage.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ConnectionSeries } from "../../telemetry/metrics.ts";
-import type { CompiledBind, CompiledListener } from "../compiled.ts";
-import type { Services } from "../services.ts";
+import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
+import type { Services } from "../services/services.ts";
 
 /** A connection as its bind knows it from accept to close, in every stage and protocol. */
 export interface LiveConnection {

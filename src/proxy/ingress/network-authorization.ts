@@ -2,7 +2,7 @@ import type { Activation } from "../../cel/index.ts";
 import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
 import type { NetworkAuthorizer, NetworkDecision } from "../../policies/ext-authz/network.ts";
-import { connectionVariables } from "../variables.ts";
+import { connectionVariables } from "../variables/connection-variables.ts";
 import { type Arrival, type Ingress, type LiveConnection, type Next, protocolOf, REJECTED } from "./arrival.ts";
 
 /** Bytes that are read from a client before the decision: waiting clients must not fill the memory. */

@@ -2,7 +2,7 @@ import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
 import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
 import type { TlsTerminator } from "../../tls/tls-terminator.ts";
-import type { CompiledListener } from "../compiled.ts";
+import type { CompiledListener } from "../compile/compiled.ts";
 import type { Arrival, Ingress, LiveConnection, Next } from "./arrival.ts";
 
 /** Milliseconds for ClientHello and handshake together; default of `frontendPolicies.tls.handshakeTimeout`. */

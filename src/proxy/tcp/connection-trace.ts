@@ -1,6 +1,6 @@
 import type { RequestState } from "../../trace/events.ts";
 import { severityOf, type Tracer } from "../../trace/tracer.ts";
-import { StreamProgress } from "../stream-progress.ts";
+import { StreamProgress } from "../trace/stream-progress.ts";
 
 /** What a trace shows of a connection. */
 type ConnectionState = Required<Pick<RequestState, "source" | "destination" | "env">>;

@@ -7,20 +7,20 @@ import type { Frontend } from "../../ir/ir.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import type { Balancer } from "../../upstream/balancers/balancer.ts";
-import type { UpstreamConnection } from "../../upstream/connection.ts";
-import type { Endpoint } from "../../upstream/endpoint.ts";
 import {
   type CallFailure,
   type CallProtocol,
   UpstreamCall,
   type UpstreamCaller,
-} from "../../upstream/upstream-call.ts";
-import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
+} from "../../upstream/calls/upstream-call.ts";
+import type { UpstreamConnection } from "../../upstream/connections/connection.ts";
+import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
+import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
-import { pick } from "../match-route.ts";
-import type { Services } from "../services.ts";
+import { pick } from "../phases/match-route.ts";
+import type { Services } from "../services/services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
-import { connectionVariables, shownOfConnection } from "../variables.ts";
+import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 import { ConnectionTrace } from "./connection-trace.ts";
 
 /** The bind of a connection. */

@@ -13,10 +13,10 @@ import type { Sweepable } from "../../base/sweeper.ts";
 import { unmapped } from "../../net/addresses.ts";
 import { type DatagramSource, type UdpFlow, UdpPort } from "../../net/udp-socket.ts";
 import type { ConnectionSeries, Count, DatagramSeries } from "../../telemetry/metrics.ts";
-import type { CompiledBind, CompiledListener } from "../compiled.ts";
-import type { DrainablePort } from "../ingress/drain.ts";
-import type { Services } from "../services.ts";
-import { connectionVariables } from "../variables.ts";
+import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
+import type { DrainablePort } from "../ports/drain.ts";
+import type { Services } from "../services/services.ts";
+import { connectionVariables } from "../variables/connection-variables.ts";
 import { type DropReason, type UdpHost, UdpSession } from "./udp-session.ts";
 
 /** Defaults of `Frontend.udp`. */

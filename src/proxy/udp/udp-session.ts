@@ -8,15 +8,15 @@ import { AddressRefused, type AdmittedAddress, type SocketAddress } from "../../
 import { type DatagramSource, UdpFlow, type UdpFlowEvents } from "../../net/udp-socket.ts";
 import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
-import type { Endpoint } from "../../upstream/endpoint.ts";
-import { NO_RESPONSE, SUCCEEDED } from "../../upstream/outlier.ts";
-import type { LocateFailure } from "../../upstream/resolver.ts";
-import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compiled.ts";
+import { NO_RESPONSE, SUCCEEDED } from "../../upstream/calls/outlier.ts";
+import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
+import type { LocateFailure } from "../../upstream/resolve/resolver.ts";
+import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
-import { pick } from "../match-route.ts";
-import type { Services } from "../services.ts";
+import { pick } from "../phases/match-route.ts";
+import type { Services } from "../services/services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
-import { connectionVariables, shownOfConnection } from "../variables.ts";
+import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
 
 /** Why a datagram was dropped; the label `reason` of the metric. */
 export type DropReason =

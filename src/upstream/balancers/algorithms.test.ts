@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
-import type { Endpoint } from "../endpoint.ts";
-import { testEndpoint } from "../testing/endpoint.ts";
+import type { Endpoint } from "../endpoints/endpoint.ts";
+import { testEndpoint } from "../endpoints/testing/endpoint.ts";
 import { type Algorithm, BucketBalancer, SingleEndpoint } from "./balancer.ts";
 import { leastRequests } from "./least-requests.ts";
 import { powerOfTwoChoices } from "./power-of-two-choices.ts";

@@ -1,4 +1,4 @@
-import type { Endpoint } from "../endpoint.ts";
+import type { Endpoint } from "../endpoints/endpoint.ts";
 
 /** Chooses the endpoint of one attempt among those of a backend. */
 export interface Balancer {

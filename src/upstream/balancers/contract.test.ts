@@ -1,8 +1,8 @@
 /** What every balancer promises, whatever its algorithm. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Endpoint } from "../endpoint.ts";
-import { testEndpoint } from "../testing/endpoint.ts";
+import type { Endpoint } from "../endpoints/endpoint.ts";
+import { testEndpoint } from "../endpoints/testing/endpoint.ts";
 import { type Algorithm, type Balancer, BucketBalancer } from "./balancer.ts";
 import { ALGORITHMS } from "./registry.ts";
 import { rendezvous } from "./rendezvous.ts";

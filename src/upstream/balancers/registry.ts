@@ -1,5 +1,5 @@
-import type { LoadBalancer } from "../discovery.ts";
-import type { Endpoint } from "../endpoint.ts";
+import type { LoadBalancer } from "../discovery/discovery.ts";
+import type { Endpoint } from "../endpoints/endpoint.ts";
 import { type Algorithm, type Balancer, BucketBalancer } from "./balancer.ts";
 import { leastRequests } from "./least-requests.ts";
 import { powerOfTwoChoices } from "./power-of-two-choices.ts";

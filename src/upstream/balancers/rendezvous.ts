@@ -1,6 +1,6 @@
 import { type Activation, type CelEnvironment, CelError, type Expression, readsBody } from "../../cel/index.ts";
-import type { Endpoint } from "../endpoint.ts";
-import type { SessionAffinity } from "../settings.ts";
+import type { Endpoint } from "../endpoints/endpoint.ts";
+import type { SessionAffinity } from "../settings/settings.ts";
 import type { Algorithm } from "./balancer.ts";
 
 /** Two 32-bit halves. */

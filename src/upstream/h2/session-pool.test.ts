@@ -8,11 +8,11 @@ import { RawUpstream } from "../../../test/helpers/raw-peer.ts";
 import { until } from "../../../test/helpers/until.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
-import type { ConnectWaiter } from "../connect-attempt.ts";
-import type { UpstreamConnection } from "../connection.ts";
-import { Pool } from "../pool.ts";
-import { Resolver } from "../resolver.ts";
-import type { UpstreamEvents } from "../upstream.ts";
+import type { ConnectWaiter } from "../connections/connect-attempt.ts";
+import type { UpstreamConnection } from "../connections/connection.ts";
+import type { UpstreamEvents } from "../connections/upstream.ts";
+import { Pool } from "../pools/pool.ts";
+import { Resolver } from "../resolve/resolver.ts";
 import type { UpstreamSession } from "./session.ts";
 import type { UpstreamWaiter } from "./session-pool.ts";
 

@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../../base/errors.ts";
-import type { ConnectTimes, ConnectWaiter } from "../connect-attempt.ts";
-import type { UpstreamConnection } from "../connection.ts";
-import { WaitQueue } from "../wait-queue.ts";
+import type { ConnectTimes, ConnectWaiter } from "../connections/connect-attempt.ts";
+import type { UpstreamConnection } from "../connections/connection.ts";
+import { WaitQueue } from "../connections/wait-queue.ts";
 import type { SessionOwner, UpstreamSession } from "./session.ts";
 
 /** Waits for a connection or session to carry a request; gets exactly one call. A session must be used during that call. */

@@ -3,9 +3,9 @@ import { errorName, HTTP_1_1_REQUIRED, MAX_STREAM_ID, NO_ERROR } from "../../htt
 import { type Http2Owner, type Http2Settings, LARGEST_WINDOW } from "../../http/h2/settings.ts";
 import { frugal } from "../../net/frugality.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
-import type { ConnectTimes } from "../connect-attempt.ts";
-import { describe } from "../connection.ts";
-import type { UpstreamEvents } from "../upstream.ts";
+import type { ConnectTimes } from "../connections/connect-attempt.ts";
+import { describe } from "../connections/connection.ts";
+import type { UpstreamEvents } from "../connections/upstream.ts";
 import { type StreamSession, UpstreamStream } from "./stream.ts";
 
 /** Limit of streams on one connection, even if the server allows more: beyond it, another connection is opened. */

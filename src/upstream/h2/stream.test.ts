@@ -7,7 +7,7 @@ import { until } from "../../../test/helpers/until.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { admitted } from "../../net/testing/egress.ts";
 import { connect } from "../../net/transport.ts";
-import type { UpstreamEvents } from "../upstream.ts";
+import type { UpstreamEvents } from "../connections/upstream.ts";
 import { UpstreamSession } from "./session.ts";
 import type { UpstreamStream } from "./stream.ts";
 

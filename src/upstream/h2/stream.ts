@@ -5,7 +5,7 @@ import type { FieldSection } from "../../http/h2/hpack/decoder.ts";
 import { Http2Stream } from "../../http/h2/stream.ts";
 import { type HeaderList, removeHeader } from "../../http/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { Upstream, UpstreamEvents } from "../upstream.ts";
+import type { Upstream, UpstreamEvents } from "../connections/upstream.ts";
 
 /** 1xx responses before the final one. */
 const MAX_INTERIM = 32;

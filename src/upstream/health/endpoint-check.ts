@@ -1,6 +1,6 @@
-import type { Endpoint, HealthNotice } from "../endpoint.ts";
-import type { Pools } from "../pools.ts";
-import type { HealthCheck } from "./check.ts";
+import type { Endpoint, HealthNotice } from "../endpoints/endpoint.ts";
+import type { HealthCheck } from "../endpoints/health-check.ts";
+import type { Pools } from "../pools/pools.ts";
 import { Probe } from "./probe.ts";
 
 /** The first probe of an endpoint is sent within this many milliseconds: a reload with many endpoints must not probe all at once. */

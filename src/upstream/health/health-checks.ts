@@ -7,9 +7,9 @@
  * states that are known.
  */
 import type { Logger } from "../../base/log.ts";
-import type { Endpoint, HealthNotice } from "../endpoint.ts";
-import type { Pools } from "../pools.ts";
-import type { CheckedEndpoints, HealthCheck } from "./check.ts";
+import type { Endpoint, HealthNotice } from "../endpoints/endpoint.ts";
+import type { CheckedEndpoints, HealthCheck } from "../endpoints/health-check.ts";
+import type { Pools } from "../pools/pools.ts";
 import { type CheckDeps, EndpointCheck } from "./endpoint-check.ts";
 
 interface Entry {

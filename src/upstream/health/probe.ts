@@ -1,13 +1,13 @@
 import { asError } from "../../base/errors.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
-import { NEEDS_BODY } from "../call.ts";
-import { Callout, NEEDS_STATUS, reasonOf } from "../callout.ts";
-import { Endpoint } from "../endpoint.ts";
-import type { PoolTarget } from "../pool-target.ts";
-import type { Pools } from "../pools.ts";
-import type { HttpHealthCheck } from "../settings.ts";
-import type { OnCancel } from "../upstream.ts";
-import type { HealthCheck } from "./check.ts";
+import { Callout, NEEDS_STATUS, reasonOf } from "../callouts/callout.ts";
+import { NEEDS_BODY } from "../callouts/http-call.ts";
+import type { OnCancel } from "../connections/upstream.ts";
+import { Endpoint } from "../endpoints/endpoint.ts";
+import type { HealthCheck } from "../endpoints/health-check.ts";
+import type { Pools } from "../pools/pools.ts";
+import type { PoolTarget } from "../settings/pool-target.ts";
+import type { HttpHealthCheck } from "../settings/settings.ts";
 
 const NO_BODY = new Uint8Array(0);
 const AGENT = ["user-agent", "tracegate-health-check"];

@@ -5,16 +5,16 @@ import { requestStart } from "../../http/h2/fields.ts";
 import { getHeader, type HeaderList } from "../../http/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Egress } from "../../net/egress.ts";
-import { AddressSearch } from "../../upstream/address-search.ts";
-import type { ConnectWaiter } from "../../upstream/connect-attempt.ts";
-import { Dialer } from "../../upstream/dialer.ts";
+import type { ConnectWaiter } from "../../upstream/connections/connect-attempt.ts";
+import { Dialer } from "../../upstream/connections/dialer.ts";
+import type { UpstreamEvents } from "../../upstream/connections/upstream.ts";
 import { frame, MessageReader } from "../../upstream/grpc/messages.ts";
 import { statusIn, statusOfHttp } from "../../upstream/grpc/status.ts";
 import { type SessionOwner, UpstreamSession } from "../../upstream/h2/session.ts";
 import type { UpstreamStream } from "../../upstream/h2/stream.ts";
-import { type PoolTarget, targetName } from "../../upstream/pool-target.ts";
-import { Resolver } from "../../upstream/resolver.ts";
-import type { UpstreamEvents } from "../../upstream/upstream.ts";
+import { AddressSearch } from "../../upstream/pools/address-search.ts";
+import { Resolver } from "../../upstream/resolve/resolver.ts";
+import { type PoolTarget, targetName } from "../../upstream/settings/pool-target.ts";
 import { DELTA_METHOD } from "../resources.ts";
 
 /** Milliseconds of silence before a PING. A controller whose node has vanished is noticed after this and the PING's deadline. */

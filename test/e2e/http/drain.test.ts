@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { syncBuiltinESMExports } from "node:module";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
-import { DRAIN_STEPS } from "../../../src/proxy/ingress/drain.ts";
+import { DRAIN_STEPS } from "../../../src/proxy/ports/drain.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, valuesOf } from "../../helpers/raw-peer.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
-import type { Service, Workload } from "../../../src/upstream/discovery.ts";
+import type { Service, Workload } from "../../../src/upstream/discovery/discovery.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, statusOf, valuesOf } from "../../helpers/raw-peer.ts";
 

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
 import { createServer as createTlsServer, type TLSSocket } from "node:tls";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
-import type { HttpVersion } from "../../../src/upstream/settings.ts";
+import type { HttpVersion } from "../../../src/upstream/settings/settings.ts";
 import { type Identity, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestPlane } from "../../helpers/data-plane.ts";
 import { ProxyServer } from "../../helpers/proxy-server.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { suite, test } from "node:test";
 import { ms } from "../../../src/base/durations.ts";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
-import type { Service, Workload } from "../../../src/upstream/discovery.ts";
+import type { Service, Workload } from "../../../src/upstream/discovery/discovery.ts";
 import { type PlaneOptions, TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { closedPort, RawPeer, RawUpstream, reply, statusOf } from "../../helpers/raw-peer.ts";

@@ -13,7 +13,7 @@ import { gatewayState } from "../../../src/controller/translate/gateway-state.ts
 import { type PackedIr, unpackIr } from "../../../src/ir/packed-ir.ts";
 import { dumpIr } from "../../../src/main/config-dump.ts";
 import { ANYWHERE } from "../../../src/net/testing/egress.ts";
-import type { Locality } from "../../../src/upstream/locality.ts";
+import type { Locality } from "../../../src/upstream/discovery/locality.ts";
 import { TestPlane } from "../data-plane.ts";
 import { packState } from "./pack-state.ts";
 

@@ -1,0 +1,502 @@
+/**
+ * One request on its way through the gateway. A protocol engine of `http` opens an exchange for every request that it has read, and
+ * calls it as the `ServerStream` of that request; `handle-request.ts` takes it through its phases. Policies see it as their
+ * `PolicyContext`. State that only one stage needs is in a separate part: the choices of phases 2 to 6, the request side and the
+ * response side with their bytes, the call to the backend, and the result that telemetry reports.
+ */
+
+import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
+import { ms } from "../../base/durations.ts";
+import { ERRORS, type ErrorCode, GatewayError, type Reason, type Why } from "../../base/errors.ts";
+import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
+import type { Activation } from "../../cel/index.ts";
+import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
+import { nextHop } from "../../http/loop.ts";
+import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../../http/message.ts";
+import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
+import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
+import type { ContentCoding } from "../../policies/compression/schema.ts";
+import type { PersistentSession } from "../../policies/session-persistence/session.ts";
+import type { HeaderEdit } from "../../policies/shared/header-edits.ts";
+import type {
+  IncomingBody,
+  MessageBody,
+  PolicyContext,
+  RequestMetadata,
+  ResponseTranslation,
+  RetryPlan,
+} from "../../policies/types.ts";
+import { ShownVariables } from "../../telemetry/shown-variables.ts";
+import { RequestSecrets } from "../../trace/secrets.ts";
+import type { Upstream } from "../../upstream/connections/upstream.ts";
+import type { BackendCalls } from "../../upstream/endpoints/endpoints.ts";
+import { BufferShare } from "../body/buffer-budget.ts";
+import { RecordedBodies } from "../body/recorded-bodies.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
+import type { Selected } from "../match/router.ts";
+import type { Services } from "../services/services.ts";
+import { isLogged } from "../telemetry/log-access.ts";
+import type { RequestSpan } from "../telemetry/request-span.ts";
+import { RequestTrace } from "../trace/request-trace.ts";
+import { ExchangeVariables, sensitiveNames } from "../variables/exchange-variables.ts";
+import { GrpcDeadline } from "./grpc-deadline.ts";
+import { RequestSide } from "./request-side.ts";
+import { ResponseSide } from "./response-side.ts";
+
+/** What a phase returns when an event will continue the exchange, by one of the methods of `Lifecycle`. */
+export const WAIT = Symbol("wait");
+
+/** undefined = continue with the next phase; a reply is an error exit. */
+export type PhaseResult = undefined | LocalReply | typeof WAIT | Promise<undefined | LocalReply>;
+
+/** Takes exchanges through their phases: handle-request.ts. Calls for a closed exchange do nothing. */
+export interface Lifecycle {
+  /** In the order in which they run; `Exchange.phase` is an index. */
+  readonly phases: readonly { readonly name: string }[];
+  /** Runs the current phase and those after it, until one waits. */
+  run(exchange: Exchange): void;
+  /** The event that the current phase waited for has happened: runs the next phases. */
+  resume(exchange: Exchange): void;
+  /** The attempt has a response: passes it on, or tries again. */
+  attemptAnswered(exchange: Exchange): void;
+  /** The attempt has failed with `error`: tries again if the retry policy allows it. `why` is for the trace. */
+  attemptFailed(exchange: Exchange, error: GatewayError, why: string): void;
+  /** Responds to the client at once, or aborts a response whose head has been sent. */
+  exit(exchange: Exchange, answer: GatewayError | LocalReply): void;
+  /** Ends a gRPC response that has begun with the status of an error; false if the client would not see it. */
+  endGrpc(exchange: Exchange, code: ErrorCode): boolean;
+  /** `exit` with what was thrown; anything but a GatewayError is a defect and becomes TG_INTERNAL. */
+  fail(exchange: Exchange, error: unknown): void;
+  /** Skips to the last phase: no response can be sent. */
+  end(exchange: Exchange): void;
+}
+
+/** What phases 2 to 6 choose. */
+class Selection {
+  /** Host of the request, lower-case, without port. */
+  host = "";
+  listener: CompiledListener | undefined;
+  route: CompiledRoute | undefined;
+  /** The route's policies, merged with those of the routes that delegated to it. */
+  routePolicies: CompiledChain = NO_POLICIES;
+  /** Which of the route's matches selected it. */
+  match: Selected<CompiledRoute> | undefined;
+  /** Chosen with the route. */
+  backend: CompiledBackend | undefined;
+  /** The endpoint of the backend that a policy prefers, by its name. */
+  preferredEndpoint: string | undefined;
+  /** No policy of the gateway or the route has responded: metrics count the request for the backend. */
+  reachedBackend = false;
+  /** Authority from the target expression of a `dynamic` backend; empty = that of the request. */
+  dynamicTarget = "";
+}
+
+/** How a request ended, for metrics, access log and traces. */
+class Result {
+  /** Status of the response that was sent; 0 = none. */
+  status = 0;
+  reason: Reason = "Upstream";
+  error: string | undefined;
+  /** Of `error`; undefined if a policy or the backend is the cause. */
+  code: ErrorCode | undefined;
+  /** `performance.now()` ms; 0 = not yet. */
+  endedAt = 0;
+}
+
+/** The call to the backend over all its attempts; attempt.ts makes it. */
+export interface BackendCall {
+  /** Attempts so far, replays included. */
+  readonly attempts: number;
+  /** The endpoint of the last attempt. */
+  readonly endpointName: string | undefined;
+  /** `performance.now()` ms of the last attempt and of its response's head; 0 = not yet. */
+  readonly startedAt: number;
+  readonly answeredAt: number;
+  /** The connection or stream of the request; undefined before there is one and after the end of the response. */
+  readonly upstream: Upstream | undefined;
+  attempt(): void;
+  /** The whole response has been sent. */
+  complete(): void;
+  /** Drops the current attempt, if any. `countFailure`: outlier detection counts it against the endpoint. */
+  abandon(how: { readonly countFailure: boolean }): void;
+  /** The deadline of the whole request has passed. */
+  expire(): void;
+  /** Drops a response that the retry policy does not pass on. */
+  discardResponse(): void;
+  /** The gateway responds in place of the backend, for this reason. */
+  answeredInstead(error: string | null): void;
+}
+
+/** State of the `retry` policy over the attempts of one request. */
+export interface RetryState {
+  /** Retries so far. */
+  count: number;
+  /** The request before the policies of the backend changed it, from which each retry starts. */
+  readonly original: HttpRequest;
+  /** Milliseconds before the next retry, if the backend has requested a delay; replaces the backoff. */
+  wait: number | undefined;
+  /** Backends of earlier attempts; only with `otherBackends`. */
+  tried: Set<CompiledBackend> | undefined;
+  /** The backend whose limits count the request as retried; undefined = none. */
+  counted: BackendCalls | undefined;
+  /** The end of the request must be counted too. */
+  leaves: boolean;
+}
+
+const NO_METADATA: RequestMetadata = Object.freeze({});
+
+export class Exchange implements ServerStream, PolicyContext {
+  readonly downstream: Downstream;
+  /** The request as policies have changed it so far. */
+  readonly request: HttpRequest;
+  /** The configuration that was in effect when the request came. */
+  readonly bind: CompiledBind;
+  readonly services: Services;
+  readonly #lifecycle: Lifecycle;
+
+  /** `performance.now()` ms. */
+  readonly startedAt = performance.now();
+  /** Identifies the request in logs, traces and spans; undefined where the configuration turns ids off. */
+  readonly requestId: Latin1 | undefined;
+  /** Set only if a watcher follows the request or the log explains it. */
+  readonly trace: RequestTrace | undefined;
+  /** Set only for sampled requests. */
+  span: RequestSpan | undefined;
+  /** The beginnings of both bodies, if the access log, metrics or spans read them. */
+  recorded: RecordedBodies | undefined;
+
+  /** Index into the phases of the lifecycle. */
+  phase = 0;
+  /** The last phase has begun: later events are ignored. */
+  closed = false;
+  readonly selected = new Selection();
+  readonly requestSide: RequestSide;
+  /** Set from the first attempt on. */
+  call: BackendCall | undefined;
+  readonly responseSide: ResponseSide;
+  readonly result = new Result();
+
+  requestTimeout = ms(0);
+  backendRequestTimeout = ms(0);
+  authorityMode: "auto" | "fixed" = "auto";
+  /** A gRPC call, sent as such by the client or translated by a policy. */
+  grpc = false;
+  /** A policy has translated the client's request to gRPC. */
+  translatedToGrpc = false;
+  retry: RetryPlan | undefined;
+  acceptedCoding: ContentCoding | undefined;
+  session: PersistentSession | undefined;
+  /** Set only with a retry policy, from `backend-policies` on. */
+  retries: RetryState | undefined;
+
+  /** Set only for gRPC calls whose client has set a deadline. */
+  grpcDeadline: GrpcDeadline | undefined;
+  #deadline: NodeJS.Timeout | undefined;
+  #variables: Activation | undefined;
+  /** Set from the beginning if expressions record values of the request, because policies may remove a credential from it. */
+  #secrets: RequestSecrets | undefined;
+  #shown: ShownVariables | undefined;
+  #requestMetadata: RequestMetadata | undefined;
+  #share: BufferShare | undefined;
+  #onClose: (() => void)[] | undefined;
+
+  constructor(
+    downstream: Downstream,
+    request: HttpRequest,
+    bind: CompiledBind,
+    services: Services,
+    lifecycle: Lifecycle,
+  ) {
+    this.downstream = downstream;
+    this.request = request;
+    this.bind = bind;
+    this.services = services;
+    this.#lifecycle = lifecycle;
+    this.requestId = bind.forwarding.requestId(request, downstream);
+    this.requestSide = new RequestSide(this);
+    this.responseSide = new ResponseSide(this);
+    this.recorded = bind.recordedBodies && new RecordedBodies(bind.recordedBodies, this.bufferShare);
+    this.trace = RequestTrace.of(this);
+    if (bind.writesValues) this.#secretsOf().remember(request.headers);
+    services.metrics.inFlight.count++;
+  }
+
+  /** CDN-Loop of the first attempt at the backend (http/loop.ts). */
+  get firstLoop(): Latin1 {
+    return nextHop(this.downstream.loop);
+  }
+
+  /** CDN-Loop of further attempts, mirrored requests and callouts. */
+  get loop(): Latin1 {
+    return nextHop(this.downstream.loop, true);
+  }
+
+  /** For the task dump. */
+  get activity(): {
+    readonly phase: string;
+    readonly attempt: number;
+    readonly ageMs: number;
+    readonly request: string;
+    /** The route, and the endpoint of the last attempt; undefined until they are chosen. */
+    readonly route: string | undefined;
+    readonly endpoint: string | undefined;
+    readonly bytesReceived: number;
+    readonly bytesSent: number;
+  } {
+    return {
+      phase: this.#lifecycle.phases[this.phase]?.name ?? "",
+      attempt: this.call?.attempts ?? 0,
+      ageMs: performance.now() - this.startedAt,
+      request: `${this.request.method} ${this.request.authority}${redactTarget(this.request.path, SECRET_PARAMETERS)}`,
+      route: this.selected.route?.label,
+      endpoint: this.call?.endpointName,
+      bytesReceived: this.downstream.bodyBytes,
+      bytesSent: this.responseSide.bytes,
+    };
+  }
+
+  // ── through the phases ──
+
+  start(): void {
+    this.#lifecycle.run(this);
+  }
+
+  attemptAnswered(): void {
+    this.#lifecycle.attemptAnswered(this);
+  }
+
+  attemptFailed(error: GatewayError, why: string): void {
+    this.#lifecycle.attemptFailed(this, error, why);
+  }
+
+  exit(answer: GatewayError | LocalReply): void {
+    this.#lifecycle.exit(this, answer);
+  }
+
+  fail(error: unknown): void {
+    this.#lifecycle.fail(this, error);
+  }
+
+  /** The end of the response has been sent. */
+  responseComplete(): void {
+    this.call?.complete();
+    this.#lifecycle.resume(this);
+  }
+
+  /** A defect of the gateway has cut a response short. */
+  abort(): void {
+    this.downstream.abort();
+    this.#lifecycle.end(this);
+  }
+
+  /** Records why the gateway responds in place of the backend, or cuts the backend's response short. */
+  blame(code: ErrorCode, message: string): void {
+    this.result.reason = ERRORS[code].reason;
+    this.result.error = message;
+    this.result.code = code;
+  }
+
+  /** Starts the timer of `requestTimeout`, when the exchange waits for the first time; the deadline counts from the request's start. */
+  startDeadline(): void {
+    if (this.requestTimeout === 0 || this.#deadline !== undefined) return;
+    const left = Math.max(0, this.requestTimeout - (performance.now() - this.startedAt));
+    this.#deadline = setTimeout(() => {
+      if (this.closed || this.responseSide.started) return;
+      this.call?.expire();
+      this.exit(new GatewayError("TG_REQUEST_TIMEOUT"));
+    }, left);
+  }
+
+  /** Starts the timer of a gRPC call's deadline, if it has one. Throws TG_INVALID_REQUEST for a malformed one. */
+  startGrpcDeadline(): void {
+    this.grpcDeadline ??= GrpcDeadline.of(this.request.headers, this.startedAt, () => {
+      if (!this.closed) this.exit(new GatewayError("TG_DEADLINE_EXCEEDED"));
+    });
+  }
+
+  /** Called when there is a response: its body may take as long as its sender and the client need. */
+  stopDeadline(): void {
+    if (this.#deadline === undefined) return;
+    clearTimeout(this.#deadline);
+    this.#deadline = undefined;
+  }
+
+  /** The last phase begins: stops timers and cancels all work for this exchange. */
+  close(): void {
+    this.closed = true;
+    this.stopDeadline();
+    this.grpcDeadline?.stop();
+    this.#share?.close();
+    if (this.#onClose !== undefined) for (const callback of this.#onClose) callback();
+  }
+
+  onClose(callback: () => void): void {
+    if (this.closed) callback();
+    else {
+      this.#onClose ??= [];
+      this.#onClose.push(callback);
+    }
+  }
+
+  // ── from the client's connection ──
+
+  onBody(buffer: Buffer, from: number, to: number): void {
+    if (!this.requestSide.receive(buffer, from, to)) this.downstream.pauseBody();
+  }
+
+  onBodyEnd(trailers: HeaderList): void {
+    this.requestSide.end(trailers);
+    const { responseSide } = this;
+    if (responseSide.tunnel) responseSide.onTunnelEnd();
+    // An early response that is still held.
+    else if (responseSide.head !== undefined && !responseSide.started) this.downstream.awaitResponseBody();
+  }
+
+  onBodyBatch(): void {
+    this.requestSide.onBatch();
+    if (this.call?.upstream?.flush() === false) this.downstream.pauseBody();
+  }
+
+  onClientGone(code: ErrorCode, message: string): void {
+    if (this.closed) return;
+    const { result } = this;
+    result.error ??= message;
+    result.code ??= code;
+    result.reason = ERRORS[code].reason;
+    if (!this.responseSide.started && !UNANSWERED.has(code)) this.#engineAnswered(code);
+    this.call?.abandon({ countFailure: false });
+    this.#lifecycle.end(this);
+  }
+
+  onClientFault(code: ErrorCode, detail: string): boolean {
+    if (this.closed) return false;
+    this.call?.abandon({ countFailure: false });
+    this.blame(code, `${ERRORS[code].message}: ${detail}`);
+    return this.#lifecycle.endGrpc(this, code);
+  }
+
+  /** Records the response that the engine has sent: for gRPC calls, a status (http2-stream.ts). */
+  #engineAnswered(code: ErrorCode): void {
+    const { request, result, responseSide } = this;
+    const grpc = request.version === "HTTP/2" && this.grpc && !this.translatedToGrpc;
+    result.status = grpc ? 200 : ERRORS[code].status;
+    if (!grpc) return;
+    const headers = grpcTrailers(grpcStatusOfError(code), ERRORS[code].message);
+    responseSide.begin({ status: 200, headers }, 0, null);
+  }
+
+  onClientDrain(): void {
+    this.responseSide.onDrain();
+  }
+
+  // ── for policies ──
+
+  get matchedPrefix(): string | undefined {
+    return this.selected.match?.matchedPrefix;
+  }
+
+  get matchedPath(): string {
+    const { match } = this.selected;
+    if (match === undefined) return "/";
+    const { matchedPrefix, path, literal } = match;
+    if (matchedPrefix !== undefined) return matchedPrefix;
+    return path.type === "exact" ? path.value : literal.slice(0, literal.lastIndexOf("/")) || "/";
+  }
+
+  preferEndpoint(name: string): boolean {
+    const { route, backend } = this.selected;
+    const backends = backend === undefined ? [] : [backend];
+    const found = [...backends, ...(route?.backends ?? [])].find((each) => each.balancer?.find(name) !== undefined);
+    if (found === undefined) return false;
+    this.selected.backend = found;
+    this.selected.preferredEndpoint = name;
+    return true;
+  }
+
+  get calledEndpoint(): string | undefined {
+    return this.selected.backend?.balancer === undefined ? undefined : this.call?.endpointName;
+  }
+
+  get variables(): Activation {
+    this.#variables ??= new ExchangeVariables(this);
+    return this.#variables;
+  }
+
+  get shown(): ShownVariables {
+    this.#shown ??= new ShownVariables(this.variables, this.#secretsOf());
+    return this.#shown;
+  }
+
+  /** `message` with the decision behind an error, if the access log or a trace shows it. */
+  explained(message: string, why: Why | undefined): string {
+    if (why === undefined) return message;
+    const { accessLog } = this.services;
+    const logged = accessLog.explains && isLogged(this.bind, accessLog);
+    return logged || this.trace !== undefined ? `${message}: ${why(this.#secretsOf())}` : message;
+  }
+
+  #secretsOf(): RequestSecrets {
+    this.#secrets ??= new RequestSecrets(
+      false,
+      sensitiveNames(this),
+      this.bind.policies.credentials.parametersOf(this.requestSide.arrivedTarget),
+    );
+    return this.#secrets;
+  }
+
+  get requestMetadata(): RequestMetadata {
+    this.#requestMetadata ??= {};
+    return this.#requestMetadata;
+  }
+
+  holdMetadata(bytes: number): void {
+    if (!this.bufferShare.take(bytes)) throw new GatewayError("TG_BUFFERS_FULL");
+  }
+
+  /** Read-only view; allocated only once a policy has added something. */
+  get found(): RequestMetadata {
+    return this.#requestMetadata ?? NO_METADATA;
+  }
+
+  get maxBufferSize(): number {
+    return this.bind.frontend.maxBufferSize;
+  }
+
+  get requestBody(): IncomingBody {
+    return this.requestSide.body;
+  }
+
+  get responseBody(): MessageBody {
+    return this.responseSide.body;
+  }
+
+  editResponse(edit: HeaderEdit): void {
+    this.responseSide.edit(edit);
+  }
+
+  becomeGrpc(translate: ResponseTranslation): void {
+    this.grpc = true;
+    this.translatedToGrpc = true;
+    // First, so that the error about a malformed deadline is translated too.
+    this.responseSide.translate(translate);
+    this.startGrpcDeadline();
+  }
+
+  claimField(name: string): void {
+    this.requestSide.claimField(name);
+  }
+
+  claimAllFields(): void {
+    this.requestSide.claimAllFields();
+  }
+
+  /** This exchange's part of the worker's budget for bodies. */
+  get bufferShare(): BufferShare {
+    this.#share ??= new BufferShare(
+      this.services.buffers,
+      this.bind.frontend.maxBufferedBytes ?? DEFAULT_BUFFERED_BYTES,
+      { address: this.downstream.connection.remoteAddress, connection: this.downstream.connection },
+    );
+    return this.#share;
+  }
+}

@@ -1,0 +1,502 @@
+/**
+ * The call of an exchange to its backend. It supplies each `UpstreamCall` with the request, and passes the events of the call to the
+ * exchange. Each attempt is a new `UpstreamCall`, which handles replays on stale connections itself.
+ */
+
+import { asError, ERRORS, GatewayError, type Why } from "../../base/errors.ts";
+import type { Activation } from "../../cel/index.ts";
+import { isGrpc } from "../../http/grpc-reply.ts";
+import { listHas } from "../../http/h1/framing.ts";
+import type { ResponseHead } from "../../http/h1/parse-head.ts";
+import { alignNames, requestHeadText } from "../../http/h1/serialize.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
+import { connectStart, endToEnd, requestStart } from "../../http/h2/fields.ts";
+import { headEnd } from "../../http/loop.ts";
+import {
+  getHeader,
+  type HeaderList,
+  type HttpResponse,
+  type Latin1,
+  madeOf,
+  removeHeader,
+  setHeader,
+} from "../../http/message.ts";
+import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../../http/websocket.ts";
+import type { Balancer } from "../../upstream/balancers/balancer.ts";
+import type { OutcomeContext } from "../../upstream/calls/outlier.ts";
+import {
+  type CallFailure,
+  type CallProtocol,
+  isIdempotent,
+  UpstreamCall,
+  type UpstreamCaller,
+} from "../../upstream/calls/upstream-call.ts";
+import type { ConnectTimes } from "../../upstream/connections/connect-attempt.ts";
+import type { UpstreamConnection } from "../../upstream/connections/connection.ts";
+import type { ViaProxy } from "../../upstream/connections/dialer.ts";
+import type { Upstream } from "../../upstream/connections/upstream.ts";
+import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
+import type { UpstreamSession } from "../../upstream/h2/session.ts";
+import type { Pool } from "../../upstream/pools/pool.ts";
+import type { CompiledBackend } from "../compile/compiled.ts";
+import { type BackendCall, type Exchange, WAIT } from "../exchange/exchange.ts";
+import { mayFailInTrailers } from "./retry.ts";
+
+/** Bytes of a request body that are kept for further attempts (docs/policies/retry.md). */
+const REPLAY_BYTES = 64 * 1024;
+const NO_HEADERS: HeaderList = [];
+
+export function attempt(exchange: Exchange): typeof WAIT {
+  exchange.call ??= new HttpCall(exchange);
+  exchange.call.attempt();
+  return WAIT;
+}
+
+/** Endpoints that one line of the log names. */
+const MAX_ENDPOINTS = 5;
+
+/** Why there is no endpoint for a call. */
+function whyNone(endpoints: readonly Endpoint[], failed: ReadonlySet<Endpoint> | undefined): string {
+  if (endpoints.length === 0) return "the backend has no endpoints";
+  const now = performance.now();
+  const shown = endpoints.slice(0, MAX_ENDPOINTS).map((endpoint) => {
+    const why = failed?.has(endpoint) === true ? "failed before" : endpoint.whyLeftOut(now);
+    return `${endpoint.pool.name} ${why}`;
+  });
+  const more = endpoints.length > MAX_ENDPOINTS ? ` and ${endpoints.length - MAX_ENDPOINTS} more` : "";
+  return `${shown.join(", ")}${more}`;
+}
+
+class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
+  readonly #exchange: Exchange;
+  attempts = 0;
+  endpointName: string | undefined;
+  failed: Set<Endpoint> | undefined;
+  /** Of the current or last attempt. */
+  #endpoint: Endpoint | undefined;
+  answeredAt = 0;
+  /** The current or last attempt. */
+  #call: UpstreamCall | undefined;
+  /** A response that may still be retried, so it is held until its first message or its trailers. */
+  #held: HttpResponse | undefined;
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange;
+    this.#backend().retries?.budget?.begin(performance.now());
+  }
+
+  /** A retry may have chosen another backend. */
+  #backend(): CompiledBackend {
+    return this.#exchange.selected.backend as CompiledBackend;
+  }
+
+  get balancer(): Balancer | undefined {
+    return this.#backend().balancer;
+  }
+
+  get startedAt(): number {
+    return this.#call?.sentAt ?? 0;
+  }
+
+  get upstream(): Upstream | undefined {
+    return this.#call?.upstream;
+  }
+
+  // Read by outlier detection, which also sets them while it evaluates its expression.
+
+  get response(): HttpResponse | undefined {
+    return this.#exchange.responseSide.head;
+  }
+  set response(response: HttpResponse | undefined) {
+    this.#exchange.responseSide.head = response;
+  }
+  get trailers(): HeaderList {
+    return this.#exchange.responseSide.trailers;
+  }
+  set trailers(trailers: HeaderList) {
+    this.#exchange.responseSide.trailers = trailers;
+  }
+  get variables(): Activation {
+    return this.#exchange.variables;
+  }
+
+  /** Throws TG_NO_HEALTHY_BACKENDS or TG_UPGRADE_MISMATCH; later failures are events. */
+  attempt(): void {
+    const { retry, backendRequestTimeout } = this.#exchange;
+    // A retry at the same endpoint would probably fail again.
+    if (this.#endpoint !== undefined) {
+      this.failed ??= new Set();
+      this.failed.add(this.#endpoint);
+    }
+    const call = new UpstreamCall(this, this.#backend());
+    this.#call = call;
+    this.#held = undefined;
+    if (retry !== undefined) call.retryBackoff = retry.backoff;
+    if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return;
+    const error = this.#noEndpoint();
+    // Another backend may have an endpoint; this one would not have any for a retry either.
+    if (retry?.otherBackends !== true) throw error;
+    this.#exchange.attemptFailed(error, "the backend has no endpoint");
+  }
+
+  #noEndpoint(): GatewayError {
+    const { balancer } = this.#backend();
+    const why: Why = () => whyNone(balancer?.endpoints ?? [], this.failed);
+    return new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why });
+  }
+
+  // ── for the call ──
+
+  get method(): string {
+    return this.#exchange.request.method;
+  }
+
+  get replayable(): boolean {
+    return this.#exchange.requestSide.repeatable;
+  }
+
+  get requestSent(): boolean {
+    return this.#exchange.requestSide.complete;
+  }
+
+  chooseEndpoint(): Endpoint | undefined {
+    const { balancer, affinity, target, connection } = this.#backend();
+    const exchange = this.#exchange;
+    if (balancer !== undefined) {
+      // The session's endpoint may be among those that have failed.
+      const preferred = this.failed === undefined ? this.#preferred(balancer) : undefined;
+      const endpoint = preferred ?? balancer.choose(affinity?.read(exchange.variables), this.failed);
+      exchange.trace?.endpointChosen(endpoint, balancer.endpoints);
+      return endpoint;
+    }
+    const { request, services, selected } = exchange;
+    if (target.type === "internal") {
+      // A path in the configuration selects one endpoint of the admin API; the client's query is kept.
+      if (target.path !== "forward") request.path = target.path;
+      return services.internal();
+    }
+    const secure = request.scheme === "https" || connection?.settings.tls !== undefined;
+    return services.dynamic(selected.dynamicTarget || request.authority, secure ? 443 : 80, connection);
+  }
+
+  /** The endpoint of the session. */
+  #preferred(balancer: Balancer): Endpoint | undefined {
+    const { preferredEndpoint } = this.#exchange.selected;
+    return preferredEndpoint === undefined ? undefined : balancer.find(preferredEndpoint);
+  }
+
+  prepare(endpoint: Endpoint): CallProtocol {
+    const exchange = this.#exchange;
+    const { pool } = endpoint;
+    this.#endpoint = endpoint;
+    const { request, downstream, trace } = exchange;
+    const http2 = wantsHttp2(exchange, pool);
+    const webSocket = http2 && isWebSocket(downstream.upgrade);
+    if (http2 && !webSocket && downstream.upgrade !== "") throw noUpgrade(downstream.upgrade);
+    this.attempts++;
+    // The address of the internal admin API would mean nothing to readers of logs.
+    this.endpointName = this.#backend().target.type === "internal" ? "internal" : pool.name;
+    exchange.startDeadline();
+    exchange.grpcDeadline?.forward(request.headers);
+    if (exchange.authorityMode === "auto") rewriteAuthority(exchange, pool);
+    if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
+    exchange.span?.callStarted(request, this.endpointName);
+    if (trace !== undefined) {
+      trace.requestSnapshot("final request");
+      trace.callStarted(this.endpointName);
+    }
+    if (http2) return webSocket ? "connect" : "http2";
+    return request.method === "CONNECT" ? "raw" : "http1";
+  }
+
+  // ── the request ──
+
+  onConnection(connection: UpstreamConnection, call: UpstreamCall): void {
+    const exchange = this.#exchange;
+    exchange.trace?.connected(connection);
+    if (exchange.request.method !== "CONNECT") {
+      this.#sendHttp1(connection, call);
+      return;
+    }
+    this.#answered(200, NO_HEADERS);
+    exchange.responseSide.begin({ status: 200, headers: [] }, TUNNEL, null);
+    exchange.attemptAnswered();
+  }
+
+  get loop(): Latin1 {
+    const { firstLoop, loop } = this.#exchange;
+    return this.attempts > 1 ? loop : firstLoop;
+  }
+
+  #sendHttp1(connection: UpstreamConnection, call: UpstreamCall): void {
+    const { request, downstream, requestSide, retry, translatedToGrpc } = this.#exchange;
+    if (retry !== undefined) requestSide.keep(REPLAY_BYTES);
+    const { length } = requestSide;
+    let extra = "";
+    if (length === UNKNOWN_LENGTH) extra += "transfer-encoding: chunked\r\n";
+    if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
+    else if (downstream.trailersAccepted || translatedToGrpc) extra += "connection: te\r\nte: trailers\r\n";
+    const preserve = downstream.rawNames !== null;
+    const names = downstream.rawNames === null ? null : alignNames(request.headers, downstream.rawNames);
+    let path = request.path + request.search;
+    const via = call.endpoint?.pool.viaProxy;
+    // The server as a whole has no path: `OPTIONS *` (RFC 9112 3.2.4).
+    if (via !== undefined) {
+      path = via.origin + (path === "*" ? "" : path);
+      // A request meant for HTTP/2, through a tunnel, does not have the target form for a proxy yet.
+      addressProxy(this.#exchange, via);
+    }
+    const head = requestHeadText(
+      request.method,
+      path,
+      request.authority,
+      request.headers,
+      names,
+      extra + headEnd(this.loop),
+      downstream.connection.madeFields,
+    );
+    call.sendHead(connection, head, length, preserve);
+    // The head leaves with the first body bytes if they have arrived, otherwise at once: `Expect: 100-continue`.
+    requestSide.sendTo(connection);
+  }
+
+  onSession(session: UpstreamSession, call: UpstreamCall): void {
+    const { request, downstream, requestSide, trace, translatedToGrpc } = this.#exchange;
+    trace?.connected(session);
+    const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
+    if (isWebSocket(downstream.upgrade)) {
+      this.#openWebSocket(session, scheme, call);
+      return;
+    }
+    // A server that shuts down announces which requests it has not processed: those can be replayed.
+    requestSide.keep(REPLAY_BYTES);
+    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.loop);
+    requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
+  }
+
+  #openWebSocket(session: UpstreamSession, scheme: "http" | "https", call: UpstreamCall): void {
+    const { request, downstream } = this.#exchange;
+    if (!session.connectProtocol) {
+      this.#exchange.exit(noUpgrade(downstream.upgrade, " but does not support extended CONNECT"));
+      return;
+    }
+    const headers = madeOf(request.headers, [...endToEnd(request.headers)]);
+    removeHeader(headers, KEY_FIELD);
+    call.openStream(session, connectStart(request, scheme, "websocket", this.loop), headers, TUNNEL);
+  }
+
+  // ── the response ──
+
+  onInformational(head: ResponseHead): void {
+    this.#exchange.downstream.sendInformational(head.status, head.headers);
+  }
+
+  onResponse(head: ResponseHead, length: number): void {
+    const exchange = this.#exchange;
+    const { responseSide, trace } = exchange;
+    if (length === TUNNEL && head.status !== 101) this.#webSocketOpened(head);
+    const response: HttpResponse = { status: head.status, headers: head.headers };
+    this.#answered(head.status, head.headers);
+    trace?.responseSnapshot("raw response", response);
+    this.#call?.classify(this, response);
+    if (length === TUNNEL ? !this.#acceptsTunnel(head) : this.#looksOpened(head)) return;
+    trace?.responseSnapshot("backend response ready", response);
+    responseSide.begin(response, length, head.rawNames);
+    if (mayFailInTrailers(exchange, length)) this.#held = response;
+    else exchange.attemptAnswered();
+  }
+
+  /** Passes the held response on. False: it is not passed on, for example because it is retried. */
+  #release(): boolean {
+    const exchange = this.#exchange;
+    const held = this.#held;
+    this.#held = undefined;
+    exchange.attemptAnswered();
+    return !exchange.closed && exchange.responseSide.head === held;
+  }
+
+  /** The response to an extended CONNECT gets the form of HTTP/1.1, see http/websocket.ts. */
+  #webSocketOpened(head: ResponseHead): void {
+    const { downstream, request } = this.#exchange;
+    head.status = 101;
+    head.upgrade = downstream.upgrade;
+    setHeader(head.headers, ACCEPT_FIELD, webSocketAccept(getHeader(request.headers, KEY_FIELD) ?? ""));
+  }
+
+  #answered(status: number, headers: HeaderList): void {
+    this.answeredAt = performance.now();
+    this.#exchange.stopDeadline();
+    this.#report(status, null, headers);
+  }
+
+  /** The upstream may only switch to protocols that the client has listed (RFC 9110 7.8). */
+  #acceptsTunnel(head: ResponseHead): boolean {
+    const asked = this.#exchange.downstream.upgrade;
+    if (isOffered(head.upgrade, asked)) {
+      head.headers.push("connection", "upgrade");
+      head.headers.push("upgrade", latin1(head.upgrade));
+      return true;
+    }
+    this.abandon({ countFailure: true });
+    const detail = `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`;
+    this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", detail));
+    return false;
+  }
+
+  /** To an HTTP/2 client, any 2xx means that its WebSocket is open (RFC 8441 5). */
+  #looksOpened({ status }: ResponseHead): boolean {
+    const { request, downstream } = this.#exchange;
+    if (request.version !== "HTTP/2" || downstream.upgrade === "" || status >= 300) return false;
+    this.abandon({ countFailure: true });
+    this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", `backend responded with ${status} without an upgrade`));
+    return true;
+  }
+
+  onResponseBody(buffer: Buffer, from: number, to: number): void {
+    if (this.#held !== undefined && !this.#release()) return;
+    this.#exchange.responseSide.receive(buffer, from, to);
+  }
+
+  onResponseBatch(): void {
+    const { requestSide, responseSide } = this.#exchange;
+    // A client that is still sending may be waiting for the head.
+    if (this.#held !== undefined && !requestSide.complete && !this.#release()) return;
+    responseSide.endBatch();
+  }
+
+  onResponseEnd(trailers: HeaderList): void {
+    const { span, responseSide } = this.#exchange;
+    span?.callTrailers(trailers);
+    if (this.#held !== undefined) {
+      // They may contain the gRPC status that decides about a retry.
+      responseSide.trailers = trailers;
+      if (!this.#release()) return;
+    }
+    responseSide.end(trailers);
+  }
+
+  onTunnelClosed(): void {
+    this.#exchange.responseSide.closeTunnel();
+  }
+
+  onUpstreamDrain(): void {
+    this.#exchange.requestSide.onDrain();
+  }
+
+  // ── failures ──
+
+  onSendFailed(message: string, times: ConnectTimes | undefined): void {
+    if (times !== undefined) this.#exchange.trace?.notConnected(times);
+    this.#report(null, message);
+  }
+
+  onEvicted(endpoint: Endpoint): void {
+    this.#exchange.trace?.evicted(endpoint);
+  }
+
+  onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
+    const exchange = this.#exchange;
+    if (code === "TG_HEAD_TOO_LARGE") {
+      // Not retried: the head would be just as large.
+      exchange.exit(new GatewayError(code, message));
+      return;
+    }
+    if (!timedOut) {
+      exchange.attemptFailed(new GatewayError(code, message), message);
+      return;
+    }
+    const error = new GatewayError(code);
+    if (!sent || this.#mayRunTwice()) exchange.attemptFailed(error, "upstream call timeout");
+    else exchange.exit(error);
+  }
+
+  onUpstreamFault(error: unknown): void {
+    const exchange = this.#exchange;
+    exchange.services.log.error("a request failed inside the gateway", { error: asError(error) });
+    if (exchange.closed) return;
+    exchange.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
+    exchange.abort();
+  }
+
+  /** Whether the retry policy repeats an attempt that the backend may still be processing. */
+  #mayRunTwice(): boolean {
+    const { retry, request, trace } = this.#exchange;
+    if (retry === undefined || retry.namesMethods || isIdempotent(request.method)) return true;
+    trace?.skipped("retry", `the backend may still be working on the request, and ${request.method} is not idempotent`);
+    return false;
+  }
+
+  // ── the end ──
+
+  complete(): void {
+    // If a policy has replaced the body of the response, the rest of the original is not read.
+    if (this.#exchange.responseSide.tunnel) this.#call?.settle();
+    else this.#call?.discard();
+  }
+
+  abandon(how: { readonly countFailure: boolean }): void {
+    this.#call?.abandon(how);
+  }
+
+  expire(): void {
+    this.#call?.timeOut();
+  }
+
+  discardResponse(): void {
+    this.#call?.discard();
+    this.answeredAt = 0;
+  }
+
+  answeredInstead(error: string | null): void {
+    this.#report(null, error);
+    this.answeredAt = 0;
+  }
+
+  /** Reports the response of the attempt, or the reason for its failure, to traces and spans. Does nothing without a current attempt. */
+  #report(status: number | null, error: string | null, headers: HeaderList = NO_HEADERS): void {
+    this.#exchange.trace?.callEnded(status, error);
+    this.#exchange.span?.callEnded(status, error, headers);
+  }
+}
+
+/**
+ * Whether the request is sent as HTTP/2 (docs/lifecycle.md#8-attempt). If neither the backend nor its service determines the
+ * version, HTTP/2 is used for gRPC from clients inside TLS, and for all requests of plaintext clients that speak HTTP/2
+ * themselves. A browser inside TLS speaks HTTP/2 whatever the backend supports, but a plaintext client uses it by prior
+ * knowledge. That is knowledge about the gateway, not the backend: it is a guess (see `isGuess` of a session), and HTTP/1.1 is
+ * used if the guess was wrong.
+ */
+function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
+  const use = pool.http2;
+  if (request.method === "CONNECT") return false;
+  if (translatedToGrpc) return use !== "never";
+  if (use === "always") return true;
+  // More servers support WebSockets over HTTP/1.1 than over HTTP/2, and other upgrades exist only in HTTP/1.1.
+  if (use === "never" || downstream.upgrade !== "") return false;
+  if (use === "offered") return true;
+  if (downstream.connection.tls !== undefined) return isGrpc(request.headers);
+  return request.version === "HTTP/2" && (!pool.http1Only || isGrpc(request.headers));
+}
+
+function noUpgrade(upgrade: string, more = ""): GatewayError {
+  return new GatewayError("TG_UPGRADE_MISMATCH", `${upgrade} was requested of a backend that speaks HTTP/2${more}`);
+}
+
+/** Whether `chosen`, one protocol or several layered ones, is in the list `offered`. */
+function isOffered(chosen: string, offered: string): boolean {
+  const protocols = chosen.split(",").map((each) => each.trim().toLowerCase());
+  return protocols.every((each) => each !== "" && listHas(offered, each));
+}
+
+/** Sets the authority to the name that the upstream is configured with, unless a rewrite has set another one (reference 2.5). */
+function rewriteAuthority({ selected, request }: Exchange, pool: Pool): void {
+  if (pool.hostname === undefined) return;
+  if (selected.backend?.target.type === "static" || selected.dynamicTarget !== "") request.authority = pool.hostname;
+}
+
+/** A proxy forwards to the target of the request, and Host has to match it (RFC 9112 3.2.2). */
+function addressProxy({ request }: Exchange, { authority, authorization }: ViaProxy): void {
+  request.authority = authority;
+  if (authorization !== undefined) setHeader(request.headers, "proxy-authorization", latin1(authorization));
+}

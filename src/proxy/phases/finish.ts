@@ -1,0 +1,139 @@
+/**
+ * The phase `finish`: accounts once for every exchange, however it ended, in metrics, access log, spans and trace. Requests that
+ * could not be read are accounted for here too.
+ */
+import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { grpcEndText } from "../../base/grpc-codes.ts";
+import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
+import type { ClientConnection } from "../../http/stream.ts";
+import type { AccessRecord } from "../../telemetry/access-record.ts";
+import { severityOf } from "../../trace/tracer.ts";
+import type { CompiledBind } from "../compile/compiled.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import type { Services } from "../services/services.ts";
+import { isLogged, logAccess } from "../telemetry/log-access.ts";
+
+/** Runs once: `close` first, so that callbacks of policies see the exchange as ended and nothing starts again. */
+export function finish(exchange: Exchange): undefined {
+  exchange.close();
+  const { services, result, bind, span, trace, responseSide } = exchange;
+  result.endedAt = performance.now();
+  services.metrics.inFlight.count--;
+  count(exchange);
+  if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange);
+  trace?.finished(
+    result.status === 0 ? null : result.status,
+    result.error ?? null,
+    responseSide.hasBody,
+    responseSide.grpcStatus,
+  );
+}
+
+/** Counts the request with the most specific labels: those of its backend, otherwise of route, listener or bind. */
+function count(exchange: Exchange): void {
+  const { services, selected, bind, request, result, startedAt, call, responseSide } = exchange;
+  const { status, reason, endedAt } = result;
+  const { backend, reachedBackend, route, listener } = selected;
+  const cache = ((reachedBackend ? backend : undefined) ?? route ?? listener ?? bind).series;
+  const custom = services.customLabels?.read(exchange.shown);
+  const { method } = request;
+  const series =
+    custom === undefined ? cache.get(method, status, reason) : cache.getCustom(method, status, reason, custom);
+  const { requests } = services.metrics;
+  const retries = call === undefined ? 0 : Math.max(0, call.attempts - 1);
+  requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries);
+  if (exchange.grpc) cache.grpcCalls(responseSide.grpcStatus).count++;
+  // Only if a backend has responded: replies of the gateway would hide how long backends take.
+  if (call === undefined || call.answeredAt === 0) return;
+  requests.countProcessing(series, (call.startedAt - startedAt) / 1000, (endedAt - call.answeredAt) / 1000);
+  services.upstreamCall.observe((call.answeredAt - call.startedAt) / 1000);
+}
+
+/** Writes the line of the access log and exports the record and the spans. */
+function record(exchange: Exchange): void {
+  const { bind, services, span, request } = exchange;
+  const facts = factsOf(exchange);
+  logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
+  if (span !== undefined) span.finished(facts, request.scheme, exchange);
+}
+
+/** A failed call has status 200, so its line would look like a success. Spans have the status of the call instead. */
+function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Exchange): AccessRecord {
+  if (!grpc || facts.error !== undefined || facts.reason !== "Upstream" || responseSide.grpcStatus === 0) return facts;
+  return { ...facts, error: `the backend ended the call with ${grpcEndText(responseSide.grpcStatus)}` };
+}
+
+/** The fields of the access log, which spans and exported log records share. */
+function factsOf(exchange: Exchange): AccessRecord {
+  const { request, downstream, selected, call, responseSide, result, span } = exchange;
+  const attempts = call?.attempts ?? 0;
+  return {
+    time: Date.now(),
+    requestId: exchange.requestId,
+    gateway: selected.listener?.gateway,
+    listener: selected.listener?.name,
+    routeRule: selected.route?.rule,
+    route: selected.route?.label,
+    endpoint: call?.endpointName,
+    source: downstream.connection.name,
+    method: request.method,
+    host: selected.host,
+    path: redactedTarget(exchange),
+    version: request.version,
+    status: result.status,
+    grpcStatus: responseSide.grpcStatus,
+    traceId: span?.traceId,
+    spanId: span?.spanId,
+    jwtSubject: subjectOf(exchange.found.jwt),
+    protocol: "http",
+    retryAttempt: attempts > 1 ? attempts - 1 : undefined,
+    error: result.error,
+    code: result.code,
+    reason: result.reason,
+    bytesReceived: downstream.bodyBytes,
+    bytesSent: responseSide.bytes,
+    durationMs: result.endedAt - exchange.startedAt,
+  };
+}
+
+/** Path and query as the client sent them, with its secrets redacted. */
+function redactedTarget({ requestSide, bind }: Exchange): RedactedTarget {
+  const { arrivedTarget } = requestSide;
+  return redactTarget(arrivedTarget, bind.policies.credentials.parametersOf(arrivedTarget));
+}
+
+/** `sub` of verified claims; other types than text are not logged. */
+function subjectOf(jwt: unknown): string | undefined {
+  const subject = (jwt as { readonly sub?: unknown } | undefined)?.sub;
+  return typeof subject === "string" ? subject : undefined;
+}
+
+/** A request that could not be read; the engine has responded with an error. */
+interface UnreadableRequest {
+  readonly code: ErrorCode;
+  readonly detail: string;
+  /** The bytes that have arrived; undefined for the rest of a body. */
+  readonly received: Buffer | undefined;
+}
+
+/** Accounts for a request that never became an exchange: metrics, access log, and the trace of a waiting watcher. */
+export function recordUnreadable(
+  from: ClientConnection,
+  { code, detail, received }: UnreadableRequest,
+  { series }: Pick<CompiledBind, "series">,
+  { metrics, accessLog, watchers }: Pick<Services, "metrics" | "accessLog" | "watchers">,
+): void {
+  const { status, message } = ERRORS[code];
+  metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
+  accessLog.info("rejected", {
+    "src.addr": from.name,
+    "http.status": status,
+    error: accessLog.errorField(detail, code),
+  });
+  const tracer = received && watchers.claimUnreadable(received, performance.now());
+  if (tracer === undefined) return;
+  const error = `${message}: ${detail}`;
+  tracer.emit("info", { type: "requestStarted" });
+  tracer.emit(severityOf(status, error), { type: "requestFinished", status, error });
+  tracer.finish();
+}

@@ -1,0 +1,139 @@
+import { GatewayError, type Why } from "../../base/errors.ts";
+import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";
+import { mergePolicies } from "../../policies/merge.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import { describeCandidate } from "../match/reason.ts";
+import type { Router } from "../match/router.ts";
+import type { Services } from "../services/services.ts";
+import { checkHost } from "./select-listener.ts";
+
+/**
+ * The phases `match-route` and `select-backend`: the route by host, path and conditions (`match/`), through route groups to the
+ * route that has backends, then one of its backends by weight (docs/lifecycle.md#4-match-route).
+ */
+export function matchRoute(exchange: Exchange): undefined {
+  checkHost(exchange);
+  chooseRoute(exchange);
+  admit(exchange);
+}
+
+/** Turns the request away if the expressions of its route have used too much; then none of them run, not even for the response. */
+function admit({ selected, services }: Exchange): void {
+  if (selected.route === undefined) return;
+  try {
+    services.expressions.admit(selected.route.label);
+  } catch (error) {
+    selected.routePolicies = NO_POLICIES;
+    selected.backend = undefined;
+    throw error;
+  }
+}
+
+function chooseRoute(exchange: Exchange): undefined {
+  const listener = exchange.selected.listener as CompiledListener;
+  let route = select(exchange, listener.router);
+  // Most routes have one backend, which the compilation has determined.
+  if (route.only !== undefined) {
+    exchange.selected.route = route;
+    exchange.selected.backend = route.only;
+    exchange.selected.routePolicies = route.policies;
+    return undefined;
+  }
+  let chain: CompiledRoute[] | undefined;
+  for (;;) {
+    const backend = pick(route, exchange.services);
+    if (backend?.target.type !== "routeGroup") {
+      exchange.selected.route = route;
+      exchange.selected.backend = backend;
+      exchange.selected.routePolicies =
+        chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
+      return undefined;
+    }
+    // The backend is a route group: its routes take over, with the policies of this one.
+    chain ??= [];
+    chain.push(route);
+    const group = exchange.bind.groups.get(backend.target.name);
+    if (group === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
+    route = select(exchange, group);
+    if (chain.includes(route)) throw new GatewayError("TG_DELEGATION_CYCLE");
+  }
+}
+
+/** The best route of a router; a trace explains the choice. Throws TG_ROUTE_NOT_FOUND. */
+function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRoute {
+  const { request } = exchange;
+  // `OPTIONS *` concerns the server as a whole, and CONNECT has no path: both are routed like the path `/`.
+  const { path } = request;
+  const pathless = path === "*" || path === "";
+  if (pathless) request.path = "/";
+  const { host } = exchange.selected;
+  const match = router.select(request, host);
+  exchange.trace?.routeSelection(router.explain(request, host, match));
+  if (pathless) request.path = path;
+  if (match === undefined) throw noRoute(exchange, router);
+  exchange.selected.match = match;
+  exchange.span?.matched(match.path);
+  return match.route;
+}
+
+// Separate, because its closure would cost every request an allocation.
+function noRoute({ request, selected: { host } }: Exchange, router: Router<CompiledRoute>): GatewayError {
+  const why: Why = (shown) => {
+    const nearest = router.nearest(request, host);
+    if (nearest === undefined) return "there are no routes";
+    return `the nearest is ${nearest.label}: ${describeCandidate(nearest, shown.hiddenHeaders)}`;
+  };
+  return new GatewayError("TG_ROUTE_NOT_FOUND", undefined, undefined, { why });
+}
+
+/** The phase `select-backend`: checks that the chosen backend can be called. */
+export function selectBackend(exchange: Exchange): undefined {
+  const { selected } = exchange;
+  const { backend } = selected;
+  if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+  selected.reachedBackend = true;
+  const { type } = backend.target;
+  if (backend.dynamic !== undefined) selected.dynamicTarget = backend.dynamic.read(exchange.variables);
+  if (backend.balancer !== undefined || type === "dynamic" || type === "internal") return undefined;
+  throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
+}
+
+/** Weighted random choice, unless `chooseBackend` makes it; undefined when no backend has weight. */
+export function pick(
+  route: { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
+  { random, chooseBackend }: Pick<Services, "random" | "chooseBackend">,
+): CompiledBackend | undefined {
+  const { backends, totalWeight } = route;
+  if (totalWeight === 0) return undefined;
+  if (backends.length === 1) return backends[0];
+  if (chooseBackend !== undefined) return backends[chooseBackend(backends)];
+  let at = random() * totalWeight;
+  for (const backend of backends) {
+    at -= backend.weight;
+    if (at < 0) return backend;
+  }
+  return undefined;
+}
+
+/** A route's policies after those of the routes that delegated to it, outermost first; later ones win. */
+function mergedPolicies(
+  route: CompiledRoute,
+  parents: readonly CompiledRoute[],
+  { policies, merged: chains }: CompiledBind,
+): CompiledChain {
+  let known = chains.get(route);
+  if (known === undefined) {
+    known = new Map();
+    chains.set(route, known);
+  }
+  const key = parents.map((parent) => parent.key).join(" ");
+  let chain = known.get(key);
+  if (chain === undefined) {
+    const sets = [...parents, route].map((each) => each.policySet);
+    const merged = mergePolicies(...sets);
+    chain = compilePolicies(merged, "route", policies, `${key} ${route.key}`);
+    known.set(key, chain);
+  }
+  return chain;
+}

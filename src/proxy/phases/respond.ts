@@ -1,0 +1,60 @@
+/**
+ * The phase `respond`, and the responses that the gateway makes itself: a reply of a policy, or an error of the table. This is the only
+ * place that makes error responses, except for requests that could not be read, to which the protocol engine responds.
+ */
+
+import { ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../../base/errors.ts";
+import { grpcError, grpcStatusOfError, grpcTrailers, isGrpc } from "../../http/grpc-reply.ts";
+import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message.ts";
+import { type Exchange, WAIT } from "../exchange/exchange.ts";
+
+/** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
+export function respond(exchange: Exchange): typeof WAIT {
+  exchange.responseSide.send();
+  return WAIT;
+}
+
+/** Replaces the response by an error or a reply of a policy. An error's `cause` goes to logs and traces only. */
+export function answerInstead(exchange: Exchange, answer: GatewayError | LocalReply): void {
+  if (answer instanceof GatewayError) {
+    const { code, cause, why } = answer;
+    const message = exchange.explained(answer.message, why);
+    exchange.blame(code, code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message);
+    setReply(exchange, errorReply(exchange, answer.answer));
+  } else {
+    if (exchange.result.error === undefined) exchange.result.reason = answer.reason ?? "DirectResponse";
+    setReply(exchange, answer);
+  }
+}
+
+function setReply(exchange: Exchange, reply: LocalReply): void {
+  exchange.stopDeadline();
+  exchange.call?.answeredInstead(exchange.result.error ?? null);
+  // A service or a configuration may still give such a status a body.
+  const content = BODILESS.has(reply.status) ? "" : reply.body;
+  const body = typeof content === "string" ? Buffer.from(content, "utf8") : Buffer.from(content);
+  const response: HttpResponse = { status: reply.status, headers: [...reply.headers] };
+  // RFC 9110 8.6: not with 204; with 304 it would be the length of the client's cached response.
+  if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", decimal(body.length));
+  exchange.responseSide.replace(response, body);
+}
+
+/** The response for an error: a text, or for gRPC a 200 with `grpc-status` and no body. Both have the error's headers. */
+function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswer): LocalReply {
+  const { message } = ERRORS[code];
+  if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
+  return {
+    status: 200,
+    headers: [...grpcError(request.headers, grpcStatusOfError(code), message), ...headers],
+    body: "",
+  };
+}
+
+/**
+ * Ends a gRPC response that has begun with the status of an error, which tells the client more than a reset. Returns false if the
+ * client would not see it.
+ */
+export function endGrpc({ responseSide }: Exchange, code: ErrorCode): boolean {
+  const { message } = ERRORS[code];
+  return responseSide.endGrpc(grpcTrailers(grpcStatusOfError(code), message));
+}

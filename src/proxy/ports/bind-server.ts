@@ -1,0 +1,329 @@
+/**
+ * One bind in one worker. Connections come from the listening socket or out of tunnels, pass the stages of chain.ts, and are then
+ * served: HTTP requests become exchanges (exchange.ts), bytes of TCP and of passed-through TLS go to tcp-connection.ts, CONNECT on
+ * a port of tunnels leads to another bind (tunnel.ts). data-plane.ts makes a server for each bind, puts new configurations into
+ * effect, and drains it.
+ *
+ * Connections are handled through what they have in common (LiveConnection), and requests through their connection. So nothing here
+ * depends on the number of streams of a connection or on the version of HTTP.
+ */
+import { asError, ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { formatHostPort } from "../../base/listen-address.ts";
+import { Roster } from "../../base/roster.ts";
+import type { Sweepable } from "../../base/sweeper.ts";
+import type { HttpRequest } from "../../http/message.ts";
+import { serveHttp } from "../../http/server/serve-http.ts";
+import type { ClientConnection, Downstream, HttpConnection, HttpHost, StreamAcceptor } from "../../http/stream.ts";
+import type { Frontend } from "../../ir/ir.ts";
+import { Acceptor } from "../../net/acceptor.ts";
+import type { Addresses } from "../../net/addresses.ts";
+import type { ConnectionStage } from "../../net/connection-stage.ts";
+import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../../net/transport.ts";
+import type { ConnectionSeries } from "../../telemetry/metrics.ts";
+import type { TlsTerminator } from "../../tls/tls-terminator.ts";
+import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import { type Arrival, type Ingress, protocolOf, type RosteredConnection } from "../ingress/arrival.ts";
+import { admit } from "../ingress/chain.ts";
+import { authorizeNetwork } from "../ingress/network-authorization.ts";
+import { recordUnreadable } from "../phases/finish.ts";
+import { openExchange } from "../phases/handle-request.ts";
+import type { Services } from "../services/services.ts";
+import { TcpConnection, type TcpHost } from "../tcp/tcp-connection.ts";
+import type { DrainablePort } from "./drain.ts";
+import { Tunnel, type TunnelTarget, type TunnelTargets } from "./tunnel.ts";
+
+/** A connection that has passed the stages. Its bytes count when it closes. */
+interface ServedConnection extends RosteredConnection {
+  /** Counted inside TLS if the gateway terminates it. */
+  readonly bytesReceived: number;
+  readonly bytesSent: number;
+}
+
+/** What the bind keeps about a connection that is served. */
+interface Served {
+  /** The counters of the connection. */
+  readonly series: ConnectionSeries;
+  /** Set for HTTP inside TLS: the client's server name, and what terminated TLS. */
+  readonly tls: { readonly serverName: string; readonly terminator: TlsTerminator | undefined } | undefined;
+}
+
+/** One listening port of this thread and its connections; outlives configurations that keep the port. */
+export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, TunnelTarget, DrainablePort, Sweepable {
+  readonly services: Services;
+  readonly #targets: TunnelTargets;
+  readonly #onEmpty: () => void;
+  /** For a port of tunnels, on which each request is a tunnel. */
+  readonly #tunnels: StreamAcceptor;
+  /** Every open connection; the value is set once it is served. */
+  readonly #live = new Roster<RosteredConnection, Served | undefined>();
+  /** Cache for the configuration in effect: a look-up by labels would take a hundredth of a handshake's CPU. */
+  readonly #series = new Map<CompiledListener | undefined, ConnectionSeries>();
+  #bind: CompiledBind;
+  #acceptor: Acceptor | undefined;
+  /** Responses ask clients to close their connections. */
+  draining = false;
+  /** Connections without a stream are closed. */
+  closesIdle = false;
+
+  /** `onEmpty` is called when the last connection has closed. */
+  constructor(bind: CompiledBind, targets: TunnelTargets, services: Services, onEmpty: () => void) {
+    this.#bind = bind;
+    this.#targets = targets;
+    this.services = services;
+    this.#onEmpty = onEmpty;
+    this.#tunnels = {
+      open: (downstream, request) => new Tunnel(downstream, request, this.#bind, this.#targets, this.services),
+      rejected: (from, code, detail, received) => this.rejected(from, code, detail, received),
+    };
+  }
+
+  get bind(): CompiledBind {
+    return this.#bind;
+  }
+
+  get frontend(): Frontend {
+    return this.#bind.frontend;
+  }
+
+  get accessLogRules(): TcpHost["accessLogRules"] {
+    return this.#bind;
+  }
+
+  /** Open connections, in any stage. */
+  get connections(): number {
+    return this.#live.size;
+  }
+
+  /** The port that it listens on, or that an internal bind represents; 0 = none. */
+  get port(): number {
+    return this.#acceptor?.port || (this.#bind.mode === "internal" ? this.#bind.port : 0);
+  }
+
+  /** Serves tunnels to ports that no bind has. */
+  get wildcard(): boolean {
+    return this.#bind.mode === "internal" && this.#bind.port === 0;
+  }
+
+  /**
+   * New requests see the new configuration; those in progress keep theirs. Clients of a listener whose TLS has changed are asked
+   * to connect again (docs/configuration.md#certificates-of-listeners): they were negotiated and authenticated by the old
+   * settings.
+   */
+  update(bind: CompiledBind): void {
+    const { protocol } = this.#bind;
+    this.#bind = bind;
+    this.#series.clear();
+    this.#live.each((connection, served) => this.#leaveIfChanged(connection, served));
+    if (protocol !== "http" || bind.protocol === "http") return;
+    this.#live.each((connection) => connection.askToReconnect?.());
+  }
+
+  #leaveIfChanged(connection: RosteredConnection, served: Served | undefined): void {
+    const tls = served?.tls;
+    if (tls !== undefined && this.#bind.listeners.find(tls.serverName)?.terminator !== tls.terminator)
+      connection.askToReconnect?.();
+  }
+
+  // ── the listening socket and its drain (drain.ts) ──
+
+  /** Rejects with the system's error if the port cannot be opened. */
+  async listen(port: number, reusePort: boolean): Promise<void> {
+    const { host, frontend } = this.#bind;
+    const keepAliveDelay = frontend.keepalives.enabled ? frontend.keepalives.time : 0;
+    const { sockets: budget, own } = this.services;
+    this.#acceptor = await Acceptor.listen({ host, port, reusePort, keepAliveDelay, budget, own }, (transport) =>
+      this.#takesConnection() ? this.#admit(transport, false) : undefined,
+    );
+  }
+
+  get accepted(): number {
+    return this.#acceptor?.accepted ?? 0;
+  }
+
+  announceDrain(): void {
+    this.draining = true;
+    this.#live.each((connection) => connection.askToReconnect?.());
+  }
+
+  holdConnections(): void {
+    this.#acceptor?.hold();
+  }
+
+  stopListening(): void {
+    this.#acceptor?.close();
+  }
+
+  serveHeld(): void {
+    this.#acceptor?.release();
+  }
+
+  closeIdle(): void {
+    this.closesIdle = true;
+    this.#live.each((connection) => connection.closeIfIdle());
+  }
+
+  /** All steps at once, for a bind that the configuration no longer has. */
+  drain(): void {
+    this.announceDrain();
+    this.stopListening();
+    this.closeIdle();
+  }
+
+  /** Ends every connection at once; requests on them are logged as cut off. */
+  destroy(): void {
+    this.stopListening();
+    this.serveHeld();
+    this.#live.each((connection) => connection.terminate("the gateway shut down"));
+  }
+
+  // ── new connections (chain.ts) ──
+
+  /** Serves the inner stream of a tunnel to this bind. `from`: addresses of its client. */
+  serve(stream: ByteStream, from: Addresses): void {
+    if (this.closesIdle || !this.#takesConnection()) stream.destroy();
+    else Transport.over(stream, from, (transport) => this.#admit(transport, true));
+  }
+
+  /** Serves a stream of a rehearsal, whose handshake `tls` would have been made with `listener`; undefined = plaintext. */
+  rehearse(
+    stream: ByteStream,
+    from: Addresses,
+    tls: TlsSession | undefined,
+    listener: CompiledListener | undefined,
+  ): void {
+    const serverName = tls?.serverName ?? "";
+    const begin = (transport: Transport): TransportHandler =>
+      authorizeNetwork({ transport, tunnelled: false, listener, serverName, metadata: undefined }, this, (complete) =>
+        this.#serve(complete),
+      );
+    Transport.over(stream, from, begin, undefined, tls);
+  }
+
+  #takesConnection(): boolean {
+    return this.connections < this.#bind.frontend.maxConnections && this.services.overload.admitConnection();
+  }
+
+  #admit(transport: Transport, tunnelled: boolean): TransportHandler {
+    const arrival = { transport, tunnelled, listener: undefined, serverName: "", metadata: undefined };
+    return admit(arrival, this, (complete) => this.#serve(complete));
+  }
+
+  onStageBegun(stage: RosteredConnection): void {
+    this.#live.set(stage, undefined);
+  }
+
+  onStagePassed(stage: ConnectionStage): void {
+    this.#live.delete(stage);
+  }
+
+  onStageFailed(stage: ConnectionStage, message: string): void {
+    this.#live.delete(stage);
+    this.#logRejected(stage, message);
+    this.#checkEmpty();
+  }
+
+  onRejected({ transport, listener }: Arrival, code: ErrorCode, detail: string): void {
+    const { message } = ERRORS[code];
+    const series = this.seriesOf(listener);
+    series.connections++;
+    series.received += transport.bytesRead;
+    this.#logRejected(transport, `${message}${detail}`, code);
+    transport.destroy();
+    this.#checkEmpty();
+  }
+
+  seriesOf(listener: CompiledListener | undefined): ConnectionSeries {
+    let series = this.#series.get(listener);
+    if (series === undefined) {
+      const { gateway = "unknown", name = "unknown", protocol = this.#bind.protocol } = listener ?? {};
+      const labels = { bind: this.#bind.key, gateway, listener: name, protocol: protocol.toLowerCase() };
+      series = this.services.metrics.connection(labels);
+      this.#series.set(listener, series);
+    }
+    return series;
+  }
+
+  #serve(arrival: Arrival): TransportHandler {
+    const { transport, metadata } = arrival;
+    const protocol = protocolOf(arrival, this.#bind);
+    if (protocol === "tcp") {
+      const connection = new TcpConnection(arrival, this, this.services);
+      this.#enter(connection, arrival, undefined);
+      connection.start();
+      return connection;
+    }
+    const connection = serveHttp(transport, this, protocol === "connect" ? this.#tunnels : this, metadata);
+    const { tls } = connection;
+    const terminator = arrival.listener?.terminator;
+    this.#enter(connection, arrival, tls && { serverName: tls.serverName, terminator });
+    return connection;
+  }
+
+  #enter(connection: ServedConnection, { listener }: Arrival, tls: Served["tls"]): void {
+    const served = { series: this.seriesOf(listener), tls };
+    served.series.connections++;
+    this.#live.set(connection, served);
+    // The configuration may have changed during the handshake.
+    this.#leaveIfChanged(connection, served);
+  }
+
+  sweep(now: number): void {
+    this.#live.each((connection) => connection.sweep?.(now));
+  }
+
+  // ── requests ──
+
+  open(downstream: Downstream, request: HttpRequest): Exchange {
+    const exchange = openExchange(downstream, request, this.#bind, this.services);
+    const { metadata } = downstream.connection;
+    if (metadata !== undefined) exchange.requestMetadata.extauthz = metadata;
+    return exchange;
+  }
+
+  rejected(from: ClientConnection, code: ErrorCode, detail: string, received: Buffer | undefined): void {
+    recordUnreadable(from, { code, detail, received }, this.#bind, this.services);
+  }
+
+  onVersionChange(from: HttpConnection, to: HttpConnection): void {
+    const served = this.#live.note(from);
+    this.#live.delete(from);
+    this.#live.set(to, served);
+  }
+
+  // ── the end of connections ──
+
+  onConnectionClose(connection: HttpConnection | TcpConnection): void {
+    const series = this.#live.note(connection)?.series;
+    this.#live.delete(connection);
+    if (series !== undefined) {
+      series.received += connection.bytesReceived;
+      series.sent += connection.bytesSent;
+    }
+    this.#checkEmpty();
+  }
+
+  onFault(error: unknown): void {
+    this.services.log.error("a connection failed inside the gateway", { error: asError(error) });
+  }
+
+  /** Open connections with their activity, for the task dump. */
+  tasks(): unknown[] {
+    return this.#live.items().map((connection) => ({
+      client: formatHostPort(connection.remoteAddress, connection.remotePort),
+      ...connection.activity,
+    }));
+  }
+
+  #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, code?: ErrorCode): void {
+    this.services.accessLog.info("rejected", {
+      "src.addr": formatHostPort(from.remoteAddress, from.remotePort),
+      error: this.services.accessLog.errorField(error, code),
+      ...(code !== undefined && { reason: ERRORS[code].reason }),
+    });
+  }
+
+  #checkEmpty(): void {
+    if (this.connections === 0) this.#onEmpty();
+  }
+}

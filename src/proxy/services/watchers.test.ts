@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HttpRequest } from "../../http/message.ts";
+import { TraceGate } from "../../trace/gate.ts";
+import { RequestSecrets } from "../../trace/secrets.ts";
+import { Watchers } from "./watchers.ts";
+
+const OPTIONS = { reveal: false, maxBodyBytes: 0 };
+const secretsOf = (): RequestSecrets => new RequestSecrets(false, new Set(["authorization"]), new Set());
+const ANY = { functions: "" };
+
+function request(path: string): HttpRequest {
+  const head = { method: "GET", scheme: "http", authority: "a.test", path, search: "", version: "HTTP/1.1" } as const;
+  return { ...head, headers: ["x-a", "1", "authorization", "Bearer secret-1"] };
+}
+
+function setUp() {
+  const gate = new TraceGate();
+  const sent: string[] = [];
+  const watchers = new Watchers(gate, (id, json) => sent.push(`${id} ${json === undefined ? "end" : "event"}`));
+  const claim = (path: string, traceToken = ""): boolean => {
+    const tracer = watchers.claim(request(path), { traceToken }, performance.now(), secretsOf);
+    tracer?.finish();
+    return tracer !== undefined;
+  };
+  return { gate, watchers, sent, claim };
+}
+
+test("no request is traced without a watcher that matches it", () => {
+  const { gate, watchers, claim } = setUp();
+  watchers.add(1, 0, ANY, OPTIONS);
+  assert.equal(claim("/"), false, "known, but not armed yet");
+  watchers.remove(1);
+  watchers.add(2, 0, { expression: 'request.path == "/a" && request.headers["x-a"] == "1"', functions: "" }, OPTIONS);
+  gate.arm(0);
+  assert.equal(claim("/b"), false);
+  assert.equal(gate.armed, true);
+  assert.equal(claim("/a"), true);
+  assert.equal(claim("/a"), false, "one request for each watcher");
+});
+
+test("a filter does not tell secrets that the trace would not show", () => {
+  for (const reveal of [false, true]) {
+    const { gate, watchers, claim } = setUp();
+    const expression = 'request.headers["authorization"].startsWith("Bearer s")';
+    watchers.add(1, 0, { expression, functions: "" }, { ...OPTIONS, reveal });
+    gate.arm(0);
+    assert.equal(claim("/a"), reveal);
+  }
+});
+
+test("several watchers take one request each, the oldest first", () => {
+  const { gate, watchers, sent, claim } = setUp();
+  for (const id of [1, 2]) {
+    watchers.add(id, id - 1, ANY, OPTIONS);
+    gate.arm(id - 1);
+  }
+  assert.deepEqual([claim("/"), claim("/"), claim("/")], [true, true, false]);
+  assert.deepEqual(sent, ["1 end", "2 end"]);
+});
+
+test("an expression that fails for a request does not match it", () => {
+  const { gate, watchers, claim } = setUp();
+  watchers.add(1, 0, { expression: 'request.headers["missing"] == "x"', functions: "" }, OPTIONS);
+  gate.arm(0);
+  assert.equal(claim("/"), false);
+  assert.equal(gate.armed, true);
+});
+
+test("a watcher that is added twice to a new thread is removed by one removal", () => {
+  const { gate, watchers, sent, claim } = setUp();
+  watchers.add(1, 0, ANY, OPTIONS);
+  watchers.add(1, 0, ANY, OPTIONS);
+  watchers.remove(1);
+  watchers.add(2, 0, ANY, OPTIONS);
+  gate.arm(0);
+  assert.equal(claim("/"), true);
+  assert.deepEqual(sent, ["2 end"]);
+});
+
+test("a request with a token goes to the watcher of that token, however old the others are", () => {
+  const { gate, watchers, sent, claim } = setUp();
+  const [alice, bob] = ["a".repeat(22), "b".repeat(22)];
+  for (const [index, token] of [undefined, alice, bob].entries()) {
+    watchers.add(index, index, { token, functions: "" }, OPTIONS);
+    gate.arm(index);
+  }
+  assert.equal(claim("/", bob), true);
+  assert.equal(claim("/", alice), true);
+  assert.equal(claim("/", "c".repeat(22)), true, "no watcher has this token, so the request is like any other");
+  assert.deepEqual(sent, ["2 end", "1 end", "0 end"]);
+});
+
+test("a watcher with a token takes no request without it", () => {
+  const { gate, watchers, claim } = setUp();
+  watchers.add(1, 0, { token: "a".repeat(22), functions: "" }, OPTIONS);
+  gate.arm(0);
+  for (const token of ["", "a", "a".repeat(23), "b".repeat(22)]) assert.equal(claim("/", token), false);
+  assert.equal(gate.armed, true);
+});

@@ -1,0 +1,84 @@
+import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../../policies/types.ts";
+import { detailsText } from "../../trace/details.ts";
+import type { Severity } from "../../trace/events.ts";
+import type { RequestSecrets } from "../../trace/secrets.ts";
+import { severityOf, type TraceSink } from "../../trace/tracer.ts";
+
+/**
+ * The trace events of policies: those of the request, or those of a callout, whose events carry its scope. Every value passes
+ * through `RequestSecrets`, so that a policy cannot reveal a credential by mistake.
+ */
+export class PolicyEvents implements PolicyTrace {
+  readonly #tracer: TraceSink;
+  readonly #scope: readonly string[];
+  readonly #secrets: RequestSecrets;
+
+  /** `scope`: the callouts that the events belong to, outermost first. */
+  constructor(tracer: TraceSink, scope: readonly string[], secrets: RequestSecrets) {
+    this.#tracer = tracer;
+    this.#scope = scope;
+    this.#secrets = secrets;
+  }
+
+  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
+    const redacted = { before: this.#secrets.details(before), after: this.#secrets.details(after) };
+    const snapshot = before === undefined && after === undefined ? null : redacted;
+    this.#emit("info", kind, details, snapshot);
+  }
+
+  decided(kind: string, passes: boolean, details: unknown): void {
+    this.#emit(passes ? "info" : "error", kind, details, null);
+  }
+
+  failed(kind: string, details: unknown): void {
+    this.#emit("warn", kind, details, null);
+  }
+
+  skipped(kind: string, reason: string, severity: "info" | "warn" = "info"): void {
+    this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
+  }
+
+  /** `details` as text for people, and as `data` for programs where it is more than text. */
+  #emit(severity: Severity, kind: string, own: unknown, snapshot: { before: unknown; after: unknown } | null): void {
+    const data = this.#secrets.details(own);
+    const text = { details: detailsText(data), ...(typeof data !== "string" && { data }) };
+    const message = { type: "policy", kind, result: { type: "apply", ...text, snapshot } } as const;
+    this.#tracer.emit(severity, message, null, this.#scope);
+  }
+
+  /** A rule that failed is shown as an error even if the request is allowed, because it counted as false. */
+  authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
+    const failed = rules.some(({ error }) => error !== undefined);
+    const severity = result === "allow" && !failed ? "success" : "error";
+    const redacted = rules.map(({ inputs, ...rule }) => ({
+      ...rule,
+      ...(inputs !== undefined && {
+        inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
+      }),
+    }));
+    this.#tracer.emit(severity, { type: "authorizationResult", rules: redacted, result }, null, this.#scope);
+  }
+
+  hide(place: "header" | "query parameter", name: string): void {
+    this.#secrets.hide(place, name);
+  }
+
+  outbound(scope: string): OutboundTrace {
+    const tracer = this.#tracer;
+    const scopes = [...this.#scope, scope];
+    let start = tracer.now();
+    return {
+      started(target) {
+        start = tracer.now();
+        tracer.emit("info", { type: "backendCallStart", target }, null, scopes);
+      },
+      ended(status, error) {
+        tracer.emit(severityOf(status, error), { type: "backendCallResult", status, error }, start, scopes);
+      },
+    };
+  }
+
+  within(scope: string): PolicyTrace {
+    return new PolicyEvents(this.#tracer, [...this.#scope, scope], this.#secrets);
+  }
+}

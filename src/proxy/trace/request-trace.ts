@@ -1,0 +1,367 @@
+import type { Names } from "../../base/sensitive-names.ts";
+import { Budget, type CelValue, toJson } from "../../cel/index.ts";
+import { MessageCounter } from "../../http/grpc-frames.ts";
+import { isGrpc } from "../../http/grpc-reply.ts";
+import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message.ts";
+import type { Downstream } from "../../http/stream.ts";
+import type { PolicyEnvironment } from "../../policies/deps.ts";
+import type { RequestMetadata } from "../../policies/types.ts";
+import { BodyCapture } from "../../trace/body-capture.ts";
+import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
+import { RequestSecrets } from "../../trace/secrets.ts";
+import { bothSinks, severityOf, type Tracer, type TraceSink } from "../../trace/tracer.ts";
+import type { ConnectTimes } from "../../upstream/connections/connect-attempt.ts";
+import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
+import type { CompiledBackend, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
+import type { Explanation } from "../match/explain.ts";
+import type { ListenerTable } from "../match/hosts.ts";
+import { describeBecause, describeCandidate, type RouteCandidate } from "../match/reason.ts";
+import type { Services } from "../services/services.ts";
+import { sensitiveNames } from "../variables/exchange-variables.ts";
+import { PolicyEvents } from "./policy-events.ts";
+import { StreamProgress } from "./stream-progress.ts";
+
+/** Limit of the listeners that are shown if none matches a request. */
+const MAX_LISTENERS = 100;
+const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
+type FindingName = (typeof FINDINGS)[number];
+
+/** What a trace reads of the exchange it follows. */
+interface TracedExchange {
+  readonly request: HttpRequest;
+  readonly downstream: Downstream;
+  readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
+  readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
+  readonly found: RequestMetadata;
+  readonly selected: { readonly backend: CompiledBackend | undefined };
+  readonly requestId: string | undefined;
+  /** `performance.now()` ms; 0 = not yet. */
+  readonly startedAt: number;
+  readonly call: { readonly startedAt: number; readonly answeredAt: number } | undefined;
+}
+
+/**
+ * The trace of one exchange: its events in the order of docs/lifecycle.md, for a watcher, for the log at level `debug`, or for
+ * both. It exists only for traced requests; others pay one check for undefined per event. Secrets are redacted here, before an event
+ * leaves the worker.
+ */
+export class RequestTrace extends PolicyEvents {
+  /** Headers (lower-case) whose values are secrets, as are the values that the configuration compares them with. */
+  readonly secretHeaders: Names;
+  readonly #tracer: TraceSink;
+  readonly #exchange: TracedExchange;
+  readonly #secrets: RequestSecrets;
+  readonly #startTime: string;
+  readonly #progress: StreamProgress | undefined;
+  #callStart = 0;
+  #timing: CallTiming | undefined;
+  /** `performance.now()` ms since when the call has a connection; 0 = it has none. */
+  #connectedAt = 0;
+  #called = false;
+  #requestBody: BodyCapture | undefined;
+  #responseBody: BodyCapture | undefined;
+  readonly #grpc: GrpcTrace | undefined;
+
+  /** The trace of a request that a watcher claims or that the log explains, otherwise undefined. */
+  static of(exchange: TracedExchange): RequestTrace | undefined {
+    const { requestId, downstream, services, startedAt } = exchange;
+    const tracer = services.watchers.armed ? claimed(exchange) : undefined;
+    const { traceLog } = services;
+    // Secrets that a watcher has asked to reveal must not reach the log.
+    if (!traceLog.enabled || tracer?.options.reveal === true) return tracer && new RequestTrace(tracer, exchange, true);
+    // Without request ids, the client's address and port identify the request in the log.
+    const id = requestId ?? downstream.connection.name;
+    const log = traceLog.begin(id, startedAt);
+    return new RequestTrace(tracer === undefined ? log : bothSinks(tracer, log), exchange, tracer !== undefined);
+  }
+
+  /** `watched`: for a watcher, not for the log alone. */
+  private constructor(tracer: TraceSink, exchange: TracedExchange, watched: boolean) {
+    const { credentials } = exchange.bind.policies;
+    const headers = sensitiveNames(exchange);
+    const parameters = credentials.parametersAt(exchange.request.path);
+    const secrets = new RequestSecrets(tracer.options.reveal, headers, parameters);
+    super(tracer, [], secrets);
+    this.#tracer = tracer;
+    if (watched) this.#progress = new StreamProgress(tracer);
+    this.#exchange = exchange;
+    this.#secrets = secrets;
+    this.secretHeaders = headers;
+    this.#startTime = new Date().toISOString();
+    this.#grpc = grpcTraceOf(exchange.request.headers);
+    secrets.remember(exchange.request.headers);
+    const { requestId } = exchange;
+    tracer.emit("info", { type: "requestStarted", ...(requestId !== undefined && { requestId }) });
+  }
+
+  /** The request at this stage, with what policies have established. */
+  requestSnapshot(stage: string): void {
+    if (!this.#tracer.snapshots) return;
+    const { request, downstream, services, selected } = this.#exchange;
+    const { backend } = selected;
+    const pathAndQuery = this.#secrets.target(request.path + request.search);
+    const state: RequestState = {
+      request: {
+        method: request.method,
+        uri: `${request.scheme}://${request.authority}${pathAndQuery}`,
+        path: this.#secrets.target(request.path),
+        pathAndQuery,
+        host: request.authority,
+        scheme: request.scheme,
+        version: request.version,
+        headers: this.#secrets.headers(request.headers),
+        startTime: this.#startTime,
+      },
+      source: {
+        address: downstream.connection.remoteAddress,
+        port: downstream.connection.remotePort,
+        rawAddress: downstream.connection.rawAddress,
+        rawPort: downstream.connection.rawPort,
+      },
+      destination: {
+        address: downstream.connection.localAddress,
+        port: downstream.connection.localPort,
+        ...(downstream.connection.tls !== undefined && { hostname: downstream.connection.tls.serverName }),
+      },
+      ...this.#requestMetadata(),
+      ...(stage === "final request" &&
+        backend !== undefined && {
+          backend: {
+            name: backend.key,
+            type: backend.target.type === "unix" ? "static" : backend.target.type,
+            protocol: "http",
+          },
+        }),
+      env: services.env,
+    };
+    this.#tracer.emit("info", { type: "requestSnapshot", stage, requestState: state });
+  }
+
+  /** What policies have established so far. The token itself and cookies of `oidc` are not variables, and not shown. */
+  #requestMetadata(): Pick<RequestState, FindingName> {
+    const shown: Partial<Record<FindingName, unknown>> = {};
+    for (const name of FINDINGS) {
+      const value = this.#exchange.found[name];
+      if (value !== undefined) shown[name] = this.#secrets.data(toData(value));
+    }
+    return shown;
+  }
+
+  /** The response at this stage; `raw response` also has the durations so far. */
+  responseSnapshot(stage: string, response: HttpResponse): void {
+    if (!this.#tracer.snapshots) return;
+    const { services, startedAt, call } = this.#exchange;
+    const state: RequestState = {
+      response: { code: response.status, headers: this.#secrets.headers(response.headers) },
+      ...(stage === "raw response" &&
+        call !== undefined && {
+          proxy: {
+            requestProcessingDuration: seconds(call.startedAt - startedAt),
+            upstreamDuration: seconds(call.answeredAt - call.startedAt),
+          },
+        }),
+      env: services.env,
+    };
+    this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
+  }
+
+  /** The chosen route with the reason for each other one; an error if no route matches. */
+  routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
+    this.#tracer.emit(selected === undefined ? "error" : "info", {
+      type: "routeSelection",
+      selectedRoute: selected?.route.key ?? null,
+      evaluatedRoutes,
+      candidates: candidates.map((candidate) => this.#candidate(candidate)),
+      ...(omitted > 0 && { omittedRoutes: omitted }),
+    });
+  }
+
+  #candidate(candidate: RouteCandidate): Candidate {
+    const { route, matched, reason } = candidate;
+    const because = reason.clause === "precedence" ? describeBecause(reason.because) : undefined;
+    const text = describeCandidate(candidate, this.secretHeaders);
+    return { route, matched, reason: text, ...(because !== undefined && { because }) };
+  }
+
+  /** No listener matches `host`, so there are no routes to compare. */
+  noListener(host: string, listeners: ListenerTable<CompiledListener>["entries"]): void {
+    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => ({
+      listener: value.key,
+      reason: `host: ${host} does not match ${hostname}`,
+    }));
+    const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
+    this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });
+  }
+
+  traceSampling(decision: SamplingDecision): void {
+    this.#tracer.emit("info", { type: "traceSampling", decision });
+  }
+
+  /** The policies in effect for a phase, before any of them runs. */
+  policySelection(phase: Phase, effectivePolicy: Readonly<Record<string, unknown>>): void {
+    this.#tracer.emit("info", { type: "policySelection", phase, effectivePolicy });
+  }
+
+  /** An attempt begins; its result has the time since then. */
+  callStarted(target: string): void {
+    this.#called = true;
+    this.#timing = undefined;
+    this.#connectedAt = 0;
+    this.#callStart = this.#tracer.now();
+    this.#tracer.emit("info", { type: "backendCallStart", target });
+  }
+
+  /** The call has a connection. */
+  connected({ served, times }: { readonly served: number; readonly times: ConnectTimes }): void {
+    this.#timing = { reusedConnection: served > 0, ...(served === 0 && timingOf(times)) };
+    this.#connectedAt = performance.now();
+    this.#progress?.begin();
+  }
+
+  /** The connection has failed; `times` says how long each step took. */
+  notConnected(times: ConnectTimes): void {
+    this.#timing = { reusedConnection: false, ...timingOf(times) };
+  }
+
+  /** Reports endpoints that were skipped because they are evicted, or used in spite of that; otherwise nothing. */
+  endpointChosen(chosen: Endpoint | undefined, among: readonly Endpoint[]): void {
+    const now = performance.now();
+    const leftOut = among.filter((endpoint) => endpoint.isEvicted(now));
+    if (leftOut.length === 0 || chosen === undefined) return;
+    const details = {
+      endpoint: chosen.pool.name,
+      leftOut: leftOut.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${each.whyLeftOut(now)}`),
+    };
+    if (chosen.isEvicted(now)) this.failed("health", { ...details, noneHealthy: chosen.whyLeftOut(now) });
+    else this.applied("health", details);
+  }
+
+  /** The outcome of the call has evicted its endpoint. */
+  evicted({ pool, evictedUntil, consecutiveFailures }: Endpoint): void {
+    const evictedFor = `${Math.round(evictedUntil - performance.now())}ms`;
+    this.failed("health", { endpoint: pool.name, evictedFor, consecutiveFailures });
+  }
+
+  requestBody(buffer: Buffer, from: number, to: number): void {
+    this.#requestBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
+    this.#requestBody.add(buffer, from, to);
+    this.#progress?.received({ length: to - from });
+    this.#grpc?.request?.add(buffer.subarray(from, to));
+  }
+
+  responseBody(buffer: Buffer, from: number, to: number): void {
+    this.#responseBody ??= new BodyCapture(this.#tracer.options.maxBodyBytes);
+    this.#responseBody.add(buffer, from, to);
+    this.#progress?.sent({ length: to - from });
+    this.#grpc?.response?.add(buffer.subarray(from, to));
+  }
+
+  /** The client has sent its whole body; the backend may have responded before. */
+  requestBodyEnded(): void {
+    if (this.#exchange.downstream.requestLength === 0) return;
+    this.#bodySnapshot("final request", this.#requestBody);
+    this.#requestBody = undefined;
+  }
+
+  /** The upstream has responded or failed. Does nothing without a current call. */
+  callEnded(status: number | null, error: string | null): void {
+    if (!this.#called) return;
+    this.#called = false;
+    if (error !== null) this.#partialRequestBody();
+    const answered = status !== null && this.#connectedAt !== 0;
+    const timing = this.#timing && {
+      ...this.#timing,
+      ...(answered && { firstByte: seconds(performance.now() - this.#connectedAt) }),
+    };
+    const message = { type: "backendCallResult", status, error, ...(timing !== undefined && { timing }) } as const;
+    this.#tracer.emit(severityOf(status, error), message, this.#callStart);
+  }
+
+  /** The last event. A body or call that was cut short is shown up to that point. */
+  finished(
+    status: number | null,
+    error: string | null,
+    responseHasBody: boolean,
+    grpcStatus: number | undefined,
+  ): void {
+    this.callEnded(null, error);
+    this.#progress?.end();
+    this.#partialRequestBody();
+    if (responseHasBody) this.#bodySnapshot("response", this.#responseBody);
+    const grpc = this.#grpcEnd(grpcStatus);
+    const severity = severityOf(status, error);
+    this.#tracer.emit(severity === "info" && (grpc?.status ?? 0) !== 0 ? "warn" : severity, {
+      type: "requestFinished",
+      status,
+      error,
+      ...(grpc !== undefined && { grpc }),
+    });
+    this.#tracer.finish();
+  }
+
+  #grpcEnd(status: number | undefined): GrpcEnd | undefined {
+    if (this.#grpc === undefined) return undefined;
+    const { request, response } = this.#grpc;
+    return {
+      status: status ?? null,
+      ...(request !== undefined && { requestMessages: request.count }),
+      ...(response !== undefined && { responseMessages: response.count }),
+    };
+  }
+
+  /** The sent part of a body that was cut off. */
+  #partialRequestBody(): void {
+    if (this.#requestBody !== undefined) this.requestBodyEnded();
+  }
+
+  #bodySnapshot(stage: "final request" | "response", capture: BodyCapture | undefined): void {
+    const body = capture?.base64() ?? "";
+    this.#tracer.emit("info", {
+      type: "bodySnapshot",
+      stage,
+      body,
+      ...(capture?.truncated === true && { truncated: true }),
+    });
+  }
+}
+
+/** Counts the messages of a gRPC call. */
+interface GrpcTrace {
+  readonly request?: MessageCounter;
+  readonly response?: MessageCounter;
+}
+
+/** undefined = not a gRPC call. gRPC-Web is excluded: its frames differ, or are encoded in base64. */
+function grpcTraceOf(headers: HeaderList): GrpcTrace | undefined {
+  if (isGrpc(headers)) return { request: new MessageCounter(), response: new MessageCounter() };
+  return getHeader(headers, "content-type")?.startsWith("application/grpc-web") === true ? {} : undefined;
+}
+
+function timingOf({ dns, connect, tls }: ConnectTimes): Partial<CallTiming> {
+  return {
+    ...(dns !== undefined && { dns: seconds(dns) }),
+    ...(connect !== undefined && { connect: seconds(connect) }),
+    ...(tls !== undefined && { tls: seconds(tls) }),
+  };
+}
+
+/** Values of expressions as JSON data; they may be larger than what expressions themselves may convert. */
+function toData(value: unknown): unknown {
+  try {
+    return toJson(value as CelValue, new Budget());
+  } catch {
+    return "<too large to show>";
+  }
+}
+
+function seconds(ms: number): string {
+  return `${(Math.max(0, ms) / 1000).toFixed(9)}s`;
+}
+
+// Separate, because its closure would cost every request an allocation.
+function claimed(exchange: TracedExchange): Tracer | undefined {
+  const { request, downstream, services, startedAt, bind } = exchange;
+  const secretsOf = (): RequestSecrets =>
+    new RequestSecrets(false, sensitiveNames(exchange), bind.policies.credentials.parametersAt(request.path));
+  return services.watchers.claim(request, downstream, startedAt, secretsOf);
+}

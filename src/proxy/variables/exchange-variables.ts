@@ -1,0 +1,226 @@
+import type { Names } from "../../base/sensitive-names.ts";
+import {
+  type Activation,
+  Budget,
+  CelDuration,
+  type RequestParts,
+  type ResponseParts,
+  type SourceParts,
+} from "../../cel/index.ts";
+import type { HttpRequest, HttpResponse } from "../../http/message.ts";
+import { Source } from "../../http/source.ts";
+import type { Downstream } from "../../http/stream.ts";
+import type { PolicyEnvironment } from "../../policies/deps.ts";
+import type { RequestMetadata } from "../../policies/types.ts";
+import type { RecordedBodies } from "../body/recorded-bodies.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
+import type { Services } from "../services/services.ts";
+
+/** What expressions can read of an exchange. */
+interface ReadableExchange {
+  readonly request: HttpRequest;
+  readonly requestSide: { readonly bytes: Uint8Array | undefined };
+  readonly responseSide: {
+    readonly head: HttpResponse | undefined;
+    readonly heldBytes: Uint8Array | undefined;
+    readonly grpcStatus: number | undefined;
+  };
+  readonly recorded: RecordedBodies | undefined;
+  readonly downstream: Downstream;
+  readonly bind: CompiledBind;
+  readonly selected: {
+    readonly listener: CompiledListener | undefined;
+    readonly route: CompiledRoute | undefined;
+    readonly backend: CompiledBackend | undefined;
+  };
+  readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions">;
+  readonly requestMetadata: RequestMetadata;
+  /** `performance.now()` ms; 0 = not yet. */
+  readonly startedAt: number;
+  readonly call: { readonly startedAt: number; readonly answeredAt: number } | undefined;
+  readonly result: { readonly endedAt: number };
+}
+
+/**
+ * The variables of expressions (docs/expressions.md#variables) over one exchange. Values are read when an expression asks for
+ * them: most expressions read one or two, and headers, certificates and bodies cost something to convert.
+ */
+export class ExchangeVariables implements Activation {
+  readonly #exchange: ReadableExchange;
+  readonly request: RequestParts;
+  #response: ResponseParts | undefined;
+  #budget: Budget | undefined;
+  #telemetryBudget: Budget | undefined;
+  /** The budget is accounted to the route. */
+  #routed = false;
+
+  constructor(exchange: ReadableExchange) {
+    this.#exchange = exchange;
+    this.request = new RequestVariable(exchange);
+  }
+
+  /** Telemetry has a separate budget: the log needs its fields even if the policies have used up theirs. */
+  get budget(): Budget {
+    if (this.#exchange.result.endedAt !== 0) {
+      this.#telemetryBudget ??= this.#newBudget();
+      return this.#telemetryBudget;
+    }
+    this.#budget ??= this.#newBudget();
+    // Steps that policies of the gateway use before the route is known are not charged to the route.
+    if (!this.#routed && this.#exchange.selected.route !== undefined) this.#account(this.#budget);
+    return this.#budget;
+  }
+
+  #newBudget(): Budget {
+    const budget = new Budget(this.#exchange.services.expressions.limits.perRequest);
+    this.#account(budget);
+    return budget;
+  }
+
+  #account(budget: Budget): void {
+    const { selected, services } = this.#exchange;
+    this.#routed = selected.route !== undefined;
+    budget.account = services.expressions.of(selected.route?.label);
+  }
+
+  get response(): ResponseParts | undefined {
+    if (this.#exchange.responseSide.head === undefined) return undefined;
+    this.#response ??= new ResponseVariable(this.#exchange);
+    return this.#response;
+  }
+  get source(): SourceParts {
+    return new Source(this.#exchange.downstream.connection, this.#exchange.services.workloads);
+  }
+  get destination(): Activation["destination"] {
+    const { localAddress, localPort, tls } = this.#exchange.downstream.connection;
+    return { address: localAddress, port: localPort, hostname: tls?.serverName };
+  }
+  get proxy(): unknown {
+    const { bind, selected, startedAt, call, result } = this.#exchange;
+    const { listener, route } = selected;
+    const { startedAt: calledAt = 0, answeredAt = 0 } = call ?? {};
+    const { endedAt } = result;
+    const [namespace, name] = listener?.gateway.split("/") ?? [];
+    const [routeNamespace, routeName] = route?.label.split("/") ?? [];
+    return {
+      bind: bind.key,
+      ...(listener !== undefined && { gateway: { namespace, name }, listener: { name: listener.name } }),
+      ...(route !== undefined && {
+        route: { namespace: routeNamespace, name: routeName, kind: "HTTPRoute", ...definedRule(route) },
+      }),
+      ...(calledAt !== 0 && { requestProcessingDuration: duration(calledAt - startedAt) }),
+      ...(answeredAt !== 0 && { upstreamDuration: duration(answeredAt - calledAt) }),
+      ...(answeredAt !== 0 && endedAt !== 0 && { responseProcessingDuration: duration(endedAt - answeredAt) }),
+    };
+  }
+  get env(): unknown {
+    return this.#exchange.services.env;
+  }
+  get backend(): unknown {
+    const { backend } = this.#exchange.selected;
+    return backend && { name: backend.key, type: backend.target.type, protocol: "http" };
+  }
+  get jwt(): unknown {
+    return this.#exchange.requestMetadata.jwt;
+  }
+  get apiKey(): unknown {
+    return this.#exchange.requestMetadata.apiKey;
+  }
+  get basicAuth(): unknown {
+    return this.#exchange.requestMetadata.basicAuth;
+  }
+  get extauthz(): unknown {
+    return this.#exchange.requestMetadata.extauthz;
+  }
+  get extproc(): unknown {
+    return this.#exchange.requestMetadata.extproc;
+  }
+  get metadata(): unknown {
+    return this.#exchange.requestMetadata.metadata;
+  }
+}
+
+/** Knows which values of an exchange are secrets. */
+interface Guarded {
+  readonly services: Pick<Services, "sensitive">;
+  readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
+}
+
+/** The headers that are configured as secrets, and those in which policies look for credentials. */
+export function sensitiveNames({ services, bind }: Guarded): Names {
+  return { has: (name) => services.sensitive.has(name) || bind.policies.credentials.headers.has(name) };
+}
+
+const duration = CelDuration.fromMilliseconds;
+
+function definedRule({ rule }: CompiledRoute): { readonly rule?: string } {
+  return rule === undefined ? {} : { rule };
+}
+
+class RequestVariable implements RequestParts {
+  readonly #exchange: ReadableExchange;
+
+  constructor(exchange: ReadableExchange) {
+    this.#exchange = exchange;
+  }
+  get method(): string {
+    return this.#exchange.request.method;
+  }
+  get scheme(): string {
+    return this.#exchange.request.scheme;
+  }
+  get authority(): string {
+    return this.#exchange.request.authority;
+  }
+  get path(): string {
+    return this.#exchange.request.path;
+  }
+  get search(): string {
+    return this.#exchange.request.search;
+  }
+  get version(): string {
+    return this.#exchange.request.version;
+  }
+  get headers(): readonly string[] {
+    return this.#exchange.request.headers;
+  }
+  get sensitive(): Names {
+    return sensitiveNames(this.#exchange);
+  }
+  get body(): Uint8Array | undefined {
+    const { recorded, result, requestSide } = this.#exchange;
+    // Until the end, a body has a value only if a policy has read all of it; recorded beginnings are for telemetry.
+    return (result.endedAt === 0 ? undefined : recorded?.request?.bytes) ?? requestSide.bytes;
+  }
+  get startTime(): Date {
+    return new Date(performance.timeOrigin + this.#exchange.startedAt);
+  }
+  get endTime(): Date | undefined {
+    const { endedAt } = this.#exchange.result;
+    return endedAt === 0 ? undefined : new Date(performance.timeOrigin + endedAt);
+  }
+}
+
+class ResponseVariable implements ResponseParts {
+  readonly #exchange: ReadableExchange;
+
+  constructor(exchange: ReadableExchange) {
+    this.#exchange = exchange;
+  }
+  get status(): number {
+    return this.#exchange.responseSide.head?.status ?? 0;
+  }
+  get headers(): readonly string[] {
+    return this.#exchange.responseSide.head?.headers ?? [];
+  }
+  get sensitive(): Names {
+    return sensitiveNames(this.#exchange);
+  }
+  get body(): Uint8Array | undefined {
+    const { recorded, result, responseSide } = this.#exchange;
+    return (result.endedAt === 0 ? undefined : recorded?.response?.bytes) ?? responseSide.heldBytes;
+  }
+  get grpcStatus(): number | undefined {
+    return this.#exchange.responseSide.grpcStatus;
+  }
+}

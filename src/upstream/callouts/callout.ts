@@ -1,0 +1,191 @@
+import { GatewayError } from "../../base/errors.ts";
+import { latin1 } from "../../http/h1/syntax.ts";
+import { type HeaderList, type HttpRequest, type Latin1, madeOf, setHeader } from "../../http/message.ts";
+import type { Balancer } from "../balancers/balancer.ts";
+import type { OnCancel } from "../connections/upstream.ts";
+import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc-call.ts";
+import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./http-call.ts";
+
+/** Circumstances of one call. `Answer`: the type that the call resolves with. */
+interface CallContext<Context, Answer = never> {
+  /** Registers a callback that cancels the call when its response is no longer needed. */
+  readonly onCancel: OnCancel;
+  readonly observer: CallObserver | undefined;
+  /** What the call is for, such as `ext_authz`. */
+  readonly scope?: string;
+  /** CDN-Loop of the call; absent for calls that do not belong to a client's request. */
+  readonly loop?: Latin1 | undefined;
+  /** Absent for calls that do not belong to a client's request. */
+  readonly calloutContext?: Context;
+  /**
+   * Called with the request as it is about to be sent, after the policies of the service. Its result replaces the call; if it returns
+   * undefined, the call is made.
+   */
+  readonly recall?: (sent: CallHead) => Answer | undefined;
+}
+
+/** A callout's request before it is sent. */
+export interface CallHead extends HttpRequest {
+  /** Absent for gRPC. */
+  body?: Uint8Array;
+}
+
+/**
+ * Applies the policies of the service to a request before it is sent, such as by adding credentials. May wait within the timeout of
+ * the call. Fails with a GatewayError.
+ */
+export type PrepareCall<Context> = (request: CallHead, calloutContext: Context | undefined) => void | Promise<void>;
+
+/** Responds in place of services, for rehearsals. Undefined: the call is made. */
+export interface CalloutAnswers {
+  http(scope: string | undefined): CallResponse | undefined;
+  unary(scope: string | undefined): Uint8Array | undefined;
+}
+
+/**
+ * A service that policies call, such as an authorization service or the destination of mirrored requests. Each call chooses its own
+ * endpoint. Failures are GatewayErrors; their `cause` is the reason, for logs and traces only. `Context`: what the policies of the
+ * service read of the exchange that the call is made for.
+ */
+export class Callout<Context = never> {
+  readonly #balancer: Balancer;
+  readonly #prepare: PrepareCall<Context> | undefined;
+  readonly #answers: CalloutAnswers | undefined;
+
+  constructor(balancer: Balancer, prepare?: PrepareCall<Context>, answers?: CalloutAnswers) {
+    this.#balancer = balancer;
+    this.#prepare = prepare;
+    this.#answers = answers;
+  }
+
+  /** One HTTP request; its response is read into memory, up to `maxBytes`. */
+  async http(request: CallRequest, context: CallContext<Context, CallResponse>): Promise<CallResponse> {
+    const [path = "", query] = split(request.path);
+    const { method, authority = "" } = request;
+    const head: CallHead = headOf(
+      "HTTP/1.1",
+      method,
+      path,
+      query,
+      authority,
+      madeOf(request.headers, [...request.headers]),
+    );
+    head.body = request.body;
+    const timeoutMs = await this.#prepared(head, request.timeoutMs, context);
+    const known = this.#answers?.http(context.scope) ?? context.recall?.(head);
+    if (known !== undefined) return known;
+    return callUpstream(
+      this.#balancer,
+      {
+        ...request,
+        loop: context.loop,
+        method: head.method,
+        path: head.path + head.search,
+        headers: head.headers,
+        body: head.body ?? request.body,
+        timeoutMs,
+        ...(head.authority !== "" && { authority: head.authority }),
+      },
+      context.onCancel,
+      context.observer,
+    );
+  }
+
+  /** One gRPC call: one message each way. `messageDecides`: as for `grpcUnary`; `NEEDS_STATUS` if only a successful call counts. */
+  async unary(
+    method: string,
+    message: Uint8Array,
+    timeoutMs: number,
+    messageDecides: (message: Uint8Array) => boolean,
+    context: CallContext<Context, Uint8Array>,
+  ): Promise<Uint8Array> {
+    const head = headOf("HTTP/2", "POST", method);
+    const left = await this.#prepared(head, timeoutMs, context);
+    const known = this.#answers?.unary(context.scope) ?? context.recall?.(head);
+    if (known !== undefined) return known;
+    const request = { method, head, timeoutMs: left, loop: context.loop };
+    return grpcUnary(this.#balancer, request, message, context.onCancel, context.observer, messageDecides);
+  }
+
+  /**
+   * One gRPC call with messages both ways; the caller ends or cancels it. `timeoutMs` limits the time until the call can be sent;
+   * it does not limit the messages.
+   */
+  async stream(
+    method: string,
+    events: GrpcStreamEvents,
+    timeoutMs: number,
+    context: CallContext<Context>,
+  ): Promise<GrpcStream> {
+    if (this.#answers !== undefined) throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error(NOT_REHEARSED));
+    const head = headOf("HTTP/2", "POST", method);
+    await this.#prepared(head, timeoutMs, context);
+    return grpcStream(this.#balancer, { method, head, timeoutMs: 0, loop: context.loop }, events, context.observer);
+  }
+
+  /** Resolves with the milliseconds that are left of `timeoutMs`; never settles after a cancellation. */
+  async #prepared(
+    head: CallHead,
+    timeoutMs: number,
+    { calloutContext, observer, onCancel }: Pick<CallContext<Context>, "calloutContext" | "observer" | "onCancel">,
+  ): Promise<number> {
+    if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", latin1(observer.traceparent));
+    const waiting = this.#prepare?.(head, calloutContext);
+    if (waiting === undefined) return timeoutMs;
+    const startedAt = performance.now();
+    await new Promise<void>((resolve, reject) => {
+      const late = (): void => reject(new GatewayError("TG_UPSTREAM_TIMEOUT", undefined, new Error(NOT_READY)));
+      const timer = setTimeout(late, timeoutMs);
+      let cancelled = false;
+      onCancel(() => {
+        cancelled = true;
+        clearTimeout(timer);
+      });
+      waiting
+        .finally(() => clearTimeout(timer))
+        .then(
+          () => cancelled || resolve(),
+          (error: unknown) => cancelled || reject(error),
+        );
+    });
+    return Math.max(1, timeoutMs - (performance.now() - startedAt));
+  }
+}
+
+/** `messageDecides` of calls whose response counts only if the call succeeds. */
+export const NEEDS_STATUS = (): boolean => false;
+
+const NOT_REHEARSED = "a rehearsal does not call this service";
+const NOT_READY = "the credentials for the call were not ready in time";
+
+/** Path, and query with its question mark. */
+function split(target: string): [path: string, query: string] {
+  const mark = target.indexOf("?");
+  return mark < 0 ? [target, ""] : [target.slice(0, mark), target.slice(mark)];
+}
+
+/** `authority`: `` = the name or address of the target. */
+function headOf(
+  version: HttpRequest["version"],
+  method: string,
+  path: string,
+  search = "",
+  authority = "",
+  headers: HeaderList = [],
+): HttpRequest {
+  return { method, scheme: "http", authority, path, search, version, headers };
+}
+
+/** A service without endpoints. */
+export const NO_UPSTREAM = new Callout<unknown>({
+  endpoints: [],
+  choose: () => undefined,
+  hasOther: () => false,
+  find: () => undefined,
+});
+
+/** The reason of a failure, for the log: the message of its `cause`, if it has one. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}

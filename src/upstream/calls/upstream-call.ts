@@ -1,0 +1,528 @@
+/**
+ * The upstream room makes calls. A call chooses an endpoint (balancers/), takes a connection from its pool or opens one (pool.ts,
+ * dialer.ts, h2/), carries one exchange over it (connection.ts, h2/stream.ts), and records the outcome (endpoint.ts, outlier.ts).
+ *
+ * In: the endpoints and settings of a backend, compiled once per configuration, and a caller with a request. Out: the events of one
+ * response, or one failure. Exchanges of clients, callouts and mirrors (callout.ts), gRPC and TCP connections all use `UpstreamCall`;
+ * callers use a connection only to send their request on it.
+ */
+import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import type { ResponseHead } from "../../http/h1/parse-head.ts";
+import { mayBeRejected } from "../../http/loop.ts";
+import type { HeaderList, HttpResponse, Latin1 } from "../../http/message.ts";
+import { TUNNEL } from "../../http/stream.ts";
+import type { Balancer } from "../balancers/balancer.ts";
+import type { ConnectTimes } from "../connections/connect-attempt.ts";
+import type { UpstreamConnection } from "../connections/connection.ts";
+import type { Upstream, UpstreamEvents } from "../connections/upstream.ts";
+import type { Endpoint, WaitingCall } from "../endpoints/endpoint.ts";
+import type { BackendCalls } from "../endpoints/endpoints.ts";
+import { HeadTooLarge, type UpstreamSession } from "../h2/session.ts";
+import type { UpstreamWaiter } from "../h2/session-pool.ts";
+import type { UpstreamStream } from "../h2/stream.ts";
+import { type CallOutcome, NO_RESPONSE, type OutcomeContext, type OutlierDetector, SUCCEEDED } from "./outlier.ts";
+
+/**
+ * How a request is sent. `grpc`: as HTTP/2, whatever version other requests to the backend use. `connect`: as extended CONNECT of
+ * HTTP/2, on a session whose server has announced its settings, since `connectProtocol` is one of them. `raw`: bytes without HTTP, on
+ * a connection that serves nothing else.
+ */
+export type CallProtocol = "http1" | "http2" | "grpc" | "connect" | "raw";
+
+/** What all calls to one backend share; made when the configuration compiles. */
+export interface CallTarget {
+  /** Counts sends; undefined if the count is not shown anywhere. */
+  readonly calls: BackendCalls | undefined;
+  /** Without it, a call fails by a 5xx status or without a response, and no endpoint is evicted. */
+  readonly outliers: OutlierDetector | undefined;
+}
+
+/** The target of callouts: they are not counted, and there are no rules about the health of their service. */
+export const CALLOUT: CallTarget = { calls: undefined, outliers: undefined };
+
+/** Why a call has no response, or no complete one. */
+export interface CallFailure {
+  readonly code: ErrorCode;
+  /** For the log: completes the text of `code` in the table of errors. */
+  readonly message: string;
+  /** An upstream has received at least a part of the request, and may be processing it. */
+  readonly sent: boolean;
+  /** Some bytes of a response had arrived. */
+  readonly answered: boolean;
+  /** The timeout of `start` has passed. */
+  readonly timedOut: boolean;
+}
+
+/**
+ * Makes a call and receives its response. The call invokes `chooseEndpoint`, `prepare`, `onConnection` or `onSession`, then the
+ * events of the response. After `onSendFailed` it starts over, for a replay or at another endpoint. `onResponseEnd`, `onCallFailure` and `onUpstreamFault` are
+ * final, and nothing follows once the caller has invoked `settle`, `discard`, `timeOut` or `abandon`.
+ */
+export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"> {
+  readonly method: string;
+  /** The whole request is still in memory, so it can be sent again. */
+  readonly replayable: boolean;
+  /** Nothing is left to send. Until then a timeout may be due to a slow client, so it does not count as a failure. */
+  readonly requestSent: boolean;
+  /** CDN-Loop of the call (http/loop.ts); undefined if it belongs to no request. */
+  readonly loop: Latin1 | undefined;
+  /** undefined: there is at most one endpoint. */
+  readonly balancer: Balancer | undefined;
+  /** Endpoints without a connection for this request so far; the call adds to them. */
+  failed: Set<Endpoint> | undefined;
+  /** One of `failed` only if there is no other; undefined = the backend has no endpoint to choose. May throw a GatewayError. */
+  chooseEndpoint(): Endpoint | undefined;
+  /** Adapts the request to the endpoint that is called next, and returns how it is sent. May throw a GatewayError. */
+  prepare(endpoint: Endpoint): CallProtocol;
+  /**
+   * Sends the request by `sendHead`; its body may be sent at once or later. If `prepare` returned `raw`, the tunnel is open.
+   * Also invoked after `http2` and `grpc` if the server has negotiated HTTP/1.1.
+   */
+  onConnection(connection: UpstreamConnection, call: UpstreamCall): void;
+  /** Sends the request by `openStream` before it returns. Needed only if `prepare` returns `http2`, `grpc` or `connect`. */
+  onSession?(session: UpstreamSession, call: UpstreamCall): void;
+  /** A send has failed before its response was complete. `times` is given if it never had a connection. */
+  onSendFailed?(message: string, times: ConnectTimes | undefined): void;
+  /**
+   * Whether a complete response counts as a success if the target has no outlier detection. Default: a status below 500. gRPC
+   * reports the result of a call at its end.
+   */
+  succeeded?(trailers: HeaderList): boolean;
+  /** The outcome of this call has evicted the endpoint. */
+  onEvicted?(endpoint: Endpoint): void;
+  onCallFailure(failure: CallFailure): void;
+}
+
+/** Methods whose requests have the same effect if they are repeated (RFC 9110 9.2.2). */
+const IDEMPOTENT: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
+/** After this many sends a call fails: every connection of a pool may be stale, and every server may be shutting down. */
+const MAX_SENDS = 3;
+/**
+ * Maximum number of endpoints at which a call tries to get a connection: most endpoints of a backend may disappear at once, but a backend
+ * without any live endpoint must not turn each request into one connection attempt per endpoint.
+ */
+const MAX_ENDPOINTS = 5;
+
+export function isIdempotent(method: string): boolean {
+  return IDEMPOTENT.has(method);
+}
+
+/**
+ * One call to an upstream: chooses the endpoint, gets a connection, tries another endpoint if it gets none, replays the request if a stale
+ * connection lost it, enforces the timeout, and reports the outcome to the endpoint, exactly once for each
+ * send. An instance serves one call.
+ *
+ * Without a connection nothing was sent, so any request may go to another endpoint of its backend. Replays need no `retry` policy, because the upstream did not process the request (RFC 9110 9.2.2, RFC 9113 8.7): any method
+ * if the upstream has said so, idempotent methods if a pooled connection closed before the response, which happens when the
+ * request crosses the end of an idle timeout.
+ */
+export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall {
+  /** The connection or stream that carries the request; undefined before there is one and after the response is complete. */
+  upstream: Upstream | undefined;
+  /** `performance.now()` ms of the last send; 0 = none yet. */
+  sentAt = 0;
+  /** Backoff of the retry policy in milliseconds, 0 = none: the length of an eviction if nothing else determines it. */
+  retryBackoff = 0;
+  readonly #caller: UpstreamCaller;
+  readonly #target: CallTarget;
+  /** The endpoint of the current send, until its outcome is recorded. */
+  #endpoint: Endpoint | undefined;
+  #protocol: CallProtocol = "http1";
+  /** Requests sent on a connection, plus endpoints given up without one. */
+  #sends = 0;
+  #left = 0;
+  /** Status of the response; 0 = none yet. */
+  #status = 0;
+  #tunnel = false;
+  /** Seconds until a raw connection was open, or until `markAnswered`: the whole duration would say nothing about the endpoint. */
+  #secondsToAnswer = 0;
+  #outcome: CallOutcome | undefined;
+  #outcomeContext: OutcomeContext | undefined;
+  /** Cancels the wait for a connection. */
+  #cancelWait: (() => void) | undefined;
+  /** Ends the wait for a connection if there is another endpoint to go to. */
+  #patience: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #timeoutMs = 0;
+  #timeoutCovers: "head" | "response" = "head";
+
+  constructor(caller: UpstreamCaller, target: CallTarget) {
+    this.#caller = caller;
+    this.#target = target;
+  }
+
+  /** The endpoint of the current send. */
+  get endpoint(): Endpoint | undefined {
+    return this.#endpoint;
+  }
+
+  /**
+   * Sends the request. `timeoutMs` (0 = none) covers connecting, sending, replays, and the response up to its head or its end.
+   * False: there is no endpoint to choose. Throws what `chooseEndpoint` and `prepare` throw; then nothing has begun.
+   */
+  start(timeoutMs = 0, covers: "head" | "response" = "head"): boolean {
+    this.#timeoutMs = timeoutMs;
+    this.#timeoutCovers = covers;
+    return this.#send(false);
+  }
+
+  /** Sends the head of a request of `length` body bytes (0, a number, or UNKNOWN_LENGTH) on the connection. */
+  sendHead(connection: UpstreamConnection, headText: string, length: number, preserveCase: boolean): void {
+    connection.send(headText, this.#caller.method, length, preserveCase, this);
+  }
+
+  /**
+   * Opens a stream with the head of a request of `length` body bytes, or TUNNEL for an extended CONNECT: `start` has the
+   * pseudo-header fields.
+   */
+  openStream(
+    session: UpstreamSession,
+    start: readonly string[],
+    headers: readonly string[],
+    length: number,
+  ): UpstreamStream {
+    const method = length === TUNNEL ? "CONNECT" : this.#caller.method;
+    const stream = session.send(start, headers, method, length, this);
+    this.upstream = stream;
+    return stream;
+  }
+
+  /** Takes the time until now as the latency of the endpoint: how long the rest takes depends on both sides. */
+  markAnswered(): void {
+    this.#secondsToAnswer ||= (performance.now() - this.sentAt) / 1000;
+  }
+
+  // ── the caller ends the call ──
+
+  /** The tunnel has ended in both directions. The connection is not destroyed: bytes that were written may still be on their way. */
+  settle(): void {
+    this.upstream = undefined;
+    this.#stopTimer();
+    this.#record(this.#classified());
+  }
+
+  /** The caller needs no more of the response; its head determines the outcome. */
+  discard(): void {
+    this.#drop();
+    this.#record(this.#classified());
+  }
+
+  /**
+   * A deadline of the caller has passed. It counts as a failure unless the upstream is still waiting for the body of a slow
+   * client, or the gateway for the upstream's SETTINGS, having guessed that it speaks HTTP/2.
+   */
+  timeOut(): void {
+    const blameless = this.upstream === undefined ? this.#guesses() : !this.#caller.requestSent;
+    this.abandon({ countFailure: !blameless });
+  }
+
+  /** Ends the call without a usable response. `countFailure`: because of the endpoint, not of the client or the gateway. */
+  abandon({ countFailure }: { readonly countFailure: boolean }): void {
+    this.#drop();
+    this.#record(countFailure ? NO_RESPONSE : undefined);
+  }
+
+  /** Classifies the response by the rules of the backend. Policies may change the response afterwards. */
+  classify(context: OutcomeContext, response: HttpResponse): void {
+    const { outliers } = this.#target;
+    if (outliers === undefined) return;
+    this.#outcomeContext = context;
+    this.#outcome = outliers.classify(context, response);
+  }
+
+  get loop(): Latin1 | undefined {
+    return this.#caller.loop;
+  }
+
+  // ── getting a connection ──
+
+  /** `fresh`: on a new connection, because a pooled one was stale. */
+  #send(fresh: boolean): boolean {
+    const endpoint = this.#caller.chooseEndpoint();
+    if (endpoint === undefined) return false;
+    const protocol = this.#caller.prepare(endpoint);
+    this.#protocol = protocol;
+    this.#endpoint = endpoint;
+    const full = endpoint.pending >= endpoint.maxRequests;
+    endpoint.begin();
+    const { calls } = this.#target;
+    if (calls !== undefined) calls.total++;
+    if (this.#timeoutMs > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs);
+    this.sentAt = performance.now();
+    const { pool } = endpoint;
+    // A raw call needs a new connection: an idle one has carried HTTP.
+    let cancel: (() => void) | undefined;
+    if (full) cancel = this.#rejectCall(endpoint);
+    else if (protocol === "raw") cancel = pool.connect(this, true);
+    else if (protocol === "grpc") cancel = pool.acquireSession(this);
+    else cancel = pool.acquire(protocol !== "http1", fresh, this);
+    // Not overwritten with undefined: the send may have failed already, and the cancel function may be that of its replay.
+    if (cancel !== undefined) this.#wait(endpoint, cancel);
+    return true;
+  }
+
+  #wait(endpoint: Endpoint, cancel: () => void): void {
+    this.#cancelWait = cancel;
+    endpoint.wait(this);
+    const { balancer, failed } = this.#caller;
+    const { patience } = endpoint.pool;
+    if (patience === 0 || balancer?.hasOther(endpoint, failed) !== true) return;
+    this.#patience = setTimeout(() => {
+      this.#patience = undefined;
+      // If the pool is full, the call keeps its place in the queue.
+      if (endpoint.pool.opening) this.#leave(NO_RESPONSE, `no connection within ${patience} ms`);
+    }, patience);
+  }
+
+  #stopWaiting(): void {
+    if (this.#cancelWait === undefined) return;
+    this.#cancelWait = undefined;
+    this.#endpoint?.stopWaiting(this);
+    clearTimeout(this.#patience);
+    this.#patience = undefined;
+  }
+
+  onEndpointRemoved(): void {
+    this.#leave(undefined, "the endpoint was removed");
+  }
+
+  /** Stops waiting for a connection if there is another endpoint to go to. `outcome`: of the one that it leaves. */
+  #leave(outcome: CallOutcome | undefined, why: string): void {
+    const endpoint = this.#endpoint;
+    if (endpoint === undefined || !this.#mayGoOn(endpoint)) return;
+    this.#cancelWait?.();
+    this.#stopWaiting();
+    this.#caller.onSendFailed?.(why, { connect: performance.now() - this.sentAt });
+    this.#record(outcome);
+    if (!this.#goOn(endpoint)) this.#failUnsent("TG_UPSTREAM_FAILED", why);
+  }
+
+  #mayGoOn(from: Endpoint): boolean {
+    const { balancer, failed } = this.#caller;
+    if (balancer === undefined || this.#left + 1 >= MAX_ENDPOINTS) return false;
+    return balancer.endpoints.some((endpoint) => endpoint !== from && failed?.has(endpoint) !== true);
+  }
+
+  /** Moves on from an endpoint without a connection to another one. False = there is no other, or the request cannot be sent there. */
+  #goOn(from: Endpoint): boolean {
+    if (!this.#mayGoOn(from)) return false;
+    this.#left++;
+    const caller = this.#caller;
+    caller.failed ??= new Set();
+    caller.failed.add(from);
+    return this.#sendAgain(false);
+  }
+
+  /** The gateway waits to see whether the server speaks HTTP/2, because the configuration does not say so. */
+  #guesses(): boolean {
+    return this.#protocol !== "http1" && this.#protocol !== "raw" && this.#endpoint?.pool.guessing === true;
+  }
+
+  /** Fails the call once `start` has returned, as a full queue of the pool does. Returns a function that cancels that. */
+  #rejectCall(endpoint: Endpoint): () => void {
+    endpoint.overflows++;
+    let cancelled = false;
+    queueMicrotask(() => {
+      if (!cancelled) this.onConnectFailure("TG_POOL_FULL", `${endpoint.maxRequests} requests are in progress`, {});
+    });
+    return () => {
+      cancelled = true;
+    };
+  }
+
+  /** The server's SETTINGS say whether it supports extended CONNECT. */
+  get needsSettings(): boolean {
+    return this.#protocol === "connect";
+  }
+
+  onConnection(connection: UpstreamConnection): void {
+    this.#stopWaiting();
+    this.#sends++;
+    this.upstream = connection;
+    if (this.#protocol === "raw") {
+      this.#tunnel = true;
+      this.markAnswered();
+      this.#stopTimer();
+      connection.openTunnel(this);
+    }
+    this.#caller.onConnection(connection, this);
+  }
+
+  onSession(session: UpstreamSession): void {
+    this.#stopWaiting();
+    this.#sends++;
+    const caller = this.#caller;
+    if (caller.onSession === undefined) throw new TypeError("a caller that asks for HTTP/2 needs onSession");
+    try {
+      caller.onSession(session, this);
+    } catch (error) {
+      if (!(error instanceof HeadTooLarge)) throw error;
+      this.abandon({ countFailure: false });
+      caller.onCallFailure({
+        code: "TG_HEAD_TOO_LARGE",
+        message: error.message,
+        sent: false,
+        answered: false,
+        timedOut: false,
+      });
+    }
+  }
+
+  onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
+    this.#stopWaiting();
+    this.#caller.onSendFailed?.(message, times);
+    // A full queue says nothing about the endpoint, and its load must not move to others.
+    const full = code === "TG_POOL_FULL";
+    const endpoint = this.#endpoint;
+    this.#record(full ? undefined : NO_RESPONSE);
+    if (full || endpoint === undefined || !this.#goOn(endpoint)) this.#failUnsent(code, message);
+  }
+
+  #failUnsent(code: ErrorCode, message: string): void {
+    this.abandon({ countFailure: false });
+    this.#caller.onCallFailure({ code, message, sent: false, answered: false, timedOut: false });
+  }
+
+  #expire(): void {
+    const sent = this.upstream !== undefined;
+    this.timeOut();
+    this.#caller.onCallFailure({
+      code: "TG_UPSTREAM_TIMEOUT",
+      message: "no response in time",
+      sent,
+      answered: false,
+      timedOut: true,
+    });
+  }
+
+  // ── events of the upstream ──
+
+  onInformational(head: ResponseHead): void {
+    this.#caller.onInformational(head);
+  }
+
+  onResponse(head: ResponseHead, length: number): void {
+    this.#status = head.status;
+    this.#tunnel = length === TUNNEL;
+    if (this.#timeoutCovers === "head") this.#stopTimer();
+    this.#caller.onResponse(head, length);
+  }
+
+  onResponseBody(buffer: Buffer, from: number, to: number): void {
+    this.#caller.onResponseBody(buffer, from, to);
+  }
+
+  onResponseBatch(): void {
+    this.#caller.onResponseBatch();
+  }
+
+  /** Records the outcome before it invokes the caller, whose next call may go to the same endpoint. */
+  onResponseEnd(trailers: HeaderList): void {
+    const context = this.#outcomeContext;
+    const outcome = this.#outcome;
+    if (context !== undefined && outcome !== undefined)
+      this.#target.outliers?.classifyTrailers(context, outcome, trailers);
+    const { outliers } = this.#target;
+    if (outliers === undefined && this.#caller.succeeded !== undefined)
+      this.#outcome = this.#caller.succeeded(trailers) ? SUCCEEDED : NO_RESPONSE;
+    // The other direction of a tunnel stays open until the caller ends it.
+    if (!this.#tunnel) this.settle();
+    this.#caller.onResponseEnd(trailers);
+  }
+
+  onTunnelClosed(): void {
+    if (this.#endpoint === undefined) return;
+    this.settle();
+    this.#caller.onTunnelClosed?.();
+  }
+
+  onUpstreamDrain(): void {
+    this.#caller.onUpstreamDrain();
+  }
+
+  onUpstreamFailure(message: string, answered: boolean): void {
+    // The connection of a tunnel may break after the tunnel has ended.
+    if (this.#endpoint === undefined) return;
+    const { upstream } = this;
+    this.upstream = undefined;
+    this.#caller.onSendFailed?.(message, undefined);
+    if (upstream !== undefined && !answered && this.#mayReplay(upstream)) {
+      // An idle connection that closed says nothing about the endpoint.
+      this.#record(undefined);
+      if (this.#sendAgain(true)) return;
+    }
+    this.abandon({ countFailure: true });
+    this.#caller.onCallFailure({
+      code: "TG_UPSTREAM_FAILED",
+      message,
+      sent: upstream?.refused !== true,
+      answered,
+      timedOut: false,
+    });
+  }
+
+  onUpstreamFault(error: unknown): void {
+    this.abandon({ countFailure: false });
+    this.#caller.onUpstreamFault(error);
+  }
+
+  #mayReplay({ refused, served }: Upstream): boolean {
+    const { method, replayable } = this.#caller;
+    if (!replayable || this.#sends >= MAX_SENDS) return false;
+    return refused || (served > 0 && isIdempotent(method));
+  }
+
+  /** False = the request cannot be sent again, and the call ends with the failure of the last send. */
+  #sendAgain(fresh: boolean): boolean {
+    try {
+      return this.#send(fresh);
+    } catch (error) {
+      if (error instanceof GatewayError) return false;
+      this.onUpstreamFault(error);
+      return true;
+    }
+  }
+
+  // ── accounting ──
+
+  /** Without a classification, the status decides; a tunnel without a response has succeeded. */
+  #classified(): CallOutcome {
+    return this.#outcome ?? (this.#status < 500 ? SUCCEEDED : NO_RESPONSE);
+  }
+
+  /** Reports the outcome of the send to the endpoint, once; undefined = it says nothing about the endpoint. */
+  #record(outcome: CallOutcome | undefined): void {
+    const endpoint = this.#endpoint;
+    if (endpoint === undefined) return;
+    this.#endpoint = undefined;
+    if (outcome === undefined || (!outcome.healthy && this.#mayBeRejected())) {
+      endpoint.abandon();
+      return;
+    }
+    const seconds = this.#secondsToAnswer || (performance.now() - this.sentAt) / 1000;
+    const { outliers } = this.#target;
+    if (outliers === undefined) endpoint.end(outcome.healthy, seconds);
+    else if (outliers.record(endpoint, outcome, seconds, this.retryBackoff)) this.#caller.onEvicted?.(endpoint);
+  }
+
+  /** A client that claims many hops can make another gateway, at the endpoint or on the way, reject any call. */
+  #mayBeRejected(): boolean {
+    const { loop } = this.#caller;
+    return loop !== undefined && mayBeRejected(loop);
+  }
+
+  #drop(): void {
+    this.#stopTimer();
+    this.#cancelWait?.();
+    this.#stopWaiting();
+    const { upstream } = this;
+    this.upstream = undefined;
+    upstream?.destroy();
+  }
+
+  #stopTimer(): void {
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ms } from "../../base/durations.ts";
+import { Sweeper } from "../../base/sweeper.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
+import { type Service, ServiceIndex, type Workload } from "../discovery/discovery.ts";
+import { Endpoints } from "../endpoints/endpoints.ts";
+import { Pools } from "../pools/pools.ts";
+import { Resolver } from "../resolve/resolver.ts";
+import type { Target } from "../settings/target.ts";
+import { Destinations } from "./destinations.ts";
+
+const SERVICE: Service = { name: "api", namespace: "ns", hostname: "api.test", vips: [], ports: { "80": 8080 } };
+const KEY = "ns/api.test";
+const AT_80: Target = { type: "service", key: KEY, port: 80 };
+
+function workload(uid: string, more: Partial<Workload> = {}): Workload {
+  const at = { name: uid, namespace: "ns", workloadIps: [`10.0.0.${uid}`] };
+  return { uid, ...at, status: "healthy", capacity: 1, services: { [KEY]: {} }, ...more };
+}
+
+function destinations(services: readonly Service[], workloads: readonly Workload[]) {
+  const sweeper = new Sweeper();
+  const settings = { connectTimeout: ms(10_000), idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+  const endpoints = new Endpoints(
+    new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper),
+  );
+  const all = new Destinations(endpoints, new ServiceIndex(services, workloads), {}, () => 0);
+  return {
+    all,
+    names: (target: Target, policies = {}): (string | undefined)[] | undefined =>
+      all.find(target, policies).balancer?.endpoints.map(({ pool }) => pool.name),
+    [Symbol.dispose]: () => {
+      endpoints.release(all.held);
+      assert.deepEqual(endpoints.stats(), [], "all are released");
+      sweeper.close();
+    },
+  };
+}
+
+test("a service: each address of its workloads, at the port of the workload or else of the service", () => {
+  const own = workload("2", { services: { [KEY]: { "80": 9090 } }, workloadIps: ["10.0.0.2", "::2"] });
+  const named = workload("3", { workloadIps: [], hostname: "three.test" });
+  const other = workload("4", { services: { "ns/other.test": {} } });
+  using made = destinations([SERVICE], [workload("1"), own, named, other]);
+  assert.deepEqual(made.names(AT_80), ["10.0.0.1:8080", "10.0.0.2:9090", "[::2]:9090", "three.test:8080"]);
+  assert.deepEqual(made.names({ ...AT_80, port: 81 }), []);
+  assert.deepEqual(made.names({ ...AT_80, key: "ns/unknown" }), []);
+});
+
+test("references that connect in the same way share a balancer; others share endpoints where possible", () => {
+  using made = destinations([SERVICE], [workload("1")]);
+  const find = (policies: Parameters<Destinations["find"]>[1]) => made.all.find(AT_80, policies).balancer;
+  assert.equal(find({}), find({}));
+  assert.notEqual(find({}), find({ tcp: { connectTimeout: ms(5) } }));
+  const affine = find({ sessionAffinity: { source: '"x"' } });
+  assert.notEqual(find({}), affine);
+  assert.equal(find({})?.endpoints[0], affine?.endpoints[0]);
+  const single: Target = { type: "static", host: "10.0.0.9", port: 1 };
+  assert.equal(made.all.find(single, {}), made.all.find({ ...single }, {}));
+});
+
+test("the algorithm is that of the service", () => {
+  const loadBalancer = { routingPreferences: [], mode: "Standard", healthPolicy: "OnlyHealthy" } as const;
+  const turns = (algorithm: "RoundRobin" | undefined): (string | undefined)[] => {
+    const service = { ...SERVICE, loadBalancer: { ...loadBalancer, ...(algorithm && { algorithm }) } };
+    using made = destinations([service], [workload("1"), workload("2")]);
+    const { balancer } = made.all.find(AT_80, {});
+    return [balancer?.choose()?.pool.name, balancer?.choose()?.pool.name];
+  };
+  assert.deepEqual(turns("RoundRobin"), ["10.0.0.1:8080", "10.0.0.2:8080"]);
+  assert.deepEqual(turns(undefined), ["10.0.0.1:8080", "10.0.0.1:8080"], "random draws, which are the first here");
+});
+
+test("a proxy may be a service: its healthy workloads", () => {
+  using made = destinations([SERVICE], [workload("1"), workload("2", { status: "unhealthy" })]);
+  const tunnel = { backendTunnel: { proxy: AT_80 } };
+  const { balancer } = made.all.find({ type: "static", host: "a.test", port: 443 }, tunnel);
+  const [endpoint] = balancer?.endpoints ?? [];
+  assert.deepEqual(endpoint?.pool.target.tunnel?.proxies, [{ host: "10.0.0.1", port: 8080, discovered: true }]);
+});

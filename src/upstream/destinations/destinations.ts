@@ -1,0 +1,298 @@
+import { isDeepStrictEqual } from "node:util";
+import type { BackendTls } from "../../tls/tls-settings.ts";
+import { type Balancer, SingleEndpoint } from "../balancers/balancer.ts";
+import { MovableBalancer } from "../balancers/movable.ts";
+import { serviceBalancer } from "../balancers/registry.ts";
+import type { ServiceIndex, Workload } from "../discovery/discovery.ts";
+import { type Locality, localityBuckets } from "../discovery/locality.ts";
+import type { Endpoint } from "../endpoints/endpoint.ts";
+import { type Endpoints, endpointKey } from "../endpoints/endpoints.ts";
+import type { HealthCheck } from "../endpoints/health-check.ts";
+import {
+  type Address,
+  type ConnectionSettings,
+  type PoolLimits,
+  type PoolTarget,
+  settingsIdentity,
+} from "../settings/pool-target.ts";
+import type { BackendHttp, BackendTcp, BackendTunnel, HttpVersion, SessionAffinity } from "../settings/settings.ts";
+import type { Target } from "../settings/target.ts";
+
+/** The policies of a backend that say how it is connected to and which endpoint is chosen. */
+export interface DestinationPolicies {
+  readonly backendTLS?: BackendTls | undefined;
+  readonly tcp?: BackendTcp | undefined;
+  readonly http?: BackendHttp | undefined;
+  readonly backendTunnel?: BackendTunnel | undefined;
+  readonly sessionAffinity?: SessionAffinity | undefined;
+}
+
+/** Where the calls to a target go. */
+export interface Destination {
+  readonly target: Target;
+  /** undefined for targets without their own endpoints: `routeGroup`, `dynamic`, `internal`, `invalid`. */
+  readonly balancer: Balancer | undefined;
+  /** References to a service with the same key share it, in all configurations; `` for other targets. */
+  readonly key: string;
+}
+
+/** The calls to a service. Its balancer stays while its endpoints change. */
+interface ServiceDestination extends Destination {
+  readonly target: ServiceTarget;
+  readonly balancer: MovableBalancer;
+  readonly settings: ConnectionSettings;
+  readonly affinity: boolean;
+  readonly check: HealthCheck | undefined;
+}
+
+type ServiceTarget = Extract<Target, { type: "service" }>;
+
+/** The destinations of the configuration in effect, and the services that they were made from. */
+export interface FormerDestinations {
+  readonly services: ServiceIndex;
+  readonly locality: Locality;
+  readonly ofServices: ReadonlyMap<string, ServiceDestination>;
+}
+
+/**
+ * Compiles the targets of one configuration into balancers over endpoints, which it holds until they are released. References
+ * to the same target that connect in the same way share a destination: a thousand routes to a service with a hundred workloads
+ * hold a hundred endpoints in one balancer.
+ */
+export class Destinations {
+  readonly #endpoints: Endpoints;
+  readonly #services: ServiceIndex;
+  readonly #locality: Locality;
+  readonly #random: () => number;
+  readonly #held = new Map<string, Endpoint>();
+  readonly #singles = new Map<Endpoint, Destination>();
+  readonly #ofServices = new Map<string, ServiceDestination>();
+  /** undefined once this one is in effect: it would keep all former ones alive. */
+  #before: FormerDestinations | undefined;
+  /** New endpoints of services that the configuration in effect calls too. */
+  readonly #moves = new Map<MovableBalancer, Balancer>();
+
+  /** `locality`: where this gateway runs. `random` is uniform in [0, 1). */
+  constructor(
+    endpoints: Endpoints,
+    services: ServiceIndex,
+    locality: Locality,
+    random: () => number,
+    before?: FormerDestinations,
+  ) {
+    this.#before = before;
+    this.#endpoints = endpoints;
+    this.#services = services;
+    this.#locality = locality;
+    this.#random = random;
+  }
+
+  /** What has to be released when the configuration is dropped. */
+  get held(): readonly Endpoint[] {
+    return [...this.#held.values()];
+  }
+
+  /** For the next configuration. */
+  get former(): FormerDestinations {
+    return { services: this.#services, locality: this.#locality, ofServices: this.#ofServices };
+  }
+
+  /** Moves calls of services to their new endpoints. Called when this configuration takes effect. */
+  commit(): void {
+    for (const [balancer, next] of this.#moves) balancer.move(next);
+    this.#moves.clear();
+    this.#before = undefined;
+  }
+
+  /** The destination of a target with these policies; made for the first reference to it. `check`: the health check of its endpoints. */
+  find(target: Target, policies: DestinationPolicies, check?: HealthCheck): Destination {
+    const settings = connectionOf(policies, this.#services);
+    switch (target.type) {
+      case "static":
+        return this.#single(target, { host: target.host, port: target.port, ...settings }, check);
+      case "unix":
+        return this.#single(target, { path: target.path, ...settings }, check);
+      case "service": {
+        const affinity = policies.sessionAffinity !== undefined;
+        return this.#ofService(target, settings, affinity, check);
+      }
+      default:
+        return { target, balancer: undefined, key: "" };
+    }
+  }
+
+  /** Takes over a destination of the configuration in effect, so that parts that are taken over can keep using it. */
+  takeOver(destination: Destination): void {
+    const { balancer, key } = destination;
+    if (balancer === undefined || this.#ofServices.has(key)) return;
+    if (key !== "") {
+      this.#keep(destination as ServiceDestination);
+      return;
+    }
+    this.#retain(balancer);
+    for (const endpoint of balancer.endpoints)
+      if (!this.#singles.has(endpoint)) this.#singles.set(endpoint, destination);
+  }
+
+  /** Keeps a destination with the endpoints that its service has in this configuration. */
+  #keep(destination: ServiceDestination): void {
+    const { balancer, key, target } = destination;
+    this.#ofServices.set(key, destination);
+    if (this.#hasSameEndpoints(target.key)) this.#retain(balancer);
+    else this.#moves.set(balancer, this.#balancer(destination));
+  }
+
+  /** Whether the configuration in effect chooses among the same endpoints of a service, and prefers the same ones. */
+  #hasSameEndpoints(service: string): boolean {
+    const before = this.#before;
+    if (before?.services.isSame(service, this.#services.find(service)) !== true) return false;
+    return isDeepStrictEqual(before.locality, this.#locality);
+  }
+
+  #retain(balancer: Balancer): void {
+    for (const endpoint of balancer.endpoints)
+      if (!this.#held.has(endpoint.key)) {
+        this.#endpoints.retain(endpoint);
+        this.#held.set(endpoint.key, endpoint);
+      }
+  }
+
+  /** Backends with the same single endpoint share a destination: with many routes, shared objects stay in the CPU's caches. */
+  #single(target: Target, address: PoolTarget, check: HealthCheck | undefined): Destination {
+    const endpoint = this.#hold(address, 1, check);
+    let destination = this.#singles.get(endpoint);
+    if (destination === undefined) {
+      destination = { target, balancer: new SingleEndpoint(endpoint), key: "" };
+      this.#singles.set(endpoint, destination);
+    }
+    return destination;
+  }
+
+  #ofService(
+    target: ServiceTarget,
+    settings: ConnectionSettings,
+    affinity: boolean,
+    check: HealthCheck | undefined,
+  ): Destination {
+    const key = `${target.key} ${target.port} ${affinity} ${settingsIdentity(settings)} ${check?.identity ?? ""}`;
+    const known = this.#ofServices.get(key);
+    if (known !== undefined) return known;
+    const before = this.#before?.ofServices.get(key);
+    if (before !== undefined) {
+      this.#keep(before);
+      return before;
+    }
+    const balancer = new MovableBalancer(this.#balancer({ target, settings, affinity, check }));
+    const destination = { target, balancer, key, settings, affinity, check };
+    this.#ofServices.set(key, destination);
+    return destination;
+  }
+
+  #balancer({ target, settings, affinity, check }: Omit<ServiceDestination, "balancer" | "key">): Balancer {
+    const { loadBalancer } = this.#services.find(target.key)?.service ?? {};
+    const buckets = this.#buckets(target, settings, check);
+    return serviceBalancer(buckets, loadBalancer?.algorithm, affinity, this.#random);
+  }
+
+  /** One endpoint for each usable workload of the service and each of its addresses, the nearest bucket first. */
+  #buckets({ key, port }: ServiceTarget, settings: ConnectionSettings, check: HealthCheck | undefined): Endpoint[][] {
+    const { service, workloads } = this.#services.find(key) ?? { service: undefined, workloads: [] };
+    const version = settings.version ?? versionOf(service?.appProtocols?.[port]);
+    const how = version === undefined ? settings : { ...settings, version };
+    return localityBuckets(service ?? {}, workloads, this.#locality).map((bucket) =>
+      bucket.flatMap((workload) =>
+        addressesOf(workload, key, port, service?.ports[port]).map((address) =>
+          this.#hold({ ...address, ...how }, workload.capacity, check, workload.uid),
+        ),
+      ),
+    );
+  }
+
+  /** `owner` distinguishes two workloads at one address, which have separate healths. */
+  #hold(target: PoolTarget, capacity: number, check: HealthCheck | undefined, owner?: string): Endpoint {
+    const key = endpointKey(target, capacity, owner, check?.identity);
+    let endpoint = this.#held.get(key);
+    if (endpoint === undefined) {
+      endpoint = this.#endpoints.acquire(target, capacity, owner, check);
+      this.#held.set(key, endpoint);
+    }
+    return endpoint;
+  }
+}
+
+/** What the policies of a backend say about how its connections are made. */
+export function connectionOf(
+  { backendTLS, tcp, backendTunnel, http }: DestinationPolicies,
+  services: ServiceIndex,
+): ConnectionSettings {
+  return {
+    ...(backendTLS !== undefined && { tls: backendTLS }),
+    ...(tcp !== undefined && { tcp }),
+    ...(http?.version !== undefined && { version: http.version }),
+    ...limitsOf(tcp, http),
+    ...(backendTunnel !== undefined && {
+      tunnel: {
+        proxies: proxiesAt(backendTunnel.proxy, services),
+        authorization: backendTunnel.authorization,
+        tls: backendTunnel.tls,
+      },
+    }),
+  };
+}
+
+/** Limits of `http` take precedence over those of `tcp`, which are meant for bytes without HTTP. */
+function limitsOf(tcp: PoolLimits = {}, http: PoolLimits = {}): Pick<ConnectionSettings, "limits"> {
+  const maxConnections = http.maxConnections ?? tcp.maxConnections;
+  const maxPendingRequests = http.maxPendingRequests ?? tcp.maxPendingRequests;
+  const { maxRequests } = http;
+  if (maxConnections === undefined && maxPendingRequests === undefined && maxRequests === undefined) return {};
+  return { limits: { maxConnections, maxPendingRequests, maxRequests } };
+}
+
+/**
+ * `appProtocols` of services that say which version of HTTP is spoken (docs/configuration.md#service); others say nothing about
+ * it.
+ */
+const VERSIONS: ReadonlyMap<string, HttpVersion> = new Map([
+  ["http1", "HTTP/1.1"],
+  ["http2", "HTTP/2.0"],
+  ["grpc", "HTTP/2.0"],
+  ["kubernetes.io/h2c", "HTTP/2.0"],
+]);
+
+function versionOf(appProtocol: string | undefined): HttpVersion | undefined {
+  return appProtocol === undefined ? undefined : VERSIONS.get(appProtocol.toLowerCase());
+}
+
+/** The service whose workloads are the proxies of a tunnel: a change of them changes how connections are made. */
+export function proxyService({ backendTunnel }: DestinationPolicies): string | undefined {
+  const proxy = backendTunnel?.proxy;
+  return proxy?.type === "service" ? proxy.key : undefined;
+}
+
+/** Every healthy workload of a service may be the proxy. */
+function proxiesAt(target: Target, services: ServiceIndex): Address[] {
+  if (target.type === "static") return [{ host: target.host, port: target.port }];
+  if (target.type === "unix") return [{ path: target.path }];
+  if (target.type !== "service") return [];
+  const { key, port } = target;
+  const { service, workloads } = services.find(key) ?? { service: undefined, workloads: [] };
+  const healthy = workloads.filter(({ status }) => status === "healthy");
+  return healthy.flatMap((workload) => addressesOf(workload, key, port, service?.ports[port]));
+}
+
+/**
+ * A workload may set its own port for a port of a service; otherwise `servicePort` applies. Without either, it does not serve that
+ * port.
+ */
+function addressesOf(
+  { services, workloadIps, hostname }: Workload,
+  key: string,
+  port: number,
+  servicePort: number | undefined,
+): Address[] {
+  const targetPort = services[key]?.[port] ?? servicePort;
+  if (targetPort === undefined) return [];
+  if (workloadIps.length > 0) return workloadIps.map((host) => ({ host, port: targetPort, discovered: true }));
+  return hostname ? [{ host: hostname, port: targetPort }] : [];
+}

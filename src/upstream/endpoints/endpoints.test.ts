@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Sweeper } from "../../base/sweeper.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
+import { Pools } from "../pools/pools.ts";
+import { Resolver } from "../resolve/resolver.ts";
+import type { EvictionNotice } from "./endpoint.ts";
+import { byOwner, combineStats, type EndpointStats, Endpoints } from "./endpoints.ts";
+
+const TARGET = { host: "10.0.0.1", port: 80 };
+
+function newEndpoints(onEvicted?: (notice: EvictionNotice) => void) {
+  const sweeper = new Sweeper();
+  const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
+  const pools = new Pools(settings, new Resolver("All", ANYWHERE), { onConnected: () => {} }, sweeper);
+  return { endpoints: new Endpoints(pools, onEvicted), sweeper, [Symbol.dispose]: () => sweeper.close() };
+}
+
+test("an endpoint lives as long as a configuration uses it, and keeps what it has learned over a reload", () => {
+  using made = newEndpoints();
+  const { endpoints, sweeper } = made;
+  const before = endpoints.acquire(TARGET, 1);
+  before.begin();
+  before.end(false, 0);
+  const after = endpoints.acquire({ ...TARGET }, 1);
+  assert.equal(after, before);
+  endpoints.release([before]);
+  assert.equal(endpoints.stats()[0]?.health, 0.7);
+  endpoints.release([after]);
+  assert.deepEqual(endpoints.stats(), []);
+  assert.equal(sweeper.size, 0, "its pool has gone too");
+  assert.equal(endpoints.acquire(TARGET, 1).health, 1);
+});
+
+test("endpoints that differ in capacity or owner share a pool; those that connect in another way do not", () => {
+  using made = newEndpoints();
+  const { endpoints } = made;
+  const one = endpoints.acquire(TARGET, 1, "one");
+  assert.notEqual(endpoints.acquire(TARGET, 1, "two"), one);
+  assert.equal(endpoints.acquire(TARGET, 2, "one").pool, one.pool);
+  assert.notEqual(endpoints.acquire({ ...TARGET, version: "HTTP/2.0" }, 1, "one").pool, one.pool);
+});
+
+test("evictions by another thread apply to existing endpoints and to those added later", () => {
+  const passedOn: string[] = [];
+  using made = newEndpoints(({ key }) => passedOn.push(key));
+  const { endpoints } = made;
+  const known = endpoints.acquire(TARGET, 1);
+  endpoints.evict({ key: known.key, ms: 60_000, timesEjected: 1, restoreHealth: undefined });
+  assert.equal(known.isEvicted(performance.now()), true);
+  endpoints.release([known]);
+  endpoints.evict({ key: known.key, ms: 60_000, timesEjected: 1, restoreHealth: undefined });
+  const later = endpoints.acquire(TARGET, 1);
+  assert.notEqual(later, known);
+  assert.equal(later.isEvicted(performance.now()), true);
+  assert.deepEqual(passedOn, [], "the other thread has notified all others");
+  later.begin();
+  later.isEvicted(performance.now() + 60_001);
+  later.fail({}, 1000, performance.now());
+  assert.deepEqual(passedOn, [later.key]);
+});
+
+function stats(more: Partial<EndpointStats>): EndpointStats {
+  const pool = { active: 1, idle: 1, connecting: 0, waiting: 0, overflows: 0 };
+  const counts = {
+    pending: 1,
+    total: 1,
+    consecutiveFailures: 0,
+    timesEjected: 0,
+    evictedMs: null,
+    overflows: 0,
+    check: null,
+  };
+  return { key: "k", target: "10.0.0.1:80", health: 1, latency: 0, ...counts, pool, ...more };
+}
+
+test("statistics of several threads: counts add up, health and latency are weighted by calls, an eviction by any counts", () => {
+  const a = stats({ total: 3, health: 1, latency: 0.1 });
+  const b = stats({ total: 1, health: 0.2, latency: 0.5, evictedMs: 500, consecutiveFailures: 4 });
+  const both = combineStats(a, b);
+  assert.deepEqual([both.total, both.pending, both.pool.active, both.consecutiveFailures], [4, 2, 2, 4]);
+  assert.equal(Math.round(both.health * 1000), 800);
+  assert.equal(Math.round(both.latency * 1000), 200);
+  assert.equal(both.evictedMs, 500);
+  assert.equal(combineStats(b, a).evictedMs, 500);
+  assert.equal(combineStats(stats({ total: 0 }), stats({ total: 0 })).health, 1);
+});
+
+test("endpoints are found by the uid of their workload, whatever characters it has", () => {
+  using made = newEndpoints();
+  const { endpoints } = made;
+  for (const owner of ["a", "a b", "a%20b"]) endpoints.acquire(TARGET, 1, owner);
+  assert.equal(endpoints.stats().length, 3);
+  const find = byOwner(endpoints.stats());
+  for (const owner of ["a", "a b", "a%20b"]) assert.equal(find(owner).length, 1, owner);
+  assert.deepEqual(find("b"), []);
+});

@@ -1,0 +1,203 @@
+import type { PoolUse } from "../pools/pool.ts";
+import type { Pools } from "../pools/pools.ts";
+import { type PoolTarget, poolKey } from "../settings/pool-target.ts";
+import { type CheckStats, Endpoint, type EvictionNotice, Evictions, type HealthNotice } from "./endpoint.ts";
+import type { CheckedEndpoints, HealthCheck } from "./health-check.ts";
+import type { RetryBudget } from "./retry-budget.ts";
+
+/** The state of one endpoint, for the dump. */
+export interface EndpointStats {
+  readonly key: string;
+  readonly target: string;
+  readonly health: number;
+  /** Seconds. */
+  readonly latency: number;
+  readonly pending: number;
+  readonly total: number;
+  readonly consecutiveFailures: number;
+  readonly timesEjected: number;
+  /** Milliseconds until it gets calls again; null = not evicted. */
+  readonly evictedMs: number | null;
+  /** Calls rejected because of `maxRequests`. */
+  readonly overflows: number;
+  /** State of its active health check; null = it has none. */
+  readonly check: CheckStats | null;
+  readonly pool: PoolUse;
+}
+
+/**
+ * Counts the calls to one backend over all its endpoints, whose own counts include the calls of other backends. A reload that keeps
+ * the backend keeps the count.
+ */
+export interface BackendCalls {
+  total: number;
+  /** Requests in progress that have been retried. */
+  retrying: number;
+}
+
+interface Counted {
+  readonly endpoint: Endpoint;
+  users: number;
+}
+
+/** The endpoints of a thread, with a count of their users like pools, so that health and latency survive a reload. */
+export class Endpoints {
+  readonly #pools: Pools;
+  readonly #known = new Map<string, Counted>();
+  /** Evictions of endpoints that do not exist here yet: a new worker gets them before its configuration. */
+  readonly #early = new Evictions();
+  /** Results of active health checks, kept for endpoints that are added later. */
+  readonly #healths = new Map<string, HealthNotice>();
+  readonly #checks: CheckedEndpoints | undefined;
+  /** Counts of the configuration in effect, by the key of the backend. */
+  calls: ReadonlyMap<string, BackendCalls> = new Map();
+  /** The same for retry budgets, by their own keys. */
+  budgets: ReadonlyMap<string, RetryBudget> = new Map();
+  readonly #onEvicted: ((notice: EvictionNotice) => void) | undefined;
+
+  /** `onEvicted` is called for evictions by this thread, which have to be passed on to the others. `checks` gets the endpoints to probe. */
+  constructor(pools: Pools, onEvicted?: (notice: EvictionNotice) => void, checks?: CheckedEndpoints) {
+    this.#pools = pools;
+    this.#onEvicted = onEvicted;
+    this.#checks = checks;
+  }
+
+  /** An endpoint; each call needs a `release`. `owner` distinguishes two workloads at one address. */
+  acquire(target: PoolTarget, capacity: number, owner = "", check?: HealthCheck): Endpoint {
+    const key = endpointKey(target, capacity, owner, check?.identity);
+    let counted = this.#known.get(key);
+    if (counted === undefined) {
+      const endpoint = new Endpoint(key, this.#pools.acquire(target), capacity, this.#onEvicted);
+      const now = performance.now();
+      const notice = this.#early.take(key, now);
+      if (notice !== undefined) endpoint.evict(notice, now);
+      if (check !== undefined) this.#begin(endpoint, check);
+      counted = { endpoint, users: 0 };
+      this.#known.set(key, counted);
+    }
+    counted.users++;
+    return counted.endpoint;
+  }
+
+  #begin(endpoint: Endpoint, check: HealthCheck): void {
+    endpoint.check = { healthy: undefined, reason: "", passed: 0, failed: 0 };
+    const known = this.#healths.get(endpoint.key);
+    if (known !== undefined) endpoint.setHealth(known);
+    this.#checks?.add(endpoint, check);
+  }
+
+  /** Adds a user to an endpoint that has at least one. */
+  retain(endpoint: Endpoint): void {
+    const counted = this.#known.get(endpoint.key);
+    if (counted !== undefined) counted.users++;
+  }
+
+  /** Removes one user of each. An endpoint without users is removed, and its pool drained. */
+  release(endpoints: readonly Endpoint[]): void {
+    for (const endpoint of endpoints) {
+      const counted = this.#known.get(endpoint.key);
+      if (counted === undefined || --counted.users > 0) continue;
+      this.#known.delete(endpoint.key);
+      if (endpoint.check !== undefined) this.#checks?.delete(endpoint);
+      endpoint.remove();
+      this.#pools.release(endpoint.pool);
+    }
+  }
+
+  /** Another thread has evicted an endpoint. */
+  evict(notice: EvictionNotice): void {
+    const now = performance.now();
+    const known = this.#known.get(notice.key);
+    if (known !== undefined) known.endpoint.evict(notice, now);
+    else this.#early.add(notice, now);
+  }
+
+  /** A result of active health checks, of this thread or another one. */
+  setHealth(notice: HealthNotice): void {
+    if (notice.healthy === undefined) {
+      this.#healths.delete(notice.key);
+      return;
+    }
+    this.#healths.set(notice.key, notice);
+    this.#known.get(notice.key)?.endpoint.setHealth(notice);
+  }
+
+  /** The state of all endpoints of this thread. */
+  stats(): EndpointStats[] {
+    const now = performance.now();
+    return [...this.#known.values()].map(({ endpoint }) => ({
+      // First, because it also ends an eviction whose time is over.
+      evictedMs: endpoint.isEvicted(now) && endpoint.check?.healthy !== false ? endpoint.evictedUntil - now : null,
+      key: endpoint.key,
+      target: endpoint.pool.name,
+      health: endpoint.health,
+      latency: endpoint.latency,
+      pending: endpoint.pending,
+      total: endpoint.total,
+      consecutiveFailures: endpoint.consecutiveFailures,
+      timesEjected: endpoint.timesEjected,
+      overflows: endpoint.overflows,
+      check: endpoint.check === undefined ? null : { ...endpoint.check },
+      pool: endpoint.pool.use,
+    }));
+  }
+}
+
+/**
+ * Combines the state of an endpoint in several threads, or of several addresses: counts are summed, health and latency averaged,
+ * weighted by calls. It is evicted if any of them is, because readers of the dump look for the reason of failures.
+ */
+export function combineStats(a: EndpointStats, b: EndpointStats): EndpointStats {
+  const total = a.total + b.total;
+  const mean = (x: number, y: number): number => (total === 0 ? x : (x * a.total + y * b.total) / total);
+  return {
+    ...a,
+    health: mean(a.health, b.health),
+    latency: mean(a.latency, b.latency),
+    pending: a.pending + b.pending,
+    total,
+    consecutiveFailures: Math.max(a.consecutiveFailures, b.consecutiveFailures),
+    timesEjected: Math.max(a.timesEjected, b.timesEjected),
+    evictedMs: a.evictedMs === null ? b.evictedMs : Math.max(a.evictedMs, b.evictedMs ?? 0),
+    overflows: a.overflows + b.overflows,
+    check: combineChecks(a.check, b.check),
+    pool: addUse(a.pool, b.pool),
+  };
+}
+
+/** Unhealthy if one of them is. Only one worker at a time probes, so probes are summed. */
+function combineChecks(a: CheckStats | null, b: CheckStats | null): CheckStats | null {
+  if (a === null || b === null) return a ?? b;
+  const { healthy, reason } = b.healthy === false || a.healthy === undefined ? b : a;
+  return { healthy, reason, passed: a.passed + b.passed, failed: a.failed + b.failed };
+}
+
+function addUse(a: PoolUse, b: PoolUse): PoolUse {
+  return {
+    active: a.active + b.active,
+    idle: a.idle + b.idle,
+    connecting: a.connecting + b.connecting,
+    waiting: a.waiting + b.waiting,
+    overflows: a.overflows + b.overflows,
+  };
+}
+
+/**
+ * The identity by which an endpoint survives a reload. `owner`: the uid of its workload; `` for static backends. `check`: the
+ * identity of its active health check.
+ */
+export function endpointKey(target: PoolTarget, capacity: number, owner = "", check = ""): string {
+  const key = `${ownerPart(owner)} ${poolKey(target)} ${capacity}`;
+  return check === "" ? key : `${key} ${check}`;
+}
+
+/** The endpoints of each workload, by its uid. */
+export function byOwner(stats: Iterable<EndpointStats>): (owner: string) => readonly EndpointStats[] {
+  const grouped = Map.groupBy(stats, ({ key }) => key.slice(0, key.indexOf(" ")));
+  return (owner) => grouped.get(ownerPart(owner)) ?? [];
+}
+
+/** Escapes spaces, because a space ends the part in the key. */
+function ownerPart(owner: string): string {
+  return owner.replaceAll("%", "%25").replaceAll(" ", "%20");
+}

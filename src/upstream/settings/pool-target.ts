@@ -1,0 +1,74 @@
+import { tlsIdentity } from "../../tls/tls-client.ts";
+import type { BackendTls } from "../../tls/tls-settings.ts";
+import type { BackendTcp, HttpVersion } from "./settings.ts";
+
+/** `discovered`: `host` is an IP address of a workload, so `denyNetworks` does not apply to it (net/egress.ts). */
+export type Address =
+  | { readonly host: string; readonly port: number; readonly discovered?: true }
+  | { readonly path: string };
+
+/** Limits of what one worker asks of one endpoint at a time. */
+export interface PoolLimits {
+  /** Connections, idle ones included. Default 10000. */
+  readonly maxConnections?: number | undefined;
+  /** Requests that wait for one of them; further ones fail. Default 4096. */
+  readonly maxPendingRequests?: number | undefined;
+  /** Requests in progress, including those that wait; undefined = no limit. */
+  readonly maxRequests?: number | undefined;
+}
+
+/** How connections are made. */
+export interface ConnectionSettings {
+  readonly tls?: BackendTls | undefined;
+  readonly tcp?: BackendTcp | undefined;
+  readonly tunnel?: ProxyRoute | undefined;
+  /** Version of HTTP; undefined = as each request asks. */
+  readonly version?: HttpVersion | undefined;
+  readonly limits?: PoolLimits | undefined;
+}
+
+/** HTTP proxies that connections go through; all are equivalent. */
+export interface ProxyRoute {
+  readonly proxies: readonly Address[];
+  /** Value of Proxy-Authorization. */
+  readonly authorization?: string | undefined;
+  /** TLS to the proxies themselves. */
+  readonly tls?: BackendTls | undefined;
+}
+
+/** Where connections go, and how they are made. */
+export type PoolTarget = Address & ConnectionSettings;
+
+/**
+ * The identity of a pool: connections are shared where they are made in the same way. Those to discovered addresses are not shared with
+ * targets that name the same address, which may be forbidden.
+ */
+export function poolKey(target: PoolTarget): string {
+  const identity = settingsIdentity(target);
+  const name = "discovered" in target ? `discovered:${targetName(target)}` : targetName(target);
+  return identity === "" ? name : `${name} ${identity}`;
+}
+
+/** Distinguishes these settings from others; `` for none. */
+export function settingsIdentity({ tls, tcp, tunnel, version, limits }: ConnectionSettings): string {
+  if ([tls, tcp, tunnel, version, limits].every((setting) => setting === undefined)) return "";
+  return tlsIdentity({ tls, tcp, tunnel, version, limits });
+}
+
+/** `host:port`, `[host]:port` for IPv6, or `unix:path`. */
+export function targetName(target: Address): string {
+  if ("path" in target) return `unix:${target.path}`;
+  return target.host.includes(":") ? `[${target.host}]:${target.port}` : `${target.host}:${target.port}`;
+}
+
+/**
+ * Which requests go out as HTTP/2 (docs/lifecycle.md#8-attempt): all, those that ask for it, all if the server agrees to it in
+ * the handshake, or none.
+ */
+export type Http2Use = "always" | "asked" | "offered" | "never";
+
+export function http2Use({ tls, version }: ConnectionSettings): Http2Use {
+  if (version !== undefined) return version === "HTTP/2.0" ? "always" : "never";
+  if (tls?.alpn?.includes("h2") !== true) return "asked";
+  return tls.alpn.includes("http/1.1") ? "offered" : "always";
+}
