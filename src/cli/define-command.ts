@@ -32,8 +32,8 @@ export type OptionSpec =
       readonly max: number;
       readonly default?: number;
     })
-  /** May be given several times, or once with commas. */
-  | (OptionBase & { readonly type: "list"; readonly value: string });
+  /** May be given several times, or once with commas; `whole`: commas belong to the value. */
+  | (OptionBase & { readonly type: "list"; readonly value: string; readonly whole?: true });
 
 /** Options by long name, without the dashes. */
 export type OptionSpecs = Readonly<Record<string, OptionSpec>>;

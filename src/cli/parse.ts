@@ -203,7 +203,7 @@ function readValue({ name, raw, value }: OptionToken, spec: OptionSpec, before: 
       if (spec.choices === undefined || spec.invalid === undefined || spec.choices.includes(value)) return value;
       throw usage(spec.invalid(value), `one of ${spec.choices.join(", ")}`);
     case "list":
-      return [...(Array.isArray(before) ? before : []), ...value.split(",")];
+      return [...(Array.isArray(before) ? before : []), ...(spec.whole === true ? [value] : value.split(","))];
   }
 }
 

@@ -3,6 +3,7 @@ import { write } from "../cli/context.ts";
 import { type Command, defineCommand, type Program } from "../cli/define-command.ts";
 import { usage } from "../cli/errors.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
+import { ASSUME_SUMMARY } from "../rehearsal/assumptions.ts";
 import { HarmlessSignals } from "./harmless-signals.ts";
 import { versionInfo } from "./version.ts";
 
@@ -88,9 +89,9 @@ const explain = defineCommand({
     file: FILE,
     assume: {
       type: "list",
+      whole: true,
       value: "name=value",
-      summary:
-        "response=STATUS, backend=KEY, extAuthz=allow|deny, networkExtAuthz=allow|deny or remoteRateLimit=under|over",
+      summary: ASSUME_SUMMARY,
     },
     source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
   },

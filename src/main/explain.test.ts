@@ -150,10 +150,48 @@ test("weighted backends are outcomes with their shares", async () => {
   );
 });
 
+test("what services add to the request can be assumed", async () => {
+  const grpc = { ...backend(), protocol: { grpc: {} } };
+  const http = { ...backend(), protocol: { http: { includeResponseHeaders: ["x-user"] } } };
+  const given = '={"headers":{"X-User":"me"}}';
+  const rules = [{ require: 'request.headers["x-user"] == "me"' }];
+  for (const extAuthz of [grpc, http]) {
+    const routes = [on("all", "/", { extAuthz, authorization: { rules } })];
+    const { outcomes } = await outcomesOf(routes, ["--assume", `extAuthz${given}`], ["http://a/"]);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      [200],
+    );
+  }
+  for (const requestBodyMode of ["none", "buffered", "fullDuplexStreamed"]) {
+    const processingOptions = { requestHeaderMode: "send", requestBodyMode };
+    const transformations = { request: { set: { "x-seen": 'request.headers["x-user"]' } } };
+    const routes = [on("all", "/", { extProc: { ...backend(), processingOptions }, transformations })];
+    const words = ["POST", "http://a/", "-d", "k=v"];
+    const { stdout } = await explain(routes, ["--assume", `extProc${given}`], words);
+    assert.match(stdout, /^ +x-user: me\n(.*\n)*✓ response 200/m, requestBodyMode);
+    assert.match(stdout, /^ +x-seen: me$/m);
+    const { outcomes } = await outcomesOf(routes, [], words);
+    assert.deepEqual(
+      outcomes.map((each) => [each.given.extProc, each.status]),
+      [
+        ["allow", 200],
+        ["fail", 500],
+      ],
+    );
+    const denied = await outcomesOf(routes, ["--assume", 'extProc={"status":403}'], words);
+    assert.deepEqual(denied.outcomes[0]?.status, 403);
+  }
+});
+
 test("the response of the backend is assumed: retries happen as they would", async () => {
   const routes = [on("all", "/", { retry: { attempts: 2, backoff: "1ms", codes: [503] } })];
   const { code, stdout } = await explain(routes, ["--assume", "response=503"], ["http://a/"]);
   assert.equal(stdout.match(/✓ endpoint /g)?.length, 3);
+  assert.match(stdout, /^if response=\{"status":503\}:$/m);
+  const fields = '{"status":201,"headers":{"x-from":"backend"},"body":"hello"}';
+  const other = await explain(routes, ["--assume", `response=${fields}`], ["http://a/"]);
+  assert.match(other.stdout, /✓ response 201\n(.*\n)* {4}x-from: backend\n/);
   // It is the backend that fails, not the gateway that refuses.
   assert.equal(code, 0);
 });
@@ -177,14 +215,12 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     '"GET /\\r\\n" is not a method',
     "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]",
   ],
-  [["--assume", "response=ok"], ["http://a/"], "response=ok is not a status", "write --assume response=503"],
   [
-    ["--assume", "extauthz=deny"],
+    ["--assume", "networkExtAuthz=no"],
     ["http://a/"],
-    'nothing can be assumed about "extauthz"',
-    "write one of response, backend, networkExtAuthz, extAuthz, remoteRateLimit",
+    'networkExtAuthz cannot be "no"',
+    "write --assume networkExtAuthz=allow or networkExtAuthz=deny",
   ],
-  [["--assume", "extAuthz=no"], ["http://a/"], 'extAuthz cannot be "no"', "write --assume extAuthz=allow|deny"],
   [
     ["--assume", "extAuthz=deny"],
     ["http://a/"],

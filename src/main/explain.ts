@@ -7,7 +7,7 @@ import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { ResourceStore } from "../config/resources/store.ts";
 import { packIr } from "../ir/packed-ir.ts";
 import type { CompiledBind } from "../proxy/compile/compiled.ts";
-import { type Given, SERVICES } from "../rehearsal/choices.ts";
+import { readAssumptionTexts, textOf } from "../rehearsal/assumptions.ts";
 import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
 import { stepsOf } from "../trace/steps.ts";
@@ -24,13 +24,13 @@ interface ExplainOptions {
 
 /** Explains what a configuration does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
 export async function explain({ file, assume, source, request }: ExplainOptions, context: Context): Promise<number> {
-  const assumed = assumptions(assume);
-  const facts = readFacts(request, source);
+  const { assumed, facts } = read(assume, request, source);
   const rehearsal = await rehearsalOf({ kind: "file", path: file }, context.env);
   try {
     const bind = bindOf(rehearsal.binds, facts.url);
-    const outcomes = await rehearsal.outcomes(facts, bind, assumed.given, assumed.status);
-    checkUse(assumed.given, outcomes);
+    const outcomes = await rehearsal.outcomes(facts, bind, assumed).catch((error: unknown) => {
+      throw asUsage(error);
+    });
     if (context.json) await writeJson(context, { outcomes: outcomes.map(outcomeJson) });
     else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts)).join("\n"));
     return outcomes.every(refuses) ? 1 : 0;
@@ -53,68 +53,17 @@ async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<R
   });
 }
 
-function readFacts(words: readonly string[], source: string | undefined): RequestFacts {
+function read(assume: readonly string[], request: readonly string[], source: string | undefined) {
   try {
-    return factsOf(words, source);
+    return { assumed: readAssumptionTexts(assume), facts: factsOf(request, source) };
   } catch (error) {
-    if (error instanceof BadFacts) throw usage(error.message, error.hint);
-    throw error;
+    throw asUsage(error);
   }
 }
 
-interface Assumed {
-  readonly given: Given;
-  readonly status: number;
-}
-
-const RESPONSE = "response";
-const BACKEND = "backend";
-
-function assumptions(texts: readonly string[]): Assumed {
-  const given: Record<string, string> = {};
-  let status = 200;
-  for (const text of texts) {
-    const mark = text.indexOf("=");
-    const [name, value] = mark < 0 ? [text, ""] : [text.slice(0, mark), text.slice(mark + 1)];
-    if (name === RESPONSE) status = statusOf(text, value);
-    else if (name === BACKEND) given[name] = value;
-    else given[name] = serviceValue(name, value);
-  }
-  return { given, status };
-}
-
-function statusOf(text: string, value: string): number {
-  const status = Number(value);
-  if (Number.isInteger(status) && status >= 200 && status <= 599) return status;
-  throw usage(`${text} is not a status`, "write --assume response=503");
-}
-
-function serviceValue(name: string, value: string): string {
-  if (!isService(name)) {
-    const names = [RESPONSE, BACKEND, ...Object.keys(SERVICES)].join(", ");
-    throw usage(`nothing can be assumed about ${JSON.stringify(name)}`, `write one of ${names}`);
-  }
-  const values: readonly string[] = SERVICES[name];
-  if (values.includes(value)) return value;
-  throw usage(`${name} cannot be ${JSON.stringify(value)}`, `write --assume ${name}=${values.join("|")}`);
-}
-
-function isService(name: string): name is keyof typeof SERVICES {
-  return Object.hasOwn(SERVICES, name);
-}
-
-/** An assumption without effect is a mistake: of the name, or about the route that the request gets. */
-function checkUse(given: Given, outcomes: readonly Outcome[]): void {
-  for (const [name, value] of Object.entries(given)) {
-    const used = outcomes.flatMap((outcome) => outcome.given[name] ?? []);
-    if (used.includes(value)) continue;
-    if (used.length === 0)
-      throw usage(
-        `nothing depends on the assumption ${name}`,
-        `leave out --assume ${name}=${value}, or check which route the request gets`,
-      );
-    throw usage(`the route has no backend ${JSON.stringify(value)}`, `write --assume ${name}=${used[0]}`);
-  }
+/** A mistake in the request or in what is assumed is one on the command line. */
+function asUsage(error: unknown): unknown {
+  return error instanceof BadFacts ? usage(error.message, error.hint) : error;
 }
 
 /** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. */
@@ -166,7 +115,7 @@ function outcomeText({ given, share, record, events }: Outcome, { method, target
     record.endpoint === undefined ? "" : `endpoint ${text(record.endpoint)}`,
     text(record.error),
   ];
-  const assumed = Object.entries(given).map(([name, value]) => `${name}=${value}`);
+  const assumed = Object.entries(given).map(([name, value]) => `${name}=${textOf(value)}`);
   const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
   const condition = assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
   const title = parts.filter((part) => part !== "").join(" · ");

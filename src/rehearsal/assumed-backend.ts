@@ -4,6 +4,7 @@ import { type Duplex, duplexPair } from "node:stream";
 import type { Addresses } from "../net/addresses.ts";
 import { type ByteStream, Transport } from "../net/transport.ts";
 import type { Connect } from "../upstream/connections/dialer.ts";
+import type { AssumedResponse } from "./assumptions.ts";
 
 const NOWHERE: Addresses = {
   remoteAddress: "192.0.2.1",
@@ -22,16 +23,20 @@ export interface SentRequest {
 }
 
 /**
- * Backends that exist in memory only: every connection leads to servers of Node.js that respond to each request with an assumed status,
- * and to gRPC calls with an empty message. So a rehearsal sends its requests as the gateway does, over its real engines.
+ * Backends that exist in memory only: every connection leads to servers of Node.js that respond to each request as it is assumed, and
+ * to gRPC calls with an empty message. So a rehearsal sends its requests as the gateway does, over its real engines.
  */
 export class AssumedBackend {
-  /** Of responses to requests that are not gRPC calls. */
-  status = 200;
   /** The requests that have arrived, with their secrets. */
   readonly sent: SentRequest[] = [];
+  readonly #response: () => AssumedResponse;
   readonly #http1 = createServer((request, response) => this.#respond(request, response));
   readonly #http2 = createHttp2Server((request, response) => this.#respondHttp2(request, response));
+
+  /** `response`: asked for each request. */
+  constructor(response: () => AssumedResponse) {
+    this.#response = response;
+  }
 
   readonly connect: Connect = (carries, handler) => {
     const [near, far] = inMemory();
@@ -50,18 +55,22 @@ export class AssumedBackend {
     this.sent.push({ method, target: url, headers: rawHeaders });
     request.resume();
     response.sendDate = false;
-    response.writeHead(this.status, { "content-length": 0 }).end();
+    const { status = 200, headers = {}, body = "" } = this.#response();
+    response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
   }
 
   #respondHttp2(request: Http2ServerRequest, response: Http2ServerResponse): void {
     this.sent.push({ method: request.method, target: request.url, headers: request.rawHeaders });
     request.resume();
+    const { status = 200, headers = {}, body = "" } = this.#response();
     if (request.headers["content-type"]?.startsWith("application/grpc") !== true) {
-      response.writeHead(this.status).end();
+      response.writeHead(status, headers).end(body);
       return;
     }
-    response.stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
-    response.stream.on("wantTrailers", () => response.stream.sendTrailers({ "grpc-status": "0" }));
+    const { "grpc-status": code = "0", ...others } = headers;
+    const head = { ":status": status, "content-type": "application/grpc", ...others };
+    response.stream.respond(head, { waitForTrailers: true });
+    response.stream.on("wantTrailers", () => response.stream.sendTrailers({ "grpc-status": code }));
     // An empty message: its flag and length.
     response.stream.end(Buffer.alloc(5));
   }

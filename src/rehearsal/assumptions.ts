@@ -10,10 +10,11 @@ export type Data = Readonly<Record<string, unknown>>;
 
 /** A response that a backend or service is assumed to send. */
 export interface AssumedResponse {
-  readonly status: number;
+  /** Default 200. */
+  readonly status?: number;
   /** By lower-case names. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
   /** Of the decision, for expressions as `extauthz`. */
   readonly metadata?: Data;
 }
@@ -115,6 +116,9 @@ export const ASSUMPTIONS = {
 
 export type AssumptionName = keyof typeof ASSUMPTIONS;
 
+/** The option of commands that takes assumptions. */
+export const ASSUME_SUMMARY = `What the explanation cannot know, such as extAuthz=deny, response=503 or 'jwt={"sub":"a"}': ${Object.keys(ASSUMPTIONS).join(", ")}`;
+
 /** What is assumed, by name. */
 export type Assumptions = {
   readonly [Name in AssumptionName]?: NonNullable<ReturnType<(typeof ASSUMPTIONS)[Name]["read"]>>;
@@ -147,6 +151,30 @@ export function readAssumptions(values: Data): Assumptions {
     return [name, assumed] as const;
   });
   return Object.fromEntries(read);
+}
+
+/** Throws BadFacts for an assumption without effect: a mistake about its name, or about the route that the request gets. */
+export function checkUse(assumed: Assumptions, outcomes: readonly { readonly given: Data }[]): void {
+  for (const [name, value] of Object.entries(assumed)) {
+    const used = outcomes.flatMap(({ given }) => given[name] ?? []);
+    if (used.includes(value)) continue;
+    const text = written(name, textOf(value));
+    if (used.length === 0)
+      throw new BadFacts(
+        `nothing depends on the assumption ${name}`,
+        `leave out --assume ${text}, or check which route the request gets`,
+      );
+    throw new BadFacts(
+      `the route has no backend ${JSON.stringify(value)}`,
+      `write --assume ${name}=${textOf(used[0])}`,
+    );
+  }
+}
+
+/** A value as `NAME=VALUE` has it. */
+export function textOf(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
@@ -197,16 +225,23 @@ function credentialOf(value: unknown): AssumedCredential | undefined {
   return oneOf("valid", "invalid")(value) ?? (isData(value) ? value : undefined);
 }
 
+/** Not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */
 function responseOf(value: unknown): AssumedResponse | undefined {
   if (!isData(value)) return undefined;
-  const { status = 200, headers = {}, body = "", metadata, ...others } = value;
+  const { status = 200, headers = {}, body = "", metadata = {}, ...others } = value;
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599) return undefined;
-  if (!isData(headers) || typeof body !== "string" || Object.keys(others).length > 0) return undefined;
-  if (metadata !== undefined && !isData(metadata)) return undefined;
-  const fields = Object.entries(headers).map(([name, field]) => [name.toLowerCase(), String(field)] as const);
-  if (!fields.every(([name, field]) => /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && /^[\x20-\x7e]*$/.test(field)))
-    return undefined;
-  return { status, headers: Object.fromEntries(fields), body, ...(metadata !== undefined && { metadata }) };
+  if (!isData(headers) || typeof body !== "string" || !isData(metadata)) return undefined;
+  if (Object.keys(others).length > 0 || !Object.entries(headers).every(isField)) return undefined;
+  const fields = Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]);
+  return { ...value, ...("headers" in value && { headers: Object.fromEntries(fields) }) };
+}
+
+/** Fields that frame a message follow from its body. */
+const FRAMING = new Set(["content-length", "transfer-encoding", "connection", "keep-alive", "upgrade"]);
+
+function isField([name, value]: readonly [string, unknown]): boolean {
+  if (typeof value !== "string" || !/^[\x20-\x7e]*$/.test(value)) return false;
+  return /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && !FRAMING.has(name.toLowerCase());
 }
 
 function isData(value: unknown): value is Data {

@@ -193,7 +193,7 @@ test("a rehearsal has the outcome of the real request", async () => {
               ...options,
               ...(body === "" ? [] : ["-d", body]),
             ]);
-            const outcomes = await rehearsal.outcomes(facts, bind, {}, 200);
+            const outcomes = await rehearsal.outcomes(facts, bind, {});
             heads.length = 0;
             const lines = gateway.lines.length;
             const client = await RawPeer.connect(gateway.port());

@@ -37,6 +37,7 @@ import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
+import { type Assumptions, checkUse } from "./assumptions.ts";
 import { Choices, type Given } from "./choices.ts";
 import type { RequestFacts } from "./facts.ts";
 
@@ -86,8 +87,8 @@ const CALM = {
 export class Rehearsal {
   readonly #generation: Generation;
   readonly #services: Services;
-  readonly #backend = new AssumedBackend();
   readonly #choices = new Choices();
+  readonly #backend = new AssumedBackend(() => this.#choices.response());
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
@@ -169,13 +170,12 @@ export class Rehearsal {
   }
 
   /**
-   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `given` does
-   * not determine, up to MAX_RUNS. `status`: of the backends' responses.
+   * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
+   * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
    */
-  async outcomes(facts: RequestFacts, bind: CompiledBind, given: Given, status: number): Promise<Outcome[]> {
-    this.#backend.status = status;
+  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcome[]> {
     const outcomes: Outcome[] = [];
-    const open: Given[] = [given];
+    const open: Given[] = [assumed];
     for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
       const outcome = await this.#run(facts, bind, next);
       outcomes.push(outcome);
@@ -186,6 +186,7 @@ export class Rehearsal {
         known = { ...known, [choice]: value };
       }
     }
+    checkUse(assumed, outcomes);
     return outcomes;
   }
 
@@ -204,6 +205,8 @@ export class Rehearsal {
       else events.push(JSON.parse(json) as TraceEvent);
     };
     client.on("close", resolve).on("error", () => {});
+    // A connection that is refused ends without a request and its trace; its line is written as it closes.
+    stream.once("close", () => setImmediate(resolve));
     const received: Buffer[] = [];
     client.on("data", (bytes: Buffer) => received.push(bytes));
     const timer = setTimeout(resolve, LONGEST_RUN_MS);

@@ -40,6 +40,8 @@ export type PrepareCall<Context> = (request: CallHead, calloutContext: Context |
 export interface CalloutAnswers {
   http(scope: string | undefined): CallResponse | undefined;
   unary(scope: string | undefined): Uint8Array | undefined;
+  /** Throws a GatewayError if the service is to fail. */
+  stream(events: GrpcStreamEvents): GrpcStream;
 }
 
 /**
@@ -117,9 +119,9 @@ export class Callout<Context = never> {
     timeoutMs: number,
     context: CallContext<Context>,
   ): Promise<GrpcStream> {
-    if (this.#answers !== undefined) throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error(NOT_REHEARSED));
     const head = headOf("HTTP/2", "POST", method);
     await this.#prepared(head, timeoutMs, context);
+    if (this.#answers !== undefined) return this.#answers.stream(events);
     return grpcStream(this.#balancer, { method, head, timeoutMs: 0, loop: context.loop }, events, context.observer);
   }
 
@@ -155,7 +157,6 @@ export class Callout<Context = never> {
 /** `messageDecides` of calls whose response counts only if the call succeeds. */
 export const NEEDS_STATUS = (): boolean => false;
 
-const NOT_REHEARSED = "a rehearsal does not call this service";
 const NOT_READY = "the credentials for the call were not ready in time";
 
 /** Path, and query with its question mark. */
