@@ -7,8 +7,8 @@ import type { TraceItem, TraceSource, TraceView } from "../../cli/trace/source.t
 import { detailText } from "../detail.ts";
 import { type Command, keysToActions } from "../keys.ts";
 import { type Action, detail, initialState, reduce } from "../reducer.ts";
-import { clipboardSequence, enterAlternateScreen } from "../terminal.ts";
 import { harmless } from "../text.ts";
+import { clipboardSequence, enterAlternateScreen } from "./terminal.ts";
 import { themeOf } from "./theme.ts";
 import { TraceScreen, type TraceScreenProps } from "./trace-screen.ts";
 
