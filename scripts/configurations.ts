@@ -1,7 +1,7 @@
 /** Proves that the configurations in examples/ and in the documentation are valid. */
 
 import { loadConfig } from "../src/config/load.ts";
-import { formatDiagnostics } from "../src/config/parse/diagnostics.ts";
+import { formatDiagnostics } from "../src/translation/problems/diagnostics.ts";
 import { projectFiles, readText, root } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 

@@ -20,6 +20,7 @@ const ROOMS = [
   "upstream",
   "policies",
   "ir",
+  "translation",
   "config",
   "proxy",
   "rehearsal",

@@ -6,8 +6,8 @@
  * Node 24.21, two busy cores, median of 100 changes in ms, states and statuses: path of a route 3.1 and 5.6; another route 3.8 and
  * 5.4; an endpoint 2.5 and 0.6; an object that nothing depends on 2 and 0.7. The first computation of everything takes 600 and 120 ms.
  */
-import { Graph } from "../../src/controller/graph.ts";
-import type { InputKind, Inputs } from "../../src/controller/inputs.ts";
+import { Graph } from "../../src/controller/graph/graph.ts";
+import type { InputKind, Inputs } from "../../src/controller/graph/inputs.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import type { EndpointSlice, HttpRoute, ObjectMeta } from "../../src/kube/objects.ts";

@@ -5,8 +5,8 @@
 import { createRequire } from "node:module";
 import { findHeadEnd } from "../../src/http/h1/head-end.ts";
 import { parseRequestHead, RequestHead } from "../../src/http/h1/parse-head.ts";
-import { parseTarget } from "../../src/http/h1/target.ts";
-import type { HttpRequest } from "../../src/http/message.ts";
+import type { HttpRequest } from "../../src/http/message/message.ts";
+import { parseTarget } from "../../src/http/message/target.ts";
 import { latin1Slice } from "../../src/net/node-internals.ts";
 
 const HEAD = Buffer.from(

@@ -19,7 +19,7 @@ const ENTRIES = [
  * The terminal UI: an ES module, because its layout library starts with a top-level `await`. The terminal library is only
  * loaded when there is a terminal to draw on, so it has no code cache.
  */
-const TERMINAL_UI = "tui/trace-view";
+const TERMINAL_UI = "tui/views/trace-view";
 const TERMINAL_UI_FILE = `./${TERMINAL_UI.replaceAll("/", "-")}.mjs`;
 /** Ink imports it only when DEV is set. */
 const NOT_INSTALLED = ["react-devtools-core"];

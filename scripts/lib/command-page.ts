@@ -1,6 +1,6 @@
 /** The part of `docs/tgctl.md` that is made from the command data. */
-import { isGroup, type Node, type Program } from "../../src/cli/define-command.ts";
-import { renderHelp } from "../../src/cli/help.ts";
+import { isGroup, type Node, type Program } from "../../src/cli/runner/define-command.ts";
+import { renderHelp } from "../../src/cli/runner/help.ts";
 import { tgctl } from "../../src/cli/tgctl.ts";
 
 const BEGIN = "<!-- generated: exit codes and commands -->";

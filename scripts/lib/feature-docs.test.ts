@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SUPPORTED_FEATURES } from "../../src/controller/translate/features.ts";
+import { SUPPORTED_FEATURES } from "../../src/controller/status/features.ts";
 import { featureTable } from "./feature-docs.ts";
 import { readText } from "./files.ts";
 

@@ -1,4 +1,4 @@
-import { SUPPORTED_FEATURES } from "../../src/controller/translate/features.ts";
+import { SUPPORTED_FEATURES } from "../../src/controller/status/features.ts";
 
 /** The objects that features belong to; a feature's name begins with its object's. */
 const SUBJECTS = [

@@ -1,11 +1,12 @@
 /** The pages about policies: docs/policies/, one for each kind and one about all of them. */
-import { ROUTE_BACKEND_KINDS } from "../../src/config/schema/policies.ts";
+
 import { BACKEND_KINDS, TRAFFIC_KINDS } from "../../src/controller/crd/policy.ts";
 import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
 import type { PolicyKind } from "../../src/policies/policy-set.ts";
 import { KINDS as ALL } from "../../src/policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../src/policies/schemas.ts";
 import type { Phase } from "../../src/trace/events.ts";
+import { ROUTE_BACKEND_KINDS } from "../../src/translation/schema/policies.ts";
 import { type ConfigReference, cell, kebabCase, policyPage } from "./config-docs.ts";
 import { generatedPart } from "./generated-part.ts";
 

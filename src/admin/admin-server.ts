@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
-import type { AdminPlane } from "./plane.ts";
+import type { AdminPlane } from "./plane/plane.ts";
 import { ADMIN_ROUTES } from "./routes/all.ts";
 import type { AdminMethod, AdminRoute } from "./routes/route.ts";
 import { corsHeaders, Guard } from "./server/guard.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "../base/log.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { adminHeaders, dispatch } from "./admin-server.ts";
-import type { AdminPlane } from "./plane.ts";
+import type { AdminPlane } from "./plane/plane.ts";
 import { Guard } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { metricsReply } from "./stats-server.ts";

@@ -2,7 +2,7 @@ import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { LogLevel } from "../base/log-filter.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
-import type { AdminPlane } from "./plane.ts";
+import type { AdminPlane } from "./plane/plane.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { textReply } from "./server/reply.ts";
 

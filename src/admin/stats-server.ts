@@ -3,7 +3,7 @@ import type { ListenAddress } from "../base/listen-address.ts";
 import type { Logger } from "../base/log.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
 import { PROMETHEUS_CONTENT_TYPE } from "../telemetry/prometheus.ts";
-import type { AdminPlane } from "./plane.ts";
+import type { AdminPlane } from "./plane/plane.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type Reply, textReply } from "./server/reply.ts";
 

@@ -6,22 +6,22 @@
  * Evaluation has a budget for each request (`evaluate/budget.ts`), because clients choose the data that expressions work on.
  */
 import { messageOf } from "../base/errors.ts";
-import type { Activation } from "./activation.ts";
-import { CelError } from "./cel-error.ts";
 import { type AbsenceTrap, absenceTraps } from "./check/absence.ts";
 import { check } from "./check/checker.ts";
-import type { Checked, Environment } from "./check/environment.ts";
-import { formatType } from "./check/types.ts";
 import { compileFunctions } from "./custom/compile-functions.ts";
-import { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
-import { endBudget, startBudget } from "./evaluate/budget.ts";
+import type { Activation } from "./environment/activation.ts";
+import { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
+import type { Checked, Environment } from "./environment/environment.ts";
+import { formatType } from "./environment/types.ts";
 import { compileNode } from "./evaluate/compile.ts";
 import type { Evaluator, Slots } from "./evaluate/evaluator.ts";
-import { Failure, fail } from "./evaluate/failure.ts";
 import { FUNCTIONS } from "./functions/functions.ts";
 import type { Node } from "./syntax/ast.ts";
+import { CelError } from "./syntax/cel-error.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
 import { kindOf } from "./values/access.ts";
+import { endBudget, startBudget } from "./values/budget.ts";
+import { Failure, fail } from "./values/failure.ts";
 import type { CelValue } from "./values/types.ts";
 import { readsOf } from "./variables/reads.ts";
 import { type Scope, VARIABLES } from "./variables/variables.ts";

@@ -1,5 +1,3 @@
-export type { Activation, DestinationParts, RequestParts, ResponseParts, SourceParts } from "./activation.ts";
-export { CelError, type Position } from "./cel-error.ts";
 export {
   CelEnvironment,
   type Condition,
@@ -9,11 +7,20 @@ export {
   type WhenFailed,
 } from "./compile.ts";
 export { compileFunctions, readFunctions } from "./custom/compile-functions.ts";
-export { type CustomFunctions, NO_FUNCTIONS } from "./custom/custom-function.ts";
-export { Budget, type StepAccount } from "./evaluate/budget.ts";
+export type {
+  Activation,
+  DestinationParts,
+  RequestParts,
+  ResponseParts,
+  SourceParts,
+} from "./environment/activation.ts";
+export { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
 export { Inputs, type InputValue } from "./inputs.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
+export { CelError, type Position } from "./syntax/cel-error.ts";
+export { Budget, type StepAccount } from "./values/budget.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
+export { headerText } from "./values/headers.ts";
 export { type Held, held } from "./values/held.ts";
 export { CelMap } from "./values/map.ts";
 export {
@@ -27,5 +34,4 @@ export {
   CelUint,
   type CelValue,
 } from "./values/types.ts";
-export { headerText } from "./variables/headers.ts";
 export type { Scope } from "./variables/variables.ts";

@@ -1,7 +1,7 @@
-import type { Activation } from "./activation.ts";
-import { CelError } from "./cel-error.ts";
 import type { CelEnvironment, Expression } from "./compile.ts";
+import type { Activation } from "./environment/activation.ts";
 import { children, isReserved, type Node } from "./syntax/ast.ts";
+import { CelError } from "./syntax/cel-error.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
 import { toJson } from "./values/convert.ts";
 import { CelMapLike } from "./values/types.ts";

@@ -1,4 +1,4 @@
-import type { Activation, RequestParts } from "./activation.ts";
+import type { Activation, RequestParts } from "./environment/activation.ts";
 
 /** A request as it arrived. */
 export type HttpRequestParts = Pick<

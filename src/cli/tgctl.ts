@@ -1,10 +1,10 @@
 import { buildInfo, packageVersion } from "../base/build-info.ts";
-import { completionCommand, helpCommand } from "./builtin.ts";
 import { controllerGroup } from "./commands/controller/index.ts";
 import { proxyGroup } from "./commands/proxy/index.ts";
-import { type Context, write } from "./context.ts";
-import { defineCommand, type Program } from "./define-command.ts";
-import { EXIT_CODES } from "./errors.ts";
+import { completionCommand, helpCommand } from "./runner/builtin.ts";
+import { type Context, write } from "./runner/context.ts";
+import { defineCommand, type Program } from "./runner/define-command.ts";
+import { EXIT_CODES } from "./runner/errors.ts";
 import type { TraceView } from "./trace/source.ts";
 
 /** `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */

@@ -1,8 +1,8 @@
 import type { Ir } from "../ir/ir.ts";
+import type { Diagnostic } from "../translation/problems/diagnostics.ts";
+import { ResourceStore, shownUrl } from "../translation/resources/store.ts";
 import { type ConfigSource, type LoadResult, loadConfig, rereadable } from "./load.ts";
 import { loadWithResources } from "./load-thread.ts";
-import type { Diagnostic } from "./parse/diagnostics.ts";
-import { ResourceStore, shownUrl } from "./resources/store.ts";
 
 /** The result of `tracegate check`. */
 export interface CheckReport {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unpackIr } from "../ir/packed-ir.ts";
+import { NO_RESOURCES } from "../translation/resources/store.ts";
 import { type ConfigSource, loadConfig } from "./load.ts";
 import { loadConfigAside, packLoaded } from "./load-thread.ts";
-import { NO_RESOURCES } from "./resources/store.ts";
 
 const route = (i: number): string =>
   `- {name: route-${i}, hostnames: [h${i % 100}.example], matches: [{path: {pathPrefix: /p/${i}}}], backends: [{host: "b:${1 + (i % 65535)}"}]}`;

@@ -3,8 +3,8 @@ import { statSync } from "node:fs";
 import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import { type PackedIr, type PackedParts, packIr } from "../ir/packed-ir.ts";
+import { NO_RESOURCES, type ResourceStore, type Resources } from "../translation/resources/store.ts";
 import { type ConfigSource, type LoadResult, loadConfig } from "./load.ts";
-import { NO_RESOURCES, type ResourceStore, type Resources } from "./resources/store.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

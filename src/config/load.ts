@@ -2,8 +2,8 @@
  * Configuration, from text to IR. In: a file or text, the environment, and the documents behind its URLs. Out: settings of
  * the process and the IR of the data plane, or diagnostics with file, line and column; nothing is started, and nothing throws.
  * The steps are folders: `parse/` reads and expands the text and knows where each value is, `schema/` (zod) validates it and is
- * the source of the documentation, `translate/` turns it into IR, `explain/` writes error messages and advice. `migrate/`
- * rewrites settings that have moved, `resources/` fetches documents.
+ * the source of the documentation, `translate/` turns it into IR, `diagnose/` says what is wrong with the file as a whole. `migrate/`
+ * rewrites settings that have moved. What objects of Kubernetes have as well is in the room `translation`.
  * Callers: `load-thread.ts` for the start and reloads, `check.ts` for `tracegate check`.
  */
 import { isDeepStrictEqual } from "node:util";
@@ -13,20 +13,20 @@ import { CelEnvironment, type CustomFunctions, NO_FUNCTIONS, readFunctions } fro
 import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
-import { parsingWith } from "../policies/shared/cel-schema.ts";
-import { adviseOnAdmin } from "./explain/advice.ts";
-import { otherProgram } from "./explain/foreign-config.ts";
-import { withoutIgnored } from "./explain/ignored-fields.ts";
-import { keepValidParts, type ValidParts } from "./explain/keep-valid-parts.ts";
-import { knownFields } from "./explain/known-fields.ts";
-import { reportIssues } from "./explain/schema-errors.ts";
-import type { Diagnostic } from "./parse/diagnostics.ts";
-import type { Report } from "./parse/document.ts";
-import { ConfigDocument, type Problem } from "./parse/document.ts";
+import { parsingWith } from "../policies/schema/cel.ts";
+import { adviseOnAdmin } from "../translation/advice.ts";
+import type { Diagnostic } from "../translation/problems/diagnostics.ts";
+import { knownFields } from "../translation/problems/known-fields.ts";
+import type { Path } from "../translation/problems/paths.ts";
+import { formatPath, valueAt } from "../translation/problems/paths.ts";
+import type { Problem, Report } from "../translation/problems/problem.ts";
+import { reportIssues } from "../translation/problems/schema-errors.ts";
+import { NO_RESOURCES, type Resources } from "../translation/resources/store.ts";
+import { otherProgram } from "./diagnose/foreign-config.ts";
+import { withoutIgnored } from "./diagnose/ignored-fields.ts";
+import { keepValidParts, type ValidParts } from "./diagnose/keep-valid-parts.ts";
+import { ConfigDocument } from "./parse/document.ts";
 import { InputReader, type Inputs, isReadOnce, readText } from "./parse/inputs.ts";
-import type { Path } from "./parse/paths.ts";
-import { formatPath, valueAt } from "./parse/paths.ts";
-import { NO_RESOURCES, type Resources } from "./resources/store.ts";
 import { type ConfigFile, configFile } from "./schema/config.ts";
 import { ownServers, resolveSettings, type Settings, writtenStartOnly } from "./settings.ts";
 import { formerTracing } from "./translate/former-tracing.ts";

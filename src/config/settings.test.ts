@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
+import { settings } from "../translation/schema/settings.ts";
 import { loadConfig } from "./load.ts";
-import { settings } from "./schema/settings.ts";
 import { restartRequired, type Settings, writtenStartOnly } from "./settings.ts";
 
 /** A value other than the default for each field of `config` that is read at the start only. */

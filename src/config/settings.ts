@@ -8,12 +8,12 @@ import { parseLogFilter } from "../base/log-filter.ts";
 import type { LookupRules } from "../net/egress.ts";
 import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { LeafCaching } from "../tls/tls-settings.ts";
+import { network } from "../translation/schema/scalars.ts";
+import { type SettingsInput, WORKER_THREADS } from "../translation/schema/settings.ts";
 import { type Locality, ownLocality } from "../upstream/discovery/locality.ts";
 import type { LookupFamily } from "../upstream/resolve/resolver.ts";
 import { FREE_PORTS } from "./free-ports.ts";
 import type { ConfigDocument } from "./parse/document.ts";
-import { network } from "./schema/scalars.ts";
-import { type SettingsInput, WORKER_THREADS } from "./schema/settings.ts";
 import { countThreads } from "./worker-threads.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;

@@ -3,7 +3,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { adminHeaders, dispatchTo, routesByPath } from "../admin/admin-server.ts";
-import type { AdminPlane } from "../admin/plane.ts";
+import type { AdminPlane } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { profileRoutes } from "../admin/routes/profiles.ts";

@@ -5,12 +5,12 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { Gateway, GatewayClass, Secret } from "../kube/objects.ts";
 import { Certificates } from "./certificates.ts";
-import { Graph } from "./graph.ts";
+import { Graph } from "./graph/graph.ts";
 import { keptCertificates } from "./kept-certificates.ts";
 import { ReconcileMetrics } from "./metrics.ts";
 import { objectSnapshot } from "./snapshots.ts";
 import { Syncer } from "./syncer.ts";
-import { gatewayModel } from "./translate/gateways.ts";
+import { gatewayModel } from "./translate/listeners/gateways.ts";
 
 const API = "gateway.networking.k8s.io/v1";
 const CLASS: GatewayClass = {

@@ -6,11 +6,11 @@ import type { Logger } from "../base/log.ts";
 import { type Kind, keyOfObject, type Objects, type Secret } from "../kube/objects.ts";
 import { findExpired } from "../tls/tls-check.ts";
 import type { CertificateAndKey } from "../tls/tls-settings.ts";
-import type { Graph } from "./graph.ts";
-import { clock, formerCertificate } from "./inputs.ts";
+import type { Graph } from "./graph/graph.ts";
+import { clock, formerCertificate } from "./graph/inputs.ts";
 import { keptFor } from "./kept-certificates.ts";
 import type { Syncer } from "./syncer.ts";
-import { type Loaded, readTlsSecret } from "./translate/secrets.ts";
+import { type Loaded, readTlsSecret } from "./translate/cluster/secrets.ts";
 
 /** Milliseconds between ticks of the clock: how late a status may say that a certificate has expired. */
 const TICK_MS = 60 * 60 * 1000;

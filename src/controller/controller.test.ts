@@ -12,10 +12,10 @@ import { appRoot } from "../base/app-root.ts";
 import { LogOutput } from "../base/log.ts";
 import type { Gateway, GatewayClass, HttpRoute } from "../kube/objects.ts";
 import { unguarded } from "../net/testing/egress.ts";
+import { MANAGED_BY } from "./base/manifest.ts";
+import { controllerSettings } from "./base/settings.ts";
 import { Controller } from "./controller.ts";
-import { MANAGED_BY } from "./deploy/manifest.ts";
 import { componentFilter } from "./log-levels.ts";
-import { controllerSettings } from "./settings.ts";
 
 const GATEWAY_API = "gateway.networking.k8s.io/v1";
 

@@ -7,12 +7,12 @@ import { TestXdsServer } from "../../test/helpers/xds.ts";
 import { NODE } from "../../test/helpers/xds-peer.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import { ResourceStore } from "../config/resources/store.ts";
 import { ANYWHERE } from "../net/testing/egress.ts";
-import { XdsClient } from "../xds/client.ts";
+import { ResourceStore } from "../translation/resources/store.ts";
+import { XdsClient } from "../xds/client/client.ts";
 import { Documents } from "./documents.ts";
-import { Graph } from "./graph.ts";
-import type { Inputs } from "./inputs.ts";
+import { Graph } from "./graph/graph.ts";
+import type { Inputs } from "./graph/inputs.ts";
 import { policyModel } from "./translate/policy/model.ts";
 
 const LOG = new LogOutput(parseLogFilter("off"), "text", () => {}).logger("default");

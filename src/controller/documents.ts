@@ -3,11 +3,11 @@
  * name, after each change of the graph. Out: `FetchedDocument`s. One that fails later stays as it was.
  */
 import type { Logger } from "../base/log.ts";
-import { type Resource, type ResourceStore, shownUrl } from "../config/resources/store.ts";
 import { keyOfObject } from "../kube/objects.ts";
-import { defineQuery, type Graph } from "./graph.ts";
-import type { FetchedDocument } from "./inputs.ts";
-import { backendModel } from "./translate/backends.ts";
+import { type Resource, type ResourceStore, shownUrl } from "../translation/resources/store.ts";
+import { defineQuery, type Graph } from "./graph/graph.ts";
+import type { FetchedDocument } from "./graph/inputs.ts";
+import { backendModel } from "./translate/backends/backends.ts";
 import { policyModel } from "./translate/policy/model.ts";
 
 /** The URLs that policies and backends name, sorted. */

@@ -9,12 +9,12 @@ import { type KubeClient, KubeError, resourcePath } from "../kube/client.ts";
 import { keyOfObject, type OwnerReference, type Secret } from "../kube/objects.ts";
 import { RESOURCES } from "../kube/resources.ts";
 import type { CertificateAndKey } from "../tls/tls-settings.ts";
-import { CONTROLLER, MANAGER } from "./deploy/manifest.ts";
-import { defineIndex, defineQuery, type Read } from "./graph.ts";
-import { controllerName } from "./translate/gateway-class.ts";
-import { gatewayModel } from "./translate/gateways.ts";
-import { tlsSecretData } from "./translate/secrets.ts";
-import { WorkQueue } from "./work-queue.ts";
+import { CONTROLLER, MANAGER } from "./base/manifest.ts";
+import { WorkQueue } from "./base/work-queue.ts";
+import { defineIndex, defineQuery, type Read } from "./graph/graph.ts";
+import { tlsSecretData } from "./translate/cluster/secrets.ts";
+import { gatewayModel } from "./translate/listeners/gateways.ts";
+import { controllerName } from "./translate/model/gateway-class.ts";
 
 /** Label of the copies; not that of what Gateways own. */
 const LABEL = "tracegate.dev/former-certificate";

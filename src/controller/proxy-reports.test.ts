@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Graph } from "./graph.ts";
+import { Graph } from "./graph/graph.ts";
 import { ProxyReports } from "./proxy-reports.ts";
 
 const KEY = "apps/web";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import type { Graph } from "./graph.ts";
-import { type ProxyReport, proxyReport, type Rejection } from "./inputs.ts";
+import type { Graph } from "./graph/graph.ts";
+import { type ProxyReport, proxyReport, type Rejection } from "./graph/inputs.ts";
 
 /** What the stream reports about a connected proxy. */
 export interface ReportingProxy {

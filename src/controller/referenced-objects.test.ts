@@ -4,7 +4,7 @@ import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { KubeClient } from "../kube/client.ts";
-import { defineQuery, Graph } from "./graph.ts";
+import { defineQuery, Graph } from "./graph/graph.ts";
 import { ReferencedObjects } from "./referenced-objects.ts";
 
 test("close ends the request that is in progress, and resolves after it", async (t) => {

@@ -11,9 +11,9 @@ import { type Kind, keyOfObject, type Objects, type Secret } from "../kube/objec
 import type { Sink } from "../kube/reflector.ts";
 import { RESOURCES } from "../kube/resources.ts";
 import { trimMetadata } from "../kube/trim.ts";
-import type { Graph } from "./graph.ts";
+import { WorkQueue } from "./base/work-queue.ts";
+import type { Graph } from "./graph/graph.ts";
 import { keptFor } from "./kept-certificates.ts";
-import { WorkQueue } from "./work-queue.ts";
 
 const KINDS = ["Secret", "ConfigMap"] as const;
 type ReferencedKind = (typeof KINDS)[number];

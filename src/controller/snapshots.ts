@@ -3,8 +3,8 @@ import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
 import { keyOfObject } from "../kube/objects.ts";
 import type { GatewayState } from "../xds/resources.ts";
-import type { Graph } from "./graph.ts";
-import type { InputKind, Inputs } from "./inputs.ts";
+import type { Graph } from "./graph/graph.ts";
+import type { InputKind, Inputs } from "./graph/inputs.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";

@@ -5,8 +5,8 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import type { EndpointSlice, Gateway, GatewayClass, HttpRoute } from "../kube/objects.ts";
 import type { GatewayState } from "../xds/resources.ts";
-import { Graph } from "./graph.ts";
-import { controllerIdentity } from "./inputs.ts";
+import { Graph } from "./graph/graph.ts";
+import { controllerIdentity } from "./graph/inputs.ts";
 import { ReconcileMetrics } from "./metrics.ts";
 import { Syncer } from "./syncer.ts";
 

@@ -7,8 +7,8 @@ import type { Logger } from "../base/log.ts";
 import { type Kind, keyOfObject, type Objects } from "../kube/objects.ts";
 import type { Sink } from "../kube/reflector.ts";
 import type { GatewayState } from "../xds/resources.ts";
-import type { Graph } from "./graph.ts";
-import type { InputKind, Inputs } from "./inputs.ts";
+import type { Graph } from "./graph/graph.ts";
+import type { InputKind, Inputs } from "./graph/inputs.ts";
 import type { ReconcileMetrics } from "./metrics.ts";
 import { gatewayState } from "./translate/gateway-state.ts";
 

@@ -1,14 +1,14 @@
 import type { LogOutput } from "../base/log.ts";
 import type { KubeClient } from "../kube/client.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import type { ControllerSettings } from "./base/settings.ts";
 import { ClassKeeper } from "./deploy/class-keeper.ts";
 import { Deployer } from "./deploy/deployer.ts";
 import { deploymentsQuery, type GatewayDeployment } from "./deploy/deployments.ts";
-import type { Graph, Query, Read } from "./graph.ts";
-import { deploymentReport } from "./inputs.ts";
+import type { Graph, Query, Read } from "./graph/graph.ts";
+import { deploymentReport } from "./graph/inputs.ts";
 import { CertificateKeeper, keptCertificates } from "./kept-certificates.ts";
 import type { ControllerName, ReconcileMetrics } from "./metrics.ts";
-import type { ControllerSettings } from "./settings.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { StatusWriter } from "./status/writer.ts";
 

@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode } from "../base/errors.ts";
-import { type Fields, getHeader, type HeaderList } from "./message.ts";
+import { type Fields, getHeader, type HeaderList } from "./message/message.ts";
 
 /** gRPC status for an HTTP status that the gateway itself returns (docs/grpc.md); for others it is 2, unknown. */
 const GRPC_STATUS: Readonly<Record<number, number>> = {

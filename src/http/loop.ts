@@ -7,8 +7,8 @@
  * request is sent. So a client can raise the count of its own request, but the count of a loop cannot be reset.
  */
 import { LOOP_FIELD, SENT_BY } from "../base/process-id.ts";
-import { latin1 } from "./h1/syntax.ts";
-import type { Latin1 } from "./message.ts";
+import type { Latin1 } from "./message/message.ts";
+import { latin1 } from "./message/syntax.ts";
 
 /** Real chains of gateways are short; without a limit a loop would end only when sockets or memory run out. */
 export const MAX_HOPS = 8;

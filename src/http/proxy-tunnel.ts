@@ -6,7 +6,7 @@ import type { ByteStream, ConnectHandler, Transport, TransportHandler } from "..
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
 import { headEnd } from "./loop.ts";
-import type { Latin1 } from "./message.ts";
+import type { Latin1 } from "./message/message.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 0 };
 /** Largest head of a response from the proxy, bytes. Real ones are short. */

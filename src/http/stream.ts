@@ -5,7 +5,7 @@ import type { Sweepable } from "../base/sweeper.ts";
 import type { Addresses } from "../net/addresses.ts";
 import type { TlsSession, TransportHandler } from "../net/transport.ts";
 import type { MadeFields } from "./h1/serialize.ts";
-import type { HeaderList, HttpRequest, HttpResponse } from "./message.ts";
+import type { HeaderList, HttpRequest, HttpResponse } from "./message/message.ts";
 
 /** Length of a body: bytes, or one of these. */
 export const UNKNOWN_LENGTH = -1;

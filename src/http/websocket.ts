@@ -5,7 +5,7 @@
  * and makes the proof.
  */
 import { createHash, randomBytes } from "node:crypto";
-import type { Latin1 } from "./message.ts";
+import type { Latin1 } from "./message/message.ts";
 
 export const KEY_FIELD = "sec-websocket-key";
 export const ACCEPT_FIELD = "sec-websocket-accept";

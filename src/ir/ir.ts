@@ -3,9 +3,9 @@
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
 import type { ConnectionLimits } from "../http/stream.ts";
-import type { CalledService } from "../policies/calls/schema.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
+import type { CalledService } from "../policies/schema/call.ts";
 import type { LogFields, SamplingRules } from "../telemetry/settings.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import type { Service, Workload } from "../upstream/discovery/discovery.ts";

@@ -1,6 +1,6 @@
 import { type CheckReport, checkConfig } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
-import { formatDiagnostics } from "../config/parse/diagnostics.ts";
+import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 
 /** Prints the problems of a configuration, as text or JSON. Resolves with the exit code: 0 valid, 1 not. */
 export async function check(

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isGroup, type Node } from "../cli/define-command.ts";
 import { invokeProgram } from "../cli/fixtures/invoke.ts";
-import { parseCommandLine } from "../cli/parse.ts";
+import { isGroup, type Node } from "../cli/runner/define-command.ts";
+import { parseCommandLine } from "../cli/runner/parse.ts";
 import { tgctl } from "../cli/tgctl.ts";
 import { tracegate } from "./commands.ts";
 

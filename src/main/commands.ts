@@ -1,7 +1,7 @@
-import { completionCommand, helpCommand } from "../cli/builtin.ts";
-import { write } from "../cli/context.ts";
-import { type Command, defineCommand, type Program } from "../cli/define-command.ts";
-import { usage } from "../cli/errors.ts";
+import { completionCommand, helpCommand } from "../cli/runner/builtin.ts";
+import { write } from "../cli/runner/context.ts";
+import { type Command, defineCommand, type Program } from "../cli/runner/define-command.ts";
+import { usage } from "../cli/runner/errors.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
 import { ASSUME_SUMMARY } from "../rehearsal/assumptions.ts";
 import { HarmlessSignals } from "./harmless-signals.ts";

@@ -1,7 +1,6 @@
 import { formatDuration, withDurations } from "../base/durations.ts";
 import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
 import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
-import type { FrontendInput } from "../config/schema/frontend.ts";
 import type { Settings, XdsSettings } from "../config/settings.ts";
 import type {
   AccessLog,
@@ -22,6 +21,7 @@ import { redactNetwork } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/registry.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
+import type { FrontendInput } from "../translation/schema/frontend.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";

@@ -6,9 +6,9 @@ import { type TestContext, test } from "node:test";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { loadConfigAside } from "../config/load-thread.ts";
-import { ResourceStore } from "../config/resources/store.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { ANYWHERE } from "../net/testing/egress.ts";
+import { ResourceStore } from "../translation/resources/store.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { ConfigFollower } from "./config-follower.ts";
 

@@ -1,14 +1,14 @@
-import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
+import type { ConfigError, ConfigStatus } from "../admin/plane/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import type { ConfigSource } from "../config/load.ts";
 import { loadConfigAside, loadWithResources, type PackedLoad } from "../config/load-thread.ts";
-import { type Diagnostic, formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { type Inputs, UNKNOWN } from "../config/parse/inputs.ts";
-import { type ResourceStore, shownUrl } from "../config/resources/store.ts";
 import { restartRequired, type Settings } from "../config/settings.ts";
 import { FileWatch } from "../config/watch.ts";
 import { digestOfPem } from "../tls/tls-check.ts";
+import { type Diagnostic, formatDiagnostics } from "../translation/problems/diagnostics.ts";
+import { type ResourceStore, shownUrl } from "../translation/resources/store.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./follower.ts";
 

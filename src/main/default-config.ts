@@ -2,7 +2,7 @@ import { accessSync, constants, copyFileSync, existsSync, mkdirSync, statSync } 
 import { dirname, isAbsolute, join } from "node:path";
 import { appRoot } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
-import { CliError } from "../cli/errors.ts";
+import { CliError } from "../cli/runner/errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

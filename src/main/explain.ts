@@ -1,16 +1,16 @@
 import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
-import { type Context, write, writeJson } from "../cli/context.ts";
-import { CliError, usage } from "../cli/errors.ts";
+import { type Context, write, writeJson } from "../cli/runner/context.ts";
+import { CliError, usage } from "../cli/runner/errors.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
-import { formatDiagnostics } from "../config/parse/diagnostics.ts";
-import { ResourceStore } from "../config/resources/store.ts";
 import { packIr } from "../ir/packed-ir.ts";
 import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import { readAssumptionTexts, textOf } from "../rehearsal/assumptions.ts";
 import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
 import { stepsOf } from "../trace/steps.ts";
+import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
+import { ResourceStore } from "../translation/resources/store.ts";
 import { stepLines } from "../tui/step-lines.ts";
 import { keysOf } from "./worker-settings.ts";
 

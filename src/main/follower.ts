@@ -1,6 +1,6 @@
-import type { ConfigStatus } from "../admin/config-status.ts";
-import type { Diagnostic } from "../config/parse/diagnostics.ts";
+import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
+import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 
 /** Keeps the configuration in effect equal to its source: a file, or the stream of a controller. */
 export interface Follower {

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import type { ConfigStatus } from "../admin/config-status.ts";
+import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import type { Ir } from "../ir/ir.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";

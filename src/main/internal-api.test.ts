@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname } from "node:path";
 import { test } from "node:test";
-import type { AdminPlane } from "../admin/plane.ts";
+import type { AdminPlane } from "../admin/plane/plane.ts";
 import type { Logger } from "../base/log.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";

@@ -3,7 +3,7 @@ import { accessSync, constants, mkdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { startInternalServer } from "../admin/internal-server.ts";
-import type { AdminPlane } from "../admin/plane.ts";
+import type { AdminPlane } from "../admin/plane/plane.ts";
 import type { RunningServer } from "../admin/server/http-server.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { messageOf } from "../base/errors.ts";
 import { migrateConfig } from "../config/migrate/migrate.ts";
-import { formatDiagnostics } from "../config/parse/diagnostics.ts";
 import { readText } from "../config/parse/inputs.ts";
+import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 
 /**
  * Rewrites fields of a configuration file that have moved (`migrateConfig`): all of them or, if one cannot be moved, none.

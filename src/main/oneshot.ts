@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { fileURLToPath } from "node:url";
 import { moduleUrl } from "../base/app-root.ts";
 import { messageOf } from "../base/errors.ts";
-import { CliError } from "../cli/errors.ts";
+import { CliError } from "../cli/runner/errors.ts";
 import { FREE_PORTS } from "../config/free-ports.ts";
 import { SUPERVISED } from "./supervised.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { ConfigStatus } from "../admin/config-status.ts";
 import { memoryReport, type NamedThreadMemory } from "../admin/memory.ts";
-import { AdminBadRequest, type AdminPlane, AdminUnavailable } from "../admin/plane.ts";
+import type { ConfigStatus } from "../admin/plane/config-status.ts";
+import { AdminBadRequest, type AdminPlane, AdminUnavailable } from "../admin/plane/plane.ts";
 import { mergeCpuProfiles } from "../admin/pprof/cpu.ts";
 import { mergeHeapProfiles } from "../admin/pprof/heap.ts";
 import { packageVersion } from "../base/build-info.ts";

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import { appRoot } from "../base/app-root.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
-import { type Context, write } from "../cli/context.ts";
+import { type Context, write } from "../cli/runner/context.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";

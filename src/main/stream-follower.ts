@@ -1,12 +1,12 @@
 import { setFlagsFromString } from "node:v8";
-import type { ConfigError, ConfigStatus } from "../admin/config-status.ts";
+import type { ConfigError, ConfigStatus } from "../admin/plane/config-status.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import type { Diagnostic } from "../config/parse/diagnostics.ts";
 import type { XdsSettings } from "../config/settings.ts";
 import type { Egress } from "../net/egress.ts";
+import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
-import type { XdsClient } from "../xds/client.ts";
+import type { XdsClient } from "../xds/client/client.ts";
 import type { Loaded } from "./config-follower.ts";
 import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./follower.ts";
 
@@ -71,7 +71,7 @@ export class StreamFollower implements Follower {
     // more collections while the configuration changes, on other threads: 36 ms of CPU per change instead of 27 ms.
     setFlagsFromString("--heap-growing-percent=20");
     // Only proxies of a controller pay for the stream.
-    const { XdsClient } = await import("../xds/client.ts");
+    const { XdsClient } = await import("../xds/client/client.ts");
     if (this.#closed) return;
     const { address, rootCa, token, namespace, gateway, pod } = this.#settings;
     this.#client = new XdsClient({

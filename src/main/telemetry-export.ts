@@ -5,7 +5,7 @@ import { CelEnvironment } from "../cel/index.ts";
 import type { Collector } from "../ir/ir.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Egress } from "../net/egress.ts";
-import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { AddressBook } from "../proxy/compile/address-book.ts";
 import { type CompilerServices, IrCompiler, inOneGo } from "../proxy/compile/compile-ir.ts";
 import { Metrics } from "../telemetry/metrics.ts";

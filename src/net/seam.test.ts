@@ -9,7 +9,7 @@ const OPENERS: Readonly<Record<string, string>> = {
   "src/tls/tls-client.ts": "takes an AdmittedAddress",
   "src/net/node-internals.ts": "makes sockets to look at their properties, and connects none",
   "src/admin/server/listen.ts": "asks whether a dead process has left the socket on which the server will listen",
-  "src/admin/client-request.ts": "tgctl",
+  "src/admin/client/client-request.ts": "tgctl",
   "src/kube/connect.ts": "the API server, which the operator names",
   "src/kube/port-forward.ts": "the API server, which the operator names",
   "src/main/healthcheck.ts": "a process of its own",

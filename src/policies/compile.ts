@@ -6,16 +6,21 @@
 import type { CelEnvironment } from "../cel/index.ts";
 import type { Phase } from "../trace/events.ts";
 import type { SettingKind } from "../upstream/settings/settings.ts";
-import { isConditional } from "./conditional/index.ts";
-import type { PolicyEnvironment } from "./deps.ts";
+import type { PolicyEnvironment } from "./contract/deps.ts";
+import { PolicyError, type PolicyProblem } from "./contract/policy-error.ts";
+import type { PolicyHooks } from "./contract/types.ts";
+import { isConditional } from "./define/conditional.ts";
+import type { Bind, Hidden } from "./define/policy.ts";
 import { kindsOf } from "./merge.ts";
 import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
-import type { Bind, Hidden } from "./policy.ts";
-import { PolicyError, type PolicyProblem } from "./policy-error.ts";
 import type { PolicyKind, PolicySet, RequestPolicyKind } from "./policy-set.ts";
 import { KINDS, REGISTRY } from "./registry.ts";
-import type { CompiledPolicy } from "./types.ts";
 import { isSetting, UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
+
+/** A policy of a chain. */
+export interface CompiledPolicy extends PolicyHooks {
+  readonly kind: RequestPolicyKind;
+}
 
 /** The policies of one phase, in the order in which they run. */
 export interface CompiledChain {

@@ -1,5 +1,6 @@
 import type { PolicyConfig, PolicyKind, PolicySet } from "./policy-set.ts";
 import { KINDS } from "./registry.ts";
+import type { CallPolicies } from "./schema/call.ts";
 
 /** The empty set: one shared object, which counts with thousands of routes. */
 export const NO_POLICY_SET: PolicySet = Object.freeze({});
@@ -31,4 +32,13 @@ function mergeKind<Kind extends PolicyKind>(kind: Kind, merged: Merging, inner: 
 /** The kinds that a set has. */
 export function kindsOf(set: { readonly [Kind in PolicyKind]?: unknown }): readonly PolicyKind[] {
   return Object.keys(set) as PolicyKind[];
+}
+
+/**
+ * Those of a backend's policies that calls can have. Alternatives are dropped: in the backend phase they are an error, reported
+ * elsewhere.
+ */
+export function callPoliciesOf(set: PolicySet): CallPolicies {
+  const { transformations, ...others } = set;
+  return transformations === undefined || "conditional" in transformations ? others : { ...set, transformations };
 }

@@ -1,10 +1,10 @@
 /** The policies of one level, kind by kind, as they run. Their types are those of the schemas. */
 import type { z } from "zod";
 import type { SettingKind, UpstreamSettings } from "../upstream/settings/settings.ts";
+import type { Resolver } from "./contract/resolver.ts";
 import type { Oidc } from "./oidc/schema.ts";
 import type { RequestMirror } from "./request-mirror/schema.ts";
-import type { ConfigOf } from "./resolved.ts";
-import type { Resolver } from "./resolver.ts";
+import type { ConfigOf } from "./schema/resolved.ts";
 import type { POLICY_SCHEMAS } from "./schemas.ts";
 
 type Schemas = typeof POLICY_SCHEMAS;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ms } from "../base/durations.ts";
-import type { BackendAuth } from "./backend-auth/schema.ts";
 import { redactPolicies } from "./calls/redact.ts";
 import { redactPolicy } from "./registry.ts";
+import type { BackendAuth } from "./schema/backend-auth.ts";
 
 const NONE: ReadonlySet<string> = new Set();
 

@@ -2,10 +2,10 @@ import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import { schema as apiKey } from "./api-key/schema.ts";
 import { schema as authorization } from "./authorization/schema.ts";
 import { resolve as resolveBackendAuth } from "./backend-auth/resolve.ts";
-import { schema as backendAuth } from "./backend-auth/schema.ts";
 import { schema as basicAuth, resolve as resolveBasicAuth } from "./basic-auth/schema.ts";
 import { schema as buffer } from "./buffer/schema.ts";
 import { schema as compression } from "./compression/schema.ts";
+import type { Resolver } from "./contract/resolver.ts";
 import { schema as cors } from "./cors/schema.ts";
 import { schema as csrf } from "./csrf/schema.ts";
 import { schema as delay } from "./delay/schema.ts";
@@ -20,13 +20,10 @@ import { schema as oidc } from "./oidc/schema.ts";
 import { schema as remoteRateLimit, resolve as resolveRemoteRateLimit } from "./remote-rate-limit/schema.ts";
 import { schema as requestMirror, resolve as resolveRequestMirror } from "./request-mirror/schema.ts";
 import { schema as requestRedirect } from "./request-redirect/schema.ts";
-import type { Resolver } from "./resolver.ts";
 import { schema as retry } from "./retry/schema.ts";
-import { schema as sessionPersistence } from "./session-persistence/schema.ts";
-import { headerModifier } from "./shared/field-schemas.ts";
-import { schema as timeout } from "./timeout/schema.ts";
-import { schema as transformations } from "./transformations/schema.ts";
-import { resolveTls } from "./upstream-settings/resolve.ts";
+import { schema as backendAuth } from "./schema/backend-auth.ts";
+import { headerModifier } from "./schema/fields.ts";
+import { schema as transformations } from "./schema/transformations.ts";
 import {
   type BackendTunnelInput,
   backendTLS,
@@ -36,7 +33,10 @@ import {
   retryBudget,
   sessionAffinity,
   tcp,
-} from "./upstream-settings/schema.ts";
+} from "./schema/upstream-settings.ts";
+import { schema as sessionPersistence } from "./session-persistence/schema.ts";
+import { schema as timeout } from "./timeout/schema.ts";
+import { resolveTls } from "./upstream-settings/resolve.ts";
 import { schema as urlRewrite } from "./url-rewrite/schema.ts";
 
 /** For kinds that run as they are written. Does not compile for a schema that names files, URLs or services. */

@@ -13,7 +13,7 @@ import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
 import type { ByteStream } from "../net/transport.ts";
-import { createBuckets, TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { createBuckets, TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";

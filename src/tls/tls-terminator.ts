@@ -9,10 +9,10 @@ import { sockets } from "../net/node-internals.ts";
 import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../net/transport.ts";
 import { CertificateChoice, type ServerIdentity } from "./certificate-choice.ts";
 import { ClientCertificate } from "./client-certificate.ts";
+import { LeafCache, type LeafListener } from "./leaf-cache.ts";
 import { ListenerTickets, SESSION_LIFETIME_S, type TicketSecrets } from "./ticket-keys.ts";
 import { defaultCiphers, opensslCipher, opensslGroups } from "./tls-ciphers.ts";
 import type { TlsServer } from "./tls-settings.ts";
-import { LeafCache, type LeafListener } from "./x509/leaf-cache.ts";
 import { readOcspStaple } from "./x509/ocsp.ts";
 
 const HANDSHAKE = Symbol("handshake");

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
 import { diffLines } from "./detail.ts";
-import { clipboardSequence } from "./terminal.ts";
 import { clip, fit, harmless, wrap, wrapHanging } from "./text.ts";
+import { clipboardSequence } from "./views/terminal.ts";
 
 test("wrap keeps every character and no piece is wider than asked", () => {
   assert.deepEqual(wrap("abcdef", 4), ["abcd", "ef"]);

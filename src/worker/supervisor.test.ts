@@ -8,7 +8,7 @@ import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
 import { type RawPeer, RawUpstream, reply } from "../../test/helpers/raw-peer.ts";
 import { answering, irOf, TestSupervisor } from "../../test/helpers/supervisor.ts";
 import { until } from "../../test/helpers/until.ts";
-import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import type { Args, Request } from "./messages.ts";
 import { WorkersDied } from "./supervisor.ts";
 

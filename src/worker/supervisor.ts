@@ -13,7 +13,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { DRAIN_STEPS } from "../proxy/ports/drain.ts";

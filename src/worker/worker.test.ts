@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { test } from "node:test";
 import { answering, irOf, WORKER } from "../../test/helpers/supervisor.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
-import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { TraceGate } from "../trace/gate.ts";

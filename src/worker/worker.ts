@@ -15,7 +15,7 @@ import { CelEnvironment } from "../cel/index.ts";
 import { Egress } from "../net/egress.ts";
 import { collectGarbage } from "../net/node-internals.ts";
 import { SocketBudget, type SocketKind } from "../net/socket-budget.ts";
-import { TokenBuckets } from "../policies/local-rate-limit/buckets.ts";
+import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { DataPlane } from "../proxy/data-plane.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";

@@ -8,7 +8,7 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { appRoot } from "../../src/base/app-root.ts";
-import { SUPPORTED_FEATURES } from "../../src/controller/translate/features.ts";
+import { SUPPORTED_FEATURES } from "../../src/controller/status/features.ts";
 import { clusterScripts, prepareCluster } from "./lib/setup.ts";
 
 const PROFILES = ["GATEWAY-HTTP", "GATEWAY-GRPC", "GATEWAY-TLS", "GATEWAY-TCP", "GATEWAY-UDP"];

@@ -10,8 +10,8 @@ import { after, before, suite, test } from "node:test";
 import { exportJWK, generateKeyPair } from "jose";
 import { parse } from "yaml";
 import { loadConfig } from "../../src/config/load.ts";
-import { formatDiagnostics } from "../../src/config/parse/diagnostics.ts";
 import { dumpIr, dumpSettings } from "../../src/main/config-dump.ts";
+import { formatDiagnostics } from "../../src/translation/problems/diagnostics.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 import { LOCATIONS, UNSUPPORTED } from "./unsupported.ts";
 

@@ -12,11 +12,11 @@ import { isDeepStrictEqual } from "node:util";
 import { stringify } from "yaml";
 import { reportOf } from "../../src/config/check.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { formatDiagnostics } from "../../src/config/parse/diagnostics.ts";
-import type { Resource } from "../../src/config/resources/store.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { renderReport } from "../../src/main/check.ts";
+import { formatDiagnostics } from "../../src/translation/problems/diagnostics.ts";
+import type { Resource } from "../../src/translation/resources/store.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
 
 const FOLDER = new URL("config/", import.meta.url);

@@ -6,9 +6,9 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { parse, stringify } from "yaml";
+import { controllerSettings } from "../../src/controller/base/settings.ts";
 import { parseParameters } from "../../src/controller/crd/parameters.ts";
 import { gatewayObjects } from "../../src/controller/deploy/gateway-objects.ts";
-import { controllerSettings } from "../../src/controller/settings.ts";
 
 const FOLDER = new URL("deploy/", import.meta.url);
 

@@ -7,9 +7,9 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { stringify } from "yaml";
 import { loadConfig } from "../../src/config/load.ts";
-import { formatDiagnostics } from "../../src/config/parse/diagnostics.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { dumpIr } from "../../src/main/config-dump.ts";
+import { formatDiagnostics } from "../../src/translation/problems/diagnostics.ts";
 
 const FOLDER = new URL("dump/", import.meta.url);
 

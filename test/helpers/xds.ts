@@ -10,7 +10,7 @@ import {
   nameOfResource,
   type Resource,
 } from "../../src/xds/resources.ts";
-import { XdsServer, type XdsServerOptions } from "../../src/xds/server.ts";
+import { XdsServer, type XdsServerOptions } from "../../src/xds/server/server.ts";
 import { irOf } from "./supervisor.ts";
 
 export const GATEWAY = "ns/gw";

@@ -1,5 +1,5 @@
 import { LOG_MODULES, parseLogFilter, unknownModules } from "../../base/log-filter.ts";
-import { AdminBadRequest } from "../plane.ts";
+import { AdminBadRequest } from "../plane/plane.ts";
 import { type PlainReply, textReply } from "../server/reply.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 

@@ -1,4 +1,4 @@
-import { AdminForbidden } from "../plane.ts";
+import { AdminForbidden } from "../plane/plane.ts";
 import { jsonReply, textReply } from "../server/reply.ts";
 import type { AdminRoute } from "./route.ts";
 

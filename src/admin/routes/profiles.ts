@@ -1,4 +1,4 @@
-import { AdminBadRequest, type AdminPlane } from "../plane.ts";
+import { AdminBadRequest, type AdminPlane } from "../plane/plane.ts";
 import { fileReply } from "../server/reply.ts";
 import type { AdminRoute } from "./route.ts";
 

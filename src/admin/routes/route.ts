@@ -1,4 +1,4 @@
-import type { AdminPlane } from "../plane.ts";
+import type { AdminPlane } from "../plane/plane.ts";
 import type { PlainReply, Reply } from "../server/reply.ts";
 
 export type AdminMethod = "GET" | "POST" | "PUT";

@@ -1,6 +1,6 @@
 import { parseDuration } from "../../base/durations.ts";
 import { isTraceToken } from "../../trace/token.ts";
-import { AdminBadRequest, AdminForbidden, type TraceOptions } from "../plane.ts";
+import { AdminBadRequest, AdminForbidden, type TraceOptions } from "../plane/plane.ts";
 import { SseReader } from "../server/sse-reader.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
 

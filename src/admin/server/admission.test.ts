@@ -6,7 +6,7 @@ import { exchangeRaw, head, parseResponse } from "../../../test/helpers/admin/ra
 import { TestPlane } from "../../../test/helpers/admin/test-plane.ts";
 import { unguarded } from "../../net/testing/egress.ts";
 import { startAdminServer } from "../admin-server.ts";
-import { AdminClient } from "../client.ts";
+import { AdminClient } from "../client/client.ts";
 import { startReadinessServer } from "../readiness-server.ts";
 import { startStatsServer } from "../stats-server.ts";
 import type { RunningServer } from "./http-server.ts";

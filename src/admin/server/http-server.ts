@@ -6,7 +6,7 @@ import type { ListenAddress } from "../../base/listen-address.ts";
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
 import { isOwnRequest, LOOP_FIELD } from "../../base/process-id.ts";
-import { AdminBadRequest, AdminForbidden, AdminUnavailable } from "../plane.ts";
+import { AdminBadRequest, AdminForbidden, AdminUnavailable } from "../plane/plane.ts";
 import { Admission } from "./admission.ts";
 import { listen } from "./listen.ts";
 import { closeOwnConnections } from "./own-connections.ts";

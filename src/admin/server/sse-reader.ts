@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { TraceReader } from "../plane.ts";
+import type { TraceReader } from "../plane/plane.ts";
 
 /** Bytes. While more are buffered for the client, events are not taken, so a stream holds at most this plus one event. */
 const MAX_WAITING = 1024 * 1024;

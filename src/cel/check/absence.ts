@@ -1,5 +1,5 @@
+import type { Checked } from "../environment/environment.ts";
 import { children, type Node } from "../syntax/ast.ts";
-import type { Checked } from "./environment.ts";
 
 /** A part of a condition that is not met if the value that it reads is absent, contrary to how it reads. */
 export interface AbsenceTrap {

@@ -2,21 +2,8 @@
  * The type checker (cel-spec, "Gradual type checking"): resolves names, overloads and types before an expression is ever
  * evaluated, so that a misspelt field is an error of the configuration, not of a request. `dyn` is checked at run time.
  */
-import { CelError } from "../cel-error.ts";
-import { definitionFor } from "../custom/custom-function.ts";
-import { OPERATORS } from "../functions/operators.ts";
-import type { Overload } from "../functions/overload.ts";
-import {
-  type Bind,
-  type Call,
-  type Identifier,
-  type Loop,
-  type Node,
-  nameOf,
-  type OptionalMap,
-  type Select,
-} from "../syntax/ast.ts";
-import { CelType } from "../values/types.ts";
+
+import { definitionFor } from "../environment/custom-function.ts";
 import {
   type Checked,
   type CustomCall,
@@ -27,9 +14,8 @@ import {
   overloadsOf,
   type Reference,
   type ResolvedCall,
-} from "./environment.ts";
-import { isPredicate, loopResult, loopTypes } from "./loop-types.ts";
-import { mismatch, resolveOverloads } from "./overloads.ts";
+} from "../environment/environment.ts";
+import type { Overload } from "../environment/overload.ts";
 import {
   BOOL,
   DYN,
@@ -43,7 +29,22 @@ import {
   type Type,
   typeOf,
   typeOfConstant,
-} from "./types.ts";
+} from "../environment/types.ts";
+import { OPERATORS } from "../functions/operators.ts";
+import {
+  type Bind,
+  type Call,
+  type Identifier,
+  type Loop,
+  type Node,
+  nameOf,
+  type OptionalMap,
+  type Select,
+} from "../syntax/ast.ts";
+import { CelError } from "../syntax/cel-error.ts";
+import { CelType } from "../values/types.ts";
+import { isPredicate, loopResult, loopTypes } from "./loop-types.ts";
+import { mismatch, resolveOverloads } from "./overloads.ts";
 import { dashedHeader, hint, missingVariable, unknownFunction, wrongArguments } from "./unknown-names.ts";
 
 /** The cost of nested loops multiplies. The budget would stop deeper ones; they are rejected as a mistake. */

@@ -1,5 +1,5 @@
+import { BOOL, DYN, formatType, INT, list, map, STRING, type Type } from "../environment/types.ts";
 import type { Loop, LoopKind } from "../syntax/ast.ts";
-import { BOOL, DYN, formatType, INT, list, map, STRING, type Type } from "./types.ts";
 
 /** Types of the elements that a loop iterates over. */
 export interface LoopTypes {

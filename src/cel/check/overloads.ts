@@ -1,7 +1,7 @@
+import type { Overload } from "../environment/overload.ts";
+import { DYN, formatType, type Substitution, type Type } from "../environment/types.ts";
 import { signOf } from "../functions/operators.ts";
-import type { Overload } from "../functions/overload.ts";
 import type { Call } from "../syntax/ast.ts";
-import { DYN, formatType, type Substitution, type Type } from "./types.ts";
 
 /** Maximum number of overloads in an error message; more would bury the rest of it. */
 const MAX_NAMED = 6;

@@ -1,7 +1,7 @@
 /** Error messages about names that are unknown, or unknown in a scope. */
 import { suggest } from "../../base/suggest.ts";
-import { type CustomFunction, formatSignature } from "../custom/custom-function.ts";
-import type { Environment } from "./environment.ts";
+import { type CustomFunction, formatSignature } from "../environment/custom-function.ts";
+import type { Environment } from "../environment/environment.ts";
 
 /** Names of CEL functions in other languages. */
 const ELSEWHERE = new Map([

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CelError } from "../cel-error.ts";
-import { formatType } from "../check/types.ts";
 import { CelEnvironment } from "../compile.ts";
+import { type CustomFunction, formatSignature } from "../environment/custom-function.ts";
+import { formatType } from "../environment/types.ts";
+import { CelError } from "../syntax/cel-error.ts";
 import { compileFunctions, readFunctions } from "./compile-functions.ts";
-import { type CustomFunction, formatSignature } from "./custom-function.ts";
 
 /** The mistakes in the definitions, as `line:column what`. */
 function problems(definitions: string): string[] {

@@ -1,14 +1,19 @@
-import { CelError } from "../cel-error.ts";
 import { check } from "../check/checker.ts";
-import type { Checked, Environment } from "../check/environment.ts";
-import { DYN, list } from "../check/types.ts";
+import {
+  type CustomFunction,
+  type CustomFunctions,
+  formatSignature,
+  NO_FUNCTIONS,
+} from "../environment/custom-function.ts";
+import type { Checked, Environment } from "../environment/environment.ts";
+import { DYN, list } from "../environment/types.ts";
 import { compileNode } from "../evaluate/compile.ts";
-import { fail } from "../evaluate/failure.ts";
 import { FUNCTIONS } from "../functions/functions.ts";
+import { CelError } from "../syntax/cel-error.ts";
 import { isMacro } from "../syntax/macros.ts";
+import { fail } from "../values/failure.ts";
 import { readsOf } from "../variables/reads.ts";
 import { VARIABLES } from "../variables/variables.ts";
-import { type CustomFunction, type CustomFunctions, formatSignature, NO_FUNCTIONS } from "./custom-function.ts";
 import { orderByCalls } from "./order.ts";
 import { type Definition, readDefinitions } from "./read-definitions.ts";
 

@@ -1,6 +1,6 @@
-import { CelError } from "../cel-error.ts";
+import { definitionFor, formatSignature } from "../environment/custom-function.ts";
 import { children, type Node } from "../syntax/ast.ts";
-import { definitionFor, formatSignature } from "./custom-function.ts";
+import { CelError } from "../syntax/cel-error.ts";
 import type { Definition } from "./read-definitions.ts";
 
 /** Every function after those that it calls. */

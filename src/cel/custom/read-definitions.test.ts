@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { CelError } from "../cel-error.ts";
 import { CelEnvironment } from "../compile.ts";
-import { formatSignature } from "./custom-function.ts";
+import { formatSignature } from "../environment/custom-function.ts";
+import { CelError } from "../syntax/cel-error.ts";
 import { type Definition, readDefinitions } from "./read-definitions.ts";
 
 /** The definitions of a text without mistakes. */

@@ -1,8 +1,8 @@
-import { CelError } from "../cel-error.ts";
+import type { Signature } from "../environment/custom-function.ts";
 import { isReserved, type Node } from "../syntax/ast.ts";
+import { CelError } from "../syntax/cel-error.ts";
 import { type Token, tokenize } from "../syntax/lexer.ts";
 import { LIMITS, parseTokens } from "../syntax/parser.ts";
-import type { Signature } from "./custom-function.ts";
 
 /** One parsed definition. */
 export interface Definition extends Signature {

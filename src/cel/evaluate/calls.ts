@@ -1,15 +1,15 @@
 import { messageOf } from "../../base/errors.ts";
-import { CelError } from "../cel-error.ts";
-import type { Type } from "../check/types.ts";
-import { formatSignature } from "../custom/custom-function.ts";
+import { formatSignature } from "../environment/custom-function.ts";
+import type { Overload } from "../environment/overload.ts";
+import type { Type } from "../environment/types.ts";
 import { signOf } from "../functions/operators.ts";
-import type { Overload } from "../functions/overload.ts";
 import type { Call, Node } from "../syntax/ast.ts";
+import { CelError } from "../syntax/cel-error.ts";
 import { kindOf } from "../values/access.ts";
+import { BudgetExceeded, charge, endBudget, startBudget } from "../values/budget.ts";
+import { Failure, missing } from "../values/failure.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
-import { BudgetExceeded, charge, endBudget, startBudget } from "./budget.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure, missing } from "./failure.ts";
 import { compileLogic } from "./logic.ts";
 import { compileConstantEquality, compileHeader, compileStatusComparison } from "./selects.ts";
 

@@ -2,7 +2,7 @@
  * Turns a checked tree into closures, one for each node, so that an evaluation does not inspect the tree. No code is generated.
  * Failures are values (`Failure`), not exceptions: clients can cause them, and they must not cost a stack trace each.
  */
-import type { Checked } from "../check/environment.ts";
+import type { Checked } from "../environment/environment.ts";
 import type {
   Bind,
   Call,
@@ -15,13 +15,13 @@ import type {
   Select,
 } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
+import { Failure, fail, worse } from "../values/failure.ts";
 import { CelMap } from "../values/map.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
-import { charge } from "./budget.ts";
 import { compileCall } from "./calls.ts";
 import { costOf } from "./cost.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure, fail, worse } from "./failure.ts";
 import { compileLoop } from "./loops.ts";
 import { compileSelect } from "./selects.ts";
 

@@ -1,8 +1,8 @@
-import type { Activation } from "../activation.ts";
-import type { Checked } from "../check/environment.ts";
+import type { Activation } from "../environment/activation.ts";
+import type { Checked } from "../environment/environment.ts";
 import type { Node } from "../syntax/ast.ts";
+import type { Failure } from "../values/failure.ts";
 import type { CelValue } from "../values/types.ts";
-import type { Failure } from "./failure.ts";
 
 /** The variables of loops and binds, by slot. One array for each evaluation; shared and empty without such variables. */
 export type Slots = CelValue[];

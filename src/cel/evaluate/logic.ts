@@ -1,8 +1,8 @@
 import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
+import { Failure, missing, worse } from "../values/failure.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure, missing, worse } from "./failure.ts";
 
 /** Operators and functions that may leave operands unevaluated; undefined for other calls. */
 export function compileLogic(node: Call, compilation: Compilation): Evaluator | undefined {

@@ -1,11 +1,11 @@
 import type { Loop } from "../syntax/ast.ts";
 import { adopt, isList, isMap, kindOf, mapGet, mapKeys } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
+import { Failure, fail, missing, worse } from "../values/failure.ts";
 import { CelMap } from "../values/map.ts";
 import type { CelValue } from "../values/types.ts";
-import { charge } from "./budget.ts";
 import { costOf } from "./cost.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure, fail, missing, worse } from "./failure.ts";
 
 /** Steps per iteration, in addition to those of the body; a key of a map is looked up, and the result is collected. */
 const TURN = 64;

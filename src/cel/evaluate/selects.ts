@@ -1,12 +1,12 @@
-import type { Activation } from "../activation.ts";
-import type { Checked } from "../check/environment.ts";
+import type { Activation } from "../environment/activation.ts";
+import type { Checked } from "../environment/environment.ts";
 import type { Call, Node, Select } from "../syntax/ast.ts";
 import { isMap, kindOf, mapGet } from "../values/access.ts";
+import { Failure, missing } from "../values/failure.ts";
+import { findHeader, findLatin1, type HeaderSource } from "../values/headers.ts";
 import { comparedAsText, repeatedField } from "../values/repeated.ts";
 import { CelOptional, type CelValue } from "../values/types.ts";
-import { findHeader, findLatin1, type HeaderSource } from "../variables/headers.ts";
 import type { Compilation, Evaluator } from "./evaluator.ts";
-import { Failure, missing } from "./failure.ts";
 
 /** `a.b`, `a.?b` and `has(a.b)`. */
 export function compileSelect(node: Select, compilation: Compilation): Evaluator {

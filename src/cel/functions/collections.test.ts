@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Budget } from "../evaluate/budget.ts";
 import { assertFailures, assertTrue, evaluate, failureOf } from "../testing/evaluate.ts";
+import { Budget } from "../values/budget.ts";
 
 test("lists and maps contain values that are equal, numbers whatever their type", () => {
   assertTrue([

@@ -1,14 +1,14 @@
-import { A, B, BOOL, DYN, INT, list, map, optional, STRING } from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail, missing } from "../evaluate/failure.ts";
+import { both, fn, method, type Overload } from "../environment/overload.ts";
+import { A, B, BOOL, DYN, INT, list, map, optional, STRING } from "../environment/types.ts";
 import { type AnyMap, adopt, isList, isMap, mapGet, mapKeys, mapSize } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
 import { toText } from "../values/convert.ts";
 import { compare, equals } from "../values/equality.ts";
+import { type Failure, fail, missing } from "../values/failure.ts";
 import { CelMap } from "../values/map.ts";
 import { checkComparable, comparing } from "../values/repeated.ts";
 import { type CelList, CelOptional, CelUint, type CelValue } from "../values/types.ts";
 import { hasKey } from "./operators.ts";
-import { both, fn, method, type Overload } from "./overload.ts";
 
 /** Steps for each element that is read, and for each one that becomes part of a new value. */
 const PER_ELEMENT = 16;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatType } from "../check/types.ts";
-import { Budget, endBudget, startBudget } from "../evaluate/budget.ts";
+import { formatType } from "../environment/types.ts";
 import { type CelValue, STANDARD_ENVIRONMENT } from "../index.ts";
 import { type LargeCall, largeCalls } from "../testing/large-calls.ts";
+import { Budget, endBudget, startBudget } from "../values/budget.ts";
 
 const SIZE = 2000;
 /** Every step stands for at most this many characters, bytes or elements. */

@@ -1,14 +1,14 @@
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
-import { A, BYTES, DYN, map, STRING, type Type } from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { Failure, fail, missing } from "../evaluate/failure.ts";
+import { both, fn, type Overload } from "../environment/overload.ts";
+import { A, BYTES, DYN, map, STRING, type Type } from "../environment/types.ts";
 import { type AnyMap, fromData, isList, isMap, mapGet, mapKeys } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
 import { jsonOf, toText } from "../values/convert.ts";
+import { Failure, fail, missing } from "../values/failure.ts";
 import { readJson } from "../values/json.ts";
 import { CelMap } from "../values/map.ts";
 import type { CelValue } from "../values/types.ts";
-import { both, fn, type Overload } from "./overload.ts";
 
 type Data = string | Uint8Array;
 

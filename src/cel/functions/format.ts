@@ -1,7 +1,7 @@
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
 import { adopt, isList, isMap, kindOf, mapGet, mapKeys } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
 import { formatDuration, formatTimestamp } from "../values/convert.ts";
+import { type Failure, fail } from "../values/failure.ts";
 import { CelDuration, CelOpaque, CelTimestamp, CelType, CelUint, type CelValue } from "../values/types.ts";
 
 type Text = string | Failure;

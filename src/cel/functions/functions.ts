@@ -1,8 +1,8 @@
+import type { Overload } from "../environment/overload.ts";
 import { COLLECTIONS, OPTIONALS } from "./collections.ts";
 import { ENCODERS } from "./encoders.ts";
 import { MATH } from "./math.ts";
 import { NETWORK } from "./network.ts";
-import type { Overload } from "./overload.ts";
 import { REQUESTS } from "./requests.ts";
 import { STANDARD } from "./standard.ts";
 import { STRINGS } from "./strings.ts";

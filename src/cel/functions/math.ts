@@ -1,11 +1,11 @@
-import { BOOL, BYTES, DOUBLE, DYN, INT, list, type Type, UINT } from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { fn, type Overload } from "../environment/overload.ts";
+import { BOOL, BYTES, DOUBLE, DYN, INT, list, type Type, UINT } from "../environment/types.ts";
 import { adopt } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
 import { compare, isNumeric, type Numeric } from "../values/equality.ts";
+import { type Failure, fail } from "../values/failure.ts";
 import { CelUint, type CelValue } from "../values/types.ts";
 import { int } from "./operators.ts";
-import { fn, type Overload } from "./overload.ts";
 
 /** Steps for each value that is compared. */
 const PER_VALUE = 32;

@@ -1,10 +1,10 @@
 import ipaddr from "ipaddr.js";
 import { canonicalAddress } from "../../base/ip-address.ts";
-import { BOOL, INT, opaque, STRING } from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { fn, method, type Overload } from "../environment/overload.ts";
+import { BOOL, INT, opaque, STRING } from "../environment/types.ts";
+import { charge } from "../values/budget.ts";
+import { type Failure, fail } from "../values/failure.ts";
 import { CelOpaque } from "../values/types.ts";
-import { fn, method, type Overload } from "./overload.ts";
 
 const IP = opaque("net.IP");
 const CIDR = opaque("net.CIDR");

@@ -1,3 +1,4 @@
+import { fn, type Overload } from "../environment/overload.ts";
 import {
   A,
   B,
@@ -13,14 +14,13 @@ import {
   TIMESTAMP,
   type Type,
   UINT,
-} from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { Failure, fail, missing } from "../evaluate/failure.ts";
+} from "../environment/types.ts";
 import { type AnyMap, adopt, isList, isMap, kindOf, mapGet } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
 import { compare, equals } from "../values/equality.ts";
+import { Failure, fail, missing } from "../values/failure.ts";
 import { comparedAsText, comparing, repeatedField } from "../values/repeated.ts";
 import { type CelDuration, CelOptional, type CelTimestamp, CelUint, type CelValue } from "../values/types.ts";
-import { fn, type Overload } from "./overload.ts";
 import { duration, timestamp } from "./times.ts";
 
 const MAX_INT = 2n ** 63n - 1n;

@@ -2,8 +2,8 @@ import { RE2JS } from "re2js";
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { detached } from "../../base/detached.ts";
 import { messageOf } from "../../base/errors.ts";
-import { Budget, charge, endBudget, measured, startBudget } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { Budget, charge, endBudget, measured, startBudget } from "../values/budget.ts";
+import { type Failure, fail } from "../values/failure.ts";
 import type { CelValue } from "../values/types.ts";
 import { find } from "./search.ts";
 

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { RE2JS } from "re2js";
-import { DOUBLE, DYN, list, map, STRING } from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail, missing } from "../evaluate/failure.ts";
+import { fn, method, type Overload } from "../environment/overload.ts";
+import { DOUBLE, DYN, list, map, STRING } from "../environment/types.ts";
 import type { AnyMap } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
+import { type Failure, fail, missing } from "../values/failure.ts";
+import { type HeaderShape, HeadersView } from "../values/headers.ts";
 import { CelSecret, type CelValue } from "../values/types.ts";
-import { type HeaderShape, HeadersView } from "../variables/headers.ts";
-import { fn, method, type Overload } from "./overload.ts";
 import { compilePattern, constantPattern, search } from "./patterns.ts";
 
 const HEADERS = map(STRING, DYN);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Budget, endBudget, startBudget } from "../evaluate/budget.ts";
+import { Budget, endBudget, startBudget } from "../values/budget.ts";
 import { find, splitAt } from "./search.ts";
 
 /** The result of `work`, with the steps that it used. */

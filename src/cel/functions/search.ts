@@ -1,4 +1,4 @@
-import { charge } from "../evaluate/budget.ts";
+import { charge } from "../values/budget.ts";
 
 /** V8's search skips ahead by tables of this size; for longer parts it compares repeatedly. */
 const MAX_TABLE = 250;

@@ -1,4 +1,5 @@
 import { isUtf8 } from "node:buffer";
+import { both, fn, method, type Overload } from "../environment/overload.ts";
 import {
   A,
   B,
@@ -15,14 +16,13 @@ import {
   type Type,
   typeOf,
   UINT,
-} from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+} from "../environment/types.ts";
 import { type AnyMap, kindOf, mapSize } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
 import { formatDuration, formatTimestamp } from "../values/convert.ts";
+import { type Failure, fail } from "../values/failure.ts";
 import { type CelDuration, type CelTimestamp, CelType, type CelUint, type CelValue } from "../values/types.ts";
 import { int, uint } from "./operators.ts";
-import { both, fn, method, type Overload } from "./overload.ts";
 import { matchesPattern, patternTest } from "./patterns.ts";
 import { find } from "./search.ts";
 

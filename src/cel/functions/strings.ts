@@ -1,10 +1,10 @@
-import { DYN, INT, list, STRING } from "../check/types.ts";
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { fn, method, type Overload } from "../environment/overload.ts";
+import { DYN, INT, list, STRING } from "../environment/types.ts";
 import { adopt } from "../values/access.ts";
+import { charge } from "../values/budget.ts";
+import { type Failure, fail } from "../values/failure.ts";
 import type { CelValue } from "../values/types.ts";
 import { formatText } from "./format.ts";
-import { fn, method, type Overload } from "./overload.ts";
 import { find, splitAt } from "./search.ts";
 
 /** Steps for each piece of text that is created, and for each change inside one. */

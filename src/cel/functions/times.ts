@@ -1,10 +1,10 @@
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { detached } from "../../base/detached.ts";
-import { DURATION, INT, STRING, TIMESTAMP } from "../check/types.ts";
-import { BudgetExceeded, charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { fn, method, type Overload } from "../environment/overload.ts";
+import { DURATION, INT, STRING, TIMESTAMP } from "../environment/types.ts";
+import { BudgetExceeded, charge } from "../values/budget.ts";
+import { type Failure, fail } from "../values/failure.ts";
 import { CelDuration, CelTimestamp } from "../values/types.ts";
-import { fn, method, type Overload } from "./overload.ts";
 
 const NANOS = 1_000_000_000n;
 /** 0001-01-01T00:00:00Z and the last nanosecond of the year 9999. */

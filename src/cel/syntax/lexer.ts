@@ -1,4 +1,4 @@
-import { CelError } from "../cel-error.ts";
+import { CelError } from "./cel-error.ts";
 
 /** A token; `at` is its offset. The text of `escaped` is the identifier between backquotes. */
 export type Token =

@@ -1,5 +1,5 @@
-import { CelError } from "../cel-error.ts";
 import type { Call, LoopKind, Node } from "./ast.ts";
+import { CelError } from "./cel-error.ts";
 
 type Expand = (call: Call, target: Node, text: string) => Node | undefined;
 

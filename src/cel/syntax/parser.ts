@@ -2,9 +2,10 @@
  * A recursive-descent parser for CEL's grammar (cel-spec, "Syntax"); macros are expanded as they are parsed. Depth and number of
  * nodes are limited, because everything after it walks the tree by recursion.
  */
-import { CelError } from "../cel-error.ts";
+
 import { CelUint, type CelValue } from "../values/types.ts";
 import { type Call, isReserved, type ListLiteral, type MapLiteral, type Node, nameOf } from "./ast.ts";
+import { CelError } from "./cel-error.ts";
 import { type Token, tokenize } from "./lexer.ts";
 import { expandMacro } from "./macros.ts";
 

@@ -1,10 +1,10 @@
-import type { Type } from "../check/types.ts";
+import type { Overload } from "../environment/overload.ts";
+import type { Type } from "../environment/types.ts";
 import { FUNCTIONS } from "../functions/functions.ts";
 import { OPERATORS } from "../functions/operators.ts";
-import type { Overload } from "../functions/overload.ts";
+import { HeadersView } from "../values/headers.ts";
 import { CelMap } from "../values/map.ts";
 import { CelDuration, CelOptional, CelSecret, CelTimestamp, CelType, CelUint, type CelValue } from "../values/types.ts";
-import { HeadersView } from "../variables/headers.ts";
 
 /** A call of a function with an argument of about `size` characters, bytes or elements. */
 export interface LargeCall {

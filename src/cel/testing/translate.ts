@@ -14,9 +14,9 @@ import {
   type Type,
   typeOf,
   UINT,
-} from "../check/types.ts";
-import { Failure } from "../evaluate/failure.ts";
+} from "../environment/types.ts";
 import { parseDuration, parseTimestamp } from "../functions/times.ts";
+import { Failure } from "../values/failure.ts";
 import { CelMap } from "../values/map.ts";
 import { CelType, CelUint, type CelValue } from "../values/types.ts";
 import type { ExpectedType, ExpectedValue } from "./cases.ts";

@@ -1,4 +1,4 @@
-import { charge } from "../evaluate/budget.ts";
+import { charge } from "./budget.ts";
 import {
   CelDuration,
   CelMapLike,

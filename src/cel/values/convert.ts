@@ -1,5 +1,5 @@
-import { type Budget, charge, continueBudget, endBudget, startBudget } from "../evaluate/budget.ts";
 import { adopt } from "./access.ts";
+import { type Budget, charge, continueBudget, endBudget, startBudget } from "./budget.ts";
 import {
   CelDuration,
   CelMapLike,

@@ -1,5 +1,5 @@
-import { charge } from "../evaluate/budget.ts";
 import { adopt, isList, isMap, kindOf, mapGet, mapKeys, mapSize } from "./access.ts";
+import { charge } from "./budget.ts";
 import { checkComparable } from "./repeated.ts";
 import { CelDuration, CelOpaque, CelOptional, CelTimestamp, CelType, CelUint, type CelValue } from "./types.ts";
 

@@ -1,5 +1,5 @@
 import { detached } from "../../base/detached.ts";
-import { charge, continueBudget, endBudget } from "../evaluate/budget.ts";
+import { charge, continueBudget, endBudget } from "./budget.ts";
 import { CelMap } from "./map.ts";
 import type { CelValue } from "./types.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Budget, endBudget, startBudget } from "../evaluate/budget.ts";
-import { Failure } from "../evaluate/failure.ts";
+import { Budget, endBudget, startBudget } from "./budget.ts";
+import { Failure } from "./failure.ts";
 import { readJson } from "./json.ts";
 
 /** The value, and the steps that reading it has cost. */

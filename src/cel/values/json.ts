@@ -1,5 +1,5 @@
-import { charge } from "../evaluate/budget.ts";
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { charge } from "./budget.ts";
+import { type Failure, fail } from "./failure.ts";
 
 /** Maximum nesting of objects and arrays. Reading recurses, and so does most later work on the value. */
 const MAX_DEPTH = 128;

@@ -1,4 +1,4 @@
-import { charge } from "../evaluate/budget.ts";
+import { charge } from "./budget.ts";
 import { CelMapLike, CelUint, type CelValue } from "./types.ts";
 
 /** Steps for each key that is listed. */

@@ -1,4 +1,4 @@
-import { type Failure, fail } from "../evaluate/failure.ts";
+import { type Failure, fail } from "./failure.ts";
 import type { CelList, CelValue } from "./types.ts";
 
 /** The names of header fields by the lists of their values. */

@@ -1,4 +1,4 @@
-import type { Checked } from "../check/environment.ts";
+import type { Checked } from "../environment/environment.ts";
 import { children, type Node } from "../syntax/ast.ts";
 
 const BODIES = ["body", "bodyPrefix"];

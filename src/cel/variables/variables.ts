@@ -1,9 +1,9 @@
-import type { Activation } from "../activation.ts";
-import type { Read, Variable } from "../check/environment.ts";
-import { BYTES, DURATION, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../check/types.ts";
+import type { Activation } from "../environment/activation.ts";
+import type { Read, Variable } from "../environment/environment.ts";
+import { BYTES, DURATION, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../environment/types.ts";
 import { fromData } from "../values/access.ts";
+import { HeadersView } from "../values/headers.ts";
 import { CelMapLike, CelTimestamp, type CelValue } from "../values/types.ts";
-import { HeadersView } from "./headers.ts";
 
 /** A value is text, a list when the field is repeated, or bytes when it is not UTF-8. */
 const HEADERS = map(STRING, DYN);

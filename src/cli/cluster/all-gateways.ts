@@ -1,11 +1,11 @@
 import { resourcePath } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
-import type { Context } from "../context.ts";
-import { CliError } from "../errors.ts";
+import type { ClusterOptions } from "../proxy/cluster-options.ts";
+import type { Context } from "../runner/context.ts";
+import { CliError } from "../runner/errors.ts";
 import { Cluster } from "./cluster.ts";
 import { kubeFailure } from "./errors.ts";
-import type { ClusterOptions } from "./options.ts";
 
 /** `gateway/<name>.<namespace>` of the Gateways of one namespace, or of all. @throws CliError if it finds no Gateway */
 export async function allGateways(

@@ -3,10 +3,10 @@ import { connectCluster, type HttpKubeClient } from "../../kube/connect.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
 import { PortForward } from "../../kube/port-forward.ts";
-import type { Context } from "../context.ts";
-import { CliError } from "../errors.ts";
+import type { ClusterOptions } from "../proxy/cluster-options.ts";
+import type { Context } from "../runner/context.ts";
+import { CliError } from "../runner/errors.ts";
 import { kubeFailure } from "./errors.ts";
-import type { ClusterOptions } from "./options.ts";
 import { podName } from "./resource.ts";
 
 export class Cluster implements AsyncDisposable {

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ofGateway, testCluster } from "../../../test/helpers/kube/tgctl.ts";
-import type { ConfigStatus } from "../../admin/client.ts";
+import type { ConfigStatus } from "../../admin/client/client.ts";
 import type { ProxyStatus } from "../../xds/server/proxies.ts";
 import { serve } from "../fixtures/admin.ts";
 

@@ -1,9 +1,9 @@
-import { ControllerClient } from "../../admin/controller-client.ts";
+import { ControllerClient } from "../../admin/client/controller-client.ts";
 import type { Pod } from "../../kube/objects.ts";
-import type { Context } from "../context.ts";
-import type { Outcome } from "../proxies.ts";
+import type { ClusterOptions } from "../proxy/cluster-options.ts";
+import type { Outcome } from "../proxy/proxies.ts";
+import type { Context } from "../runner/context.ts";
 import { Cluster } from "./cluster.ts";
-import type { ClusterOptions } from "./options.ts";
 import { eachPod, firstRunning, type PodAdmin, podAdmin } from "./pod-admin.ts";
 import { controllerPods } from "./resource.ts";
 

@@ -1,5 +1,5 @@
 import { KubeError } from "../../kube/client.ts";
-import { CliError, describe } from "../errors.ts";
+import { CliError, describe } from "../runner/errors.ts";
 
 export const RBAC_PAGE = "docs/kubernetes.md lists what tgctl needs";
 

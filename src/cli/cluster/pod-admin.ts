@@ -1,10 +1,10 @@
-import type { AdminClientError } from "../../admin/client.ts";
+import type { AdminClientError } from "../../admin/client/client.ts";
 import { KubeError } from "../../kube/client.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
-import { CliError } from "../errors.ts";
-import type { Outcome } from "../proxies.ts";
+import type { Outcome } from "../proxy/proxies.ts";
+import { CliError } from "../runner/errors.ts";
 import type { Cluster } from "./cluster.ts";
 import { kubeFailure, RBAC_PAGE } from "./errors.ts";
 import { podName } from "./resource.ts";

@@ -1,12 +1,12 @@
-import { AdminClient } from "../../admin/client.ts";
+import { AdminClient } from "../../admin/client/client.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
-import { adminResult, type ProxyAdmin } from "../admin.ts";
-import { type Context, write } from "../context.ts";
 import { list, record, text } from "../dump/dump.ts";
-import { CliError } from "../errors.ts";
-import type { Outcome, Proxies, TargetWords } from "../proxies.ts";
+import { adminResult, type ProxyAdmin } from "../proxy/admin.ts";
+import type { Outcome, Proxies, TargetWords } from "../proxy/proxies.ts";
+import { type Context, write } from "../runner/context.ts";
+import { CliError } from "../runner/errors.ts";
 import { Cluster } from "./cluster.ts";
 import { eachPod, firstRunning, forwardFailure, isReady, podAdmin } from "./pod-admin.ts";
 import { noPods, onlyGateway, parseResource, podName, podsOf, type Resource, resourceName } from "./resource.ts";

@@ -2,11 +2,11 @@
  * Which pods a command line names (docs/tgctl.md#which-proxy): `gateway/<name>`, another object with a pod selector, a pod by its
  * name, or nothing, which means the only Gateway of the namespace.
  */
-import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
+import { deploymentName, GATEWAY_NAME } from "../../controller/base/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";
 import type { Gateway, LabelSelector, Pod } from "../../kube/objects.ts";
 import { RESOURCES, type ResourceName } from "../../kube/resources.ts";
-import { CliError } from "../errors.ts";
+import { CliError } from "../runner/errors.ts";
 import { isNotFound, kubeFailure } from "./errors.ts";
 import { gatewayNamed, gatewaySuggestion, whyNoPods } from "./suggestions.ts";
 

@@ -1,12 +1,12 @@
 /** What the controller has sent to each proxy of a Gateway, and what each proxy runs. */
-import type { ConfigStatus } from "../../admin/client.ts";
-import { adminResult } from "../admin.ts";
-import { type Context, write } from "../context.ts";
+import type { ConfigStatus } from "../../admin/client/client.ts";
 import { list, record, table, text } from "../dump/dump.ts";
-import { CliError } from "../errors.ts";
-import type { Proxies } from "../proxies.ts";
+import { adminResult } from "../proxy/admin.ts";
+import type { ClusterOptions } from "../proxy/cluster-options.ts";
+import type { Proxies } from "../proxy/proxies.ts";
+import { type Context, write } from "../runner/context.ts";
+import { CliError } from "../runner/errors.ts";
 import { Controllers } from "./controllers.ts";
-import type { ClusterOptions } from "./options.ts";
 
 /** `synchronized`: the proxy runs the newest state of its Gateway. The others are explained by `problem`. */
 export type SyncState = "synchronized" | "pending" | "rejected" | "disconnected" | "unreachable";

@@ -1,5 +1,5 @@
 /** Hints of errors, from further requests to the cluster. They never fail; without access they contain less. */
-import { deploymentName, GATEWAY_NAME } from "../../controller/deploy/manifest.ts";
+import { deploymentName, GATEWAY_NAME } from "../../controller/base/manifest.ts";
 import { type KubeClient, resourcePath } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";

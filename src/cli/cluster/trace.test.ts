@@ -5,9 +5,9 @@ import { request } from "node:http";
 import { after, before, suite, type TestContext, test } from "node:test";
 import { TestGateway } from "../../../test/helpers/gateway.ts";
 import { ofGateway, testCluster } from "../../../test/helpers/kube/tgctl.ts";
-import type { ProxyAdmin } from "../admin.ts";
-import { CliError } from "../errors.ts";
-import { replicaItems } from "../trace/replicas.ts";
+import { replicaItems } from "../commands/replicas.ts";
+import type { ProxyAdmin } from "../proxy/admin.ts";
+import { CliError } from "../runner/errors.ts";
 import { type TraceItem, type TraceRecord, toRecord } from "../trace/source.ts";
 
 const CONFIG = {

@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { text as readText } from "node:stream/consumers";
 import { parse, stringify } from "yaml";
-import { adminResult } from "../admin.ts";
-import { type Context, write, writeJson } from "../context.ts";
-import { CliError, describe } from "../errors.ts";
-import { chooseTarget, openProxies, type TargetWords } from "../proxies.ts";
+import { adminResult } from "../proxy/admin.ts";
+import { chooseTarget, openProxies, type TargetWords } from "../proxy/proxies.ts";
+import { type Context, write, writeJson } from "../runner/context.ts";
+import { CliError, describe } from "../runner/errors.ts";
 
 /** Keys of dumps; every version writes at least one of them. */
 const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { newTraceToken, TRACE_TOKEN_HEADER } from "../../trace/token.ts";
-import { CliError, describe, usage } from "../errors.ts";
+import { CliError, describe, usage } from "../runner/errors.ts";
 
 /** A request that the client sends itself, to trace it. */
 export interface InjectedRequest {

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
-import { TraceTextParser } from "../../admin/sse.ts";
-import { CliError, describe } from "../errors.ts";
+import { TraceTextParser } from "../../admin/client/sse.ts";
+import { CliError, describe } from "../runner/errors.ts";
 
 /** One trace event: its JSON on one line, and parsed. Its type may be one of a later version. */
 export interface TraceRecord {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { parse } from "yaml";
+import { formatDiagnostics } from "../../translation/problems/diagnostics.ts";
 import { loadConfig } from "../load.ts";
-import { formatDiagnostics } from "../parse/diagnostics.ts";
 import { migrateConfig } from "./migrate.ts";
 
 function migrated(text: string): string {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatDiagnostics } from "./diagnostics.ts";
+import { formatDiagnostics } from "../../translation/problems/diagnostics.ts";
 import { ConfigDocument } from "./document.ts";
 
 type Path = readonly PropertyKey[];

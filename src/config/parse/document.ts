@@ -1,14 +1,14 @@
 import { type Document, parseDocument } from "yaml";
 import { redactUrls } from "../../base/redaction.ts";
-import { aliasProblem, syntaxProblems, unusableKeys } from "../explain/yaml-errors.ts";
-import type { Diagnostic } from "./diagnostics.ts";
+import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
+import { formatPath, type Path } from "../../translation/problems/paths.ts";
+import { isSecret, type Problem } from "../../translation/problems/problem.ts";
 import { type Expanded, expandEnv } from "./env.ts";
-import { formatPath, type Path } from "./paths.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
+import { aliasProblem, syntaxProblems, unusableKeys } from "./yaml-errors.ts";
 
-/** Lines and fields with such names are never quoted in an error, nor lines with a user and password before a host. */
-const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;
+/** Such lines are never quoted in an error, nor those with a user and password before a host. */
 const SECRET_LINE =
   /(key|secret|token|passw|credential|authorization|cookie)[\w-]*["']?\s*:|(basic|backend)Auth["']?\s*:\s*[^\s{[]/i;
 /** Values from the environment that are at least this long are named instead of shown. */
@@ -19,45 +19,7 @@ const MAX_ALIASES = 10_000;
 const PROTO = /__proto__|\\[xuU]0*5f/;
 const MAX_SOURCE = 200;
 
-/**
- * The cause of a problem, for code to decide by; messages are for people. All of these concern something that a value refers to: the value
- * is kept, and fails when it needs that. Any other problem makes the value that contains it invalid.
- */
-export type ProblemCause =
-  /** None of `host`, `service` and `backend`. */
-  | { readonly code: "noDestination" }
-  /** The service or backend is not defined. */
-  | { readonly code: "unknownDestination"; readonly kind: "service" | "backend"; readonly name: string }
-  /** The host or port is not valid, or the backend has no fixed address. */
-  | { readonly code: "invalidDestination" }
-  /** The host may not be called, because it is inside the cluster. */
-  | { readonly code: "clusterHost" }
-  /** A document could not be fetched. */
-  | { readonly code: "missingDocument" };
-
-/** A diagnostic without its place. */
-export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "invalidCertificate"> & {
-  readonly cause?: ProblemCause;
-  readonly warning?: boolean;
-  readonly note?: boolean;
-  /** A warning about valid settings. Dropped if there are errors, since a configuration without its invalid parts may look odd. */
-  readonly advice?: boolean;
-};
-
 type Position = { readonly line: number; readonly column: number };
-
-/** Reports a problem with the value at `path`; `key` points at a key of it instead. */
-export type Report = (path: Path, problem: Problem, key?: string) => void;
-
-/** Whether a problem makes the value that contains it invalid. */
-export function isInvalidating({ warning = false, note = false, cause }: Problem): boolean {
-  return !warning && !note && cause === undefined;
-}
-
-/** Whether the value at a path may be a secret. */
-export function isSecret(path: Path): boolean {
-  return path.some((part) => typeof part === "string" && SECRET_NAME.test(part));
-}
 
 /**
  * One configuration text, parsed once, that can locate each of its values. Positions are looked up only when there

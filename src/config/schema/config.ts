@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { atMostOne, exactlyOne } from "./exactly-one.ts";
-import { frontendPolicies } from "./frontend.ts";
+import { atMostOne, exactlyOne } from "../../translation/schema/exactly-one.ts";
+import { frontendPolicies } from "../../translation/schema/frontend.ts";
+import { backendPolicies, gatewayPolicies, routePolicies } from "../../translation/schema/policies.ts";
+import { listenAddress, objectName, port } from "../../translation/schema/scalars.ts";
+import { settings } from "../../translation/schema/settings.ts";
 import { bind, gateway } from "./listeners.ts";
-import { backendPolicies, gatewayPolicies, routePolicies } from "./policies.ts";
 import { gatewayRoute, gatewayTcpRoute, namedBackend, routeGroup } from "./routes.ts";
-import { listenAddress, objectName, port } from "./scalars.ts";
 import { service, workload } from "./services.ts";
-import { settings } from "./settings.ts";
 
 const namespace = (fallback: string) => z.string().default(fallback);
 

@@ -1,7 +1,14 @@
 import { z } from "zod";
-import { gatewayPolicies } from "./policies.ts";
+import { gatewayPolicies } from "../../translation/schema/policies.ts";
+import {
+  cipherSuites,
+  hostname,
+  keyExchangeGroups,
+  objectName,
+  port,
+  tlsVersion,
+} from "../../translation/schema/scalars.ts";
 import { route, tcpRoute } from "./routes.ts";
-import { cipherSuites, hostname, keyExchangeGroups, objectName, port, tlsVersion } from "./scalars.ts";
 
 const ocspStaple = z
   .string()

@@ -1,8 +1,16 @@
 import { z } from "zod";
-import { serviceReference } from "../../policies/shared/field-schemas.ts";
-import { exactlyOne } from "./exactly-one.ts";
-import { backendPolicies, routePolicies, tcpPolicies } from "./policies.ts";
-import { dynamicTarget, fieldName, internalPath, objectName, pathText, regex, routeHostname } from "./scalars.ts";
+import { serviceReference } from "../../policies/schema/fields.ts";
+import { exactlyOne } from "../../translation/schema/exactly-one.ts";
+import { backendPolicies, routePolicies, tcpPolicies } from "../../translation/schema/policies.ts";
+import {
+  dynamicTarget,
+  fieldName,
+  internalPath,
+  objectName,
+  pathText,
+  regex,
+  routeHostname,
+} from "../../translation/schema/scalars.ts";
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
 

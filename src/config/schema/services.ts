@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ipAddress } from "./scalars.ts";
+import { ipAddress } from "../../translation/schema/scalars.ts";
 
 const port = z.int().min(1).max(65535);
 

@@ -3,10 +3,10 @@ import type { Backend, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
 import type { Phase } from "../../trace/events.ts";
-import type { FrontendInput } from "../schema/frontend.ts";
-import type { CalledTargets } from "./called-targets.ts";
-import type { Sources } from "./sources.ts";
-import type { TargetContext } from "./target.ts";
+import type { CalledTargets } from "../../translation/called-targets.ts";
+import type { FrontendInput } from "../../translation/schema/frontend.ts";
+import type { Sources } from "../../translation/sources.ts";
+import type { TargetContext } from "../../translation/target.ts";
 
 /** Which listener a policy may mean. */
 export interface ListenerPlace extends Pick<Listener, "key" | "name" | "gatewayName" | "gatewayNamespace"> {

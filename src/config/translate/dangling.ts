@@ -1,10 +1,10 @@
 import type { Ir } from "../../ir/ir.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
-import type { Path } from "../parse/paths.ts";
+import type { Path } from "../../translation/problems/paths.ts";
+import { noPort, reportUnknown } from "../../translation/references.ts";
+import { TCP_KINDS } from "../../translation/schema/policies.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
-import { TCP_KINDS } from "../schema/policies.ts";
 import type { Context, ListenerPlace, RoutePlace } from "./context.ts";
-import { noPort, reportUnknown } from "./references.ts";
 import { entryOf, listenerKeys, routeKeys, targetKey } from "./targeted.ts";
 
 type Target = TargetedPolicyInput["target"];

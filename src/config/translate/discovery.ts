@@ -1,7 +1,7 @@
+import { noPort, reportDuplicates, reportUnknown } from "../../translation/references.ts";
 import type { Service, Workload } from "../../upstream/discovery/discovery.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
-import { noPort, reportDuplicates, reportUnknown } from "./references.ts";
 
 /** `services` and `workloads`, with what is wrong between them reported. */
 export function translateDiscovery(

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
+import { formerTracing as schema } from "../../translation/schema/telemetry.ts";
 import { ConfigDocument } from "../parse/document.ts";
-import { formerTracing as schema } from "../schema/telemetry.ts";
 import { formerTracing } from "./former-tracing.ts";
 
 type Env = Readonly<Record<string, string>>;

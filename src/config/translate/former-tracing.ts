@@ -1,7 +1,7 @@
 import type { CelEnvironment } from "../../cel/index.ts";
-import { parsingWith } from "../../policies/shared/cel-schema.ts";
+import { parsingWith } from "../../policies/schema/cel.ts";
+import { type FormerTracingInput, type TracingInput, tracing } from "../../translation/schema/telemetry.ts";
 import type { ConfigDocument } from "../parse/document.ts";
-import { type FormerTracingInput, type TracingInput, tracing } from "../schema/telemetry.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 

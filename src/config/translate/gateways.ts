@@ -1,13 +1,13 @@
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import { adviseOnRoutes } from "../explain/advice.ts";
-import type { Path } from "../parse/paths.ts";
+import { adviseOnRoutes } from "../../translation/advice.ts";
+import { translatePolicies } from "../../translation/policies.ts";
+import type { Path } from "../../translation/problems/paths.ts";
+import { reportDuplicates, reportUnknown } from "../../translation/references.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 import { checkProtocol, translateTls } from "./listeners.ts";
-import { translatePolicies } from "./policies.ts";
-import { reportDuplicates, reportUnknown } from "./references.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
 

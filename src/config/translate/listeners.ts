@@ -2,13 +2,13 @@ import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { checkTlsServer, findInvalid, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
-import { adviseOnCertificates, adviseOnPeers, adviseOnRoutes } from "../explain/advice.ts";
-import type { Path } from "../parse/paths.ts";
+import { adviseOnCertificates, adviseOnPeers, adviseOnRoutes } from "../../translation/advice.ts";
+import { tunnelFrontend } from "../../translation/frontend.ts";
+import { translatePolicies } from "../../translation/policies.ts";
+import type { Path } from "../../translation/problems/paths.ts";
+import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context } from "./context.ts";
-import { tunnelFrontend } from "./frontend.ts";
-import { translatePolicies } from "./policies.ts";
-import { reportDuplicates } from "./references.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 

@@ -3,8 +3,8 @@ import { ipBytes } from "../../base/ip-address.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
+import { formatPath, type Path } from "../../translation/problems/paths.ts";
 import type { ConfigDocument } from "../parse/document.ts";
-import { formatPath, type Path } from "../parse/paths.ts";
 
 /**
  * Reports backends and callouts that name a port of the gateway itself by an address that is certainly one of this host. Egress refuses such

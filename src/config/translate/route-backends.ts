@@ -1,12 +1,13 @@
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
+import { translatePolicies } from "../../translation/policies.ts";
+import type { Path } from "../../translation/problems/paths.ts";
+import { reportUnknown } from "../../translation/references.ts";
+import { inlineUnlessAll } from "../../translation/route-policies.ts";
+import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "../../translation/target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
-import type { Path } from "../parse/paths.ts";
 import type { Context, ListenerPlace } from "./context.ts";
-import { translatePolicies } from "./policies.ts";
-import { reportUnknown } from "./references.ts";
-import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "./target.ts";
 
 /** Policies that target a route or its listener, for the backends of the route. */
 export interface InheritedPolicies {
@@ -75,11 +76,4 @@ export function inlineEntries(
     target,
     policy: { traffic: { phase: "gateway", [kind]: policy } },
   }));
-}
-
-/** `inline`, as the dump shows it: the policies as written, present only if other places add policies or win over one. */
-export function inlineUnlessAll(written: PolicySet, inForce: PolicySet): { readonly inline?: PolicySet } {
-  const own = new Map<string, unknown>(Object.entries(written));
-  const others = Object.entries(inForce).filter(([kind, value]) => own.get(kind) !== value);
-  return others.length === 0 && own.size === Object.keys(inForce).length ? {} : { inline: written };
 }

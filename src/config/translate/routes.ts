@@ -2,16 +2,17 @@ import { messageOf } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import type { PolicyInputs, PolicyKind, PolicySet } from "../../policies/policy-set.ts";
+import type { PolicyInputs } from "../../policies/policy-set.ts";
+import { adviseOnRoute } from "../../translation/advice.ts";
+import { translatePolicies } from "../../translation/policies.ts";
+import type { Path } from "../../translation/problems/paths.ts";
+import { inlineUnlessAll, withoutHttp } from "../../translation/route-policies.ts";
+import { ROUTE_BACKEND_KINDS } from "../../translation/schema/policies.ts";
 import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
 import type { Target } from "../../upstream/settings/target.ts";
-import { adviseOnRoute } from "../explain/advice.ts";
-import type { Path } from "../parse/paths.ts";
-import { ROUTE_BACKEND_KINDS, TCP_KINDS } from "../schema/policies.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
 import type { Context, PhaseSets } from "./context.ts";
-import { translatePolicies } from "./policies.ts";
-import { inlineUnlessAll, translateBackend } from "./route-backends.ts";
+import { translateBackend } from "./route-backends.ts";
 
 type MatchInput = RouteInput["matches"][number];
 type NamedInput = NonNullable<MatchInput["headers"]>[number];
@@ -113,13 +114,6 @@ export function translateTcpRoute(
       return { ...translated, policies: withoutHttp(translated.policies) };
     }),
   };
-}
-
-/** The policies that apply to connections without HTTP. ALPN is cleared, because the names of other protocols are unknown. */
-export function withoutHttp(policies: PolicySet): PolicySet {
-  const usable = Object.entries(policies).filter(([kind]) => TCP_KINDS.includes(kind as PolicyKind));
-  const set: PolicySet = Object.fromEntries(usable);
-  return set.backendTLS === undefined ? set : { ...set, backendTLS: { alpn: [], ...set.backendTLS } };
 }
 
 /** Sessions have no TLS, no connections to tune and no proxies to go through; a named backend or target may have such settings. */

@@ -3,10 +3,10 @@ import { kindsOf, mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
 import type { Phase } from "../../trace/events.ts";
+import { translatePolicies } from "../../translation/policies.ts";
+import { reportDuplicates } from "../../translation/references.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import type { Context, ListenerPlace, PhaseSets, RoutePlace, Targeted } from "./context.ts";
-import { translatePolicies } from "./policies.ts";
-import { reportDuplicates } from "./references.ts";
 
 const NONE: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
 

@@ -9,18 +9,8 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, warnAboutDenyRules } from "../explain/advice.ts";
-import type { Report } from "../parse/document.ts";
-import type { InputReader } from "../parse/inputs.ts";
-import type { Path } from "../parse/paths.ts";
-import type { Resources } from "../resources/store.ts";
-import type { ConfigFile } from "../schema/config.ts";
-import type { TracingInput } from "../schema/telemetry.ts";
-import { CalledTargets } from "./called-targets.ts";
-import type { Context } from "./context.ts";
-import { findCycles } from "./cycles.ts";
-import { reportDangling } from "./dangling.ts";
-import { keyOf, translateDiscovery } from "./discovery.ts";
+import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, warnAboutDenyRules } from "../../translation/advice.ts";
+import { CalledTargets } from "../../translation/called-targets.ts";
 import {
   type Calling,
   dumpFrontend,
@@ -28,15 +18,25 @@ import {
   translateFrontend,
   translateNetworkExtAuthz,
   translateTracing,
-} from "./frontend.ts";
+} from "../../translation/frontend.ts";
+import { translatePolicies } from "../../translation/policies.ts";
+import type { Path } from "../../translation/problems/paths.ts";
+import type { Report } from "../../translation/problems/problem.ts";
+import { reportDuplicates } from "../../translation/references.ts";
+import type { Resources } from "../../translation/resources/store.ts";
+import { inlineUnlessAll } from "../../translation/route-policies.ts";
+import type { TracingInput } from "../../translation/schema/telemetry.ts";
+import { translateTarget } from "../../translation/target.ts";
+import type { InputReader } from "../parse/inputs.ts";
+import type { ConfigFile } from "../schema/config.ts";
+import type { Context } from "./context.ts";
+import { findCycles } from "./cycles.ts";
+import { reportDangling } from "./dangling.ts";
+import { keyOf, translateDiscovery } from "./discovery.ts";
+import { FileSources } from "./file-sources.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
-import { translatePolicies } from "./policies.ts";
-import { reportDuplicates } from "./references.ts";
-import { inlineUnlessAll } from "./route-backends.ts";
 import { translateRoute } from "./routes.ts";
-import { FileSources } from "./sources.ts";
-import { translateTarget } from "./target.ts";
 import { translateTargeted } from "./targeted.ts";
 
 export interface Translated {

@@ -2,7 +2,7 @@
  * TracegateBackend (tracegate.dev/v1alpha1, docs/crds.md#tracegatebackend): a destination that is not a Service of the cluster.
  */
 import { z } from "zod";
-import { dynamicTarget } from "../../config/schema/scalars.ts";
+import { dynamicTarget } from "../../translation/schema/scalars.ts";
 
 const fixed = z
   .strictObject({

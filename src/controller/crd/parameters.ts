@@ -5,8 +5,8 @@
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
-import type { Report } from "../../config/parse/document.ts";
-import { settings } from "../../config/schema/settings.ts";
+import type { Report } from "../../translation/problems/problem.ts";
+import { settings } from "../../translation/schema/settings.ts";
 import { type Parsed, parseAt, problemText } from "./parse-spec.ts";
 
 const labels = z.record(z.string(), z.string());

@@ -1,11 +1,11 @@
 /** The spec of a custom resource, checked by its schema, with problems in words. */
 import type { z } from "zod";
 import type { CelEnvironment } from "../../cel/index.ts";
-import { knownFields } from "../../config/explain/known-fields.ts";
-import { reportIssues } from "../../config/explain/schema-errors.ts";
-import type { Problem, Report } from "../../config/parse/document.ts";
-import { formatPath, type Path } from "../../config/parse/paths.ts";
-import { parsingWith } from "../../policies/shared/cel-schema.ts";
+import { parsingWith } from "../../policies/schema/cel.ts";
+import { knownFields } from "../../translation/problems/known-fields.ts";
+import { formatPath, type Path } from "../../translation/problems/paths.ts";
+import type { Problem, Report } from "../../translation/problems/problem.ts";
+import { reportIssues } from "../../translation/problems/schema-errors.ts";
 
 /** A spec, or everything that is wrong with it: `spec.image.tag: is a number; expected a string`. */
 export type Parsed<T> =

@@ -3,12 +3,12 @@
  * those of the configuration file, apart from what a cluster has in place of files and of services by name (`references.ts`).
  */
 import { z } from "zod";
-import { frontendPolicies } from "../../config/schema/frontend.ts";
 import { GATEWAY_GROUP, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
 import { POLICY_SCHEMAS } from "../../policies/schemas.ts";
+import { frontendPolicies } from "../../translation/schema/frontend.ts";
 
 /** The kinds that policies attach to, with their groups. */
 export const TARGET_KINDS = {

@@ -4,8 +4,8 @@
  * the syntax of the file, so that one schema and one translation serve both.
  */
 import { z } from "zod";
-import type { Report } from "../../config/parse/document.ts";
-import type { Path } from "../../config/parse/paths.ts";
+import type { Path } from "../../translation/problems/paths.ts";
+import type { Report } from "../../translation/problems/problem.ts";
 
 const textReference = z.strictObject({
   name: z.string().min(1).max(253).describe("Name of the object, in the namespace of the policy."),

@@ -3,9 +3,9 @@ import type { Logger } from "../../base/log.ts";
 import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
 import type { GatewayClass } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
-import type { ControllerSettings } from "../settings.ts";
-import { WorkQueue } from "../work-queue.ts";
-import { MANAGED_BY, MANAGER } from "./manifest.ts";
+import { MANAGED_BY, MANAGER } from "../base/manifest.ts";
+import type { ControllerSettings } from "../base/settings.ts";
+import { WorkQueue } from "../base/work-queue.ts";
 
 const RESTS = { failure: { first: 500, longest: 60_000 }, change: { first: 1000, longest: 60_000, quiet: 60_000 } };
 

@@ -1,12 +1,12 @@
 /** What should run for each Gateway, as a query over the objects of the cluster. */
 import { type Gateway, keyOfObject, objectKey, type ParametersReference, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import type { Manifest } from "../base/manifest.ts";
+import type { ControllerSettings } from "../base/settings.ts";
 import { type Parameters, parseParameters } from "../crd/parameters.ts";
-import { defineQuery, type Query, type Read } from "../graph.ts";
-import type { ControllerSettings } from "../settings.ts";
-import { gatewayModel } from "../translate/gateways.ts";
-import type { GatewayModel } from "../translate/model.ts";
+import { defineQuery, type Query, type Read } from "../graph/graph.ts";
+import { gatewayModel } from "../translate/listeners/gateways.ts";
+import type { GatewayModel } from "../translate/model/model.ts";
 import { type GatewayPort, gatewayObjects } from "./gateway-objects.ts";
-import type { Manifest } from "./manifest.ts";
 
 /** The result for the objects of one Gateway. */
 export interface GatewayDeployment {

@@ -1,7 +1,5 @@
 import { createHash } from "node:crypto";
 import type { Gateway } from "../../kube/objects.ts";
-import type { Parameters } from "../crd/parameters.ts";
-import type { ControllerSettings } from "../settings.ts";
 import {
   apiVersionOf,
   CONTROLLER,
@@ -14,7 +12,9 @@ import {
   type OwnedKind,
   PODS,
   shortName,
-} from "./manifest.ts";
+} from "../base/manifest.ts";
+import type { ControllerSettings } from "../base/settings.ts";
+import type { Parameters } from "../crd/parameters.ts";
 import { strategicMerge } from "./merge.ts";
 import { asJsonObject, lastOf, OVERLAYS } from "./parameters.ts";
 import { CA_KEY, caConfigMapName, podTemplate, proxyConfig, selectorOf } from "./workload.ts";

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "./manifest.ts";
+import type { Json, JsonObject } from "../base/manifest.ts";
 
 /**
  * Fields of lists whose elements are identified by a key, as in Kubernetes' strategic merge patch; other lists are replaced.

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { DaemonSet, Deployment, KubeObject, ObjectMeta } from "../../kube/objects.ts";
-import { type OwnedKind, PODS } from "./manifest.ts";
+import { type OwnedKind, PODS } from "../base/manifest.ts";
 
 /** What the deployer keeps of an object in the cluster that tracegate made. */
 export interface OwnedObject {

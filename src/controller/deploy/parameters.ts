@@ -1,5 +1,5 @@
+import type { JsonObject } from "../base/manifest.ts";
 import type { Parameters } from "../crd/parameters.ts";
-import type { JsonObject } from "./manifest.ts";
 
 /** Overlays by the kind that they change. */
 export const OVERLAYS = {

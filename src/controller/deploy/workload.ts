@@ -1,9 +1,9 @@
 /** The pods of a Gateway: what runs in them, and how. */
 import { createHash } from "node:crypto";
 import { stringify } from "yaml";
+import { deploymentName, GATEWAY_NAME, type JsonObject, shortName } from "../base/manifest.ts";
+import { type ControllerSettings, lookupRules } from "../base/settings.ts";
 import type { Parameters } from "../crd/parameters.ts";
-import { type ControllerSettings, lookupRules } from "../settings.ts";
-import { deploymentName, GATEWAY_NAME, type JsonObject, shortName } from "./manifest.ts";
 import { strategicMerge } from "./merge.ts";
 import { asJsonObject, lastOf } from "./parameters.ts";
 

@@ -1,7 +1,7 @@
 import { type Kind, type KubeObject, keyOfObject, type PolicyAncestorStatus } from "../../kube/objects.ts";
-import type { Read } from "../graph.ts";
-import { controllerName } from "../translate/gateway-class.ts";
-import type { ConditionDraft } from "../translate/model.ts";
+import type { Read } from "../graph/graph.ts";
+import { controllerName } from "../translate/model/gateway-class.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
 import { type DesiredStatus, gatewayReferences } from "./desired.ts";
 
 interface SharedPolicy extends KubeObject {

@@ -1,10 +1,10 @@
 /** Statuses of BackendTLSPolicies, with one ancestor for each Gateway whose routes call the Service. */
 import { keyOfObject, objectKey } from "../../kube/objects.ts";
-import { defineQuery, type Read } from "../graph.ts";
-import { conflictsOf, isService, translatedBackendTls } from "../translate/backend-tls.ts";
-import { isFalse } from "../translate/conditions.ts";
-import type { ConditionDraft } from "../translate/model.ts";
-import { gatewaysOfService } from "../translate/service-routes.ts";
+import { defineQuery, type Read } from "../graph/graph.ts";
+import { conflictsOf, isService, translatedBackendTls } from "../translate/backends/backend-tls.ts";
+import { isFalse } from "../translate/model/conditions.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
+import { gatewaysOfService } from "../translate/routes/service-routes.ts";
 import { ancestorStatus } from "./ancestors.ts";
 import type { DesiredStatus } from "./desired.ts";
 

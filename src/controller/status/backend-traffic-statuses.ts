@@ -1,14 +1,14 @@
 /** Statuses of XBackendTrafficPolicies, with one ancestor for each Gateway whose routes send to their targets. */
 import { isDeepStrictEqual } from "node:util";
 import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";
-import { defineQuery, type Read } from "../graph.ts";
-import { backendTarget, trafficPolicyOf, trafficSettings } from "../translate/backend-traffic.ts";
-import { isFalse, isTrue, joined } from "../translate/conditions.ts";
-import { keyOfService } from "../translate/discovery.ts";
-import type { ConditionDraft } from "../translate/model.ts";
+import { defineQuery, type Read } from "../graph/graph.ts";
+import { backendTarget, trafficPolicyOf, trafficSettings } from "../translate/backends/backend-traffic.ts";
+import { keyOfService } from "../translate/cluster/discovery.ts";
+import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
 import { placeOf } from "../translate/policy/targets.ts";
-import { routeModel } from "../translate/routes.ts";
-import { gatewaysOfRoute, routesOfService } from "../translate/service-routes.ts";
+import { routeModel } from "../translate/routes/routes.ts";
+import { gatewaysOfRoute, routesOfService } from "../translate/routes/service-routes.ts";
 import { ancestorStatus } from "./ancestors.ts";
 import type { DesiredStatus } from "./desired.ts";
 

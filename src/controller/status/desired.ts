@@ -1,5 +1,5 @@
 import { GATEWAY_GROUP, type Kind, type ParentReference, type RouteGroupKind } from "../../kube/objects.ts";
-import type { ConditionDraft } from "../translate/model.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
 
 /**
  * The status that an object should have. Conditions get the observed generation and the time of their last transition when the

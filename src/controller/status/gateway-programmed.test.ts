@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { GATEWAY_NAME } from "../deploy/manifest.ts";
-import { Graph } from "../graph.ts";
+import { GATEWAY_NAME } from "../base/manifest.ts";
+import { Graph } from "../graph/graph.ts";
 import { gatewayProgramming } from "./gateway-programmed.ts";
 
 const GATEWAY_API = "gateway.networking.k8s.io/v1";

@@ -1,13 +1,17 @@
 /** Whether the proxies of a Gateway run and serve what they were sent, and at which addresses. */
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
-import { deploymentName, GATEWAY_NAME } from "../deploy/manifest.ts";
-import { defineIndex, defineQuery } from "../graph.ts";
-import { isFalse, isTrue, joined } from "../translate/conditions.ts";
-import { type AssignedAddress, assignedAddresses, requestedAddresses } from "../translate/gateway-addresses.ts";
-import { gatewayModel } from "../translate/gateways.ts";
-import type { Problem } from "../translate/listeners.ts";
-import type { ConditionDraft } from "../translate/model.ts";
+import { deploymentName, GATEWAY_NAME } from "../base/manifest.ts";
+import { defineIndex, defineQuery } from "../graph/graph.ts";
+import {
+  type AssignedAddress,
+  assignedAddresses,
+  requestedAddresses,
+} from "../translate/listeners/gateway-addresses.ts";
+import { gatewayModel } from "../translate/listeners/gateways.ts";
+import type { Problem } from "../translate/listeners/listeners.ts";
+import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
 
 export interface Programming {
   readonly addresses: readonly AssignedAddress[];

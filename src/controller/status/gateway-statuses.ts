@@ -1,17 +1,17 @@
 /** Statuses of GatewayClasses, Gateways and ListenerSets. */
 import { keyOfObject } from "../../kube/objects.ts";
-import { defineQuery, type Query, type Read } from "../graph.ts";
-import { supportedVersion } from "../translate/api-version.ts";
-import { isFalse, isTrue } from "../translate/conditions.ts";
-import { SUPPORTED_FEATURES } from "../translate/features.ts";
-import { controllerName } from "../translate/gateway-class.ts";
-import { contributionsOf } from "../translate/gateway-routes.ts";
-import { gatewayModel } from "../translate/gateways.ts";
-import { gatewayOfSet } from "../translate/listener-sets.ts";
-import type { Problem } from "../translate/listeners.ts";
-import type { ConditionDraft, GatewayModel, ListenerModel } from "../translate/model.ts";
-import { classParametersProblem } from "../translate/parameters.ts";
+import { defineQuery, type Query, type Read } from "../graph/graph.ts";
+import { gatewayModel } from "../translate/listeners/gateways.ts";
+import { gatewayOfSet } from "../translate/listeners/listener-sets.ts";
+import type { Problem } from "../translate/listeners/listeners.ts";
+import { classParametersProblem } from "../translate/listeners/parameters.ts";
+import { isFalse, isTrue } from "../translate/model/conditions.ts";
+import { controllerName } from "../translate/model/gateway-class.ts";
+import type { ConditionDraft, GatewayModel, ListenerModel } from "../translate/model/model.ts";
+import { contributionsOf } from "../translate/routes/gateway-routes.ts";
+import { supportedVersion } from "./api-version.ts";
 import type { DesiredStatus } from "./desired.ts";
+import { SUPPORTED_FEATURES } from "./features.ts";
 import { gatewayProgramming, unlessHindered } from "./gateway-programmed.ts";
 
 export function gatewayClassStatuses(read: Read): readonly DesiredStatus[] {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "../../kube/objects.ts";
-import type { ConditionDraft } from "../translate/model.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
 import type { DesiredStatus, StatusBody } from "./desired.ts";
 import { type StatusChange, statusChange } from "./merge-status.ts";
 

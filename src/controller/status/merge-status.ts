@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { redactUrls } from "../../base/redaction.ts";
 import { type Condition, GATEWAY_GROUP, type KubeObject, type ParentReference } from "../../kube/objects.ts";
-import type { ConditionDraft } from "../translate/model.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
 import type { DesiredStatus } from "./desired.ts";
 
 /** What the API server accepts (Gateway API, metav1.Condition). */

@@ -1,12 +1,12 @@
 /** Statuses of TracegatePolicies and TracegateBackends (docs/crds.md#what-a-status-says). */
 import { keyOfObject, type ParentReference, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { SECTIONS, TARGET_KINDS } from "../crd/policy.ts";
-import { defineQuery, type Read } from "../graph.ts";
-import { backendModel } from "../translate/backends.ts";
-import { isFalse, isTrue, joined } from "../translate/conditions.ts";
-import { controllerName } from "../translate/gateway-class.ts";
-import type { ConditionDraft } from "../translate/model.ts";
-import { policyAttachments } from "../translate/policy/attachments.ts";
+import { defineQuery, type Read } from "../graph/graph.ts";
+import { policyAttachments } from "../translate/attachments.ts";
+import { backendModel } from "../translate/backends/backends.ts";
+import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
+import { controllerName } from "../translate/model/gateway-class.ts";
+import type { ConditionDraft } from "../translate/model/model.ts";
 import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
 import { policyModel } from "../translate/policy/model.ts";
 import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";

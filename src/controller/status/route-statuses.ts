@@ -1,12 +1,12 @@
 /** Statuses of routes, with one entry for each parent that is ours. */
 import { type KubeObject, keyOfObject, type RouteParentStatus } from "../../kube/objects.ts";
-import { defineIndex, defineQuery, type Index, type Read } from "../graph.ts";
-import { isTrue, joined } from "../translate/conditions.ts";
-import { controllerName } from "../translate/gateway-class.ts";
-import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model.ts";
-import { routeModel } from "../translate/routes.ts";
-import { shadowedRules } from "../translate/shadowing.ts";
-import { SHARD_NUMBERS, shardOf } from "../translate/shards.ts";
+import { defineIndex, defineQuery, type Index, type Read } from "../graph/graph.ts";
+import { isTrue, joined } from "../translate/model/conditions.ts";
+import { controllerName } from "../translate/model/gateway-class.ts";
+import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model/model.ts";
+import { SHARD_NUMBERS, shardOf } from "../translate/model/shards.ts";
+import { routeModel } from "../translate/routes/routes.ts";
+import { shadowedRules } from "../translate/routes/shadowing.ts";
 import type { DesiredStatus } from "./desired.ts";
 
 export function routeStatuses(read: Read): readonly DesiredStatus[] {

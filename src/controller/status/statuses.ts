@@ -1,4 +1,4 @@
-import { defineQuery, type Read } from "../graph.ts";
+import { defineQuery, type Read } from "../graph/graph.ts";
 import { backendTlsStatuses } from "./backend-tls-statuses.ts";
 import { backendTrafficStatuses } from "./backend-traffic-statuses.ts";
 import type { DesiredStatus } from "./desired.ts";

@@ -4,8 +4,8 @@ import type { Logger } from "../../base/log.ts";
 import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
 import type { Kind, KubeObject } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
-import { isOlder } from "../resource-version.ts";
-import { WorkQueue } from "../work-queue.ts";
+import { isOlder } from "../base/resource-version.ts";
+import { WorkQueue } from "../base/work-queue.ts";
 import type { DesiredStatus } from "./desired.ts";
 import { type StatusChange, statusChange } from "./merge-status.ts";
 

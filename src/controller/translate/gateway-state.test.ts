@@ -10,7 +10,7 @@ import type {
   TracegatePolicy,
 } from "../../kube/objects.ts";
 import type { GatewayState } from "../../xds/resources.ts";
-import { Graph } from "../graph.ts";
+import { Graph } from "../graph/graph.ts";
 import { desiredStatuses } from "../status/statuses.ts";
 import { gatewayState } from "./gateway-state.ts";
 

@@ -4,17 +4,17 @@
  */
 import type { Bind } from "../../ir/ir.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
-import { defineQuery } from "../graph.ts";
-import { addressesOf, prefersNear } from "./addresses.ts";
-import { backendModel } from "./backends.ts";
-import { frontendOf } from "./frontends.ts";
-import { contributionsOf } from "./gateway-routes.ts";
-import { gatewayModel } from "./gateways.ts";
-import { withFrontendTls } from "./listener-tls.ts";
-import type { ListenerModel } from "./model.ts";
-import { listenerTargets, mergeAttached } from "./policies.ts";
-import { proxiesOf } from "./proxies.ts";
-import { collectServiceKeys } from "./routes.ts";
+import { defineQuery } from "../graph/graph.ts";
+import { backendModel } from "./backends/backends.ts";
+import { addressesOf, prefersNear } from "./cluster/addresses.ts";
+import { proxiesOf } from "./cluster/proxies.ts";
+import { gatewayModel } from "./listeners/gateways.ts";
+import { withFrontendTls } from "./listeners/listener-tls.ts";
+import type { ListenerModel } from "./model/model.ts";
+import { frontendOf } from "./policy/frontends.ts";
+import { listenerTargets, mergeAttached } from "./policy/policies.ts";
+import { contributionsOf } from "./routes/gateway-routes.ts";
+import { collectServiceKeys } from "./routes/routes.ts";
 import { targetedPolicies } from "./targeted.ts";
 
 /** Of a key of a Gateway (`<namespace>/<name>`); undefined: it does not exist or is not ours. */

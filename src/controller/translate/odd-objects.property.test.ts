@@ -6,7 +6,7 @@ import { oddObjects } from "../../../test/helpers/kube/odd-objects.ts";
 import { packState } from "../../../test/helpers/kube/pack-state.ts";
 import { fc } from "../../../test/helpers/property.ts";
 import { keyOfObject } from "../../kube/objects.ts";
-import type { Graph } from "../graph.ts";
+import type { Graph } from "../graph/graph.ts";
 import { desiredStatuses } from "../status/statuses.ts";
 import { cluster } from "./fixtures/cluster.ts";
 import { gatewayState } from "./gateway-state.ts";

@@ -1,10 +1,11 @@
 /** The TracegatePolicies of a Gateway as its proxies show them in dumps; what they do is part of routes and listeners already. */
-import { dumpFrontend } from "../../config/translate/frontend.ts";
+
 import type { TargetedPolicy } from "../../ir/ir.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
-import { defineQuery } from "../graph.ts";
-import { keyOfService } from "./discovery.ts";
-import { policiesOfGateway, policyAttachments } from "./policy/attachments.ts";
+import { dumpFrontend } from "../../translation/frontend.ts";
+import { defineQuery } from "../graph/graph.ts";
+import { policiesOfGateway, policyAttachments } from "./attachments.ts";
+import { keyOfService } from "./cluster/discovery.ts";
 import { callContext } from "./policy/calls.ts";
 import { translateFrontendInput } from "./policy/frontend-input.ts";
 import { policyInput } from "./policy/input.ts";

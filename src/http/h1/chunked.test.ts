@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
-import type { HeaderList } from "../message.ts";
+import type { HeaderList } from "../message/message.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "./serialize.ts";
 

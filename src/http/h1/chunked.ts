@@ -4,11 +4,11 @@
  * requests (server/body-reader.ts), upstream connections for responses.
  */
 import { latin1Slice } from "../../net/node-internals.ts";
-import type { HeaderList } from "../message.ts";
+import type { HeaderList } from "../message/message.ts";
+import { CR, LF, TOKEN, VALUE } from "../message/syntax.ts";
 import { FieldSection, parseFields, TRAILER_FIELDS } from "./fields.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
 import { rememberNames } from "./serialize.ts";
-import { CR, LF, TOKEN, VALUE } from "./syntax.ts";
 
 /** `buffer[from, to)` is a run of body bytes, valid during the call only. */
 export interface BodySink {

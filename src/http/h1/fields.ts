@@ -1,9 +1,9 @@
 /** Reads a field section (RFC 9112 section 5) in one pass, strictly, and sorts out the fields that concern the connection. */
 import { TRACE_TOKEN_HEADER } from "../../trace/token.ts";
-import type { HeaderList, Latin1 } from "../message.ts";
-import { COLUMN, COLUMN_BITS, kindsByRow, NAMES, NEXT, START } from "./field-names.ts";
+import { COLUMN, COLUMN_BITS, kindsByRow, NAMES, NEXT, START } from "../message/field-names.ts";
+import type { HeaderList, Latin1 } from "../message/message.ts";
+import { COLON, CR, type HeadError, invalid, isBlank, LF, SP, TAB, VALUE } from "../message/syntax.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
-import { COLON, CR, type HeadError, invalid, isBlank, LF, SP, TAB, VALUE } from "./syntax.ts";
 
 /** What is done with a field besides reading it. */
 const PASS = 0;

@@ -1,7 +1,7 @@
 /** What the special fields of a head mean: length of the body, life of the connection, upgrade (RFC 9110 7.6.1, RFC 9112 6). */
-import { removeHeader } from "../message.ts";
+import { removeHeader } from "../message/message.ts";
+import { type HeadError, invalid, isBlank, isToken } from "../message/syntax.ts";
 import type { FieldSection } from "./fields.ts";
-import { type HeadError, invalid, isBlank, isToken } from "./syntax.ts";
 
 const BOTH_LENGTHS = invalid("Content-Length together with Transfer-Encoding");
 const BAD_LENGTH = invalid("Content-Length is not one decimal number below 2^53");

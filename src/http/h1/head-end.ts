@@ -1,5 +1,5 @@
 /** Finds where a head ends in received bytes, and detects early when they can never become one. */
-import { CR, type HeadError, invalid, LF, TAB, TOKEN } from "./syntax.ts";
+import { CR, type HeadError, invalid, LF, TAB, TOKEN } from "../message/syntax.ts";
 
 const NOT_HTTP = invalid("the message does not begin with a method or version");
 const BARE_CR = invalid("CR without LF");

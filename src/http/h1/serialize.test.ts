@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import type { HeaderList } from "../message.ts";
+import type { HeaderList } from "../message/message.ts";
+import { isFieldValue, isToken, latin1 } from "../message/syntax.ts";
 import { parseRequestHead, parseResponseHead, RequestHead, ResponseHead } from "./parse-head.ts";
 import { makeFields, requestHeadText, responseHeadText } from "./serialize.ts";
-import { isFieldValue, isToken, latin1 } from "./syntax.ts";
 
 const LIMITS = { maxHeaders: 100, maxTargetSize: 8192 };
 

@@ -2,7 +2,7 @@
  * Makes the text of heads, chunk headers and trailers, to be sent as latin1. Nothing is checked here:
  * header lists take values from a parser, or checked ones (`Latin1`, message.ts).
  */
-import type { HeaderList } from "../message.ts";
+import type { HeaderList } from "../message/message.ts";
 import { REASON_PHRASES } from "./reason-phrases.ts";
 
 /** Status lines by status, made once. */

@@ -11,7 +11,7 @@ import { messageOf } from "../../base/errors.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
 import type { Transport, TransportHandler } from "../../net/transport.ts";
-import { Turns, type TurnTaker } from "../server/pace.ts";
+import { Turns, type TurnTaker } from "../pace.ts";
 import { Acknowledgements } from "./acknowledgements.ts";
 import { type Flood, FloodGuard } from "./flood-guard.ts";
 import { FrameReader, type FrameSink } from "./frame-reader.ts";

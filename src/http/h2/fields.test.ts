@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Latin1 } from "../message.ts";
+import type { Latin1 } from "../message/message.ts";
 import { connectStart, endToEnd, readResponse, readTrailers, requestStart } from "./fields.ts";
 
 const REQUEST = { method: "GET", authority: "a.example:81", path: "/p", search: "?q" };

@@ -2,7 +2,7 @@
 
 import { LOOP_FIELD } from "../../base/process-id.ts";
 import { forbiddenInTrailers } from "../h1/fields.ts";
-import { type HeaderList, type HttpRequest, type Latin1, madeOf } from "../message.ts";
+import { type HeaderList, type HttpRequest, type Latin1, madeOf } from "../message/message.ts";
 
 /** Fields that HTTP/2 must not carry (RFC 9113 8.2.2). `te` is allowed as `trailers` only; `requestStart` adds it. */
 const OF_CONNECTIONS = new Set([

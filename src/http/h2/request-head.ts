@@ -3,11 +3,19 @@
  * same message type: the code behind it does not depend on the client's version.
  */
 import { TRACE_TOKEN_HEADER } from "../../trace/token.ts";
-import { NAMES } from "../h1/field-names.ts";
 import { parseLength } from "../h1/framing.ts";
-import { type HeadError, isToken } from "../h1/syntax.ts";
-import { parseAuthority, parseTarget } from "../h1/target.ts";
-import { decimal, type Fields, type HeaderList, type HttpRequest, hostOf, type Latin1, madeOf } from "../message.ts";
+import { NAMES } from "../message/field-names.ts";
+import {
+  decimal,
+  type Fields,
+  type HeaderList,
+  type HttpRequest,
+  hostOf,
+  type Latin1,
+  madeOf,
+} from "../message/message.ts";
+import { type HeadError, isToken } from "../message/syntax.ts";
+import { parseAuthority, parseTarget } from "../message/target.ts";
 import type { ConnectionLimits } from "../stream.ts";
 
 /** Why a request is rejected. A malformed request (RFC 9113 8.1.1) gets no response: its stream is reset. */

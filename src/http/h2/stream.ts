@@ -1,4 +1,4 @@
-import { queueLimit } from "../server/pace.ts";
+import { queueLimit } from "../pace.ts";
 import { PROTOCOL_ERROR } from "./frames.ts";
 import type { FieldSection } from "./hpack/decoder.ts";
 import { PieceQueue } from "./piece-queue.ts";

@@ -1,8 +1,8 @@
 import { ChunkedDecoder } from "../h1/chunked.ts";
 import type { RequestHead } from "../h1/parse-head.ts";
-import type { HeaderList } from "../message.ts";
+import type { HeaderList } from "../message/message.ts";
+import { BodyRate } from "../pace.ts";
 import { UNKNOWN_LENGTH } from "../stream.ts";
-import { BodyRate } from "./pace.ts";
 
 /** Up to this many bytes of a request body are read and discarded after an early response: cheaper than a new connection. */
 const DISCARD_BYTES = 64 * 1024;

@@ -10,7 +10,8 @@ import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";
 import type { Transport } from "../../net/transport.ts";
-import type { HeaderList, HttpRequest, HttpResponse } from "../message.ts";
+import type { HeaderList, HttpRequest, HttpResponse } from "../message/message.ts";
+import { Deadline, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, queueLimit, Turns, type TurnTaker } from "../pace.ts";
 import {
   type Downstream,
   type HttpConnection,
@@ -23,7 +24,6 @@ import {
 import { BodyReader } from "./body-reader.ts";
 import { ClientPeer } from "./client-peer.ts";
 import { HeadReader } from "./head-reader.ts";
-import { Deadline, LEAVE_IDLE_MS, LINGER_BYTES, LINGER_MS, queueLimit, Turns, type TurnTaker } from "./pace.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
 /** Makes the connection that takes over when a client begins HTTP/2 instead of sending a first request (RFC 9113 3.3). */

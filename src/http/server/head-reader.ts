@@ -1,10 +1,10 @@
 import { latin1Slice } from "../../net/node-internals.ts";
 import { findHeadEnd, prefixError, skipLeadingCrlf } from "../h1/head-end.ts";
 import { parseRequestHead, RequestHead } from "../h1/parse-head.ts";
-import type { HeadError } from "../h1/syntax.ts";
-import { invalid } from "../h1/syntax.ts";
-import { parseTarget } from "../h1/target.ts";
-import type { HttpRequest } from "../message.ts";
+import type { HttpRequest } from "../message/message.ts";
+import type { HeadError } from "../message/syntax.ts";
+import { invalid } from "../message/syntax.ts";
+import { parseTarget } from "../message/target.ts";
 import type { ConnectionLimits } from "../stream.ts";
 
 const UNDERSCORE = invalid("underscore in the name of a header");

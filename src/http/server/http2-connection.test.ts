@@ -6,7 +6,7 @@ import type { Frontend } from "../../ir/ir.ts";
 import { setMemoryShort } from "../../net/frugality.ts";
 import { acceptLocally } from "../../net/testing/acceptor.ts";
 import { CANCEL, HEADERS } from "../h2/frames.ts";
-import type { HeaderList, HttpRequest } from "../message.ts";
+import type { HeaderList, HttpRequest } from "../message/message.ts";
 import { type Downstream, type HttpHost, type ServerStream, TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 import { Http2ServerConnection } from "./http2-connection.ts";
 

@@ -10,10 +10,10 @@ import { Http2Connection } from "../h2/connection.ts";
 import { ENHANCE_YOUR_CALM, errorName } from "../h2/frames.ts";
 import { type Http2Owner, type Http2Settings, LARGEST_WINDOW } from "../h2/settings.ts";
 import type { Http2Stream } from "../h2/stream.ts";
+import { Deadline } from "../pace.ts";
 import type { ConnectionLimits, HttpConnection, HttpHost, NetworkMetadata, StreamAcceptor } from "../stream.ts";
 import { ClientPeer } from "./client-peer.ts";
 import { type RequestConnection, RequestStream } from "./http2-stream.ts";
-import { Deadline } from "./pace.ts";
 
 /** Window of a stream, bytes: what a client may send before any of it is taken. A connection's window is four times as large. */
 const WINDOW = 256 * 1024;

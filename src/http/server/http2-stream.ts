@@ -7,7 +7,8 @@ import type { FieldSection } from "../h2/hpack/decoder.ts";
 import { parsePriority } from "../h2/priority.ts";
 import { malformed, type RequestError, RequestReader } from "../h2/request-head.ts";
 import { Http2Stream } from "../h2/stream.ts";
-import { type Fields, type HeaderList, type HttpResponse, madeOf } from "../message.ts";
+import { type Fields, type HeaderList, type HttpResponse, madeOf } from "../message/message.ts";
+import { BodyRate } from "../pace.ts";
 import {
   type ClientConnection,
   type ConnectionLimits,
@@ -18,7 +19,6 @@ import {
   UNKNOWN_LENGTH,
 } from "../stream.ts";
 import { ACCEPT_FIELD, KEY_FIELD, webSocketKey } from "../websocket.ts";
-import { BodyRate } from "./pace.ts";
 
 /** What a request's stream uses of its connection. */
 export interface RequestConnection {

@@ -3,7 +3,7 @@ import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { Output } from "../../net/output.ts";
 import type { Transport } from "../../net/transport.ts";
 import { chunkHeader, LAST_CHUNK, responseHeadText, trailerText } from "../h1/serialize.ts";
-import type { HeaderList, HttpResponse } from "../message.ts";
+import type { HeaderList, HttpResponse } from "../message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 
 type Framing = "none" | "length" | "chunked" | "close" | "tunnel";

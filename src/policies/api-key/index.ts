@@ -8,15 +8,15 @@ import { GatewayError } from "../../base/errors.ts";
 import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CelSecret } from "../../cel/index.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
+import { CredentialPlaces } from "../contract/credential-names.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
-import { CredentialPlaces } from "../shared/credentials/names.ts";
 import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import type { PolicyHooks } from "../types.ts";
 import type { ApiKey, ApiKeyAuth } from "./schema.ts";
 
 export const apiKey = definePolicy({

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
-import { location } from "../shared/credentials/location-schema.ts";
+import { location } from "../schema/location.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 const metadata = z
   .record(z.string(), z.unknown())

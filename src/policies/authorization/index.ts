@@ -5,9 +5,9 @@
  */
 import { GatewayError, type Why } from "../../base/errors.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
-import { definePolicy } from "../policy.ts";
+import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { type Denial, Rules } from "./rules.ts";
 import type { Authorization } from "./schema.ts";
 

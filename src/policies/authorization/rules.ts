@@ -7,7 +7,7 @@ import {
   Inputs,
   type Scope,
 } from "../../cel/index.ts";
-import type { AuthorizationRuleResult } from "../types.ts";
+import type { AuthorizationRuleResult } from "../contract/types.ts";
 import type { AuthorizationRule } from "./schema.ts";
 
 type Mode = AuthorizationRule["mode"];

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
-import { condition } from "../shared/cel-schema.ts";
+import { condition } from "../schema/cel.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 /** A rule is CEL over the request; without a mode it is an `allow` rule, as in the reference (3.3). */
 const rule = condition("request");

@@ -1,7 +1,7 @@
 import { hash, randomUUID, X509Certificate } from "node:crypto";
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
+import type { ClientAuth } from "../schema/token-endpoint.ts";
 import { tokenSigner } from "./signing.ts";
-import type { ClientAuth } from "./token-endpoint-schema.ts";
 
 const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 /** Seconds. Each call has its own assertion, so this only covers the call and clock skew. */

@@ -1,10 +1,10 @@
 import { decodeJwt, type JWTPayload } from "jose";
 import { type CelEnvironment, readsBody } from "../../cel/index.ts";
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
+import type { CredentialPlaces } from "../contract/credential-names.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
+import type { OutgoingContext } from "../contract/types.ts";
+import type { CredentialLocation } from "../schema/location.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
-import type { CredentialLocation } from "../shared/credentials/location-schema.ts";
-import type { CredentialPlaces } from "../shared/credentials/names.ts";
-import type { OutgoingContext } from "../types.ts";
 
 /** Finds and removes a token of the client. */
 export interface ClientToken {

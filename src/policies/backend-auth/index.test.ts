@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { type JWTPayload, jwtVerify } from "jose";
+import type { CompiledPolicy } from "../compile.ts";
 import { redactPolicy } from "../registry.ts";
+import type { BackendAuth } from "../schema/backend-auth.ts";
+import { schema } from "../schema/backend-auth.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
-import type { CompiledPolicy } from "../types.ts";
 import { backendAuth } from "./index.ts";
-import type { BackendAuth } from "./schema.ts";
-import { schema } from "./schema.ts";
 
 const { create } = backendAuth;
 

@@ -5,16 +5,16 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { CredentialTarget } from "../shared/credentials/location-schema.ts";
-import { CredentialPlaces } from "../shared/credentials/names.ts";
+import { CredentialPlaces } from "../contract/credential-names.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
+import type { OutgoingContext, RequestOutcome } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
+import type { BackendAuth } from "../schema/backend-auth.ts";
+import type { CredentialTarget } from "../schema/location.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import { sendableText } from "../shared/expressions.ts";
-import type { OutgoingContext, RequestOutcome } from "../types.ts";
 import { redact } from "./redact.ts";
-import type { BackendAuth } from "./schema.ts";
 import { signedTokens } from "./signing.ts";
 import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.ts";
 

@@ -1,10 +1,10 @@
 /** `redact` of `backendAuth`, apart from the module: `calls/` uses it too, and the module uses `calls/`. */
 import { withDurations } from "../../base/durations.ts";
 import { REDACTED } from "../../base/redaction.ts";
-import { redactCallPolicies } from "../calls/redact-policies.ts";
-import type { BasicBackendAuth } from "./basic-schema.ts";
-import type { BackendAuth } from "./schema.ts";
-import type { ClientAuth, TokenEndpoint, TokenExchange } from "./token-endpoint-schema.ts";
+import type { BackendAuth } from "../schema/backend-auth.ts";
+import type { BasicBackendAuth } from "../schema/basic-backend-auth.ts";
+import type { ClientAuth, TokenEndpoint, TokenExchange } from "../schema/token-endpoint.ts";
+import { redactCallPolicies } from "./redact-call-policies.ts";
 
 /** Redacts credentials, keys and client secrets. `hidden`: lower-case names of headers whose values are redacted. */
 export function redact(config: BackendAuth, hidden: ReadonlySet<string>): unknown {

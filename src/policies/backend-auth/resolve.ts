@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import { defined, type Resolver } from "../resolver.ts";
-import type { BackendAuth, schema } from "./schema.ts";
-import type { ClientAuth, CrossAppAccess, TokenEndpointInput } from "./token-endpoint-schema.ts";
+import { defined, type Resolver } from "../contract/resolver.ts";
+import type { BackendAuth, schema } from "../schema/backend-auth.ts";
+import type { ClientAuth, CrossAppAccess, TokenEndpointInput } from "../schema/token-endpoint.ts";
 
 type Written = z.output<typeof schema>;
 

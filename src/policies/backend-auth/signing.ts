@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject } from "node:crypto";
 import { SignJWT } from "jose";
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { JwtSigning, Signing } from "./basic-schema.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
+import type { JwtSigning, Signing } from "../schema/basic-backend-auth.ts";
 
 /** Each curve has one algorithm (RFC 7518, section 3.4). */
 const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };

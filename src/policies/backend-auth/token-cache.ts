@@ -1,6 +1,6 @@
 import { BoundedCache } from "../../base/bounded-cache.ts";
+import type { TokenCache as Config } from "../schema/token-endpoint.ts";
 import type { IssuedToken } from "./token-endpoint.ts";
-import type { TokenCache as Config } from "./token-endpoint-schema.ts";
 
 /** Milliseconds before its expiry at which a token is no longer used: it must still be valid when the backend verifies it. */
 const MARGIN = 15_000;

@@ -1,12 +1,12 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { type CallResponse, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
-import { observerOf } from "../calls/call-for.ts";
-import type { Callouts } from "../deps.ts";
-import type { ConfigPath } from "../policy-error.ts";
-import type { CalloutContext } from "../types.ts";
+import type { Callouts } from "../contract/deps.ts";
+import type { ConfigPath } from "../contract/policy-error.ts";
+import type { CalloutContext } from "../contract/types.ts";
+import type { TokenEndpoint as Config } from "../schema/token-endpoint.ts";
+import { observerOf } from "../shared/call-for.ts";
 import { type Authenticate, clientAuthentication } from "./client-auth.ts";
-import type { TokenEndpoint as Config } from "./token-endpoint-schema.ts";
 
 /** Bytes of a response; tokens are a few KiB. */
 const MAX_ANSWER = 64 * 1024;

@@ -1,14 +1,14 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, readsBody } from "../../cel/index.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { CredentialPlaces } from "../shared/credentials/names.ts";
+import type { CredentialPlaces } from "../contract/credential-names.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
+import type { OutgoingContext } from "../contract/types.ts";
+import type { CrossAppAccess, TokenExchange } from "../schema/token-endpoint.ts";
 import { secretDigest } from "../shared/credentials/secret-digest.ts";
-import type { OutgoingContext } from "../types.ts";
 import { type ClientToken, clientToken, mayAct, unverifiedClaims } from "./client-tokens.ts";
 import { TokenCache } from "./token-cache.ts";
 import { ID_JAG, type IssuedToken, prepareEndpoint, type TokenEndpoint } from "./token-endpoint.ts";
-import type { CrossAppAccess, TokenExchange } from "./token-endpoint-schema.ts";
 
 const TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer";

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
-import { defined, type Resolver } from "../resolver.ts";
-import { location } from "../shared/credentials/location-schema.ts";
-import { localSource } from "../shared/source-schema.ts";
+import { defined, type Resolver } from "../contract/resolver.ts";
+import { location } from "../schema/location.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
+import { localSource } from "../schema/source.ts";
 
 export const schema = z
   .strictObject({

@@ -4,9 +4,9 @@
  * where it exceeds the limit, 413 to the client, or 502 in place of the response. Memory comes from the worker's
  * `maxBufferedBytes`; when that is used up, reading the body ends the request with TG_BUFFERS_FULL.
  */
-import type { LocalReply } from "../../http/message.ts";
-import { definePolicy } from "../policy.ts";
-import type { PolicyContext, PolicyHooks, PolicyTrace } from "../types.ts";
+import type { LocalReply } from "../../http/message/message.ts";
+import type { PolicyContext, PolicyHooks, PolicyTrace } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import type { BufferedSide, Buffering } from "./schema.ts";
 
 const KIND = "buffer";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 /** `status`: the response to a body over the limit. */
 const side = (what: string, status: number) =>

@@ -6,17 +6,16 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { CallHead, PrepareCall } from "../../upstream/callouts/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { within } from "../policy-error.ts";
-import type { PolicySet } from "../policy-set.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { OwnFields } from "../contract/own-fields.ts";
+import { within } from "../contract/policy-error.ts";
+import type { CalloutContext, OutgoingContext, RequestMetadata } from "../contract/types.ts";
 import { prepareRequestEdits } from "../request-header-modifier/index.ts";
+import type { CallPolicies } from "../schema/call.ts";
+import type { Transformations } from "../schema/transformations.ts";
 import { withVariables } from "../shared/expressions.ts";
-import { OwnFields } from "../shared/own-fields.ts";
 import { EditedRequest } from "../transformations/messages.ts";
 import { compileProgram } from "../transformations/program.ts";
-import type { Transformations } from "../transformations/schema.ts";
-import type { CalloutContext, OutgoingContext, RequestMetadata } from "../types.ts";
-import type { CallPolicies } from "./schema.ts";
 
 /** For calls without a client's request, such as those for a connection. */
 const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefined, variables: {} };
@@ -56,15 +55,6 @@ export function compileCallPolicies(
     finish();
     return undefined;
   };
-}
-
-/**
- * Those of a backend's policies that calls can have. Alternatives are dropped: in the backend phase they are an error, reported
- * elsewhere.
- */
-export function callPoliciesOf(set: PolicySet): CallPolicies {
-  const { transformations, ...others } = set;
-  return transformations === undefined || "conditional" in transformations ? others : { ...set, transformations };
 }
 
 const NOTHING = new Uint8Array(0);

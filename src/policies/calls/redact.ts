@@ -1,7 +1,7 @@
 import { withDurations } from "../../base/durations.ts";
 import { redact as backendAuth } from "../backend-auth/redact.ts";
-import { redactCallPolicies } from "./redact-policies.ts";
-import type { CalledService } from "./schema.ts";
+import { redactCallPolicies } from "../backend-auth/redact-call-policies.ts";
+import type { CalledService } from "../schema/call.ts";
 
 /** Redacts a policy that calls a service, and formats its timeout. `hidden`: names of headers with secret values. */
 export function redactCalling(

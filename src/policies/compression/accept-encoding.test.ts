@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { ContentCoding } from "../contract/types.ts";
 import { negotiate } from "./accept-encoding.ts";
-import type { ContentCoding } from "./schema.ts";
 
 const chosen = (...values: string[]): ContentCoding | undefined =>
   negotiate(

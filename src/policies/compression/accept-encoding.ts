@@ -1,6 +1,6 @@
 /** `Accept-Encoding`: which content codings a client accepts, and how much it prefers each (RFC 9110 12.5.3). */
-import type { HeaderList } from "../../http/message.ts";
-import type { ContentCoding } from "./schema.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import type { ContentCoding } from "../contract/types.ts";
 
 /** `coding[;q=weight]`, with a weight of at most three decimals (RFC 9110 12.4.2). */
 const MEMBER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]*;[ \t]*[qQ]=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?))?$/;

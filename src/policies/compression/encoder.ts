@@ -4,10 +4,9 @@
 import type { BrotliCompress, Gzip, ZstdCompress } from "node:zlib";
 import { GatewayError } from "../../base/errors.ts";
 import { nodeZlib } from "../../base/lazy-node.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 import { bodyEncoder } from "../../net/node-internals-zlib.ts";
-import type { BodySink, BodyStage } from "../types.ts";
-import type { ContentCoding } from "./schema.ts";
+import type { BodySink, BodyStage, ContentCoding } from "../contract/types.ts";
 
 const MiB = 1024 * 1024;
 /**

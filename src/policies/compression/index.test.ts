@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
-import type { HttpResponse } from "../../http/message.ts";
+import type { HttpResponse } from "../../http/message/message.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { compression } from "./index.ts";
 import { schema } from "./schema.ts";

@@ -4,14 +4,14 @@
  * change bodies that are not compressed.
  */
 import { nodeZlib } from "../../base/lazy-node.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import { getHeader, type HeaderList, type HttpResponse, removeHeader, setHeader } from "../../http/message.ts";
-import { definePolicy } from "../policy.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
+import { getHeader, type HeaderList, type HttpResponse, removeHeader, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
+import type { ContentCoding, PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { negotiate } from "./accept-encoding.ts";
 import { compileContentTypes } from "./content-types.ts";
 import { encoderStage, encodeWhole, MAX_WHOLE } from "./encoder.ts";
-import type { Compression, ContentCoding } from "./schema.ts";
+import type { Compression } from "./schema.ts";
 
 const KIND = "compression";
 /** Fields with a digest of the content or of its encoded form (RFC 9530, RFC 3230, RFC 1864): it would be wrong afterwards. */

@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
+import type { ContentCoding } from "../contract/types.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
-/** Content codings that the gateway can apply, by their names in `Content-Encoding`. */
-const CODINGS = ["zstd", "br", "gzip"] as const;
+const CODINGS = ["zstd", "br", "gzip"] as const satisfies readonly ContentCoding[];
 
 /** Text, code, data and fonts that are not compressed themselves. */
 const CONTENT_TYPES = [
@@ -70,4 +70,3 @@ export const schema = z
   );
 
 export type Compression = ConfigOf<typeof schema>;
-export type ContentCoding = (typeof CODINGS)[number];

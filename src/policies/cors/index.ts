@@ -4,12 +4,12 @@
  * browser enforces. It runs first in the gateway and route phases: preflights carry no credentials.
  */
 import { withDurations } from "../../base/durations.ts";
-import { isToken, latin1 } from "../../http/h1/syntax.ts";
-import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
-import type { HeaderEdit } from "../shared/header-edits.ts";
-import type { PolicyHooks } from "../types.ts";
+import { getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
+import { isToken, latin1 } from "../../http/message/syntax.ts";
+import type { HeaderEdit } from "../contract/header-edits.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { compileOrigins } from "./origins.ts";
 import type { Cors } from "./schema.ts";
 

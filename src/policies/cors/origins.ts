@@ -1,4 +1,4 @@
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
 import { type Origin, parseOrigin } from "../shared/origin.ts";
 
 /** Whether a request's `Origin` is allowed. */

@@ -3,11 +3,11 @@
  * user send a request that changes state. In: further trusted origins. Out: nothing, or 403. Runs in the route phase.
  */
 import { GatewayError } from "../../base/errors.ts";
-import { getHeader, type HeaderList } from "../../http/message.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
+import { getHeader, type HeaderList } from "../../http/message/message.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { normalOrigin, parseOrigin } from "../shared/origin.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Csrf } from "./schema.ts";
 
 const KIND = "csrf";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 export const schema = z
   .strictObject({

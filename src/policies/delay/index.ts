@@ -5,9 +5,9 @@
  */
 import { parseDuration } from "../../base/durations.ts";
 import { type Activation, CelDuration, type CelEnvironment, type CelValue, type Expression } from "../../cel/index.ts";
-import { definePolicy } from "../policy.ts";
+import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { afterRequestBody, bodyIfShort } from "../shared/expressions.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { Delay } from "./schema.ts";
 
 const KIND = "delay";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
-import type { ConfigOf } from "../resolved.ts";
-import { expression } from "../shared/cel-schema.ts";
+import { expression } from "../schema/cel.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 export const schema = z
   .strictObject({

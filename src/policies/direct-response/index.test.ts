@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { latin1 } from "../../http/h1/syntax.ts";
+import { latin1 } from "../../http/message/syntax.ts";
+import type { CompiledPolicy } from "../compile.ts";
 import { redactPolicy } from "../registry.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
-import type { CompiledPolicy } from "../types.ts";
 import { directResponse } from "./index.ts";
 import type { DirectResponse } from "./schema.ts";
 

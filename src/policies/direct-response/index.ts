@@ -4,12 +4,12 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, type CelEnvironment, type Expression, toText } from "../../cel/index.ts";
-import { BODILESS, type HeaderList } from "../../http/message.ts";
-import { defineConditionalPolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
+import { BODILESS, type HeaderList } from "../../http/message/message.ts";
+import { fieldName, redactValues } from "../contract/header-edits.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyHooks } from "../contract/types.ts";
+import { defineConditionalPolicy } from "../define/policy.ts";
 import { afterRequestBody, bodyBytes, sendableText } from "../shared/expressions.ts";
-import { fieldName, redactValues } from "../shared/header-edits.ts";
-import type { PolicyHooks } from "../types.ts";
 import type { DirectResponse } from "./schema.ts";
 
 interface Field {

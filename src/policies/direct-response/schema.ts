@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { conditionally } from "../conditional/schema.ts";
-import type { ConfigOf } from "../resolved.ts";
-import { expression } from "../shared/cel-schema.ts";
+import { expression } from "../schema/cel.ts";
+import { conditionally } from "../schema/conditional.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 const plain = z
   .strictObject({

@@ -6,11 +6,11 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { messageOf } from "../../base/errors.ts";
 import type { HeaderValueOption } from "../../gen/envoy/config/core/v3/base_pb.ts";
-import { isFieldValue } from "../../http/h1/syntax.ts";
-import type { HeaderList } from "../../http/message.ts";
-import { applyHeaderEdits, type HeaderEdit, isServiceField, NO_PSEUDO } from "../shared/header-edits.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import { isFieldValue } from "../../http/message/syntax.ts";
+import { applyHeaderEdits, type HeaderEdit, isServiceField, NO_PSEUDO } from "../contract/header-edits.ts";
+import type { PolicyContext } from "../contract/types.ts";
 import { EditedRequest, REQUEST_PSEUDO } from "../transformations/messages.ts";
-import type { PolicyContext } from "../types.ts";
 
 /** `HeaderValueOption`, or a plain `HeaderValue` without an append action. */
 export type HeaderInstruction = Pick<HeaderValueOption, "header"> &

@@ -1,12 +1,12 @@
 import { ERRORS } from "../../base/errors.ts";
 import type { Activation, Expression } from "../../cel/index.ts";
-import { getHeader, type LocalReply } from "../../http/message.ts";
+import { getHeader, type LocalReply } from "../../http/message/message.ts";
 import type { Callout } from "../../upstream/callouts/callout.ts";
 import { isUnreadable } from "../../upstream/callouts/http-call.ts";
+import type { HeaderEdit } from "../contract/header-edits.ts";
+import type { BodyStart, CalloutContext, PolicyContext } from "../contract/types.ts";
 import { editRequest } from "../envoy/convert.ts";
 import { withVariables } from "../shared/expressions.ts";
-import type { HeaderEdit } from "../shared/header-edits.ts";
-import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 
 /** Decision about a request, derived from a response of the service. */
 export type AuthzDecision =

@@ -3,10 +3,11 @@ import { messageOf } from "../../base/errors.ts";
 import type { Activation, CelEnvironment, SourceParts } from "../../cel/index.ts";
 import type { AttributeContextSchema as Attributes } from "../../gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import type { CheckResponse } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
-import { getHeader } from "../../http/message.ts";
+import { getHeader } from "../../http/message/message.ts";
 import type { Callout } from "../../upstream/callouts/callout.ts";
 import { UnreadableAnswer } from "../../upstream/callouts/http-call.ts";
-import { callFor } from "../calls/call-for.ts";
+import { NO_PSEUDO } from "../contract/header-edits.ts";
+import type { BodyStart, CalloutContext, PolicyContext } from "../contract/types.ts";
 import {
   headerEdits,
   headerRemovals,
@@ -17,10 +18,9 @@ import {
   textOf,
 } from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
+import { callFor } from "../shared/call-for.ts";
 import { compileAll, evaluateAll } from "../shared/expressions.ts";
-import { NO_PSEUDO } from "../shared/header-edits.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
-import type { BodyStart, CalloutContext, PolicyContext } from "../types.ts";
 import { AnswerCache, type Lookup } from "./cache.ts";
 import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus, setsCookie } from "./decision.ts";
 import type { ExtAuthz, ExtAuthzGrpc } from "./schema.ts";

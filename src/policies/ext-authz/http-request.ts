@@ -1,10 +1,11 @@
 import type { Activation, CelEnvironment, Expression, Scope } from "../../cel/index.ts";
-import { isToken, latin1 } from "../../http/h1/syntax.ts";
-import type { TargetParts } from "../../http/h1/target.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import { isToken, latin1 } from "../../http/message/syntax.ts";
+import type { TargetParts } from "../../http/message/target.ts";
 import { reasonOf } from "../../upstream/callouts/callout.ts";
 import type { CallResponse } from "../../upstream/callouts/http-call.ts";
-import { PolicyError } from "../policy-error.ts";
+import { fieldName } from "../contract/header-edits.ts";
+import { PolicyError } from "../contract/policy-error.ts";
 import {
   bodyBytes,
   compileAll,
@@ -13,7 +14,6 @@ import {
   textOf,
   withVariables,
 } from "../shared/expressions.ts";
-import { fieldName } from "../shared/header-edits.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
 import { AuthzRequestError } from "./decision.ts";
 import type { ExtAuthzHttp } from "./schema.ts";

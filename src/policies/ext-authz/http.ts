@@ -1,12 +1,12 @@
 import type { Activation, CelEnvironment, Expression } from "../../cel/index.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import { copyField, type HeaderList, type LocalReply, setHeader } from "../../http/message.ts";
+import { copyField, type HeaderList, type LocalReply, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import type { CallResponse } from "../../upstream/callouts/http-call.ts";
-import { callFor } from "../calls/call-for.ts";
+import { FRAMING, type HeaderEdit, isServiceField, NO_PSEUDO } from "../contract/header-edits.ts";
+import type { PolicyContext } from "../contract/types.ts";
 import { headerRemovals } from "../envoy/convert.ts";
+import { callFor } from "../shared/call-for.ts";
 import { textOf } from "../shared/expressions.ts";
-import { FRAMING, type HeaderEdit, isServiceField, NO_PSEUDO } from "../shared/header-edits.ts";
-import type { PolicyContext } from "../types.ts";
 import { AnswerCache } from "./cache.ts";
 import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus, setsCookie } from "./decision.ts";
 import { AuthzRequestTemplate, denies, MAX_RESPONSE, sizeOf } from "./http-request.ts";

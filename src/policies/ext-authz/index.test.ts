@@ -5,11 +5,11 @@ import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import type { LocalReply } from "../../http/message.ts";
+import type { LocalReply } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
+import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
-import type { CompiledPolicy } from "../types.ts";
 import { extAuthz } from "./index.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 

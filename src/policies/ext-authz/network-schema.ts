@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { calledService } from "../calls/schema.ts";
-import type { ConfigOf, Resolved } from "../resolved.ts";
-import { expression } from "../shared/cel-schema.ts";
+import { calledService } from "../schema/call.ts";
+import { expression } from "../schema/cel.ts";
+import type { ConfigOf, Resolved } from "../schema/resolved.ts";
 import { body, cacheOf } from "./schema.ts";
 
 const grpc = z

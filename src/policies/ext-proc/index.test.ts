@@ -5,10 +5,10 @@ import { extProcAt, startProcessor } from "../../../test/helpers/envoy/processor
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { HttpResponse, LocalReply } from "../../http/message.ts";
+import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
+import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
-import type { CompiledPolicy } from "../types.ts";
 import { extProc } from "./index.ts";
 import type { ExtProc, ExtProcOptions } from "./schema.ts";
 

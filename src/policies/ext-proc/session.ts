@@ -10,16 +10,16 @@ import type {
   ProcessingRequestSchema,
   ProcessingResponse as ProcessingResponseMessage,
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
-import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import type { GrpcStream } from "../../upstream/callouts/grpc-call.ts";
 import { isUnreadable } from "../../upstream/callouts/http-call.ts";
-import { callFor } from "../calls/call-for.ts";
+import { NO_PSEUDO } from "../contract/header-edits.ts";
+import type { CalloutContext, PolicyContext } from "../contract/types.ts";
 import { headerEdits, replyHeaders } from "../envoy/convert.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
-import { NO_PSEUDO } from "../shared/header-edits.ts";
+import { callFor } from "../shared/call-for.ts";
 import { rejectionReply } from "../shared/rejection.ts";
-import type { CalloutContext, PolicyContext } from "../types.ts";
 
 /** Kind in traces. */
 export const TRACED = "ext_proc";

@@ -9,9 +9,9 @@ import type {
   CommonResponse_ResponseStatus,
   ImmediateResponse,
 } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import type { MessageBody } from "../contract/types.ts";
 import { headerMap } from "../envoy/convert.ts";
-import type { MessageBody } from "../types.ts";
 import { BODY_MODES, type Modes, overridden } from "./modes.ts";
 import type { ProcessingRequest, Session } from "./session.ts";
 import { PrefixStage, StreamedBody, TrailerStage } from "./stages.ts";

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Answer, PROCESS, ProcessingRequest, ProcessingResponse } from "../../../test/helpers/envoy/ext-proc.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import type { BodySink } from "../contract/types.ts";
 import { process } from "../envoy/methods.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf } from "../testing/context.ts";
-import type { BodySink } from "../types.ts";
 import { Session } from "./session.ts";
 import { PrefixStage, StreamedBody, TrailerStage } from "./stages.ts";
 

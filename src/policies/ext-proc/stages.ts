@@ -4,10 +4,10 @@
  */
 import type { GatewayError } from "../../base/errors.ts";
 import type { BodyResponse, HeaderMutation } from "../../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import { applyHeaderEdits, NO_PSEUDO } from "../contract/header-edits.ts";
+import type { BodySink, BodyStage } from "../contract/types.ts";
 import { headerEdits, headerMap, headerRemovals } from "../envoy/convert.ts";
-import { applyHeaderEdits, NO_PSEUDO } from "../shared/header-edits.ts";
-import type { BodySink, BodyStage } from "../types.ts";
 import type { Listener, ProcessingRequest, ProcessingResponse, Session } from "./session.ts";
 
 /** Settings of the stages that send messages. */

@@ -4,9 +4,9 @@
  * Everything between the two edges sees gRPC: it runs first on requests, and responses are translated after all other policies.
  */
 import { isGrpc } from "../../http/grpc-reply.ts";
-import { getHeader, type HttpResponse, setHeader } from "../../http/message.ts";
-import { definePolicy } from "../policy.ts";
-import type { PolicyHooks, ResponseTranslation } from "../types.ts";
+import { getHeader, type HttpResponse, setHeader } from "../../http/message/message.ts";
+import type { PolicyHooks, ResponseTranslation } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { grpcTypeOf, type WebCall, webCallOf, webTypeOf } from "./media-types.ts";
 import type { GrpcWeb } from "./schema.ts";
 import { RequestStage, ResponseStage } from "./stages.ts";

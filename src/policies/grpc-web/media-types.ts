@@ -1,6 +1,7 @@
 /** The media types of gRPC-Web: `application/grpc-web[-text][+format]` (gRPC-Web protocol, "Content-Type" and "Accept"). */
-import { latin1 } from "../../http/h1/syntax.ts";
-import { type FieldText, getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
+
+import { type FieldText, getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 
 /** The form of a gRPC-Web request, and the form that its response must have. */
 export interface WebCall {

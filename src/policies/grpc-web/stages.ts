@@ -1,8 +1,8 @@
 /** Stages for the bodies of a gRPC-Web call: requests become messages of gRPC, trailers of the response become a frame. */
 import { GatewayError } from "../../base/errors.ts";
 import { MessageBoundaries, PREFIX_BYTES } from "../../http/grpc-frames.ts";
-import type { HeaderList } from "../../http/message.ts";
-import type { BodySink, BodyStage, TranslationStage } from "../types.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import type { BodySink, BodyStage, TranslationStage } from "../contract/types.ts";
 import { Base64Decoder, MessageEncoder } from "./base64.ts";
 
 /** The flag of a frame that holds trailers (gRPC-Web protocol, "Message framing"). */

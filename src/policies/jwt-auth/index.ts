@@ -6,13 +6,13 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
+import { CredentialPlaces } from "../contract/credential-names.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
-import { CredentialPlaces } from "../shared/credentials/names.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { kidsOf } from "./keys.ts";
 import type { JwtAuth } from "./schema.ts";
 import { KeysMissing, type ProviderAt, TokenRejection, TokenVerifier } from "./verifier.ts";

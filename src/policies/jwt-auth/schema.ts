@@ -1,8 +1,8 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
-import { defined, type Resolver } from "../resolver.ts";
-import { location } from "../shared/credentials/location-schema.ts";
-import { type TextSource, textSource } from "../shared/source-schema.ts";
+import { defined, type Resolver } from "../contract/resolver.ts";
+import { location } from "../schema/location.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
+import { type TextSource, textSource } from "../schema/source.ts";
 
 const provider = {
   issuer: z.string().min(1).describe("Required value of the token's `iss`."),

@@ -1,7 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, type JWTVerifyOptions, jwtVerify } from "jose";
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { CelSecret } from "../../cel/index.ts";
-import { type ConfigPath, within } from "../policy-error.ts";
+import { type ConfigPath, within } from "../contract/policy-error.ts";
 import { parseKeys, type VerificationKey } from "./keys.ts";
 import type { JwtProvider } from "./schema.ts";
 

@@ -4,9 +4,9 @@ import { TestPlane } from "../../../test/helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply, statusOf } from "../../../test/helpers/raw-peer.ts";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
+import type { CompiledPolicy } from "../compile.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
-import type { CompiledPolicy } from "../types.ts";
-import { createBuckets, TokenBuckets } from "./buckets.ts";
+import { createBuckets, TokenBuckets } from "../token-buckets/buckets.ts";
 import { localRateLimit } from "./index.ts";
 import type { LocalLimit } from "./schema.ts";
 

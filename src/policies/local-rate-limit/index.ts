@@ -1,21 +1,20 @@
 /**
  * `localRateLimit`: token buckets in memory that all workers share (docs/policies/local-rate-limit.md). In: limits, each with an
  * optional CEL key that gives every client, user or path its own bucket. Out: the request continues, and the response reports the
- * most constrained limit in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. `buckets.ts` gives each limit its share of them,
- * `bucket-sets.ts` has the table, `sip-hash.ts` how a bucket is found.
+ * most constrained limit in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. They are in `token-buckets/`.
  */
 import { withDurations } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import type { HeaderList } from "../../http/message.ts";
-import { decimal } from "../../http/message.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { defineConditionalPolicy } from "../policy.ts";
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
+import type { HeaderList } from "../../http/message/message.ts";
+import { decimal } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
+import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { defineConditionalPolicy } from "../define/policy.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
-import type { LimitBuckets } from "./buckets.ts";
+import type { LimitBuckets } from "../token-buckets/buckets.ts";
 import type { LocalLimit, LocalRateLimit } from "./schema.ts";
 
 const KIND = "localRateLimit";

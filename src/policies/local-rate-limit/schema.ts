@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { conditionally } from "../conditional/schema.ts";
-import type { ConfigOf } from "../resolved.ts";
-import { expression } from "../shared/cel-schema.ts";
-import { duration } from "../shared/field-schemas.ts";
+import { expression } from "../schema/cel.ts";
+import { conditionally } from "../schema/conditional.ts";
+import { duration } from "../schema/fields.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 const tokens = z.int().min(0).max(Number.MAX_SAFE_INTEGER).default(0);
 

@@ -1,5 +1,5 @@
 import { cookiePairs } from "../../base/cookies.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 import { type Opened, open, seal } from "../shared/sealed.ts";
 import { oidcFailure } from "./failure.ts";
 

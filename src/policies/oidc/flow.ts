@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
-import { observerOf } from "../calls/call-for.ts";
-import type { PolicyContext } from "../types.ts";
+import type { PolicyContext } from "../contract/types.ts";
+import { observerOf } from "../shared/call-for.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";
 import { Provider } from "./provider.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GatewayError } from "../../base/errors.ts";
-import { getHeader, type HttpRequest, type LocalReply } from "../../http/message.ts";
+import { getHeader, type HttpRequest, type LocalReply } from "../../http/message/message.ts";
 import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { parseCookieKey } from "./cookie-key.ts";
 import { LoginFlow } from "./flow.ts";

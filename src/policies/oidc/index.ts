@@ -8,12 +8,12 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import { REDACTED } from "../../base/redaction.ts";
-import { getHeader, type HttpRequest } from "../../http/message.ts";
+import { getHeader, type HttpRequest } from "../../http/message/message.ts";
 import type { Phase } from "../../trace/events.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
-import type { PolicyContext, PolicyHooks, RequestOutcome } from "../types.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyContext, PolicyHooks, RequestOutcome } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { COOKIE_SECRET } from "./cookie-key.ts";
 import { type Cookies, takeCookies } from "./cookies.ts";
 import { oidcFailure } from "./failure.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from "jose";
 import * as oauth from "oauth4webapi";
 import { GatewayError } from "../../base/errors.ts";
-import { PolicyError } from "../policy-error.ts";
+import { PolicyError } from "../contract/policy-error.ts";
 import { callFailure, oidcFailure, reason, statusFailure, unreadable } from "./failure.ts";
 import type { Oidc } from "./schema.ts";
 import type { Claims } from "./session.ts";

@@ -1,5 +1,5 @@
-import type { ConfigPath } from "../policy-error.ts";
-import { defined, type Resolver } from "../resolver.ts";
+import type { ConfigPath } from "../contract/policy-error.ts";
+import { defined, type Resolver } from "../contract/resolver.ts";
 import type { Oidc, OidcInput } from "./schema.ts";
 
 type Found = Pick<

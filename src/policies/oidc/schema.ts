@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { textSource } from "../shared/source-schema.ts";
+import { textSource } from "../schema/source.ts";
 
 const endpoint = z.url({
   protocol: /^https?$/,

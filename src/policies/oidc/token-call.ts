@@ -1,7 +1,7 @@
-import { latin1 } from "../../http/h1/syntax.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import { reasonOf } from "../../upstream/callouts/callout.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
-import type { OutboundTrace } from "../types.ts";
+import type { OutboundTrace } from "../contract/types.ts";
 
 /** Milliseconds. */
 const TIMEOUT_MS = 10_000;

@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type CelEnvironment, CelError, type CelValue, type Expression, toJson, toText } from "../../cel/index.ts";
 import type { RateLimitDescriptorSchema } from "../../gen/envoy/extensions/common/ratelimit/v3/ratelimit_pb.ts";
 import type { RateLimitUnit } from "../../gen/envoy/type/v3/ratelimit_unit_pb.ts";
-import type { PolicyContext } from "../types.ts";
+import type { PolicyContext } from "../contract/types.ts";
 import type { RateLimitDescriptor } from "./schema.ts";
 
 /** `envoy.extensions.common.ratelimit.v3.RateLimitDescriptor` of one request. */

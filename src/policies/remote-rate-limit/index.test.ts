@@ -9,7 +9,7 @@ import {
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { LocalReply } from "../../http/message.ts";
+import type { LocalReply } from "../../http/message/message.ts";
 import { redactPolicy } from "../registry.ts";
 import { TestCallouts } from "../testing/callouts.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";

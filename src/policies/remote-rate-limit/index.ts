@@ -13,20 +13,20 @@ import type {
   RateLimitResponse_Code,
   RateLimitResponse_DescriptorStatus,
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.ts";
-import type { LocalReply } from "../../http/message.ts";
-import { decimal } from "../../http/message.ts";
+import type { LocalReply } from "../../http/message/message.ts";
+import { decimal } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
-import { callFor, mayContinueWithout } from "../calls/call-for.ts";
 import { redactCalling } from "../calls/redact.ts";
-import type { PolicyDeps } from "../deps.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { type HeaderEdit, NO_PSEUDO } from "../contract/header-edits.ts";
+import type { CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { defineConditionalPolicy } from "../define/policy.ts";
 import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
-import { defineConditionalPolicy } from "../policy.ts";
+import { callFor, mayContinueWithout } from "../shared/call-for.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import { type HeaderEdit, NO_PSEUDO } from "../shared/header-edits.ts";
 import { rejectionReply } from "../shared/rejection.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
-import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
 import { type Descriptor, DescriptorMaker } from "./descriptors.ts";
 import type { RemoteRateLimit } from "./schema.ts";
 

@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { calledService } from "../calls/schema.ts";
-import { conditionally } from "../conditional/schema.ts";
-import type { ConfigOf } from "../resolved.ts";
-import { defined, type Resolver, resolveEach } from "../resolver.ts";
-import { expression } from "../shared/cel-schema.ts";
+import { defined, type Resolver, resolveEach } from "../contract/resolver.ts";
+import { calledService } from "../schema/call.ts";
+import { expression } from "../schema/cel.ts";
+import { conditionally } from "../schema/conditional.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 const descriptor = z.strictObject({
   entries: z

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import type { HeaderModifier } from "../shared/field-schemas.ts";
+import type { HeaderModifier } from "../schema/fields.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { requestHeaderModifier } from "./index.ts";
 

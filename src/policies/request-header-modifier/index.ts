@@ -3,20 +3,20 @@
  * HTTPHeaderFilter). In: a client's request, or a callout's as one of its `policies`. Out: the same request with other fields,
  * and with another authority where `Host` is set.
  */
-import type { HttpRequest } from "../../http/message.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
-import type { HeaderModifier } from "../shared/field-schemas.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
 import {
   applyHeaderEdits,
   compileHeaderEdits,
   type HeaderEdit,
   pickHeaders,
   redactModifier,
-} from "../shared/header-edits.ts";
+} from "../contract/header-edits.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { OutgoingContext } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
+import type { HeaderModifier } from "../schema/fields.ts";
 import { isAuthority } from "../shared/url-change.ts";
-import type { OutgoingContext } from "../types.ts";
 
 export const requestHeaderModifier = definePolicy({
   kind: "requestHeaderModifier",

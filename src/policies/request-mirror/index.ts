@@ -7,15 +7,15 @@
 import { isIP } from "node:net";
 import { asError } from "../../base/errors.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
-import { copyField, madeOf } from "../../http/message.ts";
+import { copyField, madeOf } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { type CallRequest, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
-import { calloutContextOf, observerOf } from "../calls/call-for.ts";
 import { redactPolicies } from "../calls/redact.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
-import { FRAMING } from "../shared/header-edits.ts";
-import type { CalloutContext, PolicyContext, PolicyHooks } from "../types.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { FRAMING } from "../contract/header-edits.ts";
+import type { CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
+import { calloutContextOf, observerOf } from "../shared/call-for.ts";
 import type { Mirror, RequestMirror } from "./schema.ts";
 
 const KIND = "requestMirror";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { CalledService } from "../calls/schema.ts";
-import { defined, type Resolver } from "../resolver.ts";
-import { service } from "../shared/field-schemas.ts";
+import { defined, type Resolver } from "../contract/resolver.ts";
+import type { CalledService } from "../schema/call.ts";
+import { service } from "../schema/fields.ts";
 
 const { host, service: entry, backend } = service;
 

@@ -2,11 +2,11 @@
  * `requestRedirect`: responds with a redirect (docs/policies/request-redirect.md, Gateway API HTTPRequestRedirectFilter). In:
  * which parts of the URL change. Out: 301, 302, 303, 307 or 308 with an absolute `Location`; the query is kept.
  */
-import type { HttpRequest } from "../../http/message.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { checkAuthority, compilePathChange, hostPart, portPart, withPort } from "../shared/url-change.ts";
-import type { PolicyHooks } from "../types.ts";
 import type { RequestRedirect } from "./schema.ts";
 
 export const requestRedirect = definePolicy({

@@ -2,11 +2,11 @@
  * `responseHeaderModifier`: adds, sets and removes response header fields (docs/policies/response-header-modifier.md, Gateway API
  * HTTPHeaderFilter). In: a response of the backend or of the gateway itself. Out: the same response with other fields.
  */
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
-import type { HeaderModifier } from "../shared/field-schemas.ts";
-import { applyHeaderEdits, compileHeaderEdits, pickHeaders, redactModifier } from "../shared/header-edits.ts";
-import type { PolicyHooks } from "../types.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { applyHeaderEdits, compileHeaderEdits, pickHeaders, redactModifier } from "../contract/header-edits.ts";
+import type { PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
+import type { HeaderModifier } from "../schema/fields.ts";
 
 export const responseHeaderModifier = definePolicy({
   kind: "responseHeaderModifier",

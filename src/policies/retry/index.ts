@@ -9,10 +9,10 @@
 import { withDurations } from "../../base/durations.ts";
 import { GRPC_CODES } from "../../base/grpc-codes.ts";
 import { type CelEnvironment, type Expression, readsBody } from "../../cel/index.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyHooks, RetryPlan } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { afterRequestBody, bodyIfShort } from "../shared/expressions.ts";
-import type { PolicyHooks, RetryPlan } from "../types.ts";
 import type { Retry } from "./schema.ts";
 
 const KIND = "retry";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { ms } from "../../base/durations.ts";
 import { GRPC_CODE_NAMES } from "../../base/grpc-codes.ts";
-import type { ConfigOf } from "../resolved.ts";
-import { duration } from "../shared/field-schemas.ts";
+import { duration } from "../schema/fields.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 export const schema = z
   .strictObject({

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpResponse } from "../../http/message.ts";
+import type { HttpResponse } from "../../http/message/message.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { sessionPersistence } from "./index.ts";
 import { schema } from "./schema.ts";

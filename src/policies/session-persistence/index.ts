@@ -6,12 +6,12 @@
  */
 import { createHash } from "node:crypto";
 import { withDurations } from "../../base/durations.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import { getHeader, type HeaderList } from "../../http/message.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { definePolicy } from "../policy.ts";
+import { getHeader, type HeaderList } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import { cookieOf } from "../shared/credentials/places.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
 import type { SessionPersistence } from "./schema.ts";
 import { Sessions } from "./session.ts";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
-import { duration } from "../shared/field-schemas.ts";
-import { FRAMING } from "../shared/header-edits.ts";
+import { FRAMING } from "../contract/header-edits.ts";
+import { duration } from "../schema/fields.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 const lifetime = duration.refine((time) => time > 0, { message: "must be longer than 0s; leave it out for no limit" });
 

@@ -1,13 +1,7 @@
 /** Sessions as clients carry them: sealed texts that name an endpoint. */
+import type { PersistentSession } from "../contract/types.ts";
 import { open, seal } from "../shared/sealed.ts";
 import type { SessionPersistence } from "./schema.ts";
-
-/** A session that has been read and is valid. Times are Unix seconds. */
-export interface PersistentSession {
-  readonly endpoint: string;
-  /** When the client got it: the start of `absoluteTimeout`. */
-  readonly since: number;
-}
 
 /** What is sealed. */
 interface Content {

@@ -15,9 +15,9 @@ import {
   toJson,
   toText,
 } from "../../cel/index.ts";
-import { isFieldValue } from "../../http/h1/syntax.ts";
-import type { Latin1 } from "../../http/message.ts";
-import type { PolicyContext, RequestOutcome } from "../types.ts";
+import type { Latin1 } from "../../http/message/message.ts";
+import { isFieldValue } from "../../http/message/syntax.ts";
+import type { PolicyContext, RequestOutcome } from "../contract/types.ts";
 
 /** Which bodies expressions read. Expressions see a body only after a policy has waited for it. */
 export interface BodyNeeds {

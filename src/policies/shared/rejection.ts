@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcError, grpcStatusOf, grpcStatusOfError, isGrpc } from "../../http/grpc-reply.ts";
-import type { HeaderList, HttpRequest, LocalReply } from "../../http/message.ts";
-import { copyField } from "../../http/message.ts";
+import type { HeaderList, HttpRequest, LocalReply } from "../../http/message/message.ts";
+import { copyField } from "../../http/message/message.ts";
 
 /** Bytes of a service's body that become the message of a gRPC status, which is a header field with limited room. */
 const MAX_MESSAGE = 1024;

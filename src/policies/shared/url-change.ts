@@ -3,10 +3,10 @@
  * checked by the parser for requests, so nothing that the gateway would reject from a client can be configured.
  */
 import { GatewayError } from "../../base/errors.ts";
-import { parseTarget, type TargetParts } from "../../http/h1/target.ts";
-import { type ConfigPath, PolicyError } from "../policy-error.ts";
-import type { PolicyContext } from "../types.ts";
-import type { PathChange } from "./field-schemas.ts";
+import { parseTarget, type TargetParts } from "../../http/message/target.ts";
+import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
+import type { PolicyContext } from "../contract/types.ts";
+import type { PathChange } from "../schema/fields.ts";
 
 /** The host of an authority, in its original case (`Example.com:80` → `Example.com`, `[::1]:80` → `[::1]`). */
 export function hostPart(authority: string): string {

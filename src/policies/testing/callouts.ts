@@ -7,7 +7,7 @@ import { Endpoints } from "../../upstream/endpoints/endpoints.ts";
 import { Pools } from "../../upstream/pools/pools.ts";
 import { Resolver } from "../../upstream/resolve/resolver.ts";
 import { compileCallPolicies } from "../calls/compile.ts";
-import type { Callouts } from "../deps.ts";
+import type { Callouts } from "../contract/deps.ts";
 import { DEPS } from "./context.ts";
 
 /** Callouts over real connections to services at fixed addresses, without TLS, for policies under test. Dispose closes them. */

@@ -1,27 +1,27 @@
 import { ms } from "../../base/durations.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { FIRST_HOP } from "../../http/loop.ts";
-import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
 import { NO_UPSTREAM } from "../../upstream/callouts/callout.ts";
 import { fetchThrough } from "../../upstream/callouts/fetch.ts";
 import { Resolver } from "../../upstream/resolve/resolver.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { TokenBuckets } from "../local-rate-limit/buckets.ts";
-import { CredentialNames } from "../shared/credentials/names.ts";
-import { applyHeaderEdits, type HeaderEdit } from "../shared/header-edits.ts";
-import { OwnFields } from "../shared/own-fields.ts";
+import type { CompiledPolicy } from "../compile.ts";
+import { CredentialNames } from "../contract/credential-names.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { applyHeaderEdits, type HeaderEdit } from "../contract/header-edits.ts";
+import { OwnFields } from "../contract/own-fields.ts";
 import type {
   AuthorizationRuleResult,
   BodyStart,
-  CompiledPolicy,
   IncomingBody,
   OutboundTrace,
   PolicyContext,
   PolicyTrace,
   RequestMetadata,
-} from "../types.ts";
+} from "../contract/types.ts";
+import { TokenBuckets } from "../token-buckets/buckets.ts";
 
 /** Dependencies for policies under test. */
 export const DEPS: PolicyDeps = {

@@ -4,9 +4,9 @@
  * with 504, TG_REQUEST_TIMEOUT or TG_UPSTREAM_TIMEOUT. Response bodies are not limited: they may stream for hours.
  */
 import { type Milliseconds, ms, withDurations } from "../../base/durations.ts";
-import { definePolicy } from "../policy.ts";
-import { PolicyError } from "../policy-error.ts";
-import type { PolicyHooks } from "../types.ts";
+import { PolicyError } from "../contract/policy-error.ts";
+import type { PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
 import type { Timeout } from "./schema.ts";
 
 const KIND = "timeout";

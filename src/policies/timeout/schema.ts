@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
-import { duration } from "../shared/field-schemas.ts";
+import { duration } from "../schema/fields.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 export const schema = z
   .strictObject({

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import type { HttpResponse } from "../../http/message.ts";
+import type { HttpResponse } from "../../http/message/message.ts";
+import type { Transformation } from "../schema/transformations.ts";
 import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { transformations } from "./index.ts";
-import type { Transformation } from "./schema.ts";
 
 const { create } = transformations;
 

@@ -7,14 +7,14 @@
 
 import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { PolicyDeps } from "../deps.ts";
-import { defineConditionalPolicy } from "../policy.ts";
+import type { PolicyDeps } from "../contract/deps.ts";
+import { redactValues } from "../contract/header-edits.ts";
+import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import { defineConditionalPolicy } from "../define/policy.ts";
+import type { Transformation, Transformations } from "../schema/transformations.ts";
 import { bodyNeeds, wholeBody } from "../shared/expressions.ts";
-import { redactValues } from "../shared/header-edits.ts";
-import type { PolicyContext, PolicyHooks } from "../types.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
 import { compileProgram, type Program } from "./program.ts";
-import type { Transformation, Transformations } from "./schema.ts";
 
 export const transformations = defineConditionalPolicy({
   kind: "transformations",

@@ -1,7 +1,7 @@
-import { isToken } from "../../http/h1/syntax.ts";
-import { BODILESS, type HeaderList, type HttpResponse } from "../../http/message.ts";
+import { BODILESS, type HeaderList, type HttpResponse } from "../../http/message/message.ts";
+import { isToken } from "../../http/message/syntax.ts";
+import type { MessageBody, PolicyContext } from "../contract/types.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
-import type { MessageBody, PolicyContext } from "../types.ts";
 
 /** A request or response as a transformation or a processing service edits it. */
 export interface EditedMessage {

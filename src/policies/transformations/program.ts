@@ -8,14 +8,14 @@ import {
   toJson,
   toText,
 } from "../../cel/index.ts";
-import { isToken } from "../../http/h1/syntax.ts";
-import { type HeaderList, removeHeader, setHeader } from "../../http/message.ts";
-import type { ConfigPath } from "../policy-error.ts";
+import { type HeaderList, removeHeader, setHeader } from "../../http/message/message.ts";
+import { isToken } from "../../http/message/syntax.ts";
+import { FRAMING, fieldName } from "../contract/header-edits.ts";
+import type { ConfigPath } from "../contract/policy-error.ts";
+import type { RequestMetadata } from "../contract/types.ts";
+import type { Transformation } from "../schema/transformations.ts";
 import { bodyBytes, sendableText } from "../shared/expressions.ts";
-import { FRAMING, fieldName } from "../shared/header-edits.ts";
-import type { RequestMetadata } from "../types.ts";
 import { type EditedMessage, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "./messages.ts";
-import type { Transformation } from "./schema.ts";
 
 /** Values of at least this many bytes are counted: smaller ones take less than the request itself. */
 const COUNTED = 4096;

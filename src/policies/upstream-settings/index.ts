@@ -16,8 +16,8 @@ import type {
   SettingKind,
   UpstreamSettings,
 } from "../../upstream/settings/settings.ts";
-import type { CallUse, CallUseOf, Hidden, Kind } from "../policy.ts";
-import { within } from "../policy-error.ts";
+import { within } from "../contract/policy-error.ts";
+import type { CallUse, CallUseOf, Hidden, Kind } from "../define/policy.ts";
 
 /** A setting for configurations, dumps and traces. */
 export interface UpstreamSetting<Name extends string, Config> extends Kind<Name, Config> {

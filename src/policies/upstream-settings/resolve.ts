@@ -2,9 +2,9 @@ import { messageOf } from "../../base/errors.ts";
 import { certificatesProblem } from "../../tls/certificate-list.ts";
 import { TlsClient } from "../../tls/tls-client.ts";
 import type { BackendTls } from "../../tls/tls-settings.ts";
-import { defined, type Resolver } from "../resolver.ts";
-import type { FileName } from "../shared/source-schema.ts";
-import type { BackendTlsInput } from "./schema.ts";
+import { defined, type Resolver } from "../contract/resolver.ts";
+import type { FileName } from "../schema/source.ts";
+import type { BackendTlsInput } from "../schema/upstream-settings.ts";
 
 /** Reads the files of `backendTLS` and builds a TLS context: mistakes must show when the configuration loads, not in a handshake. */
 export function resolveTls(written: BackendTlsInput, resolver: Resolver): BackendTls {

@@ -3,11 +3,11 @@
  * HTTPURLRewriteFilter). In: the request and the prefix that the route matched. Out: the same request with another target; the
  * query is kept.
  */
-import type { HttpRequest } from "../../http/message.ts";
-import { definePolicy } from "../policy.ts";
-import type { AuthorityChange } from "../shared/field-schemas.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
+import type { PolicyHooks } from "../contract/types.ts";
+import { definePolicy } from "../define/policy.ts";
+import type { AuthorityChange } from "../schema/fields.ts";
 import { checkAuthority, compilePathChange, hostPart, withPort } from "../shared/url-change.ts";
-import type { PolicyHooks } from "../types.ts";
 import type { UrlRewrite } from "./schema.ts";
 
 const KIND = "urlRewrite";

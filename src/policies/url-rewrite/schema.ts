@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { ConfigOf } from "../resolved.ts";
-import { authorityChange, pathChange } from "../shared/field-schemas.ts";
+import { authorityChange, pathChange } from "../schema/fields.ts";
+import type { ConfigOf } from "../schema/resolved.ts";
 
 export const schema = z
   .strictObject({

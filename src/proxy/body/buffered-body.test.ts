@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { GatewayError } from "../../base/errors.ts";
-import type { HeaderList, LocalReply } from "../../http/message.ts";
+import type { HeaderList, LocalReply } from "../../http/message/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { BodySink, BodyStage } from "../../policies/types.ts";
+import type { BodySink, BodyStage } from "../../policies/contract/types.ts";
 import { BufferBudget, BufferShare } from "./buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "./buffered-body.ts";
 

@@ -6,9 +6,9 @@
 
 import { CollectedBytes, NO_BYTES } from "../../base/collected-bytes.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
-import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message.ts";
+import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/types.ts";
+import type { BodySink, BodyStage, BodyStart, IncomingBody } from "../../policies/contract/types.ts";
 import type { ArrivingBody, BufferShare } from "./buffer-budget.ts";
 import { type StageOutput, Stages } from "./stages.ts";
 

@@ -1,6 +1,6 @@
 import type { GatewayError } from "../../base/errors.ts";
-import type { HeaderList, LocalReply } from "../../http/message.ts";
-import type { BodySink, BodyStage } from "../../policies/types.ts";
+import type { HeaderList, LocalReply } from "../../http/message/message.ts";
+import type { BodySink, BodyStage } from "../../policies/contract/types.ts";
 
 /** The body whose bytes pass through a chain of stages. */
 export interface StageOutput {

@@ -5,7 +5,7 @@ import type { Networks } from "../../base/ip-address.ts";
 import type { Frontend, Listener } from "../../ir/ir.ts";
 import type { Rules } from "../../policies/authorization/rules.ts";
 import type { CompiledChain } from "../../policies/compile.ts";
-import type { PolicyEnvironment } from "../../policies/deps.ts";
+import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
 import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";

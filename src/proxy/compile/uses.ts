@@ -1,6 +1,6 @@
-import { CredentialNames } from "../../policies/shared/credentials/names.ts";
-import { OwnFields } from "../../policies/shared/own-fields.ts";
-import type { CalloutContext } from "../../policies/types.ts";
+import { CredentialNames } from "../../policies/contract/credential-names.ts";
+import { OwnFields } from "../../policies/contract/own-fields.ts";
+import type { CalloutContext } from "../../policies/contract/types.ts";
 import type { Callout } from "../../upstream/callouts/callout.ts";
 import type { Destination } from "../../upstream/destinations/destinations.ts";
 

@@ -12,20 +12,20 @@ import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import type { Activation } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
-import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../../http/message.ts";
+import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
-import type { ContentCoding } from "../../policies/compression/schema.ts";
-import type { PersistentSession } from "../../policies/session-persistence/session.ts";
-import type { HeaderEdit } from "../../policies/shared/header-edits.ts";
+import type { HeaderEdit } from "../../policies/contract/header-edits.ts";
 import type {
+  ContentCoding,
   IncomingBody,
   MessageBody,
+  PersistentSession,
   PolicyContext,
   RequestMetadata,
   ResponseTranslation,
   RetryPlan,
-} from "../../policies/types.ts";
+} from "../../policies/contract/types.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";

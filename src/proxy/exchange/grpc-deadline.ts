@@ -4,8 +4,8 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import { formatGrpcTimeout, parseGrpcTimeout } from "../../http/grpc-timeout.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import { getHeader, type HeaderList, setHeader } from "../../http/message.ts";
+import { getHeader, type HeaderList, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 
 const FIELD = "grpc-timeout";
 /** Milliseconds, about 24.8 days: Node.js fires a timer with a longer delay after 1 ms. */

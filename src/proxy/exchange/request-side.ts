@@ -6,9 +6,15 @@
 
 import { NO_BYTES } from "../../base/collected-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import { getHeader, type HeaderList, type HttpRequest, type LocalReply, removeHeader } from "../../http/message.ts";
+import {
+  getHeader,
+  type HeaderList,
+  type HttpRequest,
+  type LocalReply,
+  removeHeader,
+} from "../../http/message/message.ts";
 import { type Downstream, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import { dashed } from "../../policies/shared/own-fields.ts";
+import { dashed } from "../../policies/contract/own-fields.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";

@@ -14,10 +14,10 @@ import {
   type HttpResponse,
   type Latin1,
   type LocalReply,
-} from "../../http/message.ts";
+} from "../../http/message/message.ts";
 import { type Downstream, TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
-import { applyHeaderEdits, type HeaderEdit } from "../../policies/shared/header-edits.ts";
-import type { ResponseTranslation, TranslationStage } from "../../policies/types.ts";
+import { applyHeaderEdits, type HeaderEdit } from "../../policies/contract/header-edits.ts";
+import type { ResponseTranslation, TranslationStage } from "../../policies/contract/types.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import { type BodyDestination, type BodySide, BufferedBody } from "../body/buffered-body.ts";

@@ -1,8 +1,8 @@
 import { forbiddenInTrailers } from "../../http/h1/fields.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 import type { Bind } from "../../ir/ir.ts";
-import type { PolicyEnvironment } from "../../policies/deps.ts";
-import { dashed, type OwnFields } from "../../policies/shared/own-fields.ts";
+import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
+import { dashed, type OwnFields } from "../../policies/contract/own-fields.ts";
 import { TRACE_TOKEN_HEADER } from "../../trace/token.ts";
 import { DEFAULT_ID_HEADER } from "./forwarding.ts";
 

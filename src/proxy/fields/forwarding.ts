@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Networks } from "../../base/ip-address.ts";
 import { makeFields } from "../../http/h1/serialize.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
 import {
   addFields,
   type HeaderList,
@@ -9,7 +8,8 @@ import {
   type Latin1,
   removeHeader,
   setHeader,
-} from "../../http/message.ts";
+} from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import type { ClientConnection, Downstream } from "../../http/stream.ts";
 import type { Frontend } from "../../ir/ir.ts";
 

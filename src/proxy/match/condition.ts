@@ -1,6 +1,6 @@
 import { RE2JS } from "re2js";
 import { GatewayError, messageOf } from "../../base/errors.ts";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { ValueMatch } from "../../ir/ir.ts";
 
 /** A user's regular expression, which RE2 matches in linear time, without backtracking. */

@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
 import {
   type Condition,

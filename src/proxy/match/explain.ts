@@ -1,5 +1,5 @@
 import { GatewayError } from "../../base/errors.ts";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { Bucket, KnownRoute } from "./bucket.ts";
 import { pathOf } from "./condition.ts";
 import { type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";

@@ -1,7 +1,7 @@
 /** Why a route was chosen or not: as data, and as the text that traces show. */
 import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import type { Names } from "../../base/sensitive-names.ts";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { PathMatch, ValueMatch } from "../../ir/ir.ts";
 import { headerValues, pathOf, queryValues } from "./condition.ts";
 import type { Entry } from "./entry.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { Route, RouteMatch, ValueMatch } from "../../ir/ir.ts";
 import { pathMatch, routerOf } from "./fixtures/routes.ts";
 

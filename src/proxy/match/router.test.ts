@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { Route, ValueMatch } from "../../ir/ir.ts";
 import { matchOn, requestTo, routeOf, routerOf } from "./fixtures/routes.ts";
 import { RouterBuilder } from "./router.ts";

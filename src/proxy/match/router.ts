@@ -1,4 +1,4 @@
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
 import { Patterns, pathOf } from "./condition.ts";

@@ -9,7 +9,6 @@ import { isGrpc } from "../../http/grpc-reply.ts";
 import { listHas } from "../../http/h1/framing.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../../http/h1/serialize.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
 import { connectStart, endToEnd, requestStart } from "../../http/h2/fields.ts";
 import { headEnd } from "../../http/loop.ts";
 import {
@@ -20,7 +19,8 @@ import {
   madeOf,
   removeHeader,
   setHeader,
-} from "../../http/message.ts";
+} from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { ACCEPT_FIELD, isWebSocket, KEY_FIELD, webSocketAccept } from "../../http/websocket.ts";
 import type { Balancer } from "../../upstream/balancers/balancer.ts";

@@ -6,7 +6,7 @@
 import { asError, GatewayError } from "../../base/errors.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { isLoop, MAX_HOPS } from "../../http/loop.ts";
-import type { HttpRequest, LocalReply } from "../../http/message.ts";
+import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
 import { Exchange, type Lifecycle, type PhaseResult, WAIT } from "../exchange/exchange.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../../test/helpers/raw-peer.ts";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
-import type { LocalReply } from "../../http/message.ts";
+import type { LocalReply } from "../../http/message/message.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { Exchange } from "../exchange/exchange.ts";
 import { answerInstead } from "./respond.ts";

@@ -5,7 +5,7 @@
 
 import { ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { grpcError, grpcStatusOfError, grpcTrailers, isGrpc } from "../../http/grpc-reply.ts";
-import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message.ts";
+import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
 import { type Exchange, WAIT } from "../exchange/exchange.ts";
 
 /** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */

@@ -3,7 +3,7 @@
  * on a new connection because a pooled one was stale is not a retry and happens within an attempt.
  */
 import { grpcStatusIn, isGrpc } from "../../http/grpc-reply.ts";
-import { decimal, getHeader, type HttpRequest, madeOf, setHeader } from "../../http/message.ts";
+import { decimal, getHeader, type HttpRequest, madeOf, setHeader } from "../../http/message/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { BackendCalls } from "../../upstream/endpoints/endpoints.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../../test/helpers/data-plane.ts";
 import { RawPeer, RawUpstream, reply } from "../../../test/helpers/raw-peer.ts";
+import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
-import type { CompiledPolicy } from "../../policies/types.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { responsePolicies } from "./run-policies.ts";
 

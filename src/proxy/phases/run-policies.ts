@@ -2,11 +2,11 @@
  * The phases that run policies: gateway, route and backend for the request, and all three for the response. A chain is synchronous
  * until one of its policies waits.
  */
-import type { HttpResponse, LocalReply } from "../../http/message.ts";
+import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
+import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
 import type { RequestPolicyKind } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
-import type { CompiledPolicy } from "../../policies/types.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Exchange, PhaseResult } from "../exchange/exchange.ts";
 import { prepareAttempt } from "./retry.ts";

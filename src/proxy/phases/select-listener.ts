@@ -1,5 +1,5 @@
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
-import { hostOf } from "../../http/message.ts";
+import { hostOf } from "../../http/message/message.ts";
 import type { TlsSession } from "../../net/transport.ts";
 import type { CompiledListener } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";

@@ -11,7 +11,7 @@ import { asError, ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import { Roster } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import { serveHttp } from "../../http/server/serve-http.ts";
 import type { ClientConnection, Downstream, HttpConnection, HttpHost, StreamAcceptor } from "../../http/stream.ts";
 import type { Frontend } from "../../ir/ir.ts";

@@ -3,7 +3,7 @@ import { Duplex } from "node:stream";
 import { httpDate } from "../../base/dates.ts";
 import { ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
 import type { Activation } from "../../cel/index.ts";
-import { type HttpRequest, hostOf } from "../../http/message.ts";
+import { type HttpRequest, hostOf } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, TUNNEL } from "../../http/stream.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { ByteStream } from "../../net/transport.ts";

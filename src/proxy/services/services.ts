@@ -2,7 +2,7 @@ import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
 import type { Egress } from "../../net/egress.ts";
 import type { SocketBudget } from "../../net/socket-budget.ts";
-import type { ThreadEnvironment } from "../../policies/deps.ts";
+import type { ThreadEnvironment } from "../../policies/contract/deps.ts";
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { CustomLabels } from "../../telemetry/custom-labels.ts";
 import type { Histogram, Metrics } from "../../telemetry/metrics.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import { TraceGate } from "../../trace/gate.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import { Watchers } from "./watchers.ts";

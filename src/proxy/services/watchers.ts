@@ -1,5 +1,5 @@
 import { type Condition, HttpRequestView } from "../../cel/index.ts";
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { compileFilter, type TraceFilter } from "../../trace/filter.ts";

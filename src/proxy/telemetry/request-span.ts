@@ -1,9 +1,9 @@
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { grpcStatusIn } from "../../http/grpc-reply.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message.ts";
+import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import type { PathMatch } from "../../ir/ir.ts";
-import type { OutboundScope, OutboundTrace } from "../../policies/types.ts";
+import type { OutboundScope, OutboundTrace } from "../../policies/contract/types.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { type AccessRecord, recordFields } from "../../telemetry/access-record.ts";
 import { type Attributes, encodeSpan, type Span } from "../../telemetry/otlp/entries.ts";

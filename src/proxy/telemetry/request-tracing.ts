@@ -1,6 +1,6 @@
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import { type HttpRequest, removeHeader, setHeader } from "../../http/message.ts";
+import { type HttpRequest, removeHeader, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import type { Tracing } from "../../ir/ir.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import { type EntrySink, exporterKey } from "../../telemetry/otlp/messages.ts";

@@ -1,4 +1,4 @@
-import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../../policies/types.ts";
+import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../../policies/contract/types.ts";
 import { detailsText } from "../../trace/details.ts";
 import type { Severity } from "../../trace/events.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";

@@ -7,11 +7,11 @@ import {
   type ResponseParts,
   type SourceParts,
 } from "../../cel/index.ts";
-import type { HttpRequest, HttpResponse } from "../../http/message.ts";
+import type { HttpRequest, HttpResponse } from "../../http/message/message.ts";
 import { Source } from "../../http/source.ts";
 import type { Downstream } from "../../http/stream.ts";
-import type { PolicyEnvironment } from "../../policies/deps.ts";
-import type { RequestMetadata } from "../../policies/types.ts";
+import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
+import type { RequestMetadata } from "../../policies/contract/types.ts";
 import type { RecordedBodies } from "../body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Services } from "../services/services.ts";

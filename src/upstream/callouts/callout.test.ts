@@ -4,7 +4,7 @@ import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Sweeper } from "../../base/sweeper.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
 import { Endpoints } from "../endpoints/endpoints.ts";

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../base/errors.ts";
-import { latin1 } from "../../http/h1/syntax.ts";
-import { type HeaderList, type HttpRequest, type Latin1, madeOf, setHeader } from "../../http/message.ts";
+import { type HeaderList, type HttpRequest, type Latin1, madeOf, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
 import type { Balancer } from "../balancers/balancer.ts";
 import type { OnCancel } from "../connections/upstream.ts";
 import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc-call.ts";

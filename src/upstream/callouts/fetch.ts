@@ -1,4 +1,4 @@
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
 import type { OnCancel } from "../connections/upstream.ts";
 import { Endpoint } from "../endpoints/endpoint.ts";

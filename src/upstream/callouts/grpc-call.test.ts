@@ -12,7 +12,7 @@ import { closedPort } from "../../../test/helpers/raw-peer.ts";
 import { until } from "../../../test/helpers/until.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { Sweeper } from "../../base/sweeper.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { SingleEndpoint } from "../balancers/balancer.ts";
 import { Endpoints } from "../endpoints/endpoints.ts";

@@ -8,8 +8,8 @@ import { isGrpc } from "../../http/grpc-reply.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { endToEnd, requestStart } from "../../http/h2/fields.ts";
 import { FIRST_HOP } from "../../http/loop.ts";
-import type { Latin1 } from "../../http/message.ts";
-import { getHeader, type HeaderList, type HttpRequest } from "../../http/message.ts";
+import type { Latin1 } from "../../http/message/message.ts";
+import { getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Balancer } from "../balancers/balancer.ts";
 import {

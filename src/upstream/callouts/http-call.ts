@@ -4,7 +4,7 @@ import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { requestHeadText } from "../../http/h1/serialize.ts";
 import { endToEnd, requestStart } from "../../http/h2/fields.ts";
 import { FIRST_HOP, headEnd } from "../../http/loop.ts";
-import { type HeaderList, type Latin1, madeOf } from "../../http/message.ts";
+import { type HeaderList, type Latin1, madeOf } from "../../http/message/message.ts";
 import { TUNNEL } from "../../http/stream.ts";
 import type { Balancer } from "../balancers/balancer.ts";
 import {

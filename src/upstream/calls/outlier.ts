@@ -1,6 +1,6 @@
 import type { Activation, CelEnvironment, Condition } from "../../cel/index.ts";
 import { grpcStatusIn, isGrpc } from "../../http/grpc-reply.ts";
-import type { HeaderList, HttpResponse } from "../../http/message.ts";
+import type { HeaderList, HttpResponse } from "../../http/message/message.ts";
 import type { Endpoint } from "../endpoints/endpoint.ts";
 import type { Eviction, Health } from "../settings/settings.ts";
 import { retryAfter } from "./retry-after.ts";

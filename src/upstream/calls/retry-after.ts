@@ -1,5 +1,5 @@
 import { parseDuration } from "../../base/durations.ts";
-import { getHeader, type HeaderList } from "../../http/message.ts";
+import { getHeader, type HeaderList } from "../../http/message/message.ts";
 
 /** Larger numbers in `x-ratelimit-reset` are seconds since 1970. */
 const EPOCH = 1_000_000_000;

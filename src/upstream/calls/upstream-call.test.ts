@@ -6,7 +6,7 @@ import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { requestHeadText } from "../../http/h1/serialize.ts";
 import { requestStart } from "../../http/h2/fields.ts";
-import type { HttpResponse, Latin1 } from "../../http/message.ts";
+import type { HttpResponse, Latin1 } from "../../http/message/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { type Balancer, BucketBalancer } from "../balancers/balancer.ts";

@@ -9,7 +9,7 @@
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { mayBeRejected } from "../../http/loop.ts";
-import type { HeaderList, HttpResponse, Latin1 } from "../../http/message.ts";
+import type { HeaderList, HttpResponse, Latin1 } from "../../http/message/message.ts";
 import { TUNNEL } from "../../http/stream.ts";
 import type { Balancer } from "../balancers/balancer.ts";
 import type { ConnectTimes } from "../connections/connect-attempt.ts";

@@ -1,5 +1,5 @@
 import type { ErrorCode } from "../../base/errors.ts";
-import type { Latin1 } from "../../http/message.ts";
+import type { Latin1 } from "../../http/message/message.ts";
 
 /** Milliseconds that each step of opening a connection took; a step that was not needed or not reached is absent. */
 export interface ConnectTimes {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { test } from "node:test";
 import { type RawPeer, RawUpstream, reply } from "../../../test/helpers/raw-peer.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { READ_SIZE } from "../../net/read-buffer.ts";
 import { admitted } from "../../net/testing/egress.ts";

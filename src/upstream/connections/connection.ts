@@ -3,7 +3,7 @@ import { ChunkedDecoder } from "../../http/h1/chunked.ts";
 import { findHeadEnd, prefixError } from "../../http/h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "../../http/h1/parse-head.ts";
 import { chunkHeader, LAST_CHUNK, trailerText } from "../../http/h1/serialize.ts";
-import { type HeaderList, removeHeader } from "../../http/message.ts";
+import { type HeaderList, removeHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { ByteQueue } from "../../net/byte-queue.ts";
 import { latin1Slice } from "../../net/node-internals.ts";

@@ -1,5 +1,5 @@
 import { FIRST_HOP } from "../../http/loop.ts";
-import type { Latin1 } from "../../http/message.ts";
+import type { Latin1 } from "../../http/message/message.ts";
 import { ProxyTunnel } from "../../http/proxy-tunnel.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { AdmittedAddress } from "../../net/egress.ts";

@@ -1,5 +1,5 @@
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 
 /**
  * Carries one exchange with an upstream: an HTTP/1.1 connection or an HTTP/2 stream. The head of the request has been sent; the

@@ -1,5 +1,5 @@
 /** An active health check in compiled form; apart from the probes, because it is part of the identity of endpoints. */
-import type { HttpRequest } from "../../http/message.ts";
+import type { HttpRequest } from "../../http/message/message.ts";
 import { tlsIdentity } from "../../tls/tls-client.ts";
 import type { ActiveHealthCheck, Health } from "../settings/settings.ts";
 import type { Endpoint } from "./endpoint.ts";

@@ -1,6 +1,6 @@
 /** The head of a gRPC request (gRPC over HTTP/2, "Requests"). */
 import { GatewayError } from "../../base/errors.ts";
-import type { HeaderList } from "../../http/message.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 
 /** Fields that the protocol owns: what a policy sets under these names does not reach the service. */
 const OWN = new Set(["content-type", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding"]);

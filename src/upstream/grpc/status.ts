@@ -1,7 +1,7 @@
 /** How gRPC calls end: the status that a service sends, and the one that replaces a missing one. */
 import { grpcStatusIn, grpcStatusOf } from "../../http/grpc-reply.ts";
 import { errorName } from "../../http/h2/frames.ts";
-import { getHeader, type HeaderList } from "../../http/message.ts";
+import { getHeader, type HeaderList } from "../../http/message/message.ts";
 
 /** Codes that the gateway sets or checks (gRPC "Status codes and their use"). */
 export const STATUS = {

@@ -3,7 +3,7 @@ import { readResponse, readTrailers } from "../../http/h2/fields.ts";
 import { CANCEL, errorName, NO_ERROR, PROTOCOL_ERROR } from "../../http/h2/frames.ts";
 import type { FieldSection } from "../../http/h2/hpack/decoder.ts";
 import { Http2Stream } from "../../http/h2/stream.ts";
-import { type HeaderList, removeHeader } from "../../http/message.ts";
+import { type HeaderList, removeHeader } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Upstream, UpstreamEvents } from "../connections/upstream.ts";
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type ErrorCode, messageOf } from "../../base/errors.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { requestStart } from "../../http/h2/fields.ts";
-import { getHeader, type HeaderList } from "../../http/message.ts";
+import { getHeader, type HeaderList } from "../../http/message/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import type { Egress } from "../../net/egress.ts";
 import type { ConnectWaiter } from "../../upstream/connections/connect-attempt.ts";

@@ -8,10 +8,10 @@ import { promisify } from "node:util";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { LogOutput } from "../../../src/base/log.ts";
 import { parseLogFilter } from "../../../src/base/log-filter.ts";
-import { ResourceStore } from "../../../src/config/resources/store.ts";
 import { Gateway } from "../../../src/main/gateway.ts";
 import { LogSink } from "../../../src/main/log-sink.ts";
 import { ANYWHERE } from "../../../src/net/testing/egress.ts";
+import { ResourceStore } from "../../../src/translation/resources/store.ts";
 
 const run = promisify(execFile);
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { suite, test } from "node:test";
 import type { PolicySet } from "../../../src/policies/policy-set.ts";
-import type { CredentialLocation } from "../../../src/policies/shared/credentials/location-schema.ts";
+import type { CredentialLocation } from "../../../src/policies/schema/location.ts";
 import { TestPlane, type TestRoute } from "../../helpers/data-plane.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 

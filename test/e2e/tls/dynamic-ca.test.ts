@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFile } from "node:fs/promises";
 import { suite, test } from "node:test";
 import type { ConnectionOptions } from "node:tls";
-import { AdminClient } from "../../../src/admin/client.ts";
+import { AdminClient } from "../../../src/admin/client/client.ts";
 import { type KeyKind, noOpenssl, TestCa } from "../../helpers/certificates.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";

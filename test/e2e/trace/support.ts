@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
-import { AdminClient, type TraceRequest } from "../../../src/admin/client.ts";
+import { AdminClient, type TraceRequest } from "../../../src/admin/client/client.ts";
 import type { RequestState, TraceEvent, TraceMessage } from "../../../src/trace/events.ts";
 import type { TestGateway } from "../../helpers/gateway.ts";
 

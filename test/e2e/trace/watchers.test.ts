@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { after, before, suite, test } from "node:test";
-import type { TraceStream } from "../../../src/admin/client.ts";
+import type { TraceStream } from "../../../src/admin/client/client.ts";
 import type { TraceEvent } from "../../../src/trace/events.ts";
 import { proxyTo, TestGateway } from "../../helpers/gateway.ts";
 import { admin, call, messageOf, rawClient, sequence, stateAt, traceOf, Upstream } from "./support.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, suite, test } from "node:test";
-import type { ConfigStatus } from "../../../src/admin/config-status.ts";
+import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import { freePort } from "../../helpers/free-ports.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { ownAddress } from "../../helpers/own-address.ts";

@@ -2,8 +2,8 @@
 import { ChunkedDecoder } from "../../../src/http/h1/chunked.ts";
 import { findHeadEnd, skipLeadingCrlf } from "../../../src/http/h1/head-end.ts";
 import { parseRequestHead, RequestHead } from "../../../src/http/h1/parse-head.ts";
-import { parseTarget, type TargetParts } from "../../../src/http/h1/target.ts";
-import type { HeaderList } from "../../../src/http/message.ts";
+import type { HeaderList } from "../../../src/http/message/message.ts";
+import { parseTarget, type TargetParts } from "../../../src/http/message/target.ts";
 import { latin1Slice } from "../../../src/net/node-internals.ts";
 
 /** One request with its body; header names are lower-case and fields that end at this hop are left out. */

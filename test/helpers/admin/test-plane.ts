@@ -1,12 +1,12 @@
-import type { ConfigStatus } from "../../../src/admin/config-status.ts";
 import { memoryReport } from "../../../src/admin/memory.ts";
+import type { ConfigStatus } from "../../../src/admin/plane/config-status.ts";
 import {
   AdminBadRequest,
   type AdminPlane,
   type TraceHandle,
   type TraceOptions,
   type TraceReader,
-} from "../../../src/admin/plane.ts";
+} from "../../../src/admin/plane/plane.ts";
 import { LogOutput } from "../../../src/base/log.ts";
 import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
 import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";

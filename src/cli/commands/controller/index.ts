@@ -1,4 +1,4 @@
-import type { Group } from "../../define-command.ts";
+import type { Group } from "../../runner/define-command.ts";
 import { controllerLog } from "./log.ts";
 import { controllerProfileCpu, controllerProfileHeap } from "./profile.ts";
 import { controllerSnapshot } from "./snapshot.ts";

@@ -1,10 +1,10 @@
 import { CONTROLLER_COMPONENTS } from "../../../base/log-filter.ts";
-import { adminResult } from "../../admin.ts";
-import { write, writeJson } from "../../context.ts";
-import { defineCommand } from "../../define-command.ts";
-import { CliError } from "../../errors.ts";
-import { levelOption, readDirectives } from "../../log-levels.ts";
-import { failureOf } from "../../proxies.ts";
+import { adminResult } from "../../proxy/admin.ts";
+import { failureOf } from "../../proxy/proxies.ts";
+import { write, writeJson } from "../../runner/context.ts";
+import { defineCommand } from "../../runner/define-command.ts";
+import { CliError } from "../../runner/errors.ts";
+import { levelOption, readDirectives } from "../log-levels.ts";
 import { CONTROLLER_OPTIONS } from "./options.ts";
 
 const LEVELS = ["error", "warn", "info", "debug", "trace"] as const;

@@ -1,5 +1,5 @@
-import { CLUSTER_OPTIONS } from "../../cluster/options.ts";
-import type { OptionSpecs } from "../../define-command.ts";
+import { CLUSTER_OPTIONS } from "../../proxy/cluster-options.ts";
+import type { OptionSpecs } from "../../runner/define-command.ts";
 
 /** Options that choose the controller. */
 export const CONTROLLER_OPTIONS = {

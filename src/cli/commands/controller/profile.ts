@@ -1,7 +1,7 @@
-import type { ControllerClient } from "../../../admin/controller-client.ts";
-import type { Context } from "../../context.ts";
-import { defineCommand, type Invocation } from "../../define-command.ts";
-import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../../profile.ts";
+import type { ControllerClient } from "../../../admin/client/controller-client.ts";
+import type { Context } from "../../runner/context.ts";
+import { defineCommand, type Invocation } from "../../runner/define-command.ts";
+import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../profile.ts";
 import { CONTROLLER_OPTIONS } from "./options.ts";
 
 const OPTIONS = { ...CONTROLLER_OPTIONS, ...profileOptions("tracegate-controller") };

@@ -1,7 +1,7 @@
-import { adminResult } from "../../admin.ts";
-import { defineCommand } from "../../define-command.ts";
 import { print } from "../../dump/dump.ts";
-import { usage } from "../../errors.ts";
+import { adminResult } from "../../proxy/admin.ts";
+import { defineCommand } from "../../runner/define-command.ts";
+import { usage } from "../../runner/errors.ts";
 import { CONTROLLER_OPTIONS } from "./options.ts";
 
 const SNAPSHOTS = ["objects", "gateways", "proxies"] as const;

@@ -1,8 +1,8 @@
-import { type Command, defineCommand, type Example } from "../../define-command.ts";
 import { loadDump, OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
 import { type EndpointRow, endpointRows } from "../../dump/endpoints.ts";
 import { type SectionName, sectionItems, sectionTable, summarize } from "../../dump/summary.ts";
-import { fileOption, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
+import { fileOption, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { type Command, defineCommand, type Example } from "../../runner/define-command.ts";
 
 /** Explains the column MATCHES. */
 const MATCHES_HELP =

@@ -1,4 +1,4 @@
-import type { Group } from "../../define-command.ts";
+import type { Group } from "../../runner/define-command.ts";
 import type { TraceView } from "../../trace/source.ts";
 import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
 import { log } from "./log.ts";

@@ -1,11 +1,11 @@
 import { messageOf } from "../../../base/errors.ts";
 import { parseLogFilter } from "../../../base/log-filter.ts";
-import { adminResult } from "../../admin.ts";
-import { write, writeJson } from "../../context.ts";
-import { defineCommand } from "../../define-command.ts";
-import { usage } from "../../errors.ts";
-import { readDirectives, unknownLevel } from "../../log-levels.ts";
-import { failureOf, openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxies.ts";
+import { adminResult } from "../../proxy/admin.ts";
+import { failureOf, openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { write, writeJson } from "../../runner/context.ts";
+import { defineCommand } from "../../runner/define-command.ts";
+import { usage } from "../../runner/errors.ts";
+import { readDirectives, unknownLevel } from "../log-levels.ts";
 
 const LEVELS = ["error", "warn", "info", "debug", "trace", "off"] as const;
 

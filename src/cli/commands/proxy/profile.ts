@@ -1,9 +1,9 @@
-import type { AdminClient } from "../../../admin/client.ts";
-import type { Context } from "../../context.ts";
-import { defineCommand, type OptionSpecs } from "../../define-command.ts";
-import { usage } from "../../errors.ts";
-import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../../profile.ts";
-import { openProxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxies.ts";
+import type { AdminClient } from "../../../admin/client/client.ts";
+import { openProxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
+import type { Context } from "../../runner/context.ts";
+import { defineCommand, type OptionSpecs } from "../../runner/define-command.ts";
+import { usage } from "../../runner/errors.ts";
+import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../profile.ts";
 
 const OPTIONS = {
   ...TARGET_OPTIONS,

@@ -1,10 +1,17 @@
-import { adminResult } from "../../admin.ts";
 import type { ControllerOptions, ProxySync } from "../../cluster/status.ts";
-import type { Context } from "../../context.ts";
-import { defineCommand } from "../../define-command.ts";
 import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
-import { CliError, usage } from "../../errors.ts";
-import { chooseTarget, openProxies, type Proxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxies.ts";
+import { adminResult } from "../../proxy/admin.ts";
+import {
+  chooseTarget,
+  openProxies,
+  type Proxies,
+  RESOURCE,
+  TARGET_OPTIONS,
+  type TargetWords,
+} from "../../proxy/proxies.ts";
+import type { Context } from "../../runner/context.ts";
+import { defineCommand } from "../../runner/define-command.ts";
+import { CliError, usage } from "../../runner/errors.ts";
 
 export const status = defineCommand({
   name: "status",

@@ -1,13 +1,13 @@
 /** Calls that policies make, with the policies that are attached to what they call. */
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
-import type { Report } from "../../../config/parse/document.ts";
-import type { ConfigFile } from "../../../config/schema/config.ts";
-import { type CallContext, CalledTargets } from "../../../config/translate/called-targets.ts";
 import type { PolicyInputs } from "../../../policies/policy-set.ts";
+import type { CalledInputs } from "../../../translation/call-policies.ts";
+import { type CallContext, CalledTargets } from "../../../translation/called-targets.ts";
+import type { Report } from "../../../translation/problems/problem.ts";
 import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
-import { defineQuery, type Read } from "../../graph.ts";
-import { hostCheck } from "../cluster-hosts.ts";
-import { keyOfService } from "../discovery.ts";
+import { defineQuery, type Read } from "../../graph/graph.ts";
+import { hostCheck } from "../cluster/cluster-hosts.ts";
+import { keyOfService } from "../cluster/discovery.ts";
 import { type BackendInput, readBackendPolicies } from "./input.ts";
 import { type Callee, nameOfBackend } from "./names.ts";
 import { inputsAt, withoutLost } from "./parts.ts";
@@ -44,26 +44,26 @@ const attachedInputs = defineQuery<Attached>("attachedInputs", (read, target) =>
   return { policies, callees: attached.inputs.flatMap(({ callees }) => callees) };
 });
 
-type Targeted = ConfigFile["policies"][number];
+type Attachment = CalledInputs["policies"][number];
 
 /** The called services and backends as entries of a configuration file, with what those call in turn. */
 function calledConfig(
   read: Read,
   callees: readonly Callee[],
 ): {
-  readonly config: Pick<ConfigFile, "backends" | "policies">;
+  readonly config: CalledInputs;
   readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
 } {
-  const backends: ConfigFile["backends"] = [];
-  const policies: Targeted[] = [];
+  const backends: CalledInputs["backends"][number][] = [];
+  const policies: Attachment[] = [];
   const services = new Map<string, Readonly<Record<string, number>>>();
   const seen = new Set<string>();
   const queue = [...callees];
-  const attach = (target: string, to: Targeted["target"]["backend"]): void => {
+  const attach = (target: string, to: Attachment["target"]["backend"]): void => {
     const { policies: policy, callees: further } = read.query(attachedInputs, target);
     if (Object.keys(policy).length === 0) return;
     queue.push(...further);
-    policies.push({ name: { name: target, namespace: "" }, target: { backend: to }, phase: "route", policy });
+    policies.push({ target: { backend: to }, policy });
   };
   for (let callee = queue.pop(); callee !== undefined; callee = queue.pop()) {
     const { kind, namespace, name } = callee;

@@ -2,10 +2,11 @@
  * What takes the place of policies that are invalid. A policy that restricts access must not disappear because of a mistake in it:
  * requests are denied until it is corrected. Other kinds are left out.
  */
-import type { FrontendInput } from "../../../config/schema/frontend.ts";
+
 import { networkSchema } from "../../../policies/ext-authz/network-schema.ts";
 import { mergePolicies } from "../../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
+import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
 

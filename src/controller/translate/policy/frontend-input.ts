@@ -1,14 +1,14 @@
-import type { FrontendInput } from "../../../config/schema/frontend.ts";
-import { settings } from "../../../config/schema/settings.ts";
-import type { CallContext } from "../../../config/translate/called-targets.ts";
+import type { Frontend } from "../../../ir/ir.ts";
+import type { CallContext } from "../../../translation/called-targets.ts";
 import {
   type Calling,
   translateAccessLog,
   translateFrontend,
   translateNetworkExtAuthz,
   translateTracing,
-} from "../../../config/translate/frontend.ts";
-import type { Frontend } from "../../../ir/ir.ts";
+} from "../../../translation/frontend.ts";
+import type { FrontendInput } from "../../../translation/schema/frontend.ts";
+import { settings } from "../../../translation/schema/settings.ts";
 
 const LOGGING = settings.parse({}).logging;
 

@@ -3,10 +3,10 @@
 import type { z } from "zod";
 import { suggest } from "../../../base/suggest.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
-import type { Path } from "../../../config/parse/paths.ts";
-import type { FrontendInput } from "../../../config/schema/frontend.ts";
 import type { PolicyInputs, PolicyKind } from "../../../policies/policy-set.ts";
 import { POLICY_SCHEMAS } from "../../../policies/schemas.ts";
+import type { Path } from "../../../translation/problems/paths.ts";
+import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import { parseAt } from "../../crd/parse-spec.ts";
 import {
   BACKEND_KINDS,
@@ -21,8 +21,8 @@ import {
   trafficPhase,
 } from "../../crd/policy.ts";
 import { toFileSyntax } from "../../crd/references.ts";
-import { defineQuery, type Read } from "../../graph.ts";
-import { type Aged, createdAt } from "../precedence.ts";
+import { defineQuery, type Read } from "../../graph/graph.ts";
+import { type Aged, createdAt } from "../model/precedence.ts";
 import { type Callee, clusterNames, type Referrer } from "./names.ts";
 import { Problems } from "./problems.ts";
 

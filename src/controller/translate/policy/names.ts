@@ -1,10 +1,11 @@
 /** What policies may refer to in a cluster: texts in Secrets and ConfigMaps, Services and TracegateBackends. */
-import type { Report } from "../../../config/parse/document.ts";
-import type { Path } from "../../../config/parse/paths.ts";
+
+import type { Path } from "../../../translation/problems/paths.ts";
+import type { Report } from "../../../translation/problems/problem.ts";
 import type { BackendRef, ClusterNames, TextPlace } from "../../crd/references.ts";
-import type { Read } from "../../graph.ts";
-import { keyOfService } from "../discovery.ts";
-import { isGranted } from "../grants.ts";
+import type { Read } from "../../graph/graph.ts";
+import { keyOfService } from "../cluster/discovery.ts";
+import { isGranted } from "../model/grants.ts";
 
 /** The object whose spec refers to others. */
 export interface Referrer {

@@ -1,5 +1,5 @@
 /** Which parts of a policy have no effect, because another policy applies instead. */
-import type { Read } from "../../graph.ts";
+import type { Read } from "../../graph/graph.ts";
 import { inputsAt, isCombined, type Part } from "./parts.ts";
 import { policyTarget, type TargetPlace } from "./targets.ts";
 

@@ -3,12 +3,13 @@
  * (docs/crds.md#which-policy-applies): the oldest, then the first by namespace and name; those with the inheritance `Override`
  * before those without.
  */
-import { TCP_KINDS } from "../../../config/schema/policies.ts";
+
 import type { PolicyKind } from "../../../policies/policy-set.ts";
 import { KINDS } from "../../../policies/registry.ts";
+import { TCP_KINDS } from "../../../translation/schema/policies.ts";
 import { SECTION_TARGETS, type Section, type TargetKind } from "../../crd/policy.ts";
-import type { Read } from "../../graph.ts";
-import { type Aged, byPrecedence } from "../precedence.ts";
+import type { Read } from "../../graph/graph.ts";
+import { type Aged, byPrecedence } from "../model/precedence.ts";
 import { type PolicyInput, policyInput } from "./input.ts";
 import { placeOf, policiesOf } from "./targets.ts";
 

@@ -1,5 +1,5 @@
-import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../config/parse/document.ts";
-import { formatPath, type Path } from "../../../config/parse/paths.ts";
+import { formatPath, type Path } from "../../../translation/problems/paths.ts";
+import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../translation/problems/problem.ts";
 import { problemText } from "../../crd/parse-spec.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
 

@@ -1,6 +1,6 @@
 /** Policies that restrict access and do not set inheritance, and the users who can therefore replace them. */
 import type { PolicyKind } from "../../../policies/policy-set.ts";
-import type { Read } from "../../graph.ts";
+import type { Read } from "../../graph/graph.ts";
 import type { PolicyInput } from "./input.ts";
 import { isAttachable } from "./parts.ts";
 import { policyTarget, type TargetPlace } from "./targets.ts";

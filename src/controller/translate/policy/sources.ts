@@ -1,11 +1,11 @@
-import type { Report } from "../../../config/parse/document.ts";
-import type { Path } from "../../../config/parse/paths.ts";
-import { shownUrl } from "../../../config/resources/store.ts";
-import type { Sources } from "../../../config/translate/sources.ts";
-import { type HostCheck, urlProblem } from "../../../config/translate/target.ts";
-import type { TextSource } from "../../../policies/shared/source-schema.ts";
+import type { TextSource } from "../../../policies/schema/source.ts";
+import type { Path } from "../../../translation/problems/paths.ts";
+import type { Report } from "../../../translation/problems/problem.ts";
+import { shownUrl } from "../../../translation/resources/store.ts";
+import type { Sources } from "../../../translation/sources.ts";
+import { type HostCheck, urlProblem } from "../../../translation/target.ts";
 import { TEXT_KINDS, textOfName } from "../../crd/references.ts";
-import type { Read } from "../../graph.ts";
+import type { Read } from "../../graph/graph.ts";
 import { readText } from "./names.ts";
 
 /** The texts that policies of a cluster name: Secrets, ConfigMaps, and documents that the controller has fetched. */

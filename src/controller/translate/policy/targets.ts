@@ -1,7 +1,7 @@
 /** Which policies are attached to which objects. */
 import type { Kind, KubeObject } from "../../../kube/objects.ts";
 import { TARGET_KINDS, type TargetKind } from "../../crd/policy.ts";
-import { defineIndex, defineQuery, type Read } from "../../graph.ts";
+import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
 import { type PolicyInput, policyInput } from "./input.ts";
 
 /** The object that policies attach to: `<kind>/<namespace>/<name>[/<section>]`, such as `Gateway/apps/web/https`. */

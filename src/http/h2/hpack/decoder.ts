@@ -3,9 +3,9 @@
  * last one is little more than a loop over its bytes.
  */
 import { latin1Slice } from "../../../net/node-internals.ts";
-import { COLUMN, COLUMN_BITS, NAMES, NEXT, START } from "../../h1/field-names.ts";
-import { COLON, isBlank, TOKEN, VALUE } from "../../h1/syntax.ts";
-import type { HeaderList, Latin1 } from "../../message.ts";
+import { COLUMN, COLUMN_BITS, NAMES, NEXT, START } from "../../message/field-names.ts";
+import type { HeaderList, Latin1 } from "../../message/message.ts";
+import { COLON, isBlank, TOKEN, VALUE } from "../../message/syntax.ts";
 import { READER } from "./primitives.ts";
 import { noteNeverIndexed } from "./secrets.ts";
 import { STATIC_NAMES, STATIC_SIZE, STATIC_VALUES } from "./static-table.ts";

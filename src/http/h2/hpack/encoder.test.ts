@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../../test/helpers/property.ts";
-import type { HeaderList } from "../../message.ts";
+import type { HeaderList } from "../../message/message.ts";
 import { FieldSection, HpackDecoder } from "./decoder.ts";
 import { HpackEncoder } from "./encoder.ts";
 

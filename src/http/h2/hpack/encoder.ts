@@ -3,7 +3,7 @@
  * its name is new or when it is sent twice in a row, so values that change every time stay out.
  */
 import { latin1Slice, latin1Write } from "../../../net/node-internals.ts";
-import type { Fields } from "../../message.ts";
+import type { Fields } from "../../message/message.ts";
 import { DEFAULT_TABLE_SIZE, ENTRY_OVERHEAD } from "./decoder.ts";
 import { INTEGER_BOUND, writeInteger, writeString } from "./primitives.ts";
 import { SECRET_NAMES } from "./secrets.ts";

@@ -1,5 +1,5 @@
 /** Fields whose values the next hop must not put into a table either (RFC 7541 6.2.3, 7.1.3). */
-import type { HeaderList } from "../../message.ts";
+import type { HeaderList } from "../../message/message.ts";
 
 /** Never indexed in any direction: the size of later blocks would confirm a guess of the value. */
 export const SECRET_NAMES: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import type { ErrorAnswer } from "../../../base/errors.ts";
-import type { CredentialLocation } from "./location-schema.ts";
+import type { CredentialLocation } from "../../schema/location.ts";
 
 type Answer = Partial<Pick<ErrorAnswer, "status" | "headers">>;
 

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../../base/errors.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
-import type { HttpRequest } from "../../../http/message.ts";
+import type { HttpRequest } from "../../../http/message/message.ts";
+import { CredentialPlaces } from "../../contract/credential-names.ts";
+import type { CredentialLocation } from "../../schema/location.ts";
 import { contextOf } from "../../testing/context.ts";
 import { credentialFinder } from "./find.ts";
-import type { CredentialLocation } from "./location-schema.ts";
-import { CredentialPlaces } from "./names.ts";
 
 /** The credential, then the request without it. */
 function taken(location: CredentialLocation, request: Partial<HttpRequest>): [string | undefined, string, string[]] {

@@ -1,9 +1,9 @@
 import { GatewayError } from "../../../base/errors.ts";
 import { type CelEnvironment, CelError, type Expression, headerText } from "../../../cel/index.ts";
-import { getHeader, removeHeader } from "../../../http/message.ts";
-import type { OutgoingContext } from "../../types.ts";
-import type { CredentialLocation } from "./location-schema.ts";
-import type { CredentialPlaces } from "./names.ts";
+import { getHeader, removeHeader } from "../../../http/message/message.ts";
+import type { CredentialPlaces } from "../../contract/credential-names.ts";
+import type { OutgoingContext } from "../../contract/types.ts";
+import type { CredentialLocation } from "../../schema/location.ts";
 import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "./places.ts";
 
 /** The part of a context that carries credentials. */

@@ -4,9 +4,9 @@
  */
 
 import { cookiePairs, findCookie } from "../../../base/cookies.ts";
-import { latin1 } from "../../../http/h1/syntax.ts";
-import type { HeaderList } from "../../../http/message.ts";
-import { copyField, madeOf } from "../../../http/message.ts";
+import type { HeaderList } from "../../../http/message/message.ts";
+import { copyField, madeOf } from "../../../http/message/message.ts";
+import { latin1 } from "../../../http/message/syntax.ts";
 
 /**
  * The last value of a parameter, as routes and expressions read it (docs/configuration.md#routematch), decoded as forms are;

@@ -1,9 +1,9 @@
-import { latin1 } from "../../../http/h1/syntax.ts";
-import { type HttpRequest, setHeader } from "../../../http/message.ts";
-import type { OutgoingContext } from "../../types.ts";
+import { type HttpRequest, setHeader } from "../../../http/message/message.ts";
+import { latin1 } from "../../../http/message/syntax.ts";
+import type { CredentialPlaces } from "../../contract/credential-names.ts";
+import type { OutgoingContext } from "../../contract/types.ts";
+import type { CredentialTarget } from "../../schema/location.ts";
 import { sendableText } from "../expressions.ts";
-import type { CredentialTarget } from "./location-schema.ts";
-import type { CredentialPlaces } from "./names.ts";
 import { removeCookie, setQueryParameter } from "./places.ts";
 
 /**

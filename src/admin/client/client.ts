@@ -1,0 +1,139 @@
+import type { ConfigStatus } from "../plane/config-status.ts";
+import {
+  type AdminAddress,
+  AdminClientError,
+  type AdminRequest,
+  adminJson,
+  adminText,
+  describeAddress,
+  openAdminRequest,
+  readAnswer,
+  withQuery,
+} from "./client-request.ts";
+import { TraceStream } from "./trace-stream.ts";
+
+export type { ConfigError, ConfigStatus } from "../plane/config-status.ts";
+export { type AdminAddress, AdminClientError, type AdminFailure } from "./client-request.ts";
+export type { TraceStream } from "./trace-stream.ts";
+
+const TIMEOUT = 10_000;
+const HEAP_TIMEOUT = 30_000;
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface TraceRequest extends CallOptions {
+  /** CEL over the request: trace the next request for which it is true. Default: the next request. */
+  readonly expression?: string | undefined;
+  /** Trace only the request that carries it in `TRACE_TOKEN_HEADER`; see `newTraceToken`. */
+  readonly token?: string | undefined;
+  /** Show the values of headers that hold secrets. Default false. */
+  readonly reveal?: boolean | undefined;
+  /** Bytes of each body to show, a number or a size such as `4KiB`; 0 = none. Default: the gateway's, 2 MiB. */
+  readonly bodies?: number | string | undefined;
+  /** Time after which the trace of a request ends, such as `30s`. Default: with the request. */
+  readonly duration?: string | undefined;
+}
+
+/** The admin interface of one gateway. Every method throws `AdminClientError`; `baseUrl` is such as `http://localhost:15000`. */
+export class AdminClient {
+  readonly #address: AdminAddress;
+
+  constructor(address: AdminAddress) {
+    this.#address = address;
+  }
+
+  /** The address as a user would write it. */
+  get address(): string {
+    return describeAddress(this.#address);
+  }
+
+  /** The configuration in effect (docs/tgctl.md#tgctl-proxy-config-all). */
+  configDump(options: CallOptions = {}): Promise<unknown> {
+    return this.#json("/config_dump", options);
+  }
+
+  async configStatus(options: CallOptions = {}): Promise<ConfigStatus> {
+    const status = await this.#json("/config/status", options);
+    if (isConfigStatus(status)) return status;
+    throw new AdminClientError("protocol", `${this.address} returned something other than a status for /config/status`);
+  }
+
+  /** Traces the next request that the gateway handles. Opens the stream at once; `opened` settles when it waits. */
+  trace({ expression, token, reveal, bodies, duration, signal }: TraceRequest = {}): TraceStream {
+    const query = new URLSearchParams();
+    if (expression !== undefined && expression !== "") query.set("expression", expression);
+    if (token !== undefined) query.set("token", token);
+    if (reveal === true) query.set("reveal", "true");
+    if (bodies !== undefined) query.set("bodies", String(bodies));
+    if (duration !== undefined) query.set("duration", duration);
+    const path = withQuery("/debug/trace", query);
+    return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
+  }
+
+  /** The server's text `current log level is <filter>`, with its line feed. */
+  logging(options: CallOptions = {}): Promise<string> {
+    return this.#text({ method: "POST", path: "/logging", timeout: TIMEOUT, ...options });
+  }
+
+  /**
+   * As `logging`; a second line names modules that do not exist. Adds directives (`debug`, `proxy::match=trace,request=off`) to the log filter; `reset` first
+   * returns it to its start.
+   */
+  setLogging(directives: string, options: CallOptions & { readonly reset?: boolean } = {}): Promise<string> {
+    const query = new URLSearchParams();
+    if (directives !== "") query.set("level", directives);
+    if (options.reset === true) query.set("reset", "");
+    const { signal } = options;
+    return this.#text({ method: "POST", path: withQuery("/logging", query), timeout: TIMEOUT, signal });
+  }
+
+  /** A gzipped pprof CPU profile of all threads; takes `seconds` (1–300) to answer. `frequency` in Hz, 1–1000. */
+  cpuProfile(seconds: number, options: CallOptions & { readonly frequency?: number } = {}): Promise<Uint8Array> {
+    const query = new URLSearchParams({ seconds: String(seconds) });
+    if (options.frequency !== undefined) query.set("frequency", String(options.frequency));
+    const path = withQuery("/debug/pprof/profile", query);
+    return this.#bytes({ method: "GET", path, timeout: seconds * 1000 + TIMEOUT, signal: options.signal });
+  }
+
+  /** A gzipped pprof heap profile of all threads. */
+  heapProfile({ signal }: CallOptions = {}): Promise<Uint8Array> {
+    return this.#bytes({ method: "GET", path: "/debug/pprof/heap", timeout: HEAP_TIMEOUT, signal });
+  }
+
+  /** Memory statistics (docs/production.md#memory). */
+  memory(options: CallOptions = {}): Promise<unknown> {
+    return this.#json("/memory", options);
+  }
+
+  /** Requests and connections in progress. */
+  tasks(options: CallOptions = {}): Promise<unknown> {
+    return this.#json("/debug/tasks", options);
+  }
+
+  /** Begins the graceful shutdown. */
+  quit({ signal }: CallOptions = {}): Promise<string> {
+    return this.#text({ method: "POST", path: "/quitquitquit", timeout: TIMEOUT, signal });
+  }
+
+  #open(request: AdminRequest): ReturnType<typeof openAdminRequest> {
+    return openAdminRequest(this.#address, request);
+  }
+
+  async #bytes(request: AdminRequest): Promise<Buffer> {
+    return readAnswer(await this.#open(request), request.signal);
+  }
+
+  #text(request: AdminRequest): Promise<string> {
+    return adminText(this.#address, request);
+  }
+
+  #json(path: string, { signal }: CallOptions): Promise<unknown> {
+    return adminJson(this.#address, { method: "GET", path, timeout: TIMEOUT, signal });
+  }
+}
+
+function isConfigStatus(value: unknown): value is ConfigStatus {
+  return typeof value === "object" && value !== null && "generation" in value && "synchronized" in value;
+}

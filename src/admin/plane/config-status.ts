@@ -1,0 +1,47 @@
+import type { MissingDocument } from "../../translation/resources/store.ts";
+
+/** The body of `GET /config/status`: the configuration in effect, and what became of the newest one. */
+export interface ConfigStatus {
+  readonly generation: number;
+  /** ISO 8601: when the generation took effect in every worker; null before the first. */
+  readonly appliedAt: string | null;
+  /** ISO 8601: when its source was last read. */
+  readonly loadedAt: string | null;
+  /**
+   * SHA-256, in hex, of the text in effect followed by the content of each file that it names; with a controller, its version of
+   * the state. null before the first.
+   */
+  readonly hash: string | null;
+  /** Whether those files differ from what is in effect now; also true if one is missing or unreadable. */
+  readonly diskDiffers: boolean;
+  /** Why the newest configuration was rejected; null when it is in effect. */
+  readonly lastError: ConfigError | null;
+  /** ISO 8601: when the rejected configuration is retried without a change; null: it is not, or none was rejected. */
+  readonly nextRetryAt: string | null;
+  /** The newest configuration is in effect, and the files on disk have not changed since. */
+  readonly synchronized: boolean;
+  /** Changed fields that take effect only after a restart, such as `config.adminAddr`. */
+  readonly restartRequired: readonly string[];
+  /** Documents behind URLs of the configuration whose last fetch failed; absent with a controller, which fetches them itself. */
+  readonly missingDocuments?: readonly MissingDocument[];
+  /** Path of the file, `standard input` or address of the controller. */
+  readonly source: string;
+  /** The stream of the controller; absent: the configuration comes from a file. */
+  readonly stream?: StreamStatus;
+}
+
+export interface StreamStatus {
+  readonly connected: boolean;
+  /** Why there is no connection; null: there is one, or none has failed yet. */
+  readonly problem: string | null;
+  /** Version of the newest complete state that has arrived; `hash` is that of the one in effect. */
+  readonly version: string | null;
+}
+
+export interface ConfigError {
+  /** ISO 8601 */
+  readonly at: string;
+  readonly message: string;
+  /** Each problem with file, line, column, path and hint, as the configuration loader reports it. */
+  readonly diagnostics: readonly unknown[];
+}

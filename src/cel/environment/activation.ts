@@ -1,0 +1,88 @@
+import type { Names } from "../../base/sensitive-names.ts";
+import type { Budget } from "../values/budget.ts";
+
+/**
+ * A request as expressions read it: its head, and its body if a policy has buffered it. Requests of every protocol engine have
+ * these fields, so the proxy passes its own objects, or small views with lazy getters.
+ */
+export interface RequestParts {
+  readonly method: string;
+  readonly scheme: string;
+  readonly authority: string;
+  readonly path: string;
+  /** The query with its question mark, or empty. */
+  readonly search: string;
+  /** As in `HTTP/1.1`. */
+  readonly version: string;
+  /** Alternating names and values: names in lower case, values as latin1 text, one character per byte. Without `host`. */
+  readonly headers: readonly string[];
+  /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
+  readonly sensitive?: Names | undefined;
+  /** Absent unless the body was buffered, and when it was too long for the buffer. */
+  readonly body?: Uint8Array | undefined;
+  /** The part of the body that has arrived. Default: the body. */
+  readonly bodyPrefix?: Uint8Array | undefined;
+  readonly startTime?: Date | undefined;
+  readonly endTime?: Date | undefined;
+}
+
+/** A response: its head, and its body if a policy has buffered it. */
+export interface ResponseParts {
+  readonly status: number;
+  /** In the form of those of a request. */
+  readonly headers: readonly string[];
+  /** Lower-case names of the fields that `redacted()` hides. Default: those that are secret everywhere. */
+  readonly sensitive?: Names | undefined;
+  readonly body?: Uint8Array | undefined;
+  readonly bodyPrefix?: Uint8Array | undefined;
+  readonly grpcStatus?: number | undefined;
+}
+
+/** The client's side of a connection. Addresses are without port; `raw` ones are those of the socket, behind a PROXY header. */
+export interface SourceParts {
+  readonly address: string;
+  readonly port: number;
+  readonly rawAddress: string;
+  readonly rawPort: number;
+  readonly identity?: unknown;
+  readonly spiffeId?: string | undefined;
+  readonly subjectAltNames?: readonly string[] | undefined;
+  readonly issuer?: string | undefined;
+  readonly subject?: string | undefined;
+  readonly subjectCn?: string | undefined;
+  readonly certificate?: unknown;
+  readonly unverifiedWorkload?: unknown;
+  /** The head of the CONNECT request that opened the tunnel in which the client speaks; absent without a tunnel. */
+  readonly connectHeaders?: Pick<RequestParts, "authority" | "headers" | "sensitive"> | undefined;
+}
+
+/** The gateway's side of a connection. */
+export interface DestinationParts {
+  readonly address: string;
+  readonly port: number;
+  /** SNI of the TLS handshake (RFC 6066, section 3). */
+  readonly hostname?: string | undefined;
+}
+
+/**
+ * What one evaluation can read. An absent variable is null, and `has()` of its fields is false.
+ * The `unknown` ones are plain data as JSON has it: objects, arrays, strings, numbers (without a fraction they become ints,
+ * else doubles), booleans, null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
+ */
+export interface Activation {
+  /** Shared by all evaluations for one request; without it, each evaluation has a budget of its own. */
+  readonly budget?: Budget | undefined;
+  readonly request?: RequestParts | undefined;
+  readonly response?: ResponseParts | undefined;
+  readonly source?: SourceParts | undefined;
+  readonly destination?: DestinationParts | undefined;
+  readonly proxy?: unknown;
+  readonly env?: unknown;
+  readonly backend?: unknown;
+  readonly jwt?: unknown;
+  readonly apiKey?: unknown;
+  readonly basicAuth?: unknown;
+  readonly extauthz?: unknown;
+  readonly extproc?: unknown;
+  readonly metadata?: unknown;
+}

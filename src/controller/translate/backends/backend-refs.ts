@@ -1,0 +1,142 @@
+/** What a route's backendRefs refer to. */
+
+import {
+  type BackendReference,
+  GATEWAY_GROUP,
+  keyOfObject,
+  type Service,
+  type ServicePort,
+  TRACEGATE_GROUP,
+} from "../../../kube/objects.ts";
+import { NO_POLICY_SET } from "../../../policies/merge.ts";
+import type { PolicySet } from "../../../policies/policy-set.ts";
+import type { Target } from "../../../upstream/settings/target.ts";
+import type { Read } from "../../graph/graph.ts";
+import { keyOfService, keyOfUdpPorts } from "../cluster/discovery.ts";
+import type { Findings } from "../model/findings.ts";
+import { isGranted } from "../model/grants.ts";
+import type { RouteKind } from "../model/model.ts";
+import { mergeAttached } from "../policy/policies.ts";
+import { policyTarget } from "../policy/targets.ts";
+import { backendTlsOf } from "./backend-tls.ts";
+import { backendModel } from "./backends.ts";
+
+/** The route that refers to backends. */
+export interface Referrer {
+  readonly read: Read;
+  readonly kind: RouteKind;
+  readonly namespace: string;
+  readonly findings: Findings;
+}
+
+/** A backend that can be called, or its placeholder. */
+export interface ResolvedBackend {
+  /** `invalid` responds with 500 and closes connections without HTTP: the share of such a backend goes to no other one. */
+  readonly target: Target;
+  /** Its own. */
+  readonly policies: PolicySet;
+  /** The `policyTarget`s of the backend, the widest first. */
+  readonly targets: readonly string[];
+  /** Of a TracegateBackend: `<namespace>/<name>`. */
+  readonly backend?: string;
+}
+
+/** Looks a reference up. `where` is its place in the route, for messages, such as `rules[0].backendRefs[1]`. */
+export function resolveBackend(referrer: Referrer, ref: BackendReference, where: string): ResolvedBackend {
+  const { group = "", kind = "Service", namespace = referrer.namespace, name } = ref;
+  const reference = `${namespace}/${name}`;
+  const refuse: Refuse = (reason, message) => {
+    referrer.findings.breaks(reason, `${where}: ${message}`);
+    return invalid(`${kind} ${reference}`);
+  };
+  const isService = group === "" && kind === "Service";
+  if (!isService && !(group === TRACEGATE_GROUP && kind === "TracegateBackend"))
+    return refuse(
+      "InvalidKind",
+      `${kind} of group "${group}" is not supported as a backend; use a Service or a TracegateBackend (${TRACEGATE_GROUP})`,
+    );
+  const from = { group: GATEWAY_GROUP, kind: referrer.kind, namespace: referrer.namespace };
+  if (!isGranted(referrer.read, from, { group, kind, namespace, name }))
+    return refuse(
+      "RefNotPermitted",
+      `${kind} ${reference} is in another namespace; create a ReferenceGrant there for ${referrer.kind} of ${referrer.namespace}`,
+    );
+  if (!isService) return resolveTracegateBackend(referrer.read, namespace, name, refuse);
+  const service = referrer.read.get("Service", reference);
+  if (service === undefined) return refuse("BackendNotFound", `Service ${reference} does not exist`);
+  if (service.spec.type === "ExternalName")
+    return refuse(
+      "UnsupportedValue",
+      `Service ${reference} has type ExternalName, which could point anywhere; use a TracegateBackend (${TRACEGATE_GROUP})`,
+    );
+  if (ref.port === undefined) return refuse("BackendNotFound", `port is required for Service ${reference}`);
+  return resolveService(referrer, service, ref.port, refuse);
+}
+
+/** Stands for a backend that cannot be called. */
+export function invalid(reference: string): ResolvedBackend {
+  return { target: { type: "invalid", reference }, policies: NO_POLICY_SET, targets: [] };
+}
+
+type Refuse = (reason: Parameters<Findings["breaks"]>[0], message: string) => ResolvedBackend;
+
+function resolveTracegateBackend(read: Read, namespace: string, name: string, refuse: Refuse): ResolvedBackend {
+  const backend = read.query(backendModel, `${namespace}/${name}`);
+  if (backend === undefined) return refuse("BackendNotFound", `TracegateBackend ${namespace}/${name} does not exist`);
+  const { target, policies, refused } = backend;
+  if (refused && target.type === "invalid")
+    return refuse(
+      "RefNotPermitted",
+      `TracegateBackend ${namespace}/${name} names a host inside the cluster, see its status`,
+    );
+  if (target.type === "invalid")
+    return refuse("UnsupportedValue", `TracegateBackend ${namespace}/${name} is invalid, see its status`);
+  const targets = [policyTarget("TracegateBackend", namespace, name)];
+  return { target, policies, targets, backend: `${namespace}/${name}` };
+}
+
+function resolveService({ read, kind }: Referrer, service: Service, number: number, refuse: Refuse): ResolvedBackend {
+  const { namespace, name } = service.metadata;
+  const reference = keyOfObject(service);
+  const protocol = kind === "UDPRoute" ? "UDP" : "TCP";
+  const port = service.spec.ports?.find((each) => each.port === number && (each.protocol ?? "TCP") === protocol);
+  if (port === undefined) {
+    const known = (service.spec.ports ?? []).map((each) => `${each.port}/${each.protocol ?? "TCP"}`).join(", ");
+    return refuse(
+      "BackendNotFound",
+      known === ""
+        ? `Service ${reference} has no ports`
+        : `Service ${reference} has no port ${number}/${protocol}; use one of ${known}`,
+    );
+  }
+  const tls = read.query(backendTlsOf, port.name === undefined ? reference : `${reference}/${port.name}`);
+  if (tls !== undefined && "invalid" in tls)
+    return refuse("InvalidBackendTLSPolicy", `Service ${reference}: ${tls.invalid}`);
+  const whole = policyTarget("Service", namespace, name);
+  const targets = [whole, `${whole}/${number}`];
+  const policies = tls === undefined ? NO_POLICY_SET : { backendTLS: tls.tls };
+  const problem = HTTP_KINDS.has(kind)
+    ? unsupported(port, mergeAttached(read, "backend", targets, policies))
+    : undefined;
+  if (problem !== undefined) return refuse("UnsupportedProtocol", `Service ${reference}, port ${number}: ${problem}`);
+  const isOfTcpToo = service.spec.ports?.some((each) => each.port === number && each !== port) === true;
+  const key = protocol === "UDP" && isOfTcpToo ? keyOfUdpPorts(namespace, name) : keyOfService(namespace, name);
+  return { target: { type: "service", key, port: number }, policies, targets };
+}
+
+const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute"]);
+
+/** `kubernetes.io/` protocols of GEP-1911, which promise what a backend speaks. */
+const SUPPORTED: ReadonlySet<string> = new Set(["kubernetes.io/h2c", "kubernetes.io/ws", "kubernetes.io/wss"]);
+/** Protocols inside TLS: how the backend is verified must be configured, and plaintext would fail at best. */
+const ENCRYPTED: ReadonlySet<string> = new Set(["https", "kubernetes.io/wss"]);
+
+/** Why HTTP cannot be spoken on a port. The version of HTTP is not decided here but where calls are made. */
+function unsupported({ appProtocol = "" }: ServicePort, policies: PolicySet): string | undefined {
+  const protocol = appProtocol.toLowerCase();
+  if (protocol.startsWith("kubernetes.io/") && !SUPPORTED.has(protocol))
+    return `appProtocol ${appProtocol} is not supported; use one of ${[...SUPPORTED].join(", ")}`;
+  if (ENCRYPTED.has(protocol) && policies.backendTLS === undefined)
+    return `appProtocol ${appProtocol} needs TLS; attach a BackendTLSPolicy to the Service`;
+  return undefined;
+}

@@ -1,0 +1,49 @@
+/**
+ * The proxies of a Gateway as workloads: a pod cannot look up the region and zone of its node, so each finds itself, or another
+ * proxy of the same node, among the workloads that it is sent.
+ */
+import { keyOfObject } from "../../../kube/objects.ts";
+import type { Workload } from "../../../upstream/discovery/discovery.ts";
+import { type Address, nameOfAddress } from "../../../xds/resources.ts";
+import { deploymentName, GATEWAY_NAME } from "../../base/manifest.ts";
+import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
+import { CLUSTER_ID, nodeLocality, podFacts, uidOfPod } from "./discovery.ts";
+
+/** Pods by `<namespace>/<value of the label GATEWAY_NAME>`. */
+const BY_GATEWAY = defineIndex("Pod", ({ metadata: { namespace, labels } }) => {
+  const gateway = labels?.[GATEWAY_NAME];
+  return gateway === undefined ? [] : [`${namespace}/${gateway}`];
+});
+
+/** By name. Pods that run nowhere yet, or on nodes without labels of a region and zone, are left out. */
+export function proxiesOf(read: Read, gateway: string): ReadonlyMap<string, Address> {
+  const [namespace = "", name = ""] = gateway.split("/");
+  const pods = read.query(podsOf, `${namespace}/${deploymentName(name)}`);
+  const proxies = pods.map((pod) => read.query(proxyAddress, pod)).filter((address) => address !== undefined);
+  return new Map(proxies.map((address) => [nameOfAddress(address), address]));
+}
+
+/** A separate query: pods report their state all the time. */
+const podsOf = defineQuery<readonly string[]>("podsOf", (read, key) => read.find(BY_GATEWAY, key).map(keyOfObject));
+
+/** Key: `<namespace>/<name>` of a pod. It serves nothing, so it has no address. */
+const proxyAddress = defineQuery<Address | undefined>("proxyAddress", (read, key) => {
+  const { node, serviceAccount } = read.query(podFacts, key);
+  const locality = node === undefined ? {} : read.query(nodeLocality, node);
+  if (node === undefined || Object.keys(locality).length === 0) return undefined;
+  const [namespace = "", name = ""] = key.split("/");
+  const workload: Workload = {
+    uid: uidOfPod(namespace, name),
+    name,
+    namespace,
+    workloadIps: [],
+    node,
+    clusterId: CLUSTER_ID,
+    status: "healthy",
+    capacity: 1,
+    locality,
+    services: {},
+    ...(serviceAccount !== undefined && { serviceAccount }),
+  };
+  return { kind: "workload", workload };
+});

@@ -1,0 +1,148 @@
+/** A Gateway with the listeners that it and its ListenerSets declare. */
+import { type Gateway, keyOfObject } from "../../../kube/objects.ts";
+import { defineQuery, type Read } from "../../graph/graph.ts";
+import { type Loaded, loadCertificate } from "../cluster/secrets.ts";
+import { isFalse, isTrue } from "../model/conditions.ts";
+import { ourClass } from "../model/gateway-class.ts";
+import type { ConditionDraft, GatewayModel, ListenerModel } from "../model/model.ts";
+import { requestedAddresses } from "./gateway-addresses.ts";
+import { findConflicts, overlappingTls } from "./listener-conflicts.ts";
+import { allowedSets } from "./listener-sets.ts";
+import { hasInsecureFallback, type ListenerTls, translateListenerTls } from "./listener-tls.ts";
+import {
+  allowedKinds,
+  type Declaration,
+  invalidKinds,
+  listenerKey,
+  ownProblem,
+  type Problem,
+  protocolOf,
+} from "./listeners.ts";
+import { parametersProblem } from "./parameters.ts";
+
+/** undefined: the Gateway does not exist, or its class is not ours. */
+export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel", (read, key) => {
+  const gateway = read.get("Gateway", key);
+  if (gateway === undefined || ourClass(read, gateway) === undefined) return undefined;
+  const declarations = declarationsOf(read, gateway);
+  const conflicts = findConflicts(declarations);
+  const listeners = overlappingTls(
+    declarations.map((each) => translateListener(each, conflicts.get(each), translateListenerTls(read, each, gateway))),
+  );
+  const own = listeners.filter(({ listenerSet }) => listenerSet === undefined);
+  const accepted = acceptance(read, gateway, own);
+  // A ListenerSet is accepted with its first valid listener, but not by a Gateway that is not accepted itself.
+  const sets = new Set(
+    listeners.flatMap(({ listenerSet, programmed }) =>
+      programmed && accepted.status === "True" && listenerSet !== undefined ? [listenerSet] : [],
+    ),
+  );
+  const client = clientCertificate(read, gateway);
+  return {
+    key,
+    listeners,
+    listenerSets: [...sets],
+    conditions: [accepted, resolution(client, own), ...(hasInsecureFallback(gateway) ? [INSECURE_FALLBACK] : [])],
+    ...(client?.ok && { clientCertificate: { cert: client.value.cert, key: client.value.key } }),
+  };
+});
+
+/** In order of precedence. */
+function declarationsOf(read: Read, gateway: Gateway): readonly Declaration[] {
+  const key = keyOfObject(gateway);
+  const own = (gateway.spec.listeners ?? []).map(
+    (spec): Declaration => ({ spec, gateway: key, namespace: gateway.metadata.namespace }),
+  );
+  const others = allowedSets(read, gateway).flatMap((set) =>
+    (set.spec.listeners ?? []).map(
+      (spec): Declaration => ({
+        spec,
+        gateway: key,
+        listenerSet: keyOfObject(set),
+        namespace: set.metadata.namespace,
+      }),
+    ),
+  );
+  return [...own, ...others];
+}
+
+function translateListener(declaration: Declaration, conflict: Problem | undefined, tls: ListenerTls): ListenerModel {
+  const { spec, gateway, listenerSet, namespace } = declaration;
+  const problem = conflict ?? ownProblem(spec) ?? tls.problem;
+  const unresolved = tls.unresolved ?? invalidKinds(spec);
+  const secure = spec.protocol === "HTTPS" || spec.protocol === "TLS";
+  // What is not resolved stops a listener only if nothing is left to serve it with.
+  const obstacle = problem ?? (secure && tls.tls === undefined ? tls.unresolved : undefined);
+  const { from = "Same", ...selector } = spec.allowedRoutes?.namespaces ?? {};
+  return {
+    key: listenerKey(declaration),
+    gateway,
+    ...(listenerSet !== undefined && { listenerSet }),
+    name: spec.name,
+    port: spec.port,
+    protocol: protocolOf(spec),
+    hostname: (spec.hostname ?? "").toLowerCase(),
+    kinds: allowedKinds(spec),
+    namespaces: { from, ...selector },
+    namespace,
+    ...(tls.tls !== undefined && { tls: tls.tls }),
+    accepted: problem === undefined,
+    programmed: obstacle === undefined,
+    conditions: [
+      problem === undefined
+        ? isTrue("Accepted", "Accepted", "Listener is accepted")
+        : isFalse("Accepted", problem.reason, problem.message),
+      conflict === undefined
+        ? isFalse("Conflicted", "NoConflicts", "Listener does not conflict with another")
+        : isTrue("Conflicted", conflict.reason, conflict.message),
+      unresolved === undefined
+        ? isTrue("ResolvedRefs", "ResolvedRefs", "All references are resolved")
+        : isFalse("ResolvedRefs", unresolved.reason, unresolved.message),
+      obstacle === undefined
+        ? isTrue("Programmed", "Programmed", "Listener is programmed")
+        : isFalse("Programmed", problem === undefined ? "Invalid" : problem.reason, obstacle.message),
+    ],
+  };
+}
+
+function acceptance(read: Read, gateway: Gateway, listeners: readonly ListenerModel[]): ConditionDraft {
+  const { unsupported } = requestedAddresses(gateway);
+  const problem = unsupported ?? parametersProblem(read, gateway);
+  if (problem !== undefined) return isFalse("Accepted", problem.reason, problem.message);
+  const rejected = listeners.filter(({ accepted }) => !accepted).map(({ name }) => name);
+  if (rejected.length === 0) return isTrue("Accepted", "Accepted", "Successfully accepted Gateway");
+  const message = `Some listeners are not accepted: ${rejected.join(", ")}`;
+  const make = rejected.length === listeners.length ? isFalse : isTrue;
+  return make("Accepted", "ListenersNotValid", message);
+}
+
+type Certificate = Loaded<NonNullable<GatewayModel["clientCertificate"]>>;
+
+function clientCertificate(read: Read, { metadata, spec }: Gateway): Certificate | undefined {
+  const reference = spec.tls?.backend?.clientCertificateRef;
+  return reference && loadCertificate(read, { kind: "Gateway", namespace: metadata.namespace }, reference);
+}
+
+function resolution(client: Certificate | undefined, listeners: readonly ListenerModel[]): ConditionDraft {
+  if (client?.ok === false) {
+    const reason = client.why === "notPermitted" ? "RefNotPermitted" : "InvalidClientCertificateRef";
+    return isFalse("ResolvedRefs", reason, client.message);
+  }
+  if (client?.problem !== undefined) return isFalse("ResolvedRefs", "InvalidClientCertificateRef", client.problem);
+  const unresolved = listeners.filter(({ conditions }) =>
+    conditions.some(({ type, status }) => type === "ResolvedRefs" && status === "False"),
+  );
+  if (unresolved.length === 0) return isTrue("ResolvedRefs", "ResolvedRefs", "All references are resolved");
+  const names = unresolved.map(({ name }) => name).join(", ");
+  return isFalse(
+    "ResolvedRefs",
+    "ListenersNotResolved",
+    `Some listeners have references that are not resolved: ${names}`,
+  );
+}
+
+const INSECURE_FALLBACK = isTrue(
+  "InsecureFrontendValidationMode",
+  "ConfigurationChanged",
+  "Clients without a valid certificate are served: a validation of spec.tls.frontend has mode AllowInsecureFallback",
+);

@@ -1,0 +1,48 @@
+/** Which routes name a Gateway or ListenerSet as a parent. */
+import { GATEWAY_GROUP, type KubeObject, keyOfObject, objectKey, type ParentReference } from "../../../kube/objects.ts";
+import { defineIndex, defineQuery, type Index, type Read } from "../../graph/graph.ts";
+import { gatewayModel } from "../listeners/gateways.ts";
+import { ROUTE_KINDS, type RouteKind } from "../model/model.ts";
+
+interface RouteObject extends KubeObject {
+  readonly kind: RouteKind;
+  readonly spec: { readonly parentRefs?: readonly ParentReference[] };
+}
+
+/** Routes by `<parent kind>/<namespace>/<name>`. */
+const BY_PARENT: { readonly [K in RouteKind]: Index<K> } = {
+  HTTPRoute: defineIndex("HTTPRoute", parentsOf),
+  GRPCRoute: defineIndex("GRPCRoute", parentsOf),
+  TLSRoute: defineIndex("TLSRoute", parentsOf),
+  TCPRoute: defineIndex("TCPRoute", parentsOf),
+  UDPRoute: defineIndex("UDPRoute", parentsOf),
+};
+
+function parentsOf({ metadata, spec }: RouteObject): readonly string[] {
+  const parents = (spec.parentRefs ?? [])
+    .filter(({ group = GATEWAY_GROUP }) => group === GATEWAY_GROUP)
+    .map(({ kind = "Gateway", namespace = metadata.namespace, name }) => `${kind}/${objectKey({ namespace, name })}`);
+  return [...new Set(parents)];
+}
+
+/**
+ * Keys (`<kind>/<namespace>/<name>`) of the routes that name a parent. A separate query: a route that changes leaves the list
+ * as it is.
+ */
+const routesOfParent = defineQuery<readonly string[]>("routesOfParent", (read, parent) =>
+  ROUTE_KINDS.flatMap((kind) => find(read, kind, parent).map((route) => `${kind}/${keyOfObject(route)}`)),
+);
+
+function find(read: Read, kind: RouteKind, parent: string): readonly KubeObject[] {
+  return read.find<RouteKind>(BY_PARENT[kind] as Index<RouteKind>, parent);
+}
+
+/** Keys of the routes that name a Gateway of ours or one of its ListenerSets, attached or not. */
+export const routesOfGateway = defineQuery<readonly string[]>("routesOfGateway", (read, key) => {
+  const listeners = read.query(gatewayModel, key)?.listeners ?? [];
+  const sets = listeners.flatMap(({ listenerSet }) =>
+    listenerSet === undefined ? [] : [`ListenerSet/${listenerSet}`],
+  );
+  const parents = [`Gateway/${key}`, ...new Set(sets)];
+  return [...new Set(parents.flatMap((parent) => read.query(routesOfParent, parent)))];
+});

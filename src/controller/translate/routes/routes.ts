@@ -1,0 +1,267 @@
+/**
+ * Routes at the listeners that they attach to. A route is one query: a route that changes recomputes no other one. Services are
+ * referred to by key, so endpoints that come and go recompute no route.
+ */
+
+import type { Route, RouteBackend, TcpRoute } from "../../../ir/ir.ts";
+import type { KubeObject, ParentReference } from "../../../kube/objects.ts";
+import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
+import type { PolicySet } from "../../../policies/policy-set.ts";
+import { inlineUnlessAll, withoutHttp } from "../../../translation/route-policies.ts";
+import { defineQuery, type Read } from "../../graph/graph.ts";
+import type { Referrer } from "../backends/backend-refs.ts";
+import { resolveBackend } from "../backends/backend-refs.ts";
+import { retryBudgetOf, sessionOfBackends } from "../backends/backend-traffic.ts";
+import { gatewayModel } from "../listeners/gateways.ts";
+import { Findings, routeConditions } from "../model/findings.ts";
+import type { Attachment, ListenerModel, ParentModel, RouteKind, RouteModel } from "../model/model.ts";
+import { createdAt } from "../model/precedence.ts";
+import { listenerTargets, mergeAttached } from "../policy/policies.ts";
+import { policyTarget } from "../policy/targets.ts";
+import { type Attaching, attach } from "./attach.ts";
+import { redirectAt } from "./filters.ts";
+import { translateGrpcRule } from "./grpc-rules.ts";
+import { MISSING_FILTER, type Rule, type RuleBackend, translateHttpRule } from "./http-rules.ts";
+
+const NO_ROUTE: RouteModel = { parents: [], services: [] };
+
+/** A route with its parents; the key is `<kind>/<namespace>/<name>`. A route that does not exist has no parents. */
+export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
+  const [kind = "", namespace = "", name = ""] = key.split("/");
+  const found = RULES[kind as RouteKind](read, `${namespace}/${name}`);
+  if (found === undefined) return NO_ROUTE;
+  const { route, rules, findings, hostnames } = found;
+  const served = rules.flatMap((rule) => withoutInvalid(rule, findings) ?? []);
+  const translation: Translation = { read, kind: kind as RouteKind, route, rules: served };
+  const parents = (route.spec.parentRefs ?? []).flatMap((parentRef): ParentModel[] => {
+    const attaching = attach(read, { kind: kind as RouteKind, namespace, hostnames }, parentRef);
+    if (attaching === undefined) return [];
+    const conditions = routeConditions(attaching.condition, findings, rules);
+    // Also of a route without a valid rule: its requests must not reach backends by a wider one, past its filters and policies.
+    const attachments = served.length > 0 ? attaching.listeners.map((each) => attachTo(translation, each)) : [];
+    const { gateway } = attaching;
+    return [{ parentRef, ...(gateway !== undefined && { gateway }), conditions, attachments }];
+  });
+  return { parents, services: serviceKeysOf(parents) };
+});
+
+/** An invalid rule responds with 500 to the requests that its valid matches select. undefined: it has no valid match. */
+function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
+  if (!invalid.some(({ index }) => index === rule.index)) return rule;
+  if (rule.matches.length === 0) return undefined;
+  return { ...rule, policies: NO_POLICY_SET, backends: [MISSING_FILTER] };
+}
+
+interface RouteObject extends KubeObject {
+  readonly spec: { readonly parentRefs?: readonly ParentReference[] };
+}
+
+interface Found {
+  readonly route: RouteObject;
+  readonly rules: readonly Rule[];
+  readonly findings: Findings;
+  /** Lower-case. */
+  readonly hostnames: readonly string[];
+}
+
+/** How the rules of each kind are translated. */
+const RULES: { readonly [Kind in RouteKind]: (read: Read, key: string) => Found | undefined } = {
+  HTTPRoute: (read, key) => {
+    const route = read.get("HTTPRoute", key);
+    return route && translate(read, route, route.spec.hostnames, route.spec.rules ?? [{}], translateHttpRule);
+  },
+  GRPCRoute: (read, key) => {
+    const route = read.get("GRPCRoute", key);
+    return route && translate(read, route, route.spec.hostnames, route.spec.rules ?? [{}], translateGrpcRule);
+  },
+  TLSRoute: (read, key) => {
+    const route = read.get("TLSRoute", key);
+    return route && translate(read, route, route.spec.hostnames, route.spec.rules ?? [], translateConnectionRule);
+  },
+  TCPRoute: (read, key) => {
+    const route = read.get("TCPRoute", key);
+    return route && translate(read, route, [], route.spec.rules ?? [], translateConnectionRule);
+  },
+  UDPRoute: (read, key) => {
+    const route = read.get("UDPRoute", key);
+    return route && translate(read, route, [], route.spec.rules ?? [], translateConnectionRule);
+  },
+};
+
+function translate<R>(
+  read: Read,
+  route: RouteObject & { readonly kind: RouteKind },
+  hostnames: readonly string[] | undefined,
+  rules: readonly R[],
+  translateRule: (rule: R, index: number, referrer: Referrer) => Rule,
+): Found {
+  const findings = new Findings();
+  const referrer = { read, kind: route.kind, namespace: route.metadata.namespace, findings };
+  return {
+    route,
+    rules: rules.map((rule, index) => translateRule(rule, index, referrer)),
+    findings,
+    hostnames: (hostnames ?? []).map((hostname) => hostname.toLowerCase()),
+  };
+}
+
+/** A rule of connections or UDP sessions. */
+function translateConnectionRule({ name, backendRefs = [] }: ConnectionRule, index: number, referrer: Referrer): Rule {
+  const backends = backendRefs.map((ref, i): RuleBackend => {
+    const backend = resolveBackend(referrer, ref, `rules[${index}].backendRefs[${i}]`);
+    return { ...backend, weight: ref.weight ?? 1, filters: NO_POLICY_SET };
+  });
+  return { index, ...(name !== undefined && { name }), matches: [], policies: NO_POLICY_SET, backends };
+}
+
+interface ConnectionRule {
+  readonly name?: string;
+  readonly backendRefs?: readonly Parameters<typeof resolveBackend>[1][];
+}
+
+interface Translation {
+  readonly read: Read;
+  readonly kind: RouteKind;
+  readonly route: RouteObject;
+  /** The valid rules. */
+  readonly rules: readonly Rule[];
+}
+
+function attachTo(translation: Translation, { listener, hostnames }: Attaching["listeners"][number]): Attachment {
+  const { kind, route, rules } = translation;
+  const { namespace, name } = route.metadata;
+  const isHttp = kind === "HTTPRoute" || kind === "GRPCRoute";
+  const age = createdAt(route);
+  const placed = rules.map((rule) => {
+    const number = String(rule.index).padStart(2, "0");
+    const place: Place = {
+      ...translation,
+      listener,
+      rule,
+      common: {
+        key: `${namespace}/${name}.${number}.${SUFFIXES[kind]}`,
+        name,
+        namespace,
+        ...(rule.name !== undefined && { ruleName: rule.name }),
+        ...(isHttp && { createdAt: age }),
+        hostnames,
+      },
+    };
+    // A space sorts before everything that names consist of: `a` goes before `a-b`.
+    return { order: `${String(age).padStart(10, "0")}/${namespace}/${name} ${number}`, place };
+  });
+  return {
+    listener: listener.key,
+    routes: isHttp ? placed.map(({ order, place }) => ({ order, route: httpRouteAt(place) })) : [],
+    tcpRoutes: isHttp ? [] : placed.map(({ order, place }) => ({ order, route: connectionRouteAt(place) })),
+  };
+}
+
+const SUFFIXES: Readonly<Record<RouteKind, string>> = {
+  HTTPRoute: "http",
+  GRPCRoute: "grpc",
+  TLSRoute: "tls",
+  TCPRoute: "tcp",
+  UDPRoute: "udp",
+};
+
+/** A rule at a listener. */
+interface Place extends Translation {
+  readonly listener: ListenerModel;
+  readonly rule: Rule;
+  readonly common: Pick<Route, "key" | "name" | "namespace" | "ruleName" | "createdAt" | "hostnames">;
+}
+
+function httpRouteAt(place: Place): Route {
+  const { read, rule, listener, common } = place;
+  const { requestRedirect, ...others } = rule.policies;
+  const own =
+    requestRedirect === undefined
+      ? rule.policies
+      : { ...others, requestRedirect: redirectAt(requestRedirect, listener) };
+  // Session settings of a backend apply to all routes, so those of the route itself win (GEP-1619, API attachment points).
+  const levels = [...listenerTargets(listener), sessionOfBackends(read, rule.backends), ...routeTargets(place)];
+  const policies = mergeAttached(read, "route", levels, own);
+  return {
+    ...common,
+    matches: rule.matches,
+    policies,
+    ...inlineUnlessAll(own, policies),
+    backends: rule.backends.map((backend, i) => backendAt(place, backend, i)),
+  };
+}
+
+function connectionRouteAt(place: Place): TcpRoute {
+  const backends = place.rule.backends.map((backend, i) => {
+    const { inline: _, ...translated } = backendAt(place, backend, i);
+    return { ...translated, policies: withoutHttp(translated.policies) };
+  });
+  return { ...place.common, backends };
+}
+
+/** The route and its rule, as policies mean them. */
+function routeTargets({ kind, route, rule }: Place): readonly string[] {
+  const { namespace, name } = route.metadata;
+  return [
+    policyTarget(kind, namespace, name),
+    ...(rule.name === undefined ? [] : [policyTarget(kind, namespace, name, rule.name)]),
+  ];
+}
+
+function backendAt(
+  place: Place,
+  { target, weight, policies, targets, filters, backend }: RuleBackend,
+  index: number,
+): RouteBackend {
+  const { read, kind, listener } = place;
+  const around = [...listenerTargets(listener), ...routeTargets(place), ...targets];
+  const own = mergePolicies(retryBudgetOf(read, targets[0]), policies, filters);
+  const merged = mergeAttached(read, "backend", around, own);
+  const settled = settle(merged, kind, listener, read);
+  return {
+    key: `/${backend ?? `${place.common.key}/backend${index}`}`,
+    weight,
+    target,
+    policies: settled,
+    ...inlineUnlessAll(filters, settled),
+  };
+}
+
+/** What the kind of the route, the listener and the Gateway say about connections to backends. */
+function settle(policies: PolicySet, kind: RouteKind, listener: ListenerModel, read: Read): PolicySet {
+  const { backendTLS, http, ...others } = policies;
+  const tls = listener.tls === "passthrough" ? undefined : withCertificate(backendTLS, listener, read);
+  const version = http?.version ?? (kind === "GRPCRoute" ? "HTTP/2.0" : undefined);
+  if (tls === backendTLS && version === http?.version) return policies;
+  return {
+    ...others,
+    ...(tls !== undefined && { backendTLS: tls }),
+    ...(version !== undefined && { http: { ...http, version } }),
+  };
+}
+
+/** The client certificate of the Gateway, unless there is another one (GatewayBackendTLS.clientCertificateRef). */
+function withCertificate(
+  tls: PolicySet["backendTLS"],
+  { gateway }: ListenerModel,
+  read: Read,
+): PolicySet["backendTLS"] {
+  const certificate = read.query(gatewayModel, gateway)?.clientCertificate;
+  return tls === undefined || tls.cert !== undefined || certificate === undefined ? tls : { ...tls, ...certificate };
+}
+
+/** Keys of the services that are called: backends, and services of policies such as mirrors. */
+function serviceKeysOf(parents: readonly ParentModel[]): readonly string[] {
+  const keys = new Set<string>();
+  for (const { attachments } of parents)
+    for (const { routes, tcpRoutes } of attachments)
+      for (const { route } of [...routes, ...tcpRoutes]) collectServiceKeys(route, keys);
+  return [...keys].sort();
+}
+
+/** Adds the keys of all services that a part of the IR has among its targets. */
+export function collectServiceKeys(part: unknown, keys: Set<string>): void {
+  if (typeof part !== "object" || part === null) return;
+  if ("type" in part && part.type === "service" && "key" in part && typeof part.key === "string") keys.add(part.key);
+  for (const each of Object.values(part)) collectServiceKeys(each, keys);
+}

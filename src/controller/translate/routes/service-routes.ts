@@ -1,0 +1,72 @@
+/** Which routes, and so which Gateways, call a Service. */
+import type {
+  BackendReference,
+  GrpcRoute,
+  HttpRoute,
+  KubeObject,
+  TcpRoute,
+  TlsRoute,
+  UdpRoute,
+} from "../../../kube/objects.ts";
+import { keyOfObject, objectKey, TRACEGATE_GROUP } from "../../../kube/objects.ts";
+import { defineIndex, defineQuery, type Index } from "../../graph/graph.ts";
+import { ROUTE_KINDS, type RouteKind } from "../model/model.ts";
+import { routeModel } from "./routes.ts";
+
+/** Routes by `<namespace>/<name>` of the Services, and by `TracegateBackend/<namespace>/<name>` of those that they refer to. */
+const BY_SERVICE: { readonly [Kind in RouteKind]: Index<Kind> } = {
+  HTTPRoute: defineIndex("HTTPRoute", ofHttp),
+  GRPCRoute: defineIndex("GRPCRoute", ofHttp),
+  TLSRoute: defineIndex("TLSRoute", ofConnections),
+  TCPRoute: defineIndex("TCPRoute", ofConnections),
+  UDPRoute: defineIndex("UDPRoute", ofConnections),
+};
+
+function ofHttp({ metadata, spec }: HttpRoute | GrpcRoute): readonly string[] {
+  return servicesOf(
+    metadata.namespace,
+    (spec.rules ?? []).flatMap(({ backendRefs = [], filters = [] }) => [
+      ...backendRefs,
+      ...[...filters, ...backendRefs.flatMap((ref) => ref.filters ?? [])].flatMap(
+        ({ requestMirror, externalAuth }) => requestMirror?.backendRef ?? externalAuth?.backendRef ?? [],
+      ),
+    ]),
+  );
+}
+
+function ofConnections({ metadata, spec }: TlsRoute | TcpRoute | UdpRoute): readonly string[] {
+  return servicesOf(
+    metadata.namespace,
+    (spec.rules ?? []).flatMap(({ backendRefs = [] }) => backendRefs),
+  );
+}
+
+function servicesOf(owner: string, refs: readonly BackendReference[]): readonly string[] {
+  const services = refs.flatMap(({ group = "", kind = "Service", namespace = owner, name }) => {
+    const key = objectKey({ namespace, name });
+    if (group === "" && kind === "Service") return key;
+    return group === TRACEGATE_GROUP && kind === "TracegateBackend" ? `${kind}/${key}` : [];
+  });
+  return [...new Set(services)];
+}
+
+/** Keys of the Gateways of ours that routes connect with a Service (`<namespace>/<name>`) or `TracegateBackend/…`. */
+export const gatewaysOfService = defineQuery<readonly string[]>("gatewaysOfService", (read, service) => {
+  const gateways = read.query(routesOfService, service).flatMap((route) => read.query(gatewaysOfRoute, route));
+  return [...new Set(gateways)].sort();
+});
+
+/** Keys (`<kind>/<namespace>/<name>`) of the routes that refer to a Service. */
+export const routesOfService = defineQuery<readonly string[]>("routesOfService", (read, service) =>
+  ROUTE_KINDS.flatMap((kind) => {
+    const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SERVICE[kind] as Index<RouteKind>, service);
+    return routes.map((route) => `${kind}/${keyOfObject(route)}`);
+  }),
+);
+
+/** Of the Gateways that accept the route. A separate query: most changes of a route leave them as they are. */
+export const gatewaysOfRoute = defineQuery<readonly string[]>("gatewaysOfRoute", (read, route) =>
+  read
+    .query(routeModel, route)
+    .parents.flatMap(({ gateway, attachments }) => (gateway !== undefined && attachments.length > 0 ? gateway : [])),
+);

@@ -1,0 +1,53 @@
+import type { Logger } from "../../base/log.ts";
+import type { CelEnvironment } from "../../cel/index.ts";
+import type { Phase } from "../../trace/events.ts";
+import type { Callout, CalloutAnswers } from "../../upstream/callouts/callout.ts";
+import type { Fetch } from "../../upstream/callouts/fetch.ts";
+import type { Target } from "../../upstream/settings/target.ts";
+import type { CallPolicies } from "../schema/call.ts";
+import type { TokenBuckets } from "../token-buckets/buckets.ts";
+import type { CredentialNames } from "./credential-names.ts";
+import type { OwnFields } from "./own-fields.ts";
+import type { CalloutContext } from "./types.ts";
+
+/** Makes a client for a target, with the policies of its calls. */
+export type Callouts = (target: Target, policies?: CallPolicies) => Callout<CalloutContext>;
+
+/** What the policies of a thread share, whatever the configuration. */
+export interface ThreadEnvironment {
+  /** Lower-case names of headers whose values dumps and traces redact. */
+  readonly hidden: ReadonlySet<string>;
+  /** Token buckets of `localRateLimit`, in memory that all workers share, so that limits hold for the process. */
+  readonly buckets: TokenBuckets;
+  /** Calls URLs that a configuration names, such as a token endpoint. */
+  readonly fetch: Fetch;
+  /** For events outside of requests. */
+  readonly log?: Logger | undefined;
+  /** Requests a new fetch of a document that may have changed. Cheap: most calls do nothing. */
+  readonly wantDocument?: ((url: string) => void) | undefined;
+  /** Key that seals the cookies of `oidc`, 32 bytes; undefined if OIDC_COOKIE_SECRET is not set. */
+  readonly oidcCookieKey?: Uint8Array | undefined;
+  /** Key that seals the sessions of `sessionPersistence`, 32 bytes, the same in all workers; undefined where no requests are served. */
+  readonly sessionKey?: Uint8Array | undefined;
+  /** Respond in place of the services that policies call; only in rehearsals. */
+  readonly answers?: CalloutAnswers | undefined;
+}
+
+/** What the policies of one configuration share. */
+export interface PolicyEnvironment extends ThreadEnvironment {
+  /** Variables and functions of expressions, including those that this configuration defines. */
+  readonly cel: CelEnvironment;
+  /** Clients live as long as the configuration that names the service; pools outlive a reload. */
+  readonly callouts: Callouts;
+  /** Where requests carry credentials; policies add their locations. */
+  readonly credentials: CredentialNames;
+  /** Header fields that the gateway sets or clears; policies add theirs, and clients may not imitate them. */
+  readonly ownFields: OwnFields;
+}
+
+/** What a policy is bound to, besides its own configuration. */
+export interface PolicyDeps extends PolicyEnvironment {
+  readonly phase: Phase;
+  /** Phase, owner and kind: the name under which state survives a reload, such as a token bucket. */
+  readonly identity: string;
+}

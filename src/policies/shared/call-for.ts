@@ -1,0 +1,72 @@
+/**
+ * What a callout needs of the exchange that it is made for: its end, which cancels the call, and where the call is reported
+ * (trace events of a watched request, a span of a sampled one).
+ */
+
+import { mayBeRejected } from "../../http/loop.ts";
+import type { Latin1 } from "../../http/message/message.ts";
+import type { CallObserver } from "../../upstream/callouts/http-call.ts";
+import type { OnCancel } from "../../upstream/connections/upstream.ts";
+import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../contract/types.ts";
+
+/** Arguments of `Callout.unary`, `stream` and `http`. */
+interface CallFor {
+  readonly scope: OutboundScope;
+  readonly onCancel: OnCancel;
+  readonly observer: CallObserver | undefined;
+  readonly calloutContext: CalloutContext;
+  readonly loop: Latin1;
+}
+
+/** For a call that is cancelled when its exchange closes. Its trace events carry `scope`. */
+export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
+  return {
+    scope,
+    onCancel: (callback) => context.onClose(callback),
+    observer: observerOf(context, scope),
+    calloutContext: calloutContextOf(context, scope),
+    loop: context.loop,
+  };
+}
+
+/**
+ * Whether the policy may continue without the service after a failed call, if its `failureMode` says so. Not if the client has claimed so
+ * many hops that a gateway on the way rejects the call: it would bypass the service.
+ */
+export function mayContinueWithout({ loop }: Pick<PolicyContext, "loop">): boolean {
+  return !mayBeRejected(loop);
+}
+
+/** The context of calls that end on their own terms, such as copies of requests. `variables` are computed only if read. */
+export function calloutContextOf(context: PolicyContext, scope: OutboundScope): CalloutContext {
+  const { requestMetadata, trace, span } = context;
+  return {
+    requestMetadata,
+    trace: trace?.within(scope),
+    span,
+    get variables() {
+      return context.variables;
+    },
+  };
+}
+
+/** The observer of a call: trace, span, both, or none for most requests. */
+export function observerOf(
+  { trace, span }: Pick<CalloutContext, "trace" | "span">,
+  scope: OutboundScope,
+): OutboundTrace | undefined {
+  const redacted = trace?.outbound(scope);
+  const recorded = span?.outbound(scope);
+  if (redacted === undefined || recorded === undefined) return redacted ?? recorded;
+  return {
+    ...(recorded.traceparent !== undefined && { traceparent: recorded.traceparent }),
+    started(target) {
+      redacted.started(target);
+      recorded.started(target);
+    },
+    ended(status, error) {
+      redacted.ended(status, error);
+      recorded.ended(status, error);
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { stringify } from "yaml";
+import { reportOf } from "../config/check.ts";
+import { loadConfig } from "../config/load.ts";
+
+test("check warns about deny rules that a request passes by omitting the value that they negate", () => {
+  const authorization = {
+    rules: [
+      { deny: 'request.headers["x-role"] != "admin"' },
+      { deny: 'request.headers[?"x-role"].orValue("") != "admin"' },
+      { require: 'request.headers["x-role"] != "guest"' },
+    ],
+  };
+  const config = {
+    frontendPolicies: { networkAuthorization: { rules: [{ deny: '!source.subjectCn.endsWith(".example")' }] } },
+    binds: [
+      { port: 2, listeners: [{ routes: [{ policies: { authorization }, backends: [{ host: "127.0.0.1:1" }] }] }] },
+    ],
+  };
+  const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text: stringify(config, { lineWidth: 0 }) }, {}));
+  assert.equal(ok, true);
+  const warnings = diagnostics.filter(({ severity }) => severity === "warning");
+  assert.deepEqual(
+    warnings.map(({ path, message }) => [path, message]),
+    [
+      [
+        "frontendPolicies.networkAuthorization.rules[0].deny",
+        'denies nothing where source.subjectCn is absent, so a request without it passes; to handle absence, write source[?"subjectCn"].orValue("")',
+      ],
+      [
+        "binds[0].listeners[0].routes[0].policies.authorization.rules[0].deny",
+        'denies nothing where request.headers["x-role"] is absent, so a request without it passes; to handle absence, write request.headers[?"x-role"].orValue("")',
+      ],
+    ],
+  );
+});
+
+test("check warns about a route whose hostnames cannot meet the listener's, and about no other", () => {
+  const warned = (listener: string, route: string): boolean => {
+    const routes = [{ hostnames: [route], backends: [{ host: "127.0.0.1:1" }] }];
+    const text = stringify({ binds: [{ port: 2, listeners: [{ hostname: listener, routes }] }] });
+    return reportOf(loadConfig({ kind: "text", text }, {})).diagnostics.some(({ message }) =>
+      message.startsWith("never matches: "),
+    );
+  };
+  for (const [listener, route] of [
+    ["*", "a.example"],
+    ["a.example", "a.example"],
+    ["*.example", "a.example"],
+    ["*.example", "*.a.example"],
+    ["a.example", "*.example"],
+    ["*.a.example", "*.example"],
+  ] as const)
+    assert.equal(warned(listener, route), false, `${listener} and ${route}`);
+  for (const [listener, route] of [
+    ["a.example", "b.example"],
+    ["*.example", "a.test"],
+    ["*.a.example", "*.b.example"],
+    ["*.a.example", "b.example"],
+  ] as const)
+    assert.equal(warned(listener, route), true, `${listener} and ${route}`);
+});
+
+test("check warns about keys of an authorization cache without effect, and about credentials that one ignores", () => {
+  const warned = (extAuthz: object): string[] => {
+    const routes = [
+      { policies: { extAuthz: { host: "127.0.0.1:1", ...extAuthz } }, backends: [{ host: "127.0.0.1:1" }] },
+    ];
+    const text = stringify({ binds: [{ port: 2, listeners: [{ routes }] }] }, { lineWidth: 0 });
+    const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text }, {}));
+    assert.equal(ok, true);
+    const at = "binds[0].listeners[0].routes[0].policies.extAuthz.";
+    return diagnostics.filter(({ path }) => path.startsWith(at)).map(({ path }) => path.slice(at.length));
+  };
+  const key = ["request.path", "source.address", "'x'", "jwt.sub", "request.headers['x-a']"];
+  const ignore = ["query", "headers.cookie", "headers.user-agent", "headers.authorization"];
+  const credentials = ["cache.ignore[1]", "cache.ignore[3]"];
+  const cache = { key, ignore, ttl: "1m" };
+  assert.deepEqual(warned({ cache }), [...[0, 1, 2, 4].map((i) => `cache.key[${i}]`), ...credentials]);
+  assert.deepEqual(warned({ cache, protocol: { http: {} } }), ["cache.key[0]", "cache.key[2]", ...credentials]);
+  assert.deepEqual(warned({ cache, protocol: { http: { path: "'/check'" } } }), ["cache.key[2]", ...credentials]);
+  assert.deepEqual(warned({ cache: { ttl: "1m" } }), []);
+});
+
+test("check says that a retry at a lone address goes there again, and warns if the route has other backends", () => {
+  const said = (retry: object, hosts: readonly string[], weight = 1): string[] => {
+    const backends = hosts.map((host, i) => ({ host, weight: i === 0 ? 1 : weight }));
+    const precondition = 'request.method == "GET"';
+    const routes = [{ policies: { retry: { codes: [503], precondition, ...retry } }, backends }];
+    const { diagnostics } = reportOf(
+      loadConfig({ kind: "text", text: stringify({ binds: [{ port: 3, listeners: [{ routes }] }] }) }, {}),
+    );
+    return diagnostics.map(({ severity, path, message }) => `${severity} ${path} ${message}`);
+  };
+  const at =
+    "binds[0].listeners[0].routes[0].policies.retry a retry at 127.0.0.1:1 goes to the same endpoint again, also when it is down";
+  const warning = `warning ${at}; with otherBackends: true it goes to another backend, false leaves it there`;
+  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"]), [warning]);
+  assert.deepEqual(said({}, ["other:2", "127.0.0.1:1"]), [warning]);
+  assert.deepEqual(said({}, ["127.0.0.1:1"]), [`note ${at}: the route has no other`]);
+  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"], 0), [`note ${at}: the route has no other`]);
+  // Names may have several addresses, and there is no advice about a setting that is written.
+  assert.deepEqual(said({}, ["one:1", "other:2"]), []);
+  for (const otherBackends of [true, false]) assert.deepEqual(said({ otherBackends }, ["127.0.0.1:1", "other:2"]), []);
+});

@@ -1,0 +1,158 @@
+import { isIP } from "node:net";
+import { RE2JS } from "re2js";
+import { z } from "zod";
+import { messageOf } from "../../base/errors.ts";
+import { parseNetwork } from "../../base/ip-address.ts";
+import { parseListenAddress } from "../../base/listen-address.ts";
+import { isToken } from "../../http/message/syntax.ts";
+import { parseTarget, type TargetParts } from "../../http/message/target.ts";
+import { FRAMING } from "../../policies/contract/header-edits.ts";
+import { celText } from "../../policies/schema/cel.ts";
+import { CIPHER_SUITES } from "../../tls/tls-ciphers.ts";
+import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
+
+export const port = z.int().min(0).max(65535).describe("TCP or UDP port. 0 lets the system choose one.");
+
+export const tlsVersion = z.enum(["TLS_V1_2", "TLS_V1_3"]);
+
+export const cipherSuites = z
+  .array(z.enum(CIPHER_SUITES))
+  .min(1)
+  .describe(
+    "Cipher suites to offer. If the list has none of TLS 1.2, TLS 1.2 is not offered. If it has none of TLS 1.3, TLS 1.3 is offered with its default suites, unless the newest TLS version is set to 1.2. Default: those of the Node.js runtime, AES-128 before AES-256.",
+  );
+
+export const keyExchangeGroups = z
+  .array(z.enum(["X25519", "P-256", "P-384", "X25519_MLKEM768"]))
+  .min(1)
+  .describe("Key exchange groups to offer, in order of preference. Default: those of the Node.js runtime.");
+
+/** `off`, `unix:/path`, `localhost:PORT`, `IP:PORT`. */
+export const listenAddress = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return parseListenAddress(text);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: messageOf(error) });
+      return z.NEVER;
+    }
+  })
+  .meta({ title: "address", description: "`off`, `unix:/path`, `localhost:PORT`, `IP:PORT` or `[IPv6]:PORT`." });
+
+/** An IP address, or a network in CIDR notation. */
+export const network = z
+  .string()
+  .check(({ value, issues }) => {
+    if (parseNetwork(value) !== undefined) return;
+    const message = "not an IP address or network; write one such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32";
+    issues.push({ code: "custom", input: value, message });
+  })
+  .meta({ title: "network", description: "IP address, or network in CIDR notation." });
+
+/** A header that the gateway may set in every request. */
+export const requestIdHeader = z
+  .string()
+  .check(({ value, issues }) => {
+    const lower = value.toLowerCase();
+    const taken = lower === "host" || lower === "forwarded" || lower.startsWith("x-forwarded-") || FRAMING.has(lower);
+    if (isToken(value) && !taken) return;
+    const message = taken
+      ? "the gateway uses this header for something else; choose another name"
+      : "not a header name";
+    issues.push({ code: "custom", input: value, message });
+  })
+  .transform((name) => name.toLowerCase())
+  .meta({ title: "header name", description: "Name of a header." });
+
+/** A regular expression in RE2 syntax: matching takes linear time. */
+export const regex = z
+  .string()
+  .check((context) => {
+    try {
+      RE2JS.compile(context.value);
+    } catch (error) {
+      const reason = messageOf(error);
+      context.issues.push({
+        code: "custom",
+        input: context.value,
+        message: `not a regular expression in RE2 syntax: ${reason}`,
+      });
+    }
+  })
+  .meta({
+    title: "regular expression",
+    description: "Regular expression in RE2 syntax. It must match the whole value.",
+  });
+
+/** `*`, a host name, or a wildcard such as `*.example.com`. */
+export const hostname = z
+  .string()
+  .regex(
+    /^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*|\[[0-9a-fA-F:.]+\]|)$/,
+    {
+      message: "not a host name: write a name, `*.` and a name, or `*`; without scheme, port or path",
+    },
+  )
+  .meta({ title: "host name", description: "Host name, wildcard such as `*.example.com`, or `*`." });
+
+/** A host name that must not be empty: for routes, where an empty list means any host. */
+export const routeHostname = hostname.min(1, { message: "must not be empty; leave hostnames out to match every host" });
+
+/** A path of a request; one that a request could not have would match nothing. */
+export const pathText = z
+  .string()
+  .regex(/^\//, { message: "a path begins with /", abort: true })
+  .check((context) => {
+    const parts: TargetParts = { authority: "", path: "", search: "", scheme: "http" };
+    const error = parseTarget("GET", context.value, "host", 1, parts);
+    if (error === undefined && parts.search === "") return;
+    const message =
+      error === undefined
+        ? "a path has no query; match parameters with query"
+        : `no request has this path: ${error.detail}; percent-encode what a URL cannot hold`;
+    context.issues.push({ code: "custom", input: context.value, message });
+  });
+
+/** CEL that gives `host:port`. */
+export const dynamicTarget = (scope: "request" | "network") =>
+  celText((text, cel) => new DynamicTarget(text, scope, cel));
+
+/** `forward`, or a path that replaces that of the request. */
+export const internalPath = z
+  .string()
+  .regex(/^(forward$|\/)/, { message: "write forward, or a path such as /metrics", abort: true })
+  .check((context) => {
+    if (context.value === "forward") return;
+    for (const issue of pathText.safeParse(context.value).error?.issues ?? [])
+      context.issues.push({ code: "custom", input: context.value, message: issue.message });
+  });
+
+const PSEUDO_HEADERS = [":method", ":scheme", ":authority", ":path"];
+
+/** Name of a header, or of a pseudo header of requests. */
+export const fieldName = z.string().check((context) => {
+  const { value } = context;
+  if (value.startsWith(":") ? PSEUDO_HEADERS.includes(value) : isToken(value)) return;
+  const message = value.startsWith(":")
+    ? `not a pseudo header of a request: ${PSEUDO_HEADERS.join(", ")}`
+    : "not a header name";
+  context.issues.push({ code: "custom", input: value, message });
+});
+
+/** An address of version 4 or 6, without port. */
+export const ipAddress = z
+  .string()
+  .check((context) => {
+    if (isIP(context.value) === 0)
+      context.issues.push({ code: "custom", input: context.value, message: "not an IP address" });
+  })
+  .describe("IP address.");
+
+/** Names become parts of keys, which are separated by slashes. */
+export const objectName = z
+  .string()
+  .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/, {
+    message: "not a name: use letters, digits, `-`, `_` and `.`",
+  })
+  .meta({ title: "name" });

@@ -1,0 +1,108 @@
+import { isIPv6 } from "node:net";
+import type { PolicySet } from "../policies/policy-set.ts";
+import type { Target } from "../upstream/settings/target.ts";
+import type { Path } from "./problems/paths.ts";
+import type { Problem, Report } from "./problems/problem.ts";
+import { noPort, reportUnknown } from "./references.ts";
+
+/** The ways to name a target, of which one is used. */
+export interface TargetInput {
+  readonly host?: string | undefined;
+  readonly service?: { readonly name: string; readonly port: number } | undefined;
+  readonly backend?: string | undefined;
+  readonly dynamic?: { readonly target?: string | undefined } | undefined;
+  readonly internal?: string | undefined;
+  readonly routeGroup?: string | undefined;
+  readonly invalid?: unknown;
+}
+
+/** Why a host may not be called; undefined if it may. */
+export type HostCheck = (host: string) => Problem | undefined;
+
+/** What is wrong with the host of a URL; a text that is no URL is left to others. */
+export function urlProblem(url: string, hosts: HostCheck | undefined): Problem | undefined {
+  return URL.canParse(url) ? hosts?.(new URL(url).hostname.replace(/^\[|\]$/g, "")) : undefined;
+}
+
+/** The backends and services that a reference may name. */
+export interface TargetContext {
+  /** Absent: every host may be called. */
+  readonly hosts?: HostCheck | undefined;
+  readonly report: Report;
+  /** Top-level fields from which invalid entries were left out; references to those are not reported again. */
+  readonly incomplete: ReadonlySet<string>;
+  readonly routeGroups: ReadonlySet<string>;
+  /** Keys (`namespace/hostname`) of services with their ports. */
+  readonly services: ReadonlyMap<string, Readonly<Record<string, number>>>;
+}
+
+/** The target of a backend. Problems are reported and give an invalid target. */
+export function translateTarget(input: TargetInput, path: Path, context: TargetContext): Target {
+  if (input.host !== undefined) {
+    const parsed = parseHost(input.host);
+    const refused = parsed?.type === "static" ? context.hosts?.(parsed.host) : undefined;
+    if (parsed !== undefined && refused === undefined) return parsed;
+    context.report([...path, "host"], refused ?? invalidHost(input.host));
+    return { type: "invalid", reference: input.host };
+  }
+  if (input.service !== undefined) {
+    const { name, port } = input.service;
+    const ports = context.services.get(name);
+    if (ports === undefined)
+      reportUnknown("service", "services", name, context.services.keys(), [...path, "service", "name"], context);
+    else if (ports[port] === undefined) context.report([...path, "service", "port"], noPort(name, port, ports));
+    return { type: "service", key: name, port };
+  }
+  if (input.routeGroup !== undefined) {
+    if (!context.routeGroups.has(input.routeGroup))
+      reportUnknown(
+        "route group",
+        "routeGroups",
+        input.routeGroup,
+        context.routeGroups,
+        [...path, "routeGroup"],
+        context,
+      );
+    return { type: "routeGroup", name: input.routeGroup };
+  }
+  if (input.invalid !== undefined) return { type: "invalid", reference: "invalid" };
+  if (input.internal !== undefined) return { type: "internal", path: input.internal };
+  const expression = input.dynamic?.target;
+  return expression === undefined ? { type: "dynamic" } : { type: "dynamic", expression };
+}
+
+function invalidHost(text: string): Problem {
+  // Never shows the user and password of a URL.
+  const message = `invalid host:port: ${text.replace(/.*@/s, "<redacted>@")}`;
+  const [, scheme, authority = ""] = /^(https?):\/\/([^/?#@]+)(?:[/?#].*)?$/i.exec(text) ?? [];
+  const cause = { code: "invalidDestination" } as const;
+  if (scheme === undefined) return { message, expected: "host:port, ip:port, [ipv6]:port or unix:/path", cause };
+  const secure = scheme.toLowerCase() === "https";
+  const host = /:\d+$/.test(authority) ? authority : `${authority}:${secure ? 443 : 80}`;
+  const further = secure ? ", with backendTLS: {} among the backend's policies" : "";
+  return { message, expected: `${host}, not a URL${further}`, cause };
+}
+
+function parseHost(text: string): Target | undefined {
+  // A path that is not absolute would depend on the folder that the gateway was started in.
+  if (text.startsWith("unix:")) return text[5] === "/" ? { type: "unix", path: text.slice(5) } : undefined;
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  const host = match?.[1] ?? match?.[2];
+  if (host === undefined || port < 1 || port > 65535) return undefined;
+  if (match?.[1] !== undefined && !isIPv6(match[1])) return undefined;
+  return { type: "static", host, port };
+}
+
+/** Proxies connect to hosts. */
+export function isTunnelled({ type }: Target): boolean {
+  return type !== "unix" && type !== "internal";
+}
+
+/** Reports a `backendTunnel` to a target that no proxy can reach; `path` is that of the object with `policies`. */
+export function checkTunnel(target: Target, { backendTunnel }: PolicySet, path: Path, report: Report): void {
+  if (backendTunnel !== undefined && !isTunnelled(target))
+    report([...path, "policies", "backendTunnel"], {
+      message: `no proxy can reach ${target.type === "unix" ? "a Unix socket" : "the admin API"}; leave it out`,
+    });
+}

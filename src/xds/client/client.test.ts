@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { suite, test } from "node:test";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
+import { until } from "../../../test/helpers/until.ts";
+import { NODE } from "../../../test/helpers/xds-peer.ts";
+import { LogOutput } from "../../base/log.ts";
+import { parseLogFilter } from "../../base/log-filter.ts";
+import {
+  type DeltaDiscoveryRequest,
+  DeltaDiscoveryRequestSchema,
+  DeltaDiscoveryResponseSchema,
+  ResourceSchema,
+} from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
+import { ResourceSchema as PartSchema } from "../../gen/tracegate/dev/config/v1/config_pb.ts";
+import { unpackIr } from "../../ir/packed-ir.ts";
+import { ANYWHERE } from "../../net/testing/egress.ts";
+import { ADDRESS_TYPE, DELTA_METHOD, RESOURCE_TYPE } from "../resources.ts";
+import { XdsClient } from "./client.ts";
+
+type Call = ServerDuplexStream<Buffer, Uint8Array>;
+
+/** A controller that sends what the test says; messages are those that the compiler has generated. */
+class Controller {
+  readonly calls: Call[] = [];
+  /** Of all connections. */
+  readonly requests: DeltaDiscoveryRequest[] = [];
+  #server: GrpcServer | undefined;
+  readonly changes: boolean[] = [];
+  client: XdsClient | undefined;
+
+  static async start(): Promise<Controller> {
+    const controller = new Controller();
+    const stream = (call: Call): void => {
+      controller.calls.push(call);
+      call.on("data", (bytes: Buffer) => controller.requests.push(fromBinary(DeltaDiscoveryRequestSchema, bytes)));
+      call.on("error", () => {});
+    };
+    controller.#server = await GrpcServer.start({ [DELTA_METHOD]: { stream } });
+    controller.client = new XdsClient({
+      address: `http://127.0.0.1:${controller.#server.port}`,
+      egress: ANYWHERE,
+      node: NODE,
+      log: new LogOutput(parseLogFilter("off"), "text", () => {}).logger("xds"),
+      onState: (changed) => controller.changes.push(changed),
+      random: () => 1,
+    });
+    return controller;
+  }
+
+  /** Sends a response; with a version it completes a batch. */
+  send(nonce: string, version: string, parts: readonly Part[], removed: readonly string[] = []): void {
+    const resources = parts.map(({ name, kind = "route", owner = "l", order = "", json }) =>
+      create(ResourceSchema, {
+        name,
+        version: `${name} ${json}`,
+        resource: create(AnySchema, {
+          typeUrl: RESOURCE_TYPE,
+          value: toBinary(PartSchema, create(PartSchema, { kind, owner, order, json: Buffer.from(json) })),
+        }),
+      }),
+    );
+    const response = create(DeltaDiscoveryResponseSchema, {
+      systemVersionInfo: version,
+      typeUrl: RESOURCE_TYPE,
+      nonce,
+      resources,
+      removedResources: [...removed],
+    });
+    this.calls.at(-1)?.write(toBinary(DeltaDiscoveryResponseSchema, response));
+  }
+
+  get routes(): string[] {
+    assert.ok(this.client !== undefined);
+    return unpackIr(this.client.pack(undefined)).binds.flatMap(({ listeners }) =>
+      listeners.flatMap(({ routes }) => routes.map(({ key }) => key)),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.client?.close();
+    this.#server?.stop();
+  }
+}
+
+interface Part {
+  readonly name: string;
+  readonly kind?: string;
+  readonly owner?: string;
+  readonly order?: string;
+  readonly json: string;
+}
+
+const BIND: Part = { name: "bind/b", kind: "bind", owner: "", json: '{"key":"b"}' };
+const LISTENER: Part = { name: "listener/l", kind: "listener", owner: "b", json: '{"key":"l"}' };
+
+function route(key: string, order: string): Part {
+  return { name: `route/l/${key}`, order, json: JSON.stringify({ key, backends: [] }) };
+}
+
+suite("the stream client", () => {
+  test("authenticates, subscribes to everything and orders routes", async () => {
+    await using controller = await Controller.start();
+    await until(() => controller.requests.length === 2, "both subscriptions");
+    const [first, second] = controller.requests;
+    assert.deepEqual(first?.node?.metadata, NODE.metadata);
+    assert.equal(first?.node?.cluster, "ns/gw");
+    assert.deepEqual([first?.typeUrl, second?.typeUrl], [ADDRESS_TYPE, RESOURCE_TYPE]);
+    assert.deepEqual(second?.resourceNamesSubscribe, ["*"]);
+    controller.send("1", "v1", [route("b", "2"), LISTENER, route("c", "1"), BIND, route("a", "2")]);
+    await until(() => controller.changes.length === 1, "the state");
+    assert.deepEqual(controller.routes, ["c", "a", "b"]);
+    controller.send("2", "v2", [route("a", "0")], ["route/l/c"]);
+    await until(() => controller.changes.length === 2, "the change");
+    assert.deepEqual(controller.routes, ["a", "b"]);
+  });
+
+  test("applies nothing of a truncated batch, and resumes with what it has", async () => {
+    await using controller = await Controller.start();
+    await until(() => controller.requests.length === 2, "the connection");
+    controller.send("1", "v1", [BIND, LISTENER, route("a", "1")]);
+    await until(() => controller.changes.length === 1, "the state");
+    controller.send("2", "", [route("half", "2")], ["route/l/a"]);
+    controller.calls.at(-1)?.end();
+    await until(() => controller.requests.length === 4, "another connection");
+    assert.equal(controller.changes.length, 1);
+    assert.deepEqual(controller.routes, ["a"]);
+    const known = controller.requests[3]?.initialResourceVersions ?? {};
+    assert.deepEqual(Object.keys(known).sort(), ["bind/b", "listener/l", "route/l/a"]);
+    assert.equal(known["bind/b"], 'bind/b {"key":"b"}');
+    controller.send("1", "v1", []);
+    await until(() => controller.changes.length === 2, "the answer to the resumption");
+    assert.deepEqual(controller.changes, [true, false]);
+  });
+
+  test("acknowledges or rejects each response, with the reason", async () => {
+    await using controller = await Controller.start();
+    await until(() => controller.requests.length === 2, "the connection");
+    controller.send("1", "", [BIND]);
+    controller.send("2", "v1", [LISTENER]);
+    await until(() => controller.changes.length === 1, "the state");
+    const answer = controller.client?.takeResponses();
+    answer?.("port 80 is taken");
+    await until(() => controller.requests.length === 4, "the rejection");
+    answer?.();
+    await until(() => controller.requests.length === 6, "the success");
+    assert.deepEqual(
+      controller.requests.slice(2).map(({ responseNonce, errorDetail }) => [responseNonce, errorDetail?.message]),
+      [
+        ["1", "port 80 is taken"],
+        ["2", "port 80 is taken"],
+        ["1", undefined],
+        ["2", undefined],
+      ],
+    );
+  });
+
+  test("rejects an invalid part by its name", async () => {
+    await using controller = await Controller.start();
+    await until(() => controller.requests.length === 2, "the connection");
+    controller.send("1", "v1", [{ ...BIND, json: "{" }]);
+    await until(() => controller.changes.length === 1, "the state");
+    assert.throws(() => controller.routes, /resource bind\/b is not JSON/);
+  });
+
+  test("reports an unreadable message and reconnects", async () => {
+    await using controller = await Controller.start();
+    await until(() => controller.requests.length === 2, "the connection");
+    controller.calls.at(-1)?.write(Buffer.of(0x0a, 0x7f));
+    await until(() => controller.requests.length >= 4, "another connection");
+    assert.deepEqual(controller.changes, []);
+  });
+});

@@ -1,0 +1,303 @@
+/**
+ * The configuration stream, controller's side. In: the state of each Gateway, whenever it changes, and the streams of proxies
+ * (Envoy's delta aggregated discovery over gRPC). Out: to each proxy what it lacks of the state of its own Gateway, and to the
+ * controller what each proxy runs. Every replica of the controller serves.
+ */
+
+import { fromBinary } from "@bufbuild/protobuf";
+import { Metadata, Server, ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
+import { messageOf } from "../../base/errors.ts";
+import { type Logger, LogThrottle } from "../../base/log.ts";
+import {
+  type DeltaDiscoveryRequest,
+  DeltaDiscoveryRequestSchema,
+} from "../../gen/envoy/service/discovery/v3/discovery_pb.ts";
+import type { ExtraMetric } from "../../telemetry/prometheus.ts";
+import { DELTA_METHOD, type GatewayState } from "../resources.ts";
+import { AuthError, type Authenticate, type Identity } from "./authenticator.ts";
+import { type EncodedState, encodeState } from "./encoded-state.ts";
+import { XdsMetrics } from "./metrics.ts";
+import type { ProxyStatus } from "./proxies.ts";
+import { ProxyStream } from "./proxy-stream.ts";
+
+/** Bytes of a request. One that resumes names every resource of the proxy, in about 100 bytes each: enough for 80,000. */
+const MAX_REQUEST = 8 * 1024 * 1024;
+/** Of one connection. A proxy has one. */
+const MAX_STREAMS = 4;
+/** Of one pod: an earlier stream may have ended without our knowing yet. */
+const MAX_STREAMS_OF_POD = 4;
+/** Milliseconds after which a connection without a stream is closed. */
+const IDLE_MS = 60_000;
+/**
+ * Milliseconds between two checks of the token of an open stream: a proxy whose ServiceAccount is deleted loses access. Tokens
+ * last for hours; a proxy whose token has expired connects again with the next.
+ */
+const RECHECK_MS = 10 * 60_000;
+/** Milliseconds between two lines of the log about rejected proxies: strangers must not fill it. */
+const REFUSED_LINE_MS = 1000;
+/** Milliseconds. A proxy whose node has vanished is noticed after their sum. */
+const PING_EVERY = 20_000;
+const PING_TIMEOUT = 10_000;
+/** Milliseconds for the streams to end at a shutdown; proxies connect to another replica meanwhile. */
+const DRAIN_MS = 1000;
+
+export interface XdsServerOptions {
+  /** Default: plaintext. */
+  readonly credentials?: ServerCredentials | undefined;
+  /** Absent: proxies need no token. */
+  readonly authenticate?: Authenticate | undefined;
+  /** The ServiceAccount of the proxies of a Gateway, by the name of the Gateway. */
+  readonly serviceAccountOf: (gateway: string) => string;
+  readonly log: Logger;
+  /** A proxy has connected, or another state was sent, acknowledged or rejected; `connected` is false when it has left. */
+  readonly onProxy?: (proxy: ProxyStatus, connected: boolean) => void;
+  /** A request at a proxy needs a newer version of a document. Any proxy may name any URL, as often as it likes. */
+  readonly onDocumentWanted?: (url: string) => void;
+  /** Milliseconds between two checks of the token of an open stream. Default: 10 minutes. */
+  readonly recheck?: number;
+}
+
+/** As in Kubernetes. */
+const MAX_POD_NAME = 253;
+
+type Call = ServerDuplexStream<DeltaDiscoveryRequest, Buffer>;
+
+/** The end of a rejected stream, with a gRPC status. */
+class Refusal extends Error {
+  readonly code: status;
+  constructor(code: status, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+export class XdsServer {
+  readonly #options: XdsServerOptions;
+  readonly #server: Server;
+  readonly #metrics = new XdsMetrics();
+  readonly #refused = new LogThrottle(REFUSED_LINE_MS);
+  readonly #states = new Map<string, EncodedState>();
+  readonly #calls = new Set<Call>();
+  /** Streams by the key of their Gateway. */
+  readonly #streams = new Map<string, Set<ProxyStream>>();
+
+  constructor(options: XdsServerOptions) {
+    this.#options = options;
+    this.#server = new Server({
+      "grpc.keepalive_time_ms": PING_EVERY,
+      "grpc.keepalive_timeout_ms": PING_TIMEOUT,
+      "grpc.max_receive_message_length": MAX_REQUEST,
+      "grpc.max_concurrent_streams": MAX_STREAMS,
+      "grpc.max_connection_idle_ms": IDLE_MS,
+    });
+    const method = {
+      path: DELTA_METHOD,
+      requestStream: true,
+      responseStream: true,
+      requestSerialize: (bytes: Buffer) => bytes,
+      requestDeserialize: (bytes: Buffer) => fromBinary(DeltaDiscoveryRequestSchema, bytes),
+      responseSerialize: (bytes: Buffer) => bytes,
+      responseDeserialize: (bytes: Buffer) => bytes,
+    } as const;
+    this.#server.addService({ delta: method }, { delta: (call: Call) => void this.#serve(call) });
+  }
+
+  /** `address`: `host:port`, port 0 lets the system choose. Resolves with the port; rejects if it is taken. */
+  listen(address: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const credentials = this.#options.credentials ?? ServerCredentials.createInsecure();
+      this.#server.bindAsync(address, credentials, (error, port) => (error === null ? resolve(port) : reject(error)));
+    });
+  }
+
+  /**
+   * Sets the state of a Gateway and sends what has changed to its proxies, without waiting for them. undefined: the Gateway is
+   * gone; its proxies keep what they have. Proxies of a Gateway without a state wait for one.
+   */
+  publish(gateway: string, state: GatewayState | undefined): void {
+    if (state === undefined) {
+      this.#states.delete(gateway);
+      return;
+    }
+    const encoded = encodeState(state, this.#states.get(gateway));
+    this.#states.set(gateway, encoded);
+    for (const stream of this.#streams.get(gateway) ?? []) stream.offer(encoded);
+  }
+
+  /** The connected proxies. */
+  get proxies(): ProxyStatus[] {
+    return [...this.#streams.values()].flatMap((streams) => [...streams].map((stream) => stream.status));
+  }
+
+  metrics(): ExtraMetric[] {
+    return this.#metrics.render(new Map([...this.#streams].map(([gateway, streams]) => [gateway, streams.size])));
+  }
+
+  /** Ends all streams gracefully; proxies connect to another replica and resume there. */
+  async close(): Promise<void> {
+    for (const call of this.#calls) call.end();
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => {
+        this.#server.forceShutdown();
+        resolve();
+      }, DRAIN_MS);
+      this.#server.tryShutdown(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  async #serve(call: Call): Promise<void> {
+    let stream: ProxyStream | undefined;
+    let left = (): void => {};
+    let gone = false;
+    this.#calls.add(call);
+    const end = (): void => {
+      gone = true;
+      this.#calls.delete(call);
+      left();
+      left = () => {};
+      clearInterval(recheck);
+    };
+    let recheck: NodeJS.Timeout | undefined;
+    call.on("cancelled", end);
+    call.on("close", end);
+    call.on("error", end);
+    call.on("end", () => {
+      end();
+      call.end();
+    });
+    try {
+      const identity = await this.#authenticate(call.metadata);
+      if (gone) return;
+      const refuse = (error: unknown): void => {
+        if (gone) return;
+        end();
+        this.#refuse(call, error);
+      };
+      if (identity !== undefined)
+        recheck = setInterval(
+          () => void this.#recheck(call.metadata).catch(refuse),
+          this.#options.recheck ?? RECHECK_MS,
+        ).unref();
+      call.on("data", (request: DeltaDiscoveryRequest) => {
+        try {
+          if (gone) return;
+          if (stream === undefined) {
+            const opened = this.#open(call, request, identity);
+            stream = opened.stream;
+            left = opened.left;
+          }
+          const problem = stream.receive(request);
+          if (problem !== undefined) throw new Refusal(status.INVALID_ARGUMENT, problem);
+        } catch (error) {
+          refuse(error);
+        }
+      });
+    } catch (error) {
+      end();
+      this.#refuse(call, error);
+    }
+  }
+
+  /** undefined if proxies need no token. Rejects with Refusal. */
+  async #authenticate(metadata: Metadata): Promise<Identity | undefined> {
+    const { authenticate } = this.#options;
+    if (authenticate === undefined) return undefined;
+    this.#metrics.authRequests++;
+    const token = tokenIn(metadata);
+    try {
+      if (token === undefined) throw new AuthError("a ServiceAccount token is required: authorization: Bearer <token>");
+      return await authenticate(token);
+    } catch (error) {
+      this.#metrics.authFailures++;
+      const temporary = error instanceof AuthError && error.temporary;
+      throw new Refusal(temporary ? status.UNAVAILABLE : status.UNAUTHENTICATED, messageOf(error));
+    }
+  }
+
+  /** Rejects with Refusal if the token is no longer valid; while it cannot be checked, the stream stays open. */
+  async #recheck(metadata: Metadata): Promise<void> {
+    try {
+      await this.#options.authenticate?.(tokenIn(metadata) ?? "");
+    } catch (error) {
+      if (!(error instanceof AuthError && error.temporary)) throw new Refusal(status.UNAUTHENTICATED, messageOf(error));
+    }
+  }
+
+  /** The first request names the Gateway. Throws Refusal. */
+  #open(
+    call: Call,
+    { node }: DeltaDiscoveryRequest,
+    identity: Identity | undefined,
+  ): { readonly stream: ProxyStream; readonly left: () => void } {
+    const { NAMESPACE: namespace, GATEWAY: name, POD_NAME: pod } = node?.metadata ?? {};
+    if (typeof namespace !== "string" || typeof name !== "string")
+      throw new Refusal(status.INVALID_ARGUMENT, "the node's metadata must name NAMESPACE and GATEWAY");
+    if (identity !== undefined) this.#authorize(identity, namespace, name);
+    const gateway = `${namespace}/${name}`;
+    const peer = call.getPeer();
+    // The pod comes from the token as the API server sees it: a proxy must not speak for another pod.
+    const shown = { gateway, pod: identity?.pod ?? (typeof pod === "string" ? pod.slice(0, MAX_POD_NAME) : ""), peer };
+    const report = (connected: boolean): void => this.#options.onProxy?.(stream.status, connected);
+    const writer = { write: (response: Buffer) => call.write(response) };
+    const stream: ProxyStream = new ProxyStream(
+      shown,
+      writer,
+      this.#metrics,
+      () => report(true),
+      this.#options.onDocumentWanted,
+    );
+    call.on("drain", () => stream.drained());
+    const streams = this.#streams.get(gateway) ?? new Set();
+    const others = shown.pod === "" ? 0 : [...streams].filter((each) => each.pod === shown.pod).length;
+    if (others >= MAX_STREAMS_OF_POD)
+      throw new Refusal(status.RESOURCE_EXHAUSTED, `pod ${shown.pod} has ${others} streams already`);
+    this.#streams.set(gateway, streams.add(stream));
+    this.#options.log.info("proxy connected", shown);
+    report(true);
+    const state = this.#states.get(gateway);
+    if (state !== undefined) stream.offer(state);
+    return {
+      stream,
+      left: () => {
+        streams.delete(stream);
+        if (streams.size === 0) this.#streams.delete(gateway);
+        this.#options.log.info("proxy disconnected", shown);
+        report(false);
+      },
+    };
+  }
+
+  /** A proxy sees the configuration of its own Gateway only. */
+  #authorize({ namespace, serviceAccount }: Identity, gatewayNamespace: string, gateway: string): void {
+    const wanted = this.#options.serviceAccountOf(gateway);
+    if (namespace === gatewayNamespace && serviceAccount === wanted) {
+      this.#metrics.authSuccesses++;
+      return;
+    }
+    this.#metrics.authFailures++;
+    throw new Refusal(
+      status.PERMISSION_DENIED,
+      `ServiceAccount ${namespace}/${serviceAccount} may not read the configuration of Gateway ${gatewayNamespace}/${gateway}; its proxies run as ${gatewayNamespace}/${wanted}`,
+    );
+  }
+
+  #refuse(call: Call, error: unknown): void {
+    const code = error instanceof Refusal ? error.code : status.INTERNAL;
+    const message = messageOf(error);
+    this.#refused.run((others) =>
+      this.#options.log.warn("rejected the stream of a proxy", {
+        peer: call.getPeer(),
+        reason: message,
+        ...(others > 0 && { others }),
+      }),
+    );
+    call.emit("error", { code, details: message, metadata: new Metadata() });
+  }
+}
+
+function tokenIn(metadata: Metadata): string | undefined {
+  return /^Bearer (\S+)$/i.exec(String(metadata.get("authorization")[0] ?? ""))?.[1];
+}
