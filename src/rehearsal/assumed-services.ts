@@ -8,7 +8,7 @@ import {
 } from "../gen/envoy/service/ext_proc/v3/external_processor_pb.ts";
 import { RateLimitResponseSchema } from "../gen/envoy/service/ratelimit/v3/rls_pb.ts";
 import type { StatusCode } from "../gen/envoy/type/v3/http_status_pb.ts";
-import type { Latin1 } from "../http/message.ts";
+import type { Latin1 } from "../http/message/message.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
 import type { CallResponse } from "../upstream/callouts/http-call.ts";
 import type { AssumedResponse, Assumptions } from "./assumptions.ts";
