@@ -5,7 +5,6 @@
  */
 import { type ErrorAnswer, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
 import type { PolicyEventKind } from "../../trace/events.ts";
-import type { PolicyTrace } from "./types.ts";
 
 /** One decision: its code, and the values that its text needs. */
 export interface Decision {
@@ -40,6 +39,12 @@ type Texts<All extends Decision> = {
   readonly [Code in All["code"]]: (decision: WithCode<All, Code>) => Told;
 };
 
+/** Where decisions are reported. */
+export interface DecisionTrace {
+  /** Emits `policy` with the text of the decision; `before` and `after` become its snapshot. */
+  report<All extends Decision>(decisions: Decisions<All>, decision: All, before?: unknown, after?: unknown): void;
+}
+
 /** The decisions of one policy with their texts. `kind` is its name in traces. */
 export class Decisions<All extends Decision> {
   readonly kind: PolicyEventKind;
@@ -58,7 +63,7 @@ export class Decisions<All extends Decision> {
 
   /** Reports that the request ends here, and makes the error, which the access log explains by the same text. */
   reject(
-    trace: PolicyTrace | undefined,
+    trace: DecisionTrace | undefined,
     decision: All,
     code: ErrorCode,
     answer: Partial<Omit<ErrorAnswer, "code">> = {},
