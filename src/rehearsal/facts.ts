@@ -71,7 +71,7 @@ export function factsOfRequest(request: WrittenRequest): RequestFacts {
   const url = urlOf(text);
   const method = request.method ?? (body === "" ? "GET" : "POST");
   if (method === "" || /[^\x21-\x7e]/.test(method))
-    throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as GET");
+    throw new BadFacts(`${JSON.stringify(method)} is not a method`, USAGE);
   const fields = [...headers];
   if (url.username !== "")
     fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
