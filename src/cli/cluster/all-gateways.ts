@@ -1,7 +1,7 @@
 import { resourcePath } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
-import type { ClusterOptions } from "../proxy/cluster-options.ts";
+import type { ClusterOptions } from "../proxy/proxies.ts";
 import type { Context } from "../runner/context.ts";
 import { CliError } from "../runner/errors.ts";
 import { Cluster } from "./cluster.ts";

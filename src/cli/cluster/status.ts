@@ -2,8 +2,7 @@
 import type { ConfigStatus } from "../../admin/client/client.ts";
 import { list, record, table, text } from "../dump/dump.ts";
 import { adminResult } from "../proxy/admin.ts";
-import type { ClusterOptions } from "../proxy/cluster-options.ts";
-import type { Proxies } from "../proxy/proxies.ts";
+import type { ClusterOptions, Proxies } from "../proxy/proxies.ts";
 import { type Context, write } from "../runner/context.ts";
 import { CliError } from "../runner/errors.ts";
 import { Controllers } from "./controllers.ts";

@@ -1,17 +1,11 @@
 import type { ControllerOptions, ProxySync } from "../../cluster/status.ts";
 import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
 import { adminResult } from "../../proxy/admin.ts";
-import {
-  chooseTarget,
-  openProxies,
-  type Proxies,
-  RESOURCE,
-  TARGET_OPTIONS,
-  type TargetWords,
-} from "../../proxy/proxies.ts";
+import { chooseTarget, type Proxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
 import type { Context } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
+import { openProxies } from "../open-proxies.ts";
 
 export const status = defineCommand({
   name: "status",
