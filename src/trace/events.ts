@@ -103,7 +103,7 @@ export interface GrpcEnd {
 /** Whether the request is sampled, and whether its client or the gateway decided. */
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
 
-export type PolicyResult =
+type PolicyResult =
   | {
       readonly type: "apply";
       /** What the policy did, as text. */

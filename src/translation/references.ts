@@ -4,7 +4,7 @@ import { formatPath, type Path } from "./problems/paths.ts";
 import type { Problem, ProblemCause, Report } from "./problems/problem.ts";
 
 /** An object whose key must be unique. */
-export interface Named {
+interface Named {
   readonly key: string;
   /** Its name in messages. */
   readonly name: string;
