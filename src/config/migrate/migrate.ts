@@ -1,6 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, type Node, Pair, parseDocument, Scalar } from "yaml";
+import { formatPath } from "../../base/paths.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
-import { formatPath } from "../../translation/problems/paths.ts";
 import { Lines } from "../parse/positions.ts";
 import { syntaxProblems } from "../parse/yaml-errors.ts";
 import { drop, ensureMap, entryOf, formatLike, type Holder, mapAt, nameOf, put, take } from "./nodes.ts";

@@ -1,8 +1,8 @@
+import type { Path } from "../../base/paths.ts";
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import { reportUnknown } from "../../translation/references.ts";
 import { inlineUnlessAll } from "../../translation/route-policies.ts";
 import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "../../translation/target.ts";

@@ -4,6 +4,7 @@
  * Everything is reported by path through `Report`; translation continues with the rest, so that one run finds all problems.
  */
 import { collide, formatListenAddress, type ListenAddress } from "../../base/listen-address.ts";
+import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
@@ -20,7 +21,6 @@ import {
   translateTracing,
 } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { Resources } from "../../translation/resources/store.ts";

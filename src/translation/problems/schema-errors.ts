@@ -3,11 +3,11 @@
  * expected value and a suggestion. Of several issues with one cause only the cause is reported.
  */
 import type { z } from "zod";
+import { formatPath, valueAt } from "../../base/paths.ts";
 import { SensitiveNames } from "../../base/sensitive-names.ts";
 import { suggest } from "../../base/suggest.ts";
 import { KINDS } from "../../policies/registry.ts";
 import type { KnownFields } from "./known-fields.ts";
-import { formatPath, valueAt } from "./paths.ts";
 import { isSecret, type Problem, type Report } from "./problem.ts";
 import { absentField, absentValue } from "./unsupported-fields.ts";
 
