@@ -15,7 +15,10 @@ test("an export counts as used if an importer names it, or takes its module as a
           "// export const comment = 1;",
         ].join("\n"),
       ],
-      ["src/net/b.ts", "export const again = 1;\nexport type Once = 2;\nexport const late = 3;\nexport const $dead = 4;"],
+      [
+        "src/net/b.ts",
+        "export const again = 1;\nexport type Once = 2;\nexport const late = 3;\nexport const $dead = 4;",
+      ],
       // Mentions what it does not import: `alone` here is another one.
       ["src/net/c.ts", 'import { used, type Once as Mine } from "./a.ts";\nconst alone = used();'],
       ["src/net/d.ts", 'const load = () => import("./b.ts");'],
