@@ -106,7 +106,7 @@ export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "rando
 /** Names of policies in `policy` events; some are not those of the configuration, because traces had them first. */
 export type PolicyEventKind = "api_key" | "csrf" | "localRateLimit";
 
-export type PolicyResult =
+type PolicyResult =
   | {
       readonly type: "apply";
       /** What the policy did, as text. */

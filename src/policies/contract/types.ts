@@ -236,7 +236,7 @@ export interface AuthorizationRuleResult {
 /** Purpose of a callout. */
 export type OutboundScope = "ext_authz" | "ext_proc" | "rate_limit" | "oidc" | "http" | "mirror";
 
-export interface OutboundSpans {
+interface OutboundSpans {
   /** A span for one callout; it starts and ends with it. */
   outbound(scope: OutboundScope): OutboundTrace;
 }

@@ -33,7 +33,7 @@ export interface TcpHost {
 }
 
 /** What a connection is made of; `listener` is undefined when the bind has none. */
-export interface TcpOrigin {
+interface TcpOrigin {
   readonly transport: Transport;
   readonly listener: CompiledListener | undefined;
   /** Name of the TLS handshake, `` without one. */

@@ -124,7 +124,7 @@ export class BucketBalancer implements Balancer {
 }
 
 /** Endpoints that are equally near; never empty. */
-export class Bucket {
+class Bucket {
   readonly endpoints: readonly Endpoint[];
   /** Running sum of capacities, so that a draw is weighted. */
   readonly #bounds: readonly number[];
