@@ -5,7 +5,8 @@
  * schemas, `registry.ts` the modules, `order.ts` the order in which they run.
  */
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { Phase } from "../../trace/events.ts";
+import type { Phase, PolicyEventKind } from "../../trace/events.ts";
+import type { Decision, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
@@ -52,6 +53,8 @@ export interface Kind<Name extends string, Config> {
 }
 
 interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" | "phases" | "traceKey" | "repeatable"> {
+  /** What the policy decides about a request, with the texts. */
+  readonly decisions: Decisions<Decision>;
   /** Names the stage of a trace that follows the policy, such as `url rewrite` (docs/trace-events.md). */
   readonly traceStage: string;
   /** The same in the gateway phase, behind `gateway`. Default: `traceStage`. */
@@ -85,9 +88,14 @@ export interface Policy<Name extends string, Config> extends Traits<Name>, Kind<
 }
 
 /** A kind that is configured by one value. `calls` keeps its literal type for the registry to compare. */
-export function definePolicy<Name extends string, Config, Use extends CallUse = undefined>(
-  definition: Definition<Name, Config> & { readonly calls?: Use },
-): Policy<Name, Config> & { readonly calls?: Use } {
+export function definePolicy<
+  Name extends string,
+  Config,
+  Use extends CallUse = undefined,
+  Decided extends Decisions<Decision> = Decisions<Decision>,
+>(
+  definition: Definition<Name, Config> & { readonly calls?: Use; readonly decisions: Decided },
+): Policy<Name, Config> & { readonly calls?: Use; readonly decisions: Decided } {
   const prepare = (config: Config, cel: CelEnvironment): Bind =>
     within([definition.kind], () => definition.prepare(config, cel));
   return {
@@ -104,19 +112,20 @@ export function definePolicy<Name extends string, Config, Use extends CallUse = 
  * applies. An alternative is an `Entry`.
  */
 export function defineConditionalPolicy<
-  Name extends string,
+  Name extends PolicyEventKind,
   Config,
   Entry extends object = Config & object,
   Use extends CallUse = undefined,
+  Decided extends Decisions<Decision> = Decisions<Decision>,
 >(
-  definition: Definition<Name, Config | Entry> & { readonly calls?: Use },
-): Policy<Name, Config | Conditional<Entry>> & { readonly calls?: Use } {
+  definition: Definition<Name, Config | Entry> & { readonly calls?: Use; readonly decisions: Decided },
+): Policy<Name, Config | Conditional<Entry>> & { readonly calls?: Use; readonly decisions: Decided } {
   const { kind, merge: _single, redact, traceView = redact, ...traits } = definition;
   const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
     isConditional<Entry>(config)
       ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
       : redact(config, hidden);
-  return definePolicy<Name, Config | Conditional<Entry>, Use>({
+  return definePolicy<Name, Config | Conditional<Entry>, Use, Decided>({
     ...traits,
     kind,
     prepare: (config, cel) =>
