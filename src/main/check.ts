@@ -18,7 +18,7 @@ interface CheckOptions {
   /** A file of cases. */
   readonly expect?: string | undefined;
   /** Default text. */
-  readonly output?: CheckFormat;
+  readonly output?: CheckFormat | undefined;
 }
 
 /**

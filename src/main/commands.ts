@@ -74,10 +74,9 @@ const check = defineCommand({
       type: "text",
       short: "o",
       value: "format",
-      default: "text",
       choices: ["text", "json", "junit"],
       invalid: (value: string) => `output format "${value}" not supported`,
-      summary: "Output format; junit is for the results of --expect",
+      summary: "Output format (default text); junit is for the results of --expect",
     },
     offline: { type: "switch", summary: "Make no network request: documents behind URLs are not checked" },
   },
@@ -92,7 +91,7 @@ const check = defineCommand({
     if (output === "junit" && expect === undefined)
       throw usage("-o junit reports on cases", "tracegate check -f FILE --expect CASES -o junit");
     const { check } = await import("./check.ts");
-    const format = context.json ? "json" : (output as CheckFormat);
+    const format = context.json ? "json" : (output as CheckFormat | undefined);
     return check({ kind: "file", path: file }, { offline, expect, output: format }, context);
   },
 });

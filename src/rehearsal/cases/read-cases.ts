@@ -1,8 +1,8 @@
+import type { Path } from "../../base/paths.ts";
 import { ConfigDocument } from "../../config/parse/document.ts";
 import type { Ir } from "../../ir/ir.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
 import { knownFields } from "../../translation/problems/known-fields.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
 import { type Assumptions, readAssumptions } from "../assumptions.ts";
 import { BadFacts, factsOfRequest, type RequestFacts } from "../facts.ts";

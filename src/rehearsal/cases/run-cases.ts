@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { REDACTED } from "../../base/redaction.ts";
 import type { Names } from "../../base/sensitive-names.ts";
 import { type Step, stepsOf } from "../../trace/steps.ts";
-import type { Data } from "../assumptions.ts";
+import type { Given } from "../choices.ts";
 import { BadFacts } from "../facts.ts";
 import type { Outcome, Rehearsal } from "../rehearsal.ts";
 import type { Expectation } from "./case-schema.ts";
@@ -20,7 +20,7 @@ export interface Difference {
 /** One outcome of a case that differs from what it expects. */
 export interface Failure {
   /** What is assumed or chosen in this outcome. */
-  readonly given: Data;
+  readonly given: Given;
   readonly differences: readonly Difference[];
   /** What decided. */
   readonly why: readonly Step[];
@@ -72,7 +72,7 @@ async function verdictOn(each: Case, places: Places, rehearsal: Rehearsal, hidde
 /** The choices that the case leaves open, if its result depends on them. */
 function openChoices(
   compared: readonly Pick<Failure, "given" | "differences">[],
-  assumed: Data,
+  assumed: Given,
 ): Map<string, unknown[]> {
   const [first] = compared;
   const open = new Map<string, unknown[]>();
