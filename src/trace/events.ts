@@ -45,7 +45,7 @@ export type TraceMessage =
       readonly effectivePolicy: Readonly<Record<string, unknown>>;
     }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
-  | { readonly type: "policy"; readonly kind: string; readonly result: PolicyResult }
+  | { readonly type: "policy"; readonly kind: PolicyEventKind; readonly result: PolicyResult }
   | {
       readonly type: "authorizationResult";
       readonly rules: readonly {
@@ -106,6 +106,7 @@ export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "rando
 /** Names of policies in `policy` events; some are not those of the configuration, because traces had them first. */
 export type PolicyEventKind =
   | "api_key"
+  | "authorization"
   | "backend_auth"
   | "basic_auth"
   | "buffer"
@@ -130,6 +131,7 @@ export type PolicyEventKind =
   | "request_redirect"
   | "response_header_modifier"
   | "retry"
+  | "sessionAffinity"
   | "session_persistence"
   | "timeout"
   | "transformation"

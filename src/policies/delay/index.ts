@@ -21,7 +21,7 @@ type DelayDecision =
   | BodyUnknown;
 
 const decisions = new Decisions<DelayDecision>(KIND, {
-  none: () => skipped("the duration is 0"),
+  none: () => skipped("the duration is 0 or less"),
   unknown: () => skipped("the duration cannot be computed, so there is no delay"),
   waits: ({ time }) => applied(`waits ${time}ms`, { duration: `${time}ms` }),
   bodyUnknown,

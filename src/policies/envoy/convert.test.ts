@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CheckRequest } from "../../../test/helpers/envoy/auth.ts";
 import { HeaderValueSchema } from "../../gen/envoy/config/core/v3/base_pb.ts";
+import { Decisions } from "../contract/decisions.ts";
 import { NO_PSEUDO } from "../contract/header-edits.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
@@ -12,6 +13,8 @@ import {
   headerEdits,
   headerMap,
   headerRemovals,
+  type InvalidTarget,
+  invalidTarget,
   joinedHeaders,
   structOf,
   textOf,

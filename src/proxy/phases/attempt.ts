@@ -41,6 +41,7 @@ import type { UpstreamSession } from "../../upstream/h2/session.ts";
 import type { Pool } from "../../upstream/pools/pool.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 import { type BackendCall, type Exchange, WAIT } from "../exchange/exchange.ts";
+import { RETRY } from "../trace/decisions.ts";
 import { mayFailInTrailers } from "./retry.ts";
 
 /** Bytes of a request body that are kept for further attempts (docs/policies/retry.md). */
@@ -393,7 +394,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   #mayRunTwice(): boolean {
     const { retry, request, trace } = this.#exchange;
     if (retry === undefined || retry.namesMethods || isIdempotent(request.method)) return true;
-    trace?.skipped("retry", `the backend may still be working on the request, and ${request.method} is not idempotent`);
+    trace?.report(RETRY, { code: "notIdempotent", method: request.method });
     return false;
   }
 

@@ -9,6 +9,7 @@ import type { BackendCalls } from "../../upstream/endpoints/endpoints.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 import type { Exchange, RetryState } from "../exchange/exchange.ts";
 import type { ResponseSide } from "../exchange/response-side.ts";
+import { RETRY } from "../trace/decisions.ts";
 import { canServe, pick } from "./select-backend.ts";
 
 /** Each attempt starts from the same request: called before the policies of the backend, which may change it. */
@@ -72,12 +73,10 @@ function withinLimits(exchange: Exchange, backend: CompiledBackend): boolean {
   // A request counts as retried until it ends or goes to another backend, however many retries it has.
   const isFirst = retries.counted !== calls;
   if (limits !== undefined) {
-    let why: string | undefined;
-    if (isFirst && calls.retrying >= limits.max) why = `${limits.max} retried requests to the backend are in progress`;
-    else if (limits.budget?.take(performance.now()) === false) why = "the retry budget of the backend is used up";
-    if (why !== undefined) {
+    const full = isFirst && calls.retrying >= limits.max;
+    if (full || limits.budget?.take(performance.now()) === false) {
       limits.overflows.count++;
-      trace?.skipped("retry", why, "warn");
+      trace?.report(RETRY, full ? { code: "limit", max: limits.max } : { code: "budget" });
       return false;
     }
   }
@@ -130,7 +129,7 @@ function failedWith(codes: ReadonlySet<number>, { responseSide, retries, trace }
   if (grpcStatus === undefined || !codes.has(grpcStatus) || retries === undefined) return false;
   const wait = pushback(responseSide);
   if (wait === undefined || wait >= 0) retries.wait = wait;
-  else trace?.skipped("retry", "the backend does not want another attempt");
+  else trace?.report(RETRY, { code: "pushback" });
   return wait === undefined || wait >= 0;
 }
 
@@ -154,12 +153,7 @@ export function afterBackoff(exchange: Exchange, why: string, again: () => void)
   const backoff = retry?.backoff ?? 0;
   const delay = retries.wait ?? (backoff === 0 ? 0 : backoff / 2 + services.random() * backoff);
   retries.wait = undefined;
-  trace?.applied("retry", {
-    attempt: retries.count,
-    reason: why,
-    delay: `${Math.round(delay)}ms`,
-    ...whereTo(exchange),
-  });
+  trace?.report(RETRY, { code: "again", attempt: retries.count, reason: why, delay, ...whereTo(exchange) });
   const timer = setTimeout(() => {
     // The deadline may have ended the exchange in the meantime.
     if (!exchange.closed && exchange.responseSide.head === undefined) again();

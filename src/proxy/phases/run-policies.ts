@@ -2,6 +2,7 @@
  * The phases that run policies: gateway, route and backend for the request, and all three for the response. A chain is synchronous
  * until one of its policies waits.
  */
+
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
@@ -9,6 +10,7 @@ import type { RequestPolicyKind } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Exchange, PhaseResult } from "../exchange/exchange.ts";
+import { AFFINITY } from "../trace/decisions.ts";
 import { prepareAttempt } from "./retry.ts";
 
 /** Policies of the listener and its gateway, before the route is known. */
@@ -42,7 +44,7 @@ export function backendPolicies(exchange: Exchange): PhaseResult {
 /** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
 async function withBody(exchange: Exchange, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
   const reply = await outcome;
-  if (reply === undefined) await bodyIfShort(exchange, "sessionAffinity");
+  if (reply === undefined) await bodyIfShort(exchange, AFFINITY);
   return reply;
 }
 
