@@ -12,7 +12,7 @@ const PROBLEMS = {
   csrfMismatch: [400, "csrf mismatch"],
   nonceMismatch: [400, "nonce mismatch"],
   codeRejected: [400, "the provider rejects the code"],
-  providerError: [400, "oidc provider returned callback error"],
+  providerError: [400, "the provider returned an error"],
   invalidIdToken: [500, "invalid id token"],
   missingIdToken: [500, "missing id token"],
   cookieTooLarge: [500, "the cookie would be too large"],

@@ -208,7 +208,7 @@ test("a provider that sends iss in callbacks must also send it with an error", a
   const twice = `&iss=${encodeURIComponent(issuer)}&iss=x`;
   assert.match(await new Login(twice, names).rejection(), invalid);
   const named = `&error=access_denied&iss=${encodeURIComponent(issuer)}`;
-  assert.match(await new Login(named, names).rejection(), /^400 oidc failure: oidc provider returned callback error/);
+  assert.match(await new Login(named, names).rejection(), /^400 oidc failure: the provider returned an error/);
   const login = new Login(`&iss=${encodeURIComponent(issuer)}`, names);
   await answerToken(login.claims());
   assert.equal((await login.finish()).status, 302);
