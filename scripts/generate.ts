@@ -4,7 +4,7 @@ import { dirname } from "node:path/posix";
 import { celPage } from "./lib/cel-docs.ts";
 import { commandPage } from "./lib/command-page.ts";
 import { ConfigReference } from "./lib/config-docs.ts";
-import { configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
+import { caseJsonSchema, configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
 import { crdTables } from "./lib/crd-docs.ts";
 import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
@@ -44,6 +44,7 @@ function configFiles(): (readonly [path: string, text: string])[] {
   return [
     ...Object.entries(policyPages(reference, readNeeded)),
     ["schema/config.json", formatSchema(editorJsonSchema())],
+    ["schema/expectations.json", formatSchema(caseJsonSchema())],
     [page, generatedPart(page, readText(page), "fields", reference.configuration())],
   ];
 }
