@@ -2,6 +2,7 @@ export {
   CelEnvironment,
   type Condition,
   type Expression,
+  type ObservedCondition,
   readsBody,
   STANDARD_ENVIRONMENT,
   type WhenFailed,
@@ -15,7 +16,7 @@ export type {
   SourceParts,
 } from "./environment/activation.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
-export { Inputs, type InputValue } from "./inputs.ts";
+export type { InputValue, Observation, PartValue } from "./observation.ts";
 export { type HttpRequestParts, HttpRequestView } from "./request-view.ts";
 export { CelError, type Position } from "./syntax/cel-error.ts";
 export { Budget, type StepAccount } from "./values/budget.ts";
