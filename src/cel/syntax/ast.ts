@@ -8,7 +8,7 @@ export interface Place {
   readonly to: number;
 }
 
-export interface Literal extends Place {
+interface Literal extends Place {
   readonly kind: "literal";
   readonly value: CelValue;
 }
@@ -48,7 +48,7 @@ export interface MapLiteral extends Place {
 }
 
 /** `pkg.Message{field: value}`; read so that the error can say that there are no messages here. */
-export interface MessageLiteral extends Place {
+interface MessageLiteral extends Place {
   readonly kind: "message";
   readonly name: string;
 }
