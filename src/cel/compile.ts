@@ -43,7 +43,7 @@ export interface Expression {
 }
 
 /** Whether a condition is met, and why. */
-export interface ObservedCondition extends Observation {
+interface ObservedCondition extends Observation {
   readonly met: boolean;
   /** Why it is neither met nor unmet. */
   readonly error?: CelError;

@@ -2,7 +2,6 @@ export {
   CelEnvironment,
   type Condition,
   type Expression,
-  type ObservedCondition,
   readsBody,
   STANDARD_ENVIRONMENT,
   type WhenFailed,
