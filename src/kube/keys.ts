@@ -1,7 +1,7 @@
 /** References to objects of the cluster, as values and as texts by which maps file them. Only this file takes the texts apart. */
 import type { KubeObject } from "./objects.ts";
 
-export interface NamespacedName {
+interface NamespacedName {
   readonly namespace: string;
   readonly name: string;
 }

@@ -22,7 +22,7 @@ export interface Read {
 }
 
 /** What a query is about: the key of an object, or several texts, such as a Gateway and a bind of it. */
-export type Subject = string | readonly string[];
+type Subject = string | readonly string[];
 export type Pair = readonly [string, string];
 
 /** Files objects of one kind under values. Indexes are compared by identity: make each one once. */
