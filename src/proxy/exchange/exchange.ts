@@ -38,10 +38,18 @@ import type { RequestSpan } from "../telemetry/request-span.ts";
 import { RequestTrace } from "../trace/request-trace.ts";
 import { ExchangeVariables, sensitiveNames } from "../variables/exchange-variables.ts";
 import { GrpcDeadline } from "./grpc-deadline.ts";
-import { type AttemptFailed, GONE, type Lifecycle, type PhaseResult, type WAIT } from "./lifecycle.ts";
+import { type AttemptFailed, GONE, type PhaseResult, type WAIT } from "./phase-result.ts";
 import { RequestSide } from "./request-side.ts";
 import { ResponseSide } from "./response-side.ts";
 import type { Retries } from "./retries.ts";
+
+/** Takes exchanges through their phases: handle-request.ts. */
+export interface Lifecycle {
+  /** In the order in which they run; `Exchange.phase` is an index. */
+  readonly phases: readonly { readonly name: string }[];
+  /** Ends the current phase and runs those that follow, until one waits. Does nothing for a closed exchange. */
+  endPhase(exchange: Exchange, result: PhaseResult): void;
+}
 
 /** What phases 2 to 6 choose. */
 class Selection {

@@ -40,7 +40,7 @@ import type { UpstreamSession } from "../../upstream/h2/session.ts";
 import type { Pool } from "../../upstream/pools/pool.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 import type { BackendCall, Exchange } from "../exchange/exchange.ts";
-import { ANSWERED, AttemptFailed, GONE, WAIT } from "../exchange/lifecycle.ts";
+import { ANSWERED, AttemptFailed, GONE, WAIT } from "../exchange/phase-result.ts";
 import { mayFailInTrailers } from "./retry.ts";
 
 /** Bytes of a request body that are kept for further attempts (docs/policies/retry.md). */

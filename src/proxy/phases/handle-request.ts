@@ -9,17 +9,16 @@ import { isLoop, MAX_HOPS } from "../../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
-import { Exchange } from "../exchange/exchange.ts";
+import { Exchange, type Lifecycle } from "../exchange/exchange.ts";
 import {
   ANSWERED,
   AttemptFailed,
   type AttemptOutcome,
   GONE,
-  type Lifecycle,
   type PhaseResult,
   Retry,
   WAIT,
-} from "../exchange/lifecycle.ts";
+} from "../exchange/phase-result.ts";
 import { dropImitations } from "../fields/client-fields.ts";
 import type { Services } from "../services/services.ts";
 import { attempt } from "./attempt.ts";

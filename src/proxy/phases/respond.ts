@@ -7,7 +7,7 @@ import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import { grpcError, grpcStatusOfError, isGrpc } from "../../http/grpc-reply.ts";
 import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
 import type { Exchange } from "../exchange/exchange.ts";
-import { WAIT } from "../exchange/lifecycle.ts";
+import { WAIT } from "../exchange/phase-result.ts";
 
 /** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
 export function respond(exchange: Exchange): typeof WAIT {

@@ -10,7 +10,7 @@ import type { RetryPlan } from "../../policies/contract/types.ts";
 import { isIdempotent } from "../../upstream/calls/upstream-call.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
-import { ANSWERED, type AttemptFailed, type AttemptOutcome, Retry } from "../exchange/lifecycle.ts";
+import { ANSWERED, type AttemptFailed, type AttemptOutcome, Retry } from "../exchange/phase-result.ts";
 import type { ResponseSide } from "../exchange/response-side.ts";
 import type { Retries } from "../exchange/retries.ts";
 import { canServe, pick } from "./select-backend.ts";

@@ -9,7 +9,7 @@ import type { RequestPolicyKind } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Exchange } from "../exchange/exchange.ts";
-import type { PhaseResult } from "../exchange/lifecycle.ts";
+import type { PhaseResult } from "../exchange/phase-result.ts";
 
 /** Policies of the listener and its gateway, before the route is known. */
 export function gatewayPolicies(exchange: Exchange): PhaseResult {

@@ -4,7 +4,6 @@
  */
 import type { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message/message.ts";
-import type { Exchange } from "./exchange.ts";
 
 /** An event will end the phase. */
 export const WAIT = Symbol("wait");
@@ -44,10 +43,3 @@ export class Retry {
 type Ended = undefined | GatewayError | LocalReply | AttemptOutcome | Retry | typeof GONE;
 /** Promises are for phases that run policies. */
 export type PhaseResult = Ended | typeof WAIT | Promise<undefined | LocalReply>;
-
-export interface Lifecycle {
-  /** In the order in which they run; `Exchange.phase` is an index. */
-  readonly phases: readonly { readonly name: string }[];
-  /** Ends the current phase and runs those that follow, until one waits. Does nothing for a closed exchange. */
-  endPhase(exchange: Exchange, result: PhaseResult): void;
-}
