@@ -209,12 +209,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]",
   ],
   [[], ["http://a/x y"], '"http://a/x y" has a character that a URL cannot have', "encode it, such as a space as %20"],
-  [
-    [],
-    ["GET /\r\n", "http://a/"],
-    '"GET /\\r\\n" is not a method',
-    "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]",
-  ],
+  [[], ["GET /\r\n", "http://a/"], '"GET /\\r\\n" is not a method', "write one such as POST"],
   [
     ["--assume", "networkExtAuthz=no"],
     ["http://a/"],
@@ -227,7 +222,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     "nothing depends on the assumption extAuthz",
     "leave out --assume extAuthz=deny, or check which route the request gets",
   ],
-  [["--source", "x"], ["http://a/"], "x is not an IP address", "write --source 192.0.2.7"],
+  [["--source", "x"], ["http://a/"], "x is not an IP address", "write one such as 192.0.2.7"],
 ];
 for (const [args, words, error, hint] of mistakes)
   test(`mistake: ${error}`, async () => {

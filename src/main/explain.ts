@@ -1,18 +1,15 @@
-import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
-import { type Context, write, writeJson } from "../cli/runner/context.ts";
-import { CliError, usage } from "../cli/runner/errors.ts";
+import { printExplanation } from "../cli/explain/print.ts";
+import { asUsage, questionOf } from "../cli/explain/words.ts";
+import type { Context } from "../cli/runner/context.ts";
+import { CliError } from "../cli/runner/errors.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
 import { packIr } from "../ir/packed-ir.ts";
-import type { CompiledBind } from "../proxy/compile/compiled.ts";
-import { readAssumptionTexts, textOf } from "../rehearsal/assumptions.ts";
-import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
-import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
-import { stepsOf } from "../trace/steps.ts";
+import { explain } from "../rehearsal/explain.ts";
+import { Rehearsal } from "../rehearsal/rehearsal.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
-import { stepLines } from "../tui/step-lines.ts";
-import { keysOf } from "./worker-settings.ts";
+import { rehearsalSettings } from "./worker-settings.ts";
 
 interface ExplainOptions {
   readonly file: string;
@@ -22,18 +19,15 @@ interface ExplainOptions {
   readonly request: readonly string[];
 }
 
-/** Explains what a configuration does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
-export async function explain({ file, assume, source, request }: ExplainOptions, context: Context): Promise<number> {
-  const { assumed, facts } = read(assume, request, source);
-  const rehearsal = await rehearsalOf({ kind: "file", path: file }, context.env);
+/** Explains what a file does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
+export async function explainFile(options: ExplainOptions, context: Context): Promise<number> {
+  const question = questionOf(options.request, options);
+  const rehearsal = await rehearsalOf({ kind: "file", path: options.file }, context.env);
   try {
-    const bind = bindOf(rehearsal.binds, facts.url);
-    const outcomes = await rehearsal.outcomes(facts, bind, assumed).catch((error: unknown) => {
+    const outcomes = await explain(rehearsal, question).catch((error: unknown) => {
       throw asUsage(error);
     });
-    if (context.json) await writeJson(context, { outcomes: outcomes.map(outcomeJson) });
-    else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts)).join("\n"));
-    return outcomes.every(refuses) ? 1 : 0;
+    return await printExplanation({ generation: null, outcomes }, question.request, context.json, context);
   } finally {
     rehearsal.close();
   }
@@ -45,79 +39,5 @@ async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<R
   const loaded = await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store);
   if (!loaded.ok)
     throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
-  const { sensitiveHeaders, expressions } = loaded.config;
-  return new Rehearsal(packIr(loaded.ir), {
-    sensitiveHeaders,
-    perRequest: expressions.perRequest * 1000,
-    ...keysOf(env),
-  });
-}
-
-function read(assume: readonly string[], request: readonly string[], source: string | undefined) {
-  try {
-    return { assumed: readAssumptionTexts(assume), facts: factsOf(request, source) };
-  } catch (error) {
-    throw asUsage(error);
-  }
-}
-
-/** A mistake in the request or in what is assumed is one on the command line. */
-function asUsage(error: unknown): unknown {
-  return error instanceof BadFacts ? usage(error.message, error.hint) : error;
-}
-
-/** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. */
-function bindOf(binds: readonly CompiledBind[], url: URL): CompiledBind {
-  const isTls = url.protocol === "https:";
-  const fitting = binds.filter(({ protocol }) => protocol === (isTls ? "tls" : "http"));
-  const port = Number(url.port || (isTls ? 443 : 80));
-  const named = fitting.find((bind) => bind.port === port);
-  const [only, ...others] = fitting;
-  if (named !== undefined) return named;
-  if (url.port === "" && only !== undefined && others.length === 0) return only;
-  const ports = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
-  throw usage(
-    `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
-    ports.length === 0
-      ? `none of its binds serves ${url.protocol.slice(0, -1)}`
-      : `write ${ports.slice(0, 5).join(" or ")}`,
-  );
-}
-
-function outcomeJson({ given, share, record, events }: Outcome): object {
-  const { listener, route, endpoint, "http.status": status, error, reason } = record;
-  return {
-    given,
-    share,
-    listener,
-    route,
-    endpoint,
-    status,
-    reason: reason ?? "Upstream",
-    error,
-    steps: stepsOf(events),
-  };
-}
-
-/** The gateway has refused it: its own response, not that of the backend, is an error. */
-function refuses({ record }: Outcome): boolean {
-  const status = record["http.status"];
-  if (typeof status !== "number") return true;
-  // A gRPC call that is refused has status 200.
-  return record.reason !== undefined && (status >= 400 || record.error !== undefined);
-}
-
-function outcomeText({ given, share, record, events }: Outcome, { method, target }: RequestFacts): string {
-  const text = (value: unknown): string => (typeof value === "string" ? value : "");
-  const parts = [
-    `${method} ${redactTarget(target, SECRET_PARAMETERS)} → ${record["http.status"] ?? "no response"}`,
-    record.route === undefined ? "" : `route ${text(record.route)}`,
-    record.endpoint === undefined ? "" : `endpoint ${text(record.endpoint)}`,
-    text(record.error),
-  ];
-  const assumed = Object.entries(given).map(([name, value]) => `${name}=${textOf(value)}`);
-  const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
-  const condition = assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
-  const title = parts.filter((part) => part !== "").join(" · ");
-  return `${[...condition, title, ...stepLines(stepsOf(events))].join("\n")}\n`;
+  return new Rehearsal(packIr(loaded.ir), rehearsalSettings(loaded.config, env));
 }

@@ -14,7 +14,7 @@ export interface RequestFacts {
   readonly source: { readonly address: string; readonly port: number };
 }
 
-/** What is wrong with a request that was written on a command line, and how to write it. */
+/** What is wrong with a request and how to write it. */
 export class BadFacts extends Error {
   readonly hint: string;
   constructor(message: string, hint: string) {
@@ -23,55 +23,80 @@ export class BadFacts extends Error {
   }
 }
 
-const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
-
-/** Reads `[METHOD] URL` and some options of curl: `-X`, `-H`, `-d`, `-A`, `-u`. Throws BadFacts. `source`: the client's address. */
-export function factsOf(words: readonly string[], source = "127.0.0.1"): RequestFacts {
-  if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write --source 192.0.2.7");
-  const fields: [name: string, value: string][] = [];
-  const positional: string[] = [];
-  let method: string | undefined;
-  let body = "";
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i] as string;
-    if (!word.startsWith("-") || word === "-") {
-      positional.push(word);
-      continue;
-    }
-    const option = OPTIONS[word];
-    const value = words[++i];
-    if (option === undefined) throw new BadFacts(`unknown option ${word} of the request`, USAGE);
-    if (value === undefined) throw new BadFacts(`${word} needs a value`, USAGE);
-    if (option === "-X") method = value;
-    else if (option === "-d") body += body === "" ? value : `&${value}`;
-    else if (option === "-A") fields.push(["User-Agent", value]);
-    else if (option === "-u") fields.push(credentials(value));
-    else fields.push(fieldOf(value));
-  }
-  const text = positional.pop();
-  if (text === undefined) throw new BadFacts("no URL", USAGE);
-  if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
-  const url = urlOf(text);
-  if (url.username !== "")
-    fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
-  const verb = positional[0] ?? method ?? (body === "" ? "GET" : "POST");
-  if (/[^\x21-\x7e]/.test(verb)) throw new BadFacts(`${JSON.stringify(verb)} is not a method`, USAGE);
-  return build(verb, url, targetOf(text), fields, body, source);
+/** A request as programs write it. */
+export interface RequestData {
+  /** By default GET, or POST with a body. */
+  readonly method?: string;
+  readonly url: string;
+  /** Fields that occur more than once have a list of values. */
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly body?: string;
+  /** The client's address; by default 127.0.0.1. */
+  readonly source?: string;
 }
 
-/** Options of curl by their long names too. */
-const OPTIONS: Readonly<Record<string, string>> = {
-  "-X": "-X",
-  "--request": "-X",
-  "-H": "-H",
-  "--header": "-H",
-  "-d": "-d",
-  "--data": "-d",
-  "-A": "-A",
-  "--user-agent": "-A",
-  "-u": "-u",
-  "--user": "-u",
+const FIELDS: Readonly<Record<keyof RequestData, (value: unknown) => boolean>> = {
+  method: isText,
+  url: isText,
+  headers: (value) => isObject(value) && Object.values(value).every((each) => isText(each) || isTexts(each)),
+  body: isText,
+  source: isText,
 };
+const EXAMPLE =
+  'write {"url": "http://shop.example/cart", "method": "POST", "headers": {"x-canary": "yes"}, "body": "…"}';
+
+/** Checks that a value of JSON is a request. Throws BadFacts. `at` begins messages: `request` gives `request.url: …`. */
+export function readRequest(value: unknown, at = "request"): RequestData {
+  if (!isObject(value)) throw new BadFacts(`${at}: expected an object`, EXAMPLE);
+  for (const [name, field] of Object.entries(value)) {
+    if (!isField(name)) throw new BadFacts(`${at}.${name}: unknown field`, `write ${Object.keys(FIELDS).join(", ")}`);
+    if (!FIELDS[name](field)) throw new BadFacts(`${at}.${name}: not what a request has there`, EXAMPLE);
+  }
+  if (!("url" in value)) throw new BadFacts(`${at}.url: missing`, EXAMPLE);
+  return value as unknown as RequestData;
+}
+
+function isField(name: string): name is keyof RequestData {
+  return Object.hasOwn(FIELDS, name);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isText);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The bytes that a client would send. Throws BadFacts. */
+export function factsOf({
+  method,
+  url: text,
+  headers = {},
+  body = "",
+  source = "127.0.0.1",
+}: RequestData): RequestFacts {
+  if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write one such as 192.0.2.7");
+  const fields = Object.entries(headers).flatMap(([name, values]) =>
+    [values].flat().map((value) => [name, value] as const),
+  );
+  for (const [name, value] of fields)
+    if (name === "" || /[\r\n:]/.test(name) || /[\r\n]/.test(value))
+      throw new BadFacts(
+        `${JSON.stringify(`${name}: ${value}`)} is not a header field`,
+        "write it without line breaks",
+      );
+  const url = urlOf(text);
+  const verb = method ?? (body === "" ? "GET" : "POST");
+  if (!/^[\x21-\x7e]+$/.test(verb))
+    throw new BadFacts(`${JSON.stringify(verb)} is not a method`, "write one such as POST");
+  const known = url.username === "" ? [] : [["Authorization", credentials(url)] as const];
+  return build(verb, url, targetOf(text), [...fields, ...known], body, source);
+}
 
 function build(
   method: string,
@@ -102,15 +127,8 @@ function build(
   };
 }
 
-function fieldOf(text: string): [name: string, value: string] {
-  const colon = text.indexOf(":");
-  if (colon < 1 || /[\r\n]/.test(text))
-    throw new BadFacts(`-H ${JSON.stringify(text)} is not a header field`, "write -H 'name: value'");
-  return [text.slice(0, colon), text.slice(colon + 1).trim()];
-}
-
-function credentials(text: string): [name: string, value: string] {
-  return ["Authorization", `Basic ${Buffer.from(text).toString("base64")}`];
+function credentials({ username, password }: URL): string {
+  return `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64")}`;
 }
 
 /** Path and query of a URL, not normalized: a gateway may reject what a browser would mend. */

@@ -49,6 +49,11 @@ export interface RehearsalSettings {
   /** Keys of `oidc` and of `sessionPersistence`; see `ThreadEnvironment`. */
   readonly oidcCookieKey?: Uint8Array | undefined;
   readonly sessionKey: Uint8Array;
+  /** Shared memory of the gateway's `TokenBuckets`, whose tokens are counted and not taken; by default all buckets are full. */
+  readonly buckets?: SharedArrayBuffer;
+  /** As in `Services`; by default unknown. */
+  readonly env?: Services["env"];
+  readonly locality?: Services["locality"];
 }
 
 /** What happens to the request if services respond and backends are chosen as `given`. */
@@ -69,12 +74,12 @@ export interface Outcome {
 /** Runs of one explanation: with more choices, the rest is left out. */
 const MAX_RUNS = 16;
 const LONGEST_RUN_MS = 30_000;
-/** Room for the buckets that one request uses: they are filled again before each run. */
-const SMALL = {
-  common: 64,
+/** Buckets from which nothing is taken are full. */
+const UNUSED = {
+  common: 1,
   sizes: [
-    { shares: 64, sets: 1 },
-    { shares: 64, sets: 1 },
+    { shares: 1, sets: 1 },
+    { shares: 1, sets: 1 },
   ],
 } as const;
 const CALM = {
@@ -92,9 +97,6 @@ export class Rehearsal {
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
-  readonly #buckets = new TokenBuckets(createBuckets(SMALL));
-  /** Of buckets from which nothing was taken. */
-  readonly #full = Uint8Array.from(new Uint8Array(this.#buckets.memory));
   readonly #lines: string[] = [];
   #onEvent: (json: string | undefined) => void = () => {};
 
@@ -129,13 +131,13 @@ export class Rehearsal {
       policies: {
         hidden: sensitiveHeaders(settings.sensitiveHeaders),
         log: output.logger("proxy"),
-        buckets: this.#buckets,
+        buckets: new TokenBuckets(settings.buckets ?? createBuckets(UNUSED), 0, undefined, undefined, false),
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
         answers: this.#choices,
       },
-      env: {},
+      env: settings.env ?? {},
       overload: new Overload(
         { maxLag: 0, heapShare: 0 },
         new MemoryPressure(1),
@@ -150,7 +152,7 @@ export class Rehearsal {
       }),
       sockets: new SocketBudget(),
       workloads: new Workloads(),
-      locality: {},
+      locality: settings.locality ?? {},
       upstreamCall: metrics.upstreamCall("Primary", "Http"),
       buffers: new BufferBudget(),
       random: () => 0,
@@ -193,7 +195,6 @@ export class Rehearsal {
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const events: TraceEvent[] = [];
     this.#lines.length = 0;
-    new Uint8Array(this.#buckets.memory).set(this.#full);
     this.#choices.begin(given);
     this.#backend.sent.length = 0;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });

@@ -1,5 +1,6 @@
 import { textReply } from "../server/reply.ts";
 import { configRoutes } from "./config.ts";
+import { explainRoutes } from "./explain.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
 import { profileRoutes } from "./profiles.ts";
@@ -22,6 +23,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   indexRoute,
   ...configRoutes,
   ...traceRoutes,
+  ...explainRoutes,
   ...loggingRoutes,
   ...processRoutes,
   ...profileRoutes,
