@@ -4,6 +4,8 @@ import type { Context } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Ir } from "../ir/ir.ts";
 import { packIr } from "../ir/packed-ir.ts";
 import { explain } from "../rehearsal/explain.ts";
 import { Rehearsal } from "../rehearsal/rehearsal.ts";
@@ -39,5 +41,13 @@ async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<R
   const loaded = await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store);
   if (!loaded.ok)
     throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
-  return new Rehearsal(packIr(loaded.ir), rehearsalSettings(loaded.config, env));
+  return rehearse(loaded, env);
+}
+
+/** A rehearsal of a configuration, which the caller closes. */
+export function rehearse(
+  { config, ir }: { readonly config: Settings; readonly ir: Ir },
+  env: Context["env"],
+): Rehearsal {
+  return new Rehearsal(packIr(ir), rehearsalSettings(config, env));
 }

@@ -20,7 +20,7 @@ export interface AssumedResponse {
 }
 
 /** A credential that is assumed to be valid, with what the gateway then knows about the client, or invalid. */
-export type AssumedCredential = "valid" | "invalid" | Data;
+type AssumedCredential = "valid" | "invalid" | Data;
 
 interface Entry<Value> {
   /** What is not known. */
@@ -178,7 +178,7 @@ export function textOf(value: unknown): string {
 }
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
-export function supplyOf(name: AssumptionName): string {
+function supplyOf(name: AssumptionName): string {
   const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
   const last = ways.pop() ?? "";
   return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;

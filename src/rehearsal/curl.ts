@@ -1,5 +1,5 @@
 /** Requests as people write them for curl: `[METHOD] URL` with some of its options. */
-import { BadFacts, type RequestData } from "./facts.ts";
+import { BadFacts, type WrittenRequest } from "./facts.ts";
 
 const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
 
@@ -28,7 +28,7 @@ const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | 
 const SWITCHES = /^(-[sSvikgf]+|--(silent|show-error|verbose|include|insecure|globoff|fail|path-as-is))$/;
 
 /** Reads `[METHOD] URL` and options of curl. `source`: the client's address. Throws BadFacts. */
-export function requestOf(words: readonly string[], source?: string): RequestData {
+export function requestOf(words: readonly string[], source?: string): WrittenRequest {
   const fields: [name: string, value: string][] = [];
   const positional: string[] = [];
   let method: string | undefined;
@@ -53,16 +53,7 @@ export function requestOf(words: readonly string[], source?: string): RequestDat
   const url = positional.pop();
   if (url === undefined) throw new BadFacts("no URL", USAGE);
   if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
-  const verb = positional[0] ?? method;
-  const byName = Map.groupBy(fields, ([name]) => name);
-  const headers = Object.fromEntries(Array.from(byName, ([name, all]) => [name, all.map(([, value]) => value)]));
-  return {
-    url,
-    ...(verb !== undefined && { method: verb }),
-    ...(fields.length > 0 && { headers }),
-    ...(body !== "" && { body }),
-    ...(source !== undefined && { source }),
-  };
+  return { url, method: positional[0] ?? method, headers: fields, body, source };
 }
 
 function fieldOf(text: string): [name: string, value: string] {

@@ -3,7 +3,7 @@ import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import { readAssumptions } from "./assumptions.ts";
 import { type ExplainedOutcome, explained } from "./explanation.ts";
-import { BadFacts, factsOf } from "./facts.ts";
+import { BadFacts, factsOfRequest } from "./facts.ts";
 import type { Question } from "./question.ts";
 import type { Rehearsal } from "./rehearsal.ts";
 
@@ -14,7 +14,7 @@ export async function explain(
   ports: Ports = {},
 ): Promise<readonly ExplainedOutcome[]> {
   const assumed = readAssumptions(assume);
-  const facts = factsOf(request);
+  const facts = factsOfRequest(request);
   const binds = rehearsal.binds.map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
   const outcomes = await rehearsal.outcomes(facts, bindOf(binds, facts.url), assumed);
   return outcomes.map(explained);

@@ -29,18 +29,19 @@ export interface ExplainedOutcome {
 }
 
 /** An outcome as JSON. Secrets are redacted. */
-export function explained({ given, share, record, events }: Outcome): ExplainedOutcome {
-  const { listener, route, endpoint, "http.status": status, error, reason } = record;
-  const texts = { listener, route, endpoint, error };
-  const isRefused = typeof status !== "number" || (reason !== undefined && (status >= 400 || error !== undefined));
+export function explained({ given, share, record = {}, events }: Outcome): ExplainedOutcome {
+  const { listener, route, endpoint, status, error, reason = "Upstream" } = record;
   return {
     given,
     share,
     // A gRPC call that is refused has status 200.
-    refused: isRefused,
-    ...Object.fromEntries(Object.entries(texts).filter(([, value]) => typeof value === "string")),
-    ...(typeof status === "number" && { status }),
-    reason: typeof reason === "string" ? reason : "Upstream",
+    refused: status === undefined || (reason !== "Upstream" && (status >= 400 || error !== undefined)),
+    ...(listener !== undefined && { listener }),
+    ...(route !== undefined && { route }),
+    ...(endpoint !== undefined && { endpoint }),
+    ...(status !== undefined && { status }),
+    reason,
+    ...(error !== undefined && { error }),
     steps: stepsOf(events),
   };
 }

@@ -14,7 +14,7 @@ export interface RequestFacts {
   readonly source: { readonly address: string; readonly port: number };
 }
 
-/** What is wrong with a request and how to write it. */
+/** What is wrong with a request, and how to write it. */
 export class BadFacts extends Error {
   readonly hint: string;
   constructor(message: string, hint: string) {
@@ -23,40 +23,45 @@ export class BadFacts extends Error {
   }
 }
 
-/** A request as programs write it. */
-export interface RequestData {
-  /** By default GET, or POST with a body. */
-  readonly method?: string;
+/** A request as a user writes it. */
+export interface WrittenRequest {
   readonly url: string;
-  /** Fields that occur more than once have a list of values. */
-  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
-  readonly body?: string;
-  /** The client's address; by default 127.0.0.1. */
-  readonly source?: string;
+  /** Default GET, with a body POST. */
+  readonly method?: string | undefined;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: string;
+  /** The client's address; default 127.0.0.1. */
+  readonly source?: string | undefined;
 }
 
-const FIELDS: Readonly<Record<keyof RequestData, (value: unknown) => boolean>> = {
-  method: isText,
+const FIELDS: Readonly<Record<keyof WrittenRequest, (value: unknown) => boolean>> = {
   url: isText,
-  headers: (value) => isObject(value) && Object.values(value).every((each) => isText(each) || isTexts(each)),
+  method: isText,
+  headers: (value) => pairsOf(value).every((pair) => pair.length === 2 && pair.every(isText)),
   body: isText,
   source: isText,
 };
 const EXAMPLE =
   'write {"url": "http://shop.example/cart", "method": "POST", "headers": {"x-canary": "yes"}, "body": "…"}';
 
-/** Checks that a value of JSON is a request. Throws BadFacts. `at` begins messages: `request` gives `request.url: …`. */
-export function readRequest(value: unknown, at = "request"): RequestData {
+/** A request as JSON has it: `headers` is an object, or a list of pairs. Throws BadFacts; `at` begins its messages. */
+export function readRequest(value: unknown, at = "request"): WrittenRequest {
   if (!isObject(value)) throw new BadFacts(`${at}: expected an object`, EXAMPLE);
   for (const [name, field] of Object.entries(value)) {
     if (!isField(name)) throw new BadFacts(`${at}.${name}: unknown field`, `write ${Object.keys(FIELDS).join(", ")}`);
     if (!FIELDS[name](field)) throw new BadFacts(`${at}.${name}: not what a request has there`, EXAMPLE);
   }
   if (!("url" in value)) throw new BadFacts(`${at}.url: missing`, EXAMPLE);
-  return value as unknown as RequestData;
+  const { headers = {}, body = "", ...others } = value as WrittenRequest;
+  return { ...others, headers: pairsOf(headers) as [string, string][], body };
 }
 
-function isField(name: string): name is keyof RequestData {
+function pairsOf(value: unknown): unknown[][] {
+  if (Array.isArray(value)) return value.map((each) => (Array.isArray(each) ? each : []));
+  return isObject(value) ? Object.entries(value) : [[]];
+}
+
+function isField(name: string): name is keyof WrittenRequest {
   return Object.hasOwn(FIELDS, name);
 }
 
@@ -64,38 +69,28 @@ function isText(value: unknown): value is string {
   return typeof value === "string";
 }
 
-function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isText);
-}
-
 function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The bytes that a client would send. Throws BadFacts. */
-export function factsOf({
-  method,
-  url: text,
-  headers = {},
-  body = "",
-  source = "127.0.0.1",
-}: RequestData): RequestFacts {
-  if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write one such as 192.0.2.7");
-  const fields = Object.entries(headers).flatMap(([name, values]) =>
-    [values].flat().map((value) => [name, value] as const),
-  );
-  for (const [name, value] of fields)
-    if (name === "" || /[\r\n:]/.test(name) || /[\r\n]/.test(value))
+/** The bytes of a request, with the fields that curl would add. Throws BadFacts. */
+export function factsOfRequest(request: WrittenRequest): RequestFacts {
+  const { url: text, headers, body, source = "127.0.0.1" } = request;
+  if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7");
+  const url = urlOf(text);
+  const method = request.method ?? (body === "" ? "GET" : "POST");
+  if (method === "" || /[^\x21-\x7e]/.test(method))
+    throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as POST");
+  for (const [name, value] of headers)
+    if (!/^[^\r\n:]+$/.test(name) || /[\r\n]/.test(value))
       throw new BadFacts(
         `${JSON.stringify(`${name}: ${value}`)} is not a header field`,
-        "write it without line breaks",
+        "write a name and a value of one line",
       );
-  const url = urlOf(text);
-  const verb = method ?? (body === "" ? "GET" : "POST");
-  if (!/^[\x21-\x7e]+$/.test(verb))
-    throw new BadFacts(`${JSON.stringify(verb)} is not a method`, "write one such as POST");
-  const known = url.username === "" ? [] : [["Authorization", credentials(url)] as const];
-  return build(verb, url, targetOf(text), [...fields, ...known], body, source);
+  const fields = [...headers];
+  if (url.username !== "")
+    fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
+  return build(method, url, targetOf(text), fields, body, source);
 }
 
 function build(
@@ -127,8 +122,8 @@ function build(
   };
 }
 
-function credentials({ username, password }: URL): string {
-  return `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64")}`;
+function credentials(text: string): [name: string, value: string] {
+  return ["Authorization", `Basic ${Buffer.from(text).toString("base64")}`];
 }
 
 /** Path and query of a URL, not normalized: a gateway may reject what a browser would mend. */

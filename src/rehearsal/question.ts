@@ -1,9 +1,9 @@
 import type { Data } from "./assumptions.ts";
-import { BadFacts, type RequestData, readRequest } from "./facts.ts";
+import { BadFacts, readRequest, type WrittenRequest } from "./facts.ts";
 
 /** What to explain. */
 export interface Question {
-  readonly request: RequestData;
+  readonly request: WrittenRequest;
   /** What a rehearsal cannot know, by name; see `ASSUMPTIONS`. */
   readonly assume?: Data;
 }

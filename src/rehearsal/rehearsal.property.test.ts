@@ -8,7 +8,7 @@ import { fc } from "../../test/helpers/property.ts";
 import { RawPeer, statusOf } from "../../test/helpers/raw-peer.ts";
 import { irOf } from "../../test/helpers/supervisor.ts";
 import { requestOf } from "./curl.ts";
-import { factsOf } from "./facts.ts";
+import { factsOfRequest } from "./facts.ts";
 import { type Outcome, Rehearsal } from "./rehearsal.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
@@ -188,7 +188,7 @@ test("a rehearsal has the outcome of the real request", async () => {
           assert.ok(bind !== undefined);
           for (const { method, host, target, headers, body } of requests) {
             const options = headers.flatMap((each) => ["-H", each]);
-            const facts = factsOf(
+            const facts = factsOfRequest(
               requestOf([method, `http://${host}${target}`, ...options, ...(body === "" ? [] : ["-d", body])]),
             );
             const outcomes = await rehearsal.outcomes(facts, bind, {});
@@ -233,7 +233,7 @@ function comparable({ record, sent, received }: Outcome): object {
   const [head = "", ...rest] = text.split("\r\n\r\n");
   const [, ...fields] = head.split("\r\n");
   const headers = stable(fields.flatMap(partsOf));
-  const { route, endpoint, error, reason, "http.status": status } = record;
+  const { route, endpoint, error, reason, status } = record ?? {};
   return {
     status,
     headers,
@@ -241,7 +241,7 @@ function comparable({ record, sent, received }: Outcome): object {
     route,
     endpoint,
     error,
-    reason,
+    reason: reason === "Upstream" ? undefined : reason,
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
 }

@@ -14,8 +14,8 @@ import {
 } from "./client-request.ts";
 import { TraceStream } from "./trace-stream.ts";
 
-export type { ConfigError, ConfigStatus } from "../plane/config-status.ts";
-export { type AdminAddress, AdminClientError, type AdminFailure } from "./client-request.ts";
+export type { ConfigStatus } from "../plane/config-status.ts";
+export { type AdminAddress, AdminClientError } from "./client-request.ts";
 export type { TraceStream } from "./trace-stream.ts";
 
 const TIMEOUT = 10_000;
@@ -23,7 +23,7 @@ const HEAP_TIMEOUT = 30_000;
 /** Others may be in progress. */
 const EXPLAIN_TIMEOUT = 60_000;
 
-export interface CallOptions {
+interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 

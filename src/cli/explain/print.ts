@@ -1,13 +1,13 @@
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { textOf } from "../../rehearsal/assumptions.ts";
 import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.ts";
-import { factsOf, type RequestData } from "../../rehearsal/facts.ts";
+import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
 
 /** Prints an explanation, as a tree for each outcome or as JSON. Resolves with the exit code: 1 if every outcome refuses. */
 export async function printExplanation(
   explanation: Explanation,
-  request: RequestData,
+  request: WrittenRequest,
   json: boolean,
   context: Context,
 ): Promise<number> {
@@ -15,7 +15,7 @@ export async function printExplanation(
   if (json) await writeJson(context, explanation);
   else {
     const { stepLines } = await import("../../tui/step-lines.ts");
-    const { method, target } = factsOf(request);
+    const { method, target } = factsOfRequest(request);
     const title = `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
     const texts = outcomes.map((outcome) => [...titleOf(outcome, title), ...stepLines(outcome.steps)]);
     await write(context.stdout, texts.map((lines) => `${lines.join("\n")}\n`).join("\n"));

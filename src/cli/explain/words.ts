@@ -1,7 +1,7 @@
 /** What `tracegate explain` and `tgctl explain` have in common: options, the request after `--`, and mistakes in them. */
 import { ASSUME_SUMMARY, readAssumptionTexts, splitAssumption } from "../../rehearsal/assumptions.ts";
 import { requestOf } from "../../rehearsal/curl.ts";
-import { BadFacts, factsOf } from "../../rehearsal/facts.ts";
+import { BadFacts, factsOfRequest } from "../../rehearsal/facts.ts";
 import type { Question } from "../../rehearsal/question.ts";
 import type { OptionSpecs } from "../runner/define-command.ts";
 import { usage } from "../runner/errors.ts";
@@ -20,7 +20,7 @@ export function questionOf(
 ): Question {
   try {
     const request = requestOf(words, source);
-    factsOf(request);
+    factsOfRequest(request);
     readAssumptionTexts(assume);
     return { request, ...(assume.length > 0 && { assume: Object.fromEntries(assume.map(splitAssumption)) }) };
   } catch (error) {

@@ -1,7 +1,7 @@
 import { type Document, parseDocument } from "yaml";
+import { formatPath, type Path } from "../../base/paths.ts";
 import { redactUrls } from "../../base/redaction.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
-import { formatPath, type Path } from "../../translation/problems/paths.ts";
 import { isSecret, type Problem } from "../../translation/problems/problem.ts";
 import { type Expanded, expandEnv } from "./env.ts";
 import { readPlainYaml } from "./plain-yaml.ts";

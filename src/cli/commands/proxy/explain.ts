@@ -1,9 +1,10 @@
 import { printExplanation } from "../../explain/print.ts";
 import { EXPLAIN_OPTIONS, EXPLAIN_REST, questionOf } from "../../explain/words.ts";
 import { adminResult } from "../../proxy/admin.ts";
-import { openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
+import { openProxies } from "../open-proxies.ts";
 
 export const explain = defineCommand({
   name: "explain",
