@@ -17,6 +17,7 @@ import { createBuckets, TokenBuckets } from "../policies/token-buckets/buckets.t
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
+import type { Ports } from "../proxy/data-plane.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { Overload } from "../proxy/overload/overload.ts";
 import { BindServer } from "../proxy/ports/bind-server.ts";
@@ -40,7 +41,7 @@ import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
 import { type Assumptions, checkUse } from "./assumptions.ts";
 import { Choices, type Given } from "./choices.ts";
-import type { RequestFacts } from "./facts.ts";
+import { BadFacts, type RequestFacts } from "./facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
 export interface RehearsalSettings {
@@ -188,6 +189,29 @@ export class Rehearsal {
 
   get binds(): readonly CompiledBind[] {
     return [...this.#generation.binds.values()];
+  }
+
+  /**
+   * The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. `ports`: where binds
+   * listen, if not where the configuration says. Throws BadFacts.
+   */
+  bindFor(url: URL, ports: Ports = {}): CompiledBind {
+    const isTls = url.protocol === "https:";
+    const fitting = this.binds
+      .filter(({ protocol }) => protocol === (isTls ? "tls" : "http"))
+      .map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
+    const port = Number(url.port || (isTls ? 443 : 80));
+    const named = fitting.find((bind) => bind.port === port);
+    const [only, ...others] = fitting;
+    if (named !== undefined) return named;
+    if (url.port === "" && only !== undefined && others.length === 0) return only;
+    const known = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
+    throw new BadFacts(
+      `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
+      known.length === 0
+        ? `none of its binds serves ${url.protocol.slice(0, -1)}`
+        : `write ${known.slice(0, 5).join(" or ")}`,
+    );
   }
 
   /**

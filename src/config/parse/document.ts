@@ -78,6 +78,12 @@ export class ConfigDocument {
     return true;
   }
 
+  /** Where the value at `path` is written. */
+  placeOf(path: Path): Position {
+    this.#lines ??= new Lines(this.#text);
+    return this.#lines.place(this.#expanded.toOriginal(this.#where().offsetOf(path, undefined)));
+  }
+
   /** Adds a problem that has no place in the text, such as one of the environment. */
   reportElsewhere(problem: Problem): void {
     const { warning = false, note = false, cause: _cause, ...rest } = problem;
