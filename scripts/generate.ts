@@ -16,6 +16,7 @@ import { KINDS, policyPages } from "./lib/policy-docs.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 import { generateMessages } from "./messages.ts";
+import { roomPages } from "./rooms.ts";
 
 /** Path relative to the checkout → content. */
 function generatedFiles(): ReadonlyMap<string, string> {
@@ -34,6 +35,7 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ],
     ...installManifest(),
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
+    ...roomPages(),
   ]);
 }
 
