@@ -13,7 +13,7 @@ export interface RuleResult {
 }
 
 /** The position of the rule that decides, in the order deny, require, allow; -1 = none, so there is no `allow` rule that is true. */
-export function decidingRule(rules: readonly RuleResult[], result: "allow" | "deny"): number {
+function decidingRule(rules: readonly RuleResult[], result: "allow" | "deny"): number {
   if (result === "allow") return rules.findIndex(({ mode, matched }) => mode === "allow" && matched);
   const deny = rules.findIndex(({ mode, matched, error }) => mode === "deny" && (matched || error !== undefined));
   return deny >= 0 ? deny : rules.findIndex(({ mode, matched }) => mode === "require" && !matched);

@@ -2,16 +2,15 @@
  * The phases that run policies: gateway, route and backend for the request, and all three for the response. A chain is synchronous
  * until one of its policies waits.
  */
-
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
 import type { RequestPolicyKind } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
-import type { Exchange, PhaseResult } from "../exchange/exchange.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import type { PhaseResult } from "../exchange/phase-result.ts";
 import { AFFINITY } from "../trace/decisions.ts";
-import { prepareAttempt } from "./retry.ts";
 
 /** Policies of the listener and its gateway, before the route is known. */
 export function gatewayPolicies(exchange: Exchange): PhaseResult {
@@ -31,10 +30,9 @@ export function routePolicies(exchange: Exchange): PhaseResult {
   return runChain(exchange, chain, 0, "route", "route policies");
 }
 
-/** Policies of the backend, again for each attempt, from the request as it was before the first. */
+/** Policies of the backend, again for each attempt. */
 export function backendPolicies(exchange: Exchange): PhaseResult {
   const { backend } = exchange.selected;
-  prepareAttempt(exchange);
   if (backend === undefined) return undefined;
   exchange.trace?.policySelection("backend", backend.policies.effective);
   const outcome = runChain(exchange, backend.policies, 0, "backend", undefined);

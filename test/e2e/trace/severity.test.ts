@@ -85,7 +85,11 @@ suite("the severity shows the event that decided", () => {
       `${unknown}, which mode permissive allows`,
       { valid: false },
     ]);
-    assert.deepEqual(await policyEvent({ path: "/cors" }), ["warn", "the request has no origin, so no page of another site made it", undefined]);
+    assert.deepEqual(await policyEvent({ path: "/cors" }), [
+      "warn",
+      "the request has no origin, so no page of another site made it",
+      undefined,
+    ]);
     assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://b.test" } }))[0], "warn");
     const [severity, text] = await policyEvent({ path: "/transformed" });
     assert.equal(severity, "warn");
