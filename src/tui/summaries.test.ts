@@ -14,7 +14,7 @@ test("every event of a trace has its label and summary", () => {
     "Snapshot: gateway policies",
     'Route: selected "cart" (3 evaluated)',
     "Policies: route effective policies: authorization, requestHeaderModifier, urlRewrite",
-    "Authz: allowed by allow rule signed-in",
+    "Authz: allowed: allow rules[0] is true: signed-in",
     "Policy: url_rewrite: /api/cart?debug=1 to /cart?debug=1",
     "Snapshot: route policies",
     "Policies: backend effective policies: none",
