@@ -22,17 +22,52 @@ interface Reshaped extends UpstreamSettings {
 }
 
 type Configs = {
-  readonly [Kind in PolicyKind]: Kind extends keyof Reshaped ? Reshaped[Kind] : ConfigOf<Schemas[Kind]["schema"]>;
+  readonly [Kind in PolicyKind]: Kind extends keyof Reshaped
+    ? Reshaped[Kind]
+    : Unmarked<ConfigOf<Schemas[Kind]["schema"]>>;
 };
 
-/** The runtime configuration of a kind, including lists of alternatives. */
-export type PolicyConfig<Kind extends PolicyKind> = Configs[Kind];
+/** Without the field `shadow`, which no configuration has: in a set, the key of a policy says whether it is a shadow policy. */
+type Unmarked<Config> = Config extends readonly (infer Item)[]
+  ? readonly Unmarked<Item>[]
+  : "shadow" extends FieldsOf<Config>
+    ? Omit<Config, "shadow">
+    : Config;
+
+/** Kinds that users can write with `shadow: true`. */
+export type ShadowableKind = {
+  [Kind in PolicyKind]: "shadow" extends FieldsOf<PolicyInput<Kind>> ? Kind : never;
+}[PolicyKind];
+
+/** Without an object of any fields. */
+type FieldsOf<Written> = Written extends readonly (infer Item)[]
+  ? FieldsOf<Item>
+  : string extends keyof Written
+    ? never
+    : keyof Written;
+
+/** The key of a kind's shadow policy in a set, such as `shadowJwtAuth`: beside the enforced one, which it never replaces. */
+export type ShadowKey<Kind extends ShadowableKind = ShadowableKind> = `shadow${Capitalize<Kind>}`;
+
+type ShadowConfigs = { readonly [Kind in ShadowableKind as ShadowKey<Kind>]: Configs[Kind] };
+
+/** The keys of a set. */
+export type SetKey = PolicyKind | ShadowKey;
+
+/** Keys of policies that run on requests. */
+export type RequestPolicyKey = RequestPolicyKind | ShadowKey;
+
+/** The runtime configuration of a policy, including lists of alternatives. */
+export type PolicyConfig<Key extends SetKey> = (Configs & ShadowConfigs)[Key];
 
 /** What users write for a kind, as parsed by its schema. */
 export type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]["schema"]>;
 
-/** The policies of one level, one value per kind. Absent kinds have no key. */
-export type PolicySet = { readonly [Kind in PolicyKind]?: Configs[Kind] | undefined };
+/**
+ * The policies of one level, one value per kind, and one per kind with `shadow: true`. Absent ones have no key. The two never meet: sets
+ * are merged key by key, so that a shadow policy can neither replace nor weaken what is enforced at another level.
+ */
+export type PolicySet = { readonly [Key in SetKey]?: PolicyConfig<Key> | undefined };
 
 /** What users write, kind by kind. */
 export type PolicyInputs = { readonly [Kind in PolicyKind]?: PolicyInput<Kind> | undefined };

@@ -1,4 +1,5 @@
-import { KINDS } from "../../policies/registry.ts";
+import type { PolicyKind } from "../../policies/policy-set.ts";
+import { isShadowable, KINDS, REGISTRY } from "../../policies/registry.ts";
 import { TCP_KINDS } from "../schema/policies.ts";
 
 type Path = readonly PropertyKey[];
@@ -114,6 +115,7 @@ const POLICIES: Readonly<Record<string, string>> = {
 /** A better message than "unknown field" for a name that is known elsewhere; undefined for other names. */
 export function absentField(path: Path, key: string): string | undefined {
   const place = placeOf(path);
+  if (key === "shadow") return misplacedShadow(path);
   for (const { in: where, fields } of FIELDS) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
   if (
     /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies$/.test(
@@ -134,6 +136,22 @@ function policy(key: string, place: string): string | undefined {
   const phases = KINDS[key as keyof typeof KINDS].phases.map((phase) => `a ${phase}`).join(" or ");
   return `this policy belongs to ${phases}; move it there`;
 }
+
+/** Policies may only seem to be in shadow nowhere: their author relies on it that they change nothing. */
+function misplacedShadow(path: Path): string {
+  const kind = path.findLast((part) => typeof part === "string" && Object.hasOwn(KINDS, part)) as
+    | PolicyKind
+    | undefined;
+  if (kind === undefined) return `belongs to a policy: write it in ${SHADOWABLE}`;
+  if (!isShadowable(kind)) return `${kind} cannot run in shadow; only ${SHADOWABLE} can`;
+  if (path.at(-1) === "conditional" || path.at(-2) === "conditional")
+    return `applies to all alternatives together; write it in ${kind}, beside conditional`;
+  return kind === "localRateLimit"
+    ? "belongs to an item of the list"
+    : `applies to the whole policy; write it in ${kind}`;
+}
+
+const SHADOWABLE = (Object.keys(REGISTRY) as PolicyKind[]).filter(isShadowable).sort().join(", ");
 
 function holdsPolicies(place: string): boolean {
   return /\.policies$|^policies\.policy$|^gateways\.\*(\.listeners)?$/.test(place);
