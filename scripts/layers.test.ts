@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cycles, needless } from "./layers.ts";
+import { cycles, layersOf, needless } from "./layers.ts";
 import { importsOf } from "./lib/source.ts";
 
 test("importsOf finds every form of import with its line, and none in comments", () => {
@@ -67,4 +67,33 @@ test("needless shows by which way a thread loads a module that it must not", () 
   assert.deepEqual(needless(graph, "src/entry.ts", /^(zod|yaml)(\/|$)/), [
     { module: "zod", chain: ["src/entry.ts", "src/a.ts", "src/b.ts"] },
   ]);
+});
+
+test("a circle of folders fails though no module is part of one, and the error shows the imports that make it", () => {
+  const tree = new Map([
+    ["src/http/server/a.ts", 'import type { B } from "../h2/b.ts";'],
+    ["src/http/h2/b.ts", ""],
+    ["src/http/h2/c.ts", '\nconst d = await import("../server/d.ts");'],
+    ["src/http/server/d.ts", 'import "./a.ts";'],
+  ]);
+  assert.deepEqual(layersOf(tree, []), {
+    problems: [
+      [
+        "circle of folders: src/http/server → src/http/h2 → src/http/server",
+        "    src/http/server/a.ts:1 imports src/http/h2/b.ts",
+        "    src/http/h2/c.ts:2 imports src/http/server/d.ts",
+      ].join("\n"),
+    ],
+    summary: "4 modules in 2 folders, 3 imports",
+  });
+  tree.delete("src/http/h2/c.ts");
+  assert.deepEqual(layersOf(tree, []).problems, []);
+});
+
+test("a cycle that closes through a lazy import fails too", () => {
+  const tree = new Map([
+    ["src/kube/a.ts", 'const { b } = await import("./b.ts");'],
+    ["src/kube/b.ts", 'import type { A } from "./a.ts";'],
+  ]);
+  assert.deepEqual(layersOf(tree, []).problems, ["cycle: src/kube/a.ts → src/kube/b.ts → src/kube/a.ts"]);
 });

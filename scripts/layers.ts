@@ -1,6 +1,6 @@
 /**
- * Proves that imports point one way only, that no module is part of a cycle, that heavy libraries stay in their rooms, and that
- * a thread loads only what it needs.
+ * Proves that imports point one way only, that no module and no folder is part of a cycle, that heavy libraries stay in their
+ * rooms, and that a thread loads only what it needs.
  */
 import { dirname, join } from "node:path/posix";
 import { projectFiles, readText } from "./lib/files.ts";
@@ -134,25 +134,61 @@ export function needless(
   return found;
 }
 
+/** An import from a file to another below src/. */
+interface Edge {
+  /** `src/a/b.ts:12` */
+  readonly where: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Imports that show why a folder depends on the next one of a circle, per step of it. */
+const SHOWN = 3;
+
+/** A folder is closed when it can be read without those that use it: each circle between folders, with imports that make it. */
+function folderCircles(edges: readonly Edge[]): string[] {
+  const between = Map.groupBy(
+    edges.filter(({ from, to }) => dirname(from) !== dirname(to)),
+    ({ from }) => dirname(from),
+  );
+  const graph = new Map([...between].map(([folder, out]) => [folder, [...new Set(out.map(({ to }) => dirname(to)))]]));
+  return cycles(graph).map((circle) => {
+    const because = circle.flatMap((folder, index) => {
+      const next = circle[index + 1] ?? circle[0];
+      const imports = (between.get(folder) ?? []).filter(({ to }) => dirname(to) === next);
+      const more = imports.length > SHOWN ? [`    and ${imports.length - SHOWN} more`] : [];
+      return [...imports.slice(0, SHOWN).map(({ where, to }) => `    ${where} imports ${to}`), ...more];
+    });
+    return [`circle of folders: ${[...circle, circle[0]].join(" → ")}`, ...because].join("\n");
+  });
+}
+
 /** Checks every module below src/. Tests may import from any room: they set real things up around what they test. */
 export function checkLayers(): Result {
+  const sources = projectFiles().filter((path) => /^src\/.*\.ts$/.test(path) && !path.endsWith(".test.ts"));
+  return layersOf(new Map(sources.map((path) => [path, readText(path)])), THREADS);
+}
+
+/** What is wrong with the imports of `sources`, texts by path. */
+export function layersOf(sources: ReadonlyMap<string, string>, threads: typeof THREADS): Result {
   const problems: string[] = [];
+  const edges: Edge[] = [];
   const graph = new Map<string, readonly string[]>();
   /** What each module loads with it: without types, with packages. */
   const loads = new Map<string, readonly string[]>();
-  let edges = 0;
-  const sources = projectFiles().filter((path) => /^src\/.*\.ts$/.test(path) && !path.endsWith(".test.ts"));
-  for (const path of sources) {
-    const text = readText(path);
+  let count = 0;
+  for (const [path, text] of sources) {
     const room = roomOf(path);
     const targets: string[] = [];
     const loaded: string[] = [];
     for (const item of importsOf(text)) {
-      edges++;
+      count++;
       const where = `${path}:${item.line}`;
       if (item.specifier.startsWith(".")) {
         const target = join(dirname(path), item.specifier);
-        if (item.kind !== "lazy") targets.push(target);
+        // Lazy imports too: what is loaded late is still needed to understand the module.
+        targets.push(target);
+        edges.push({ where, from: path, to: target });
         if (item.kind === "static") loaded.push(target);
         const why = target.startsWith("src/")
           ? violation(room, roomOf(target), item.kind)
@@ -172,11 +208,13 @@ export function checkLayers(): Result {
         `${path}: a .ts path in new URL() is not there after the build; use moduleUrl of src/base/app-root.ts`,
       );
   }
-  for (const { entry, without, why } of THREADS) {
+  for (const { entry, without, why } of threads) {
     if (!loads.has(entry)) problems.push(`${entry}: there is no such entry of a thread; correct scripts/layers.ts`);
     for (const { module, chain } of needless(loads, entry, without))
       problems.push(`${chain.join(" → ")}: loads ${module} at the start of a thread: ${why}`);
   }
   for (const cycle of cycles(graph)) problems.push(`cycle: ${[...cycle, cycle[0]].join(" → ")}`);
-  return { problems, summary: `${sources.length} modules, ${edges} imports` };
+  problems.push(...folderCircles(edges));
+  const folders = new Set([...sources.keys()].map((path) => dirname(path)));
+  return { problems, summary: `${sources.size} modules in ${folders.size} folders, ${count} imports` };
 }

@@ -8,6 +8,8 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { messageOf } from "../base/errors.ts";
+import type { Path } from "../base/paths.ts";
+import { formatPath, valueAt } from "../base/paths.ts";
 import { redactUrls } from "../base/redaction.ts";
 import { CelEnvironment, type CustomFunctions, NO_FUNCTIONS, readFunctions } from "../cel/index.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -17,8 +19,6 @@ import { parsingWith } from "../policies/schema/cel.ts";
 import { adviseOnAdmin } from "../translation/advice.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { knownFields } from "../translation/problems/known-fields.ts";
-import type { Path } from "../translation/problems/paths.ts";
-import { formatPath, valueAt } from "../translation/problems/paths.ts";
 import type { Problem, Report } from "../translation/problems/problem.ts";
 import { reportIssues } from "../translation/problems/schema-errors.ts";
 import { NO_RESOURCES, type Resources } from "../translation/resources/store.ts";
@@ -233,7 +233,7 @@ const PATH = ["config", "customFunctions"];
  * The functions that expressions of the document may call; every error in them is reported. Undefined when it is unclear
  * which functions there should be, so that the expressions cannot be checked.
  */
-export function customFunctions(document: ConfigDocument): CustomFunctions | undefined {
+function customFunctions(document: ConfigDocument): CustomFunctions | undefined {
   const text = valueAt(document.value, PATH);
   // The schema reports anything that is not a string.
   if (typeof text !== "string") return NO_FUNCTIONS;

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { TestApiServer } from "../../test/helpers/kube/api-server.ts";
 import { KubeError } from "./client.ts";
-import { connectCluster, HttpKubeClient } from "./connect.ts";
-import { findCluster, inClusterAccess } from "./credentials.ts";
+import { connectCluster, findCluster, HttpKubeClient } from "./connect.ts";
+import { inClusterAccess } from "./credentials.ts";
 
 const namespace = (name: string) => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } }) as const;
 

@@ -1,11 +1,20 @@
+import { existsSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { messageOf } from "../base/errors.ts";
 import { type KubeClient, KubeError, kubeError, type Method, type RequestOptions, type WatchEvent } from "./client.ts";
-import { type ClusterAccess, type ClusterChoice, type Credentials, findCluster } from "./credentials.ts";
-import { jsonLines } from "./json-lines.ts";
+import {
+  type ClusterAccess,
+  type Credentials,
+  type Env,
+  inClusterAccess,
+  SERVICE_ACCOUNT,
+  unusable,
+} from "./credentials.ts";
 import { Throttle } from "./throttle.ts";
 
 /** Milliseconds without a byte after which a request fails. Large lists take seconds to begin. */
@@ -23,14 +32,43 @@ const WRITE_BURST = 100;
 const MAX_RETRIES = 5;
 const MAX_RETRY_AFTER_MS = 10_000;
 
-export interface ClientLimits {
+interface ClientLimits {
   readonly writesPerSecond?: number;
   readonly writeBurst?: number;
+}
+
+/** A user's choice of the cluster; each field takes precedence over the kubeconfig. */
+export interface ClusterChoice {
+  /** Path of a kubeconfig. Default: `KUBECONFIG`, then `~/.kube/config`, then the ServiceAccount of the pod. */
+  readonly kubeconfig?: string;
+  readonly context?: string;
 }
 
 /** A client of the cluster that `env` and `choice` name; see `findCluster`. @throws KubeError */
 export async function connectCluster(env: NodeJS.ProcessEnv, choice: ClusterChoice = {}): Promise<HttpKubeClient> {
   return new HttpKubeClient(await findCluster(env, choice));
+}
+
+/** Where the API server is, and how to prove who we are. @throws KubeError (status 0, reason `Configuration`) if there is no usable configuration */
+export async function findCluster(env: Env, choice: ClusterChoice = {}): Promise<ClusterAccess> {
+  const files = choice.kubeconfig === undefined ? defaultFiles(env) : [choice.kubeconfig];
+  if (files.length > 0) return (await import("./kubeconfig.ts")).kubeconfigAccess(files, choice.context);
+  if (isInCluster(env)) return inClusterAccess(env);
+  throw unusable(
+    "no cluster is configured: KUBECONFIG is not set, there is no ~/.kube/config, and this is not a pod; name a file with --kubeconfig",
+  );
+}
+
+function defaultFiles({ KUBECONFIG, HOME = homedir() }: Env): string[] {
+  const named = (KUBECONFIG ?? "").split(delimiter).filter((file) => file !== "");
+  // Like kubectl: of several files, those that do not exist are skipped.
+  if (named.length > 0) return named.length === 1 ? named : named.filter((file) => existsSync(file));
+  const file = join(HOME, ".kube", "config");
+  return existsSync(file) ? [file] : [];
+}
+
+function isInCluster(env: Env): boolean {
+  return env.KUBERNETES_SERVICE_HOST !== undefined && existsSync(`${SERVICE_ACCOUNT}/token`);
 }
 
 interface Send {
@@ -227,4 +265,23 @@ function broken(error: unknown, { method, path, signal }: Send): unknown {
   if (error instanceof KubeError || signal?.aborted === true) return error;
   const [resource] = path.split("?", 1);
   return new KubeError(0, "Connection", `${method} ${resource}: ${messageOf(error)}`);
+}
+
+const LINE_FEED = 0x0a;
+
+/** Parses a stream of JSON values, one a line. Lines may be of any length. @throws SyntaxError */
+async function* jsonLines<T>(stream: AsyncIterable<Uint8Array>): AsyncGenerator<T> {
+  /** Parts of a line whose end has not arrived. */
+  let begun: Uint8Array[] = [];
+  for await (const chunk of stream) {
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, from)) {
+      begun.push(chunk.subarray(from, end));
+      const line = Buffer.concat(begun).toString("utf8");
+      begun = [];
+      from = end + 1;
+      if (line.trim() !== "") yield JSON.parse(line) as T;
+    }
+    if (from < chunk.length) begun.push(chunk.subarray(from));
+  }
 }

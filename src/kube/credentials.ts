@@ -1,13 +1,10 @@
-/** Where the API server is, and how to prove who we are. */
-import { existsSync } from "node:fs";
+/** What a client needs to know about an API server, and how a pod finds out. */
 import { readFile } from "node:fs/promises";
 import type { Agent, RequestOptions } from "node:https";
-import { homedir } from "node:os";
-import { delimiter, join } from "node:path";
 import { messageOf } from "../base/errors.ts";
 import { KubeError } from "./client.ts";
 
-type Env = Readonly<Record<string, string | undefined>>;
+export type Env = Readonly<Record<string, string | undefined>>;
 
 /** One API server, and a user of it. */
 export interface ClusterAccess {
@@ -31,37 +28,8 @@ export type TlsSettings = Pick<
   "ca" | "cert" | "key" | "passphrase" | "pfx" | "rejectUnauthorized" | "servername"
 >;
 
-/** A user's choice of the cluster; each field takes precedence over the kubeconfig. */
-export interface ClusterChoice {
-  /** Path of a kubeconfig. Default: `KUBECONFIG`, then `~/.kube/config`, then the ServiceAccount of the pod. */
-  readonly kubeconfig?: string;
-  readonly context?: string;
-}
-
 /** The files of a ServiceAccount in a pod. */
-const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/** @throws KubeError (status 0, reason `Configuration`) if there is no usable configuration */
-export async function findCluster(env: Env, choice: ClusterChoice = {}): Promise<ClusterAccess> {
-  const files = choice.kubeconfig === undefined ? defaultFiles(env) : [choice.kubeconfig];
-  if (files.length > 0) return (await import("./kubeconfig.ts")).kubeconfigAccess(files, choice.context);
-  if (isInCluster(env)) return inClusterAccess(env);
-  throw unusable(
-    "no cluster is configured: KUBECONFIG is not set, there is no ~/.kube/config, and this is not a pod; name a file with --kubeconfig",
-  );
-}
-
-function defaultFiles({ KUBECONFIG, HOME = homedir() }: Env): string[] {
-  const named = (KUBECONFIG ?? "").split(delimiter).filter((file) => file !== "");
-  // Like kubectl: of several files, those that do not exist are skipped.
-  if (named.length > 0) return named.length === 1 ? named : named.filter((file) => existsSync(file));
-  const file = join(HOME, ".kube", "config");
-  return existsSync(file) ? [file] : [];
-}
-
-function isInCluster(env: Env): boolean {
-  return env.KUBERNETES_SERVICE_HOST !== undefined && existsSync(`${SERVICE_ACCOUNT}/token`);
-}
+export const SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /**
  * The ServiceAccount of this pod. Without `@kubernetes/client-node`, which would take half of the controller's memory.

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { findCluster } from "./credentials.ts";
+import { findCluster } from "./connect.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tracegate-kubeconfig-"));
 after(() => rmSync(folder, { recursive: true }));

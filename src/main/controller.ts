@@ -8,7 +8,7 @@ import { CliError } from "../cli/runner/errors.ts";
 import { type ControllerSettings, controllerSettings } from "../controller/base/settings.ts";
 import { Controller } from "../controller/controller.ts";
 import { componentFilter } from "../controller/log-levels.ts";
-import { type ClusterChoice, findCluster } from "../kube/credentials.ts";
+import { type ClusterChoice, findCluster } from "../kube/connect.ts";
 import { LogSink } from "./log-sink.ts";
 import { versionInfo } from "./version.ts";
 

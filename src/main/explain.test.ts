@@ -227,7 +227,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     "nothing depends on the assumption extAuthz",
     "leave out --assume extAuthz=deny, or check which route the request gets",
   ],
-  [["--source", "x"], ["http://a/"], "x is not an IP address", "write --source 192.0.2.7"],
+  [["--source", "x"], ["http://a/"], "x is not an IP address", "write an address such as 192.0.2.7"],
 ];
 for (const [args, words, error, hint] of mistakes)
   test(`mistake: ${error}`, async () => {

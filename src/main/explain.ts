@@ -3,8 +3,9 @@ import { type Context, write, writeJson } from "../cli/runner/context.ts";
 import { CliError, usage } from "../cli/runner/errors.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
+import type { Settings } from "../config/settings.ts";
+import type { Ir } from "../ir/ir.ts";
 import { packIr } from "../ir/packed-ir.ts";
-import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import { readAssumptionTexts, textOf } from "../rehearsal/assumptions.ts";
 import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
@@ -27,13 +28,12 @@ export async function explain({ file, assume, source, request }: ExplainOptions,
   const { assumed, facts } = read(assume, request, source);
   const rehearsal = await rehearsalOf({ kind: "file", path: file }, context.env);
   try {
-    const bind = bindOf(rehearsal.binds, facts.url);
-    const outcomes = await rehearsal.outcomes(facts, bind, assumed).catch((error: unknown) => {
-      throw asUsage(error);
-    });
+    const outcomes = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
     if (context.json) await writeJson(context, { outcomes: outcomes.map(outcomeJson) });
     else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts)).join("\n"));
     return outcomes.every(refuses) ? 1 : 0;
+  } catch (error) {
+    throw asUsage(error);
   } finally {
     rehearsal.close();
   }
@@ -45,12 +45,16 @@ async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<R
   const loaded = await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store);
   if (!loaded.ok)
     throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
-  const { sensitiveHeaders, expressions } = loaded.config;
-  return new Rehearsal(packIr(loaded.ir), {
-    sensitiveHeaders,
-    perRequest: expressions.perRequest * 1000,
-    ...keysOf(env),
-  });
+  return rehearse(loaded, env);
+}
+
+/** A rehearsal of a configuration, which the caller closes. */
+export function rehearse(
+  { config, ir }: { readonly config: Settings; readonly ir: Ir },
+  env: Context["env"],
+): Rehearsal {
+  const { sensitiveHeaders, expressions } = config;
+  return new Rehearsal(packIr(ir), { sensitiveHeaders, perRequest: expressions.perRequest * 1000, ...keysOf(env) });
 }
 
 function read(assume: readonly string[], request: readonly string[], source: string | undefined) {
@@ -66,26 +70,8 @@ function asUsage(error: unknown): unknown {
   return error instanceof BadFacts ? usage(error.message, error.hint) : error;
 }
 
-/** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. */
-function bindOf(binds: readonly CompiledBind[], url: URL): CompiledBind {
-  const isTls = url.protocol === "https:";
-  const fitting = binds.filter(({ protocol }) => protocol === (isTls ? "tls" : "http"));
-  const port = Number(url.port || (isTls ? 443 : 80));
-  const named = fitting.find((bind) => bind.port === port);
-  const [only, ...others] = fitting;
-  if (named !== undefined) return named;
-  if (url.port === "" && only !== undefined && others.length === 0) return only;
-  const ports = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
-  throw usage(
-    `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
-    ports.length === 0
-      ? `none of its binds serves ${url.protocol.slice(0, -1)}`
-      : `write ${ports.slice(0, 5).join(" or ")}`,
-  );
-}
-
 function outcomeJson({ given, share, record, events }: Outcome): object {
-  const { listener, route, endpoint, "http.status": status, error, reason } = record;
+  const { listener, route, endpoint, status, error, reason } = record ?? {};
   return {
     given,
     share,
@@ -101,19 +87,19 @@ function outcomeJson({ given, share, record, events }: Outcome): object {
 
 /** The gateway has refused it: its own response, not that of the backend, is an error. */
 function refuses({ record }: Outcome): boolean {
-  const status = record["http.status"];
-  if (typeof status !== "number") return true;
+  if (record?.status === undefined) return true;
   // A gRPC call that is refused has status 200.
-  return record.reason !== undefined && (status >= 400 || record.error !== undefined);
+  const { reason = "Upstream" } = record;
+  return reason !== "Upstream" && (record.status >= 400 || record.error !== undefined);
 }
 
 function outcomeText({ given, share, record, events }: Outcome, { method, target }: RequestFacts): string {
-  const text = (value: unknown): string => (typeof value === "string" ? value : "");
+  const { status = "no response", route, endpoint, error = "" } = record ?? {};
   const parts = [
-    `${method} ${redactTarget(target, SECRET_PARAMETERS)} → ${record["http.status"] ?? "no response"}`,
-    record.route === undefined ? "" : `route ${text(record.route)}`,
-    record.endpoint === undefined ? "" : `endpoint ${text(record.endpoint)}`,
-    text(record.error),
+    `${method} ${redactTarget(target, SECRET_PARAMETERS)} → ${status}`,
+    route === undefined ? "" : `route ${route}`,
+    endpoint === undefined ? "" : `endpoint ${endpoint}`,
+    error,
   ];
   const assumed = Object.entries(given).map(([name, value]) => `${name}=${textOf(value)}`);
   const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;

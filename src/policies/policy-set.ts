@@ -61,7 +61,7 @@ export type RequestPolicyKey = RequestPolicyKind | ShadowKey;
 export type PolicyConfig<Key extends SetKey> = (Configs & ShadowConfigs)[Key];
 
 /** What users write for a kind, as parsed by its schema. */
-export type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]["schema"]>;
+type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]["schema"]>;
 
 /**
  * The policies of one level, one value per kind, and one per kind with `shadow: true`. Absent ones have no key. The two never meet: sets

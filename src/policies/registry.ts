@@ -35,7 +35,7 @@ import { urlRewrite } from "./url-rewrite/index.ts";
  * One module for each schema of `schemas.ts` that is not a setting of connections: the keys of `schemas.ts` are the only list of
  * kinds, and the compiler names the one that is missing here.
  */
-export type Registry = {
+type Registry = {
   readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name> & ShadowUseOf<Name>;
 };
 

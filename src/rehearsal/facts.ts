@@ -25,9 +25,19 @@ export class BadFacts extends Error {
 
 const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
 
+/** A request as a user writes it. */
+export interface WrittenRequest {
+  readonly url: string;
+  /** Default GET, with a body POST. */
+  readonly method?: string | undefined;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: string;
+  /** The client's address; default 127.0.0.1. */
+  readonly source?: string | undefined;
+}
+
 /** Reads `[METHOD] URL` and some options of curl: `-X`, `-H`, `-d`, `-A`, `-u`. Throws BadFacts. `source`: the client's address. */
-export function factsOf(words: readonly string[], source = "127.0.0.1"): RequestFacts {
-  if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write --source 192.0.2.7");
+export function factsOf(words: readonly string[], source?: string): RequestFacts {
   const fields: [name: string, value: string][] = [];
   const positional: string[] = [];
   let method: string | undefined;
@@ -51,12 +61,21 @@ export function factsOf(words: readonly string[], source = "127.0.0.1"): Request
   const text = positional.pop();
   if (text === undefined) throw new BadFacts("no URL", USAGE);
   if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
+  return factsOfRequest({ url: text, method: positional[0] ?? method, headers: fields, body, source });
+}
+
+/** The bytes of a request, with the fields that curl would add. Throws BadFacts. */
+export function factsOfRequest(request: WrittenRequest): RequestFacts {
+  const { url: text, headers, body, source = "127.0.0.1" } = request;
+  if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7");
   const url = urlOf(text);
+  const method = request.method ?? (body === "" ? "GET" : "POST");
+  if (method === "" || /[^\x21-\x7e]/.test(method))
+    throw new BadFacts(`${JSON.stringify(method)} is not a method`, USAGE);
+  const fields = [...headers];
   if (url.username !== "")
     fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
-  const verb = positional[0] ?? method ?? (body === "" ? "GET" : "POST");
-  if (/[^\x21-\x7e]/.test(verb)) throw new BadFacts(`${JSON.stringify(verb)} is not a method`, USAGE);
-  return build(verb, url, targetOf(text), fields, body, source);
+  return build(method, url, targetOf(text), fields, body, source);
 }
 
 /** Options of curl by their long names too. */

@@ -235,7 +235,7 @@ function comparable({ record, sent, received }: Outcome): object {
   const [head = "", ...rest] = text.split("\r\n\r\n");
   const [, ...fields] = head.split("\r\n");
   const headers = stable(fields.flatMap(partsOf));
-  const { route, endpoint, error, reason, "http.status": status } = record;
+  const { route, endpoint, error, reason, status } = record ?? {};
   return {
     status,
     headers,
@@ -243,7 +243,7 @@ function comparable({ record, sent, received }: Outcome): object {
     route,
     endpoint,
     error,
-    reason,
+    reason: reason === "Upstream" ? undefined : reason,
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
 }

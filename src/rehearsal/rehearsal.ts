@@ -24,7 +24,8 @@ import { ExpressionShares } from "../proxy/services/expression-shares.ts";
 import type { Services } from "../proxy/services/services.ts";
 import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
-import { AccessLog } from "../telemetry/access-log.ts";
+import { AccessLog, type Rejection } from "../telemetry/access-log.ts";
+import type { AccessRecord } from "../telemetry/access-record.ts";
 import { LineList } from "../telemetry/line-list.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { TicketSecrets } from "../tls/ticket-keys.ts";
@@ -39,10 +40,10 @@ import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
 import { type Assumptions, checkUse } from "./assumptions.ts";
 import { Choices, type Given } from "./choices.ts";
-import type { RequestFacts } from "./facts.ts";
+import { BadFacts, type RequestFacts } from "./facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
-export interface RehearsalSettings {
+interface RehearsalSettings {
   readonly sensitiveHeaders: readonly string[];
   /** In microseconds; see `config.expressions`. */
   readonly perRequest: number;
@@ -56,8 +57,8 @@ export interface Outcome {
   readonly given: Given;
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
-  /** The fields of the access log's line. */
-  readonly record: Readonly<Record<string, unknown>>;
+  /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
+  readonly record: Partial<AccessRecord> | undefined;
   /** Secrets are redacted. */
   readonly events: readonly TraceEvent[];
   /** What backends get, with secrets. */
@@ -84,6 +85,23 @@ const CALM = {
   random: () => 0,
 };
 
+/** Keeps what an access log would write. */
+class Records extends AccessLog {
+  last: Partial<AccessRecord> | undefined;
+
+  constructor(output: LogOutput) {
+    super(output, new LineList([]), "full");
+  }
+
+  override write(record: AccessRecord): void {
+    this.last ??= record;
+  }
+
+  override rejected(rejection: Rejection): void {
+    this.last ??= rejection;
+  }
+}
+
 export class Rehearsal {
   readonly #generation: Generation;
   readonly #services: Services;
@@ -95,12 +113,13 @@ export class Rehearsal {
   readonly #buckets = new TokenBuckets(createBuckets(SMALL));
   /** Of buckets from which nothing was taken. */
   readonly #full = Uint8Array.from(new Uint8Array(this.#buckets.memory));
-  readonly #lines: string[] = [];
+  readonly #records: Records;
   #onEvent: (json: string | undefined) => void = () => {};
 
   /** Throws if the configuration does not compile. */
   constructor(configuration: PackedIr, settings: RehearsalSettings) {
-    const output = new LogOutput(parseLogFilter("info"), "json", (line) => this.#lines.push(line));
+    const output = new LogOutput(parseLogFilter("info"), "json", () => {});
+    this.#records = new Records(output);
     const own = new OwnSockets();
     const egress = new Egress({ provenance: "operator", lookupRules: NO_LOOKUP_RULES }, own);
     // Names are not looked up either.
@@ -123,7 +142,7 @@ export class Rehearsal {
       watchers: this.#watchers,
       traceLog: new TraceLog(output),
       log: output.logger("proxy"),
-      accessLog: new AccessLog(output, new LineList(this.#lines), "full"),
+      accessLog: this.#records,
       exports: { add() {} },
       sensitive: sensitiveHeaders(settings.sensitiveHeaders),
       policies: {
@@ -169,6 +188,24 @@ export class Rehearsal {
     return [...this.#generation.binds.values()];
   }
 
+  /** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. Throws BadFacts. */
+  bindFor(url: URL): CompiledBind {
+    const isTls = url.protocol === "https:";
+    const fitting = this.binds.filter(({ protocol }) => protocol === (isTls ? "tls" : "http"));
+    const port = Number(url.port || (isTls ? 443 : 80));
+    const named = fitting.find((bind) => bind.port === port);
+    const [only, ...others] = fitting;
+    if (named !== undefined) return named;
+    if (url.port === "" && only !== undefined && others.length === 0) return only;
+    const ports = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
+    throw new BadFacts(
+      `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
+      ports.length === 0
+        ? `none of its binds serves ${url.protocol.slice(0, -1)}`
+        : `write ${ports.slice(0, 5).join(" or ")}`,
+    );
+  }
+
   /**
    * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
    * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
@@ -192,7 +229,7 @@ export class Rehearsal {
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const events: TraceEvent[] = [];
-    this.#lines.length = 0;
+    this.#records.last = undefined;
     new Uint8Array(this.#buckets.memory).set(this.#full);
     this.#choices.begin(given);
     this.#backend.sent.length = 0;
@@ -210,7 +247,9 @@ export class Rehearsal {
     const received: Buffer[] = [];
     client.on("data", (bytes: Buffer) => received.push(bytes));
     const timer = setTimeout(resolve, LONGEST_RUN_MS);
-    const server = new BindServer(bind, { findTarget: () => undefined }, this.#services, () => {});
+    // Neither filters nor changed fields keep the record away.
+    const logged = { ...bind, accessLog: undefined };
+    const server = new BindServer(logged, { findTarget: () => undefined }, this.#services, () => {});
     try {
       serve(server, stream, client, facts, bind);
       await promise;
@@ -220,14 +259,12 @@ export class Rehearsal {
       this.#watchers.remove(0);
       this.#gate.free(0);
     }
-    const lines = this.#lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-    const record = lines.find((line) => line.scope === "request") ?? {};
     const asked = [...this.#choices.asked];
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
       given: taken,
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
-      record,
+      record: this.#records.last,
       events,
       sent: [...this.#backend.sent],
       received: Buffer.concat(received),

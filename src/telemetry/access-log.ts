@@ -1,3 +1,4 @@
+import type { ErrorCode, Reason } from "../base/errors.ts";
 import { Logger, type LogOutput } from "../base/log.ts";
 import { mostBytes, writeAccessLine } from "./access-line.ts";
 import type { AccessRecord } from "./access-record.ts";
@@ -10,6 +11,17 @@ export interface LineBuffer {
   readonly at: number;
   /** A line ends before `end`; its last byte is its line break. */
   commit(end: number): void;
+}
+
+/** A request or connection that ended before it could be served. */
+export interface Rejection {
+  /** `<ip>:<port>` of the client. */
+  readonly source: string;
+  /** Of the response; undefined = none was sent. */
+  readonly status?: number;
+  readonly error: string;
+  readonly code?: ErrorCode | undefined;
+  readonly reason?: Reason | undefined;
 }
 
 /** The access log of one thread: one line for each request or connection, and others about those that were rejected. */
@@ -33,6 +45,11 @@ export class AccessLog extends Logger {
   errorField(text: string | undefined, code: string | undefined): string | undefined {
     if (text === undefined || this.#reasons === "off") return undefined;
     return this.#reasons === "full" ? text : code;
+  }
+
+  /** Writes the line of a rejection. */
+  rejected({ source, status, error, code, reason }: Rejection): void {
+    this.info("rejected", { "src.addr": source, "http.status": status, error: this.errorField(error, code), reason });
   }
 
   /** Writes the line of a record, whatever the level: see `enabled`. */

@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
+import type { Path } from "../base/paths.ts";
 import type { CelEnvironment, Scope } from "../cel/index.ts";
 import type { Frontend, Listener, ProxyProtocol, Route } from "../ir/ir.ts";
 import type { Authorization, AuthorizationRule } from "../policies/authorization/schema.ts";
@@ -13,7 +14,6 @@ import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
-import type { Path } from "./problems/paths.ts";
 import type { Report } from "./problems/problem.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
 

@@ -1,3 +1,4 @@
+import type { Path } from "../base/paths.ts";
 import { isFieldValue } from "../http/message/syntax.ts";
 import { defined, type Resolver } from "../policies/contract/resolver.ts";
 import type { CredentialTarget } from "../policies/schema/location.ts";
@@ -6,7 +7,6 @@ import { resolveTls } from "../policies/upstream-settings/resolve.ts";
 import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import type { CallContext } from "./called-targets.ts";
-import type { Path } from "./problems/paths.ts";
 import type { Report } from "./problems/problem.ts";
 
 /** `backendTunnel` with its proxy and the gateway's credential for it. */

@@ -3,12 +3,12 @@
  * those attached to it, as far as `calls` of each kind says, and those of the policy that makes the call.
  */
 
+import type { Path } from "../base/paths.ts";
 import { kindsOf } from "../policies/merge.ts";
 import type { PolicyInputs } from "../policies/policy-set.ts";
 import { KINDS } from "../policies/registry.ts";
 import type { CallPolicies } from "../policies/schema/call.ts";
 import type { CredentialTarget } from "../policies/schema/location.ts";
-import type { Path } from "./problems/paths.ts";
 import type { Report } from "./problems/problem.ts";
 
 /** Whether the credentials of a backend come from a token endpoint, which a token endpoint itself must not need. */

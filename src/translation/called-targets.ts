@@ -1,4 +1,5 @@
 import { ms } from "../base/durations.ts";
+import type { Path } from "../base/paths.ts";
 import type { CelEnvironment } from "../cel/index.ts";
 import { defined, type ResolvedCall, type ServiceReference } from "../policies/contract/resolver.ts";
 import type { PolicyInputs } from "../policies/policy-set.ts";
@@ -15,7 +16,6 @@ import {
   reportGrpcConflicts,
   warnAboutUnappliedPolicies,
 } from "./call-policies.ts";
-import type { Path } from "./problems/paths.ts";
 import { isInvalidating, type Report } from "./problems/problem.ts";
 import { reportUnknown } from "./references.ts";
 import type { Sources } from "./sources.ts";

@@ -1,3 +1,4 @@
+import type { Path } from "../base/paths.ts";
 import type { Http2Limits } from "../http/stream.ts";
 import type { AccessLog, Bind, Collector, Frontend, NetworkRule, TargetedPolicy, Tracing } from "../ir/ir.ts";
 import { PolicyError, within } from "../policies/contract/policy-error.ts";
@@ -7,7 +8,6 @@ import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import type { LogFields } from "../telemetry/settings.ts";
 import type { CallContext } from "./called-targets.ts";
 import { reportProblem, translateCallPolicies } from "./policies.ts";
-import type { Path } from "./problems/paths.ts";
 import type { Report } from "./problems/problem.ts";
 import { type FrontendInput, frontendHttp, frontendTcp, proxyProtocol } from "./schema/frontend.ts";
 import type { SettingsInput } from "./schema/settings.ts";

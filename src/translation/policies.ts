@@ -1,3 +1,4 @@
+import type { Path } from "../base/paths.ts";
 import type { CelEnvironment } from "../cel/index.ts";
 import { checkPolicies } from "../policies/compile.ts";
 import type { PolicyProblem } from "../policies/contract/policy-error.ts";
@@ -15,7 +16,6 @@ import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "./advice.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
-import type { Path } from "./problems/paths.ts";
 import type { Report } from "./problems/problem.ts";
 import { asEnforced, withShadows } from "./shadow-policies.ts";
 

@@ -1,10 +1,11 @@
 /** Names that one part of a configuration defines and others refer to. */
+
+import { formatPath, type Path } from "../base/paths.ts";
 import { suggest } from "../base/suggest.ts";
-import { formatPath, type Path } from "./problems/paths.ts";
 import type { Problem, ProblemCause, Report } from "./problems/problem.ts";
 
 /** An object whose key must be unique. */
-export interface Named {
+interface Named {
   readonly key: string;
   /** Its name in messages. */
   readonly name: string;

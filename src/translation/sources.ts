@@ -1,5 +1,5 @@
+import type { Path } from "../base/paths.ts";
 import type { TextSource } from "../policies/schema/source.ts";
-import type { Path } from "./problems/paths.ts";
 import type { Report } from "./problems/problem.ts";
 
 /** Reads the files and documents that a configuration names, and collects their URLs. Problems are reported at `path`. */

@@ -1,7 +1,7 @@
 import { isIPv6 } from "node:net";
+import type { Path } from "../base/paths.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import type { Target } from "../upstream/settings/target.ts";
-import type { Path } from "./problems/paths.ts";
 import type { Problem, Report } from "./problems/problem.ts";
 import { noPort, reportUnknown } from "./references.ts";
 

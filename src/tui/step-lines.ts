@@ -16,16 +16,22 @@ export function stepLines(steps: readonly Step[], indent = ""): string[] {
 }
 
 function linesOf(steps: readonly Step[], indent: string, named: (text: string) => string): string[] {
-  return steps.flatMap(({ kind, name, result, reason = "", headers = {}, steps: inner }) => {
+  return steps.flatMap(({ kind, name, result, reason = "", values = [], headers = {}, steps: inner }) => {
     const [first = "", ...rest] = reason.split("\n");
     const title = kind === "route" ? named(name) : name;
     return [
       `${indent}${SIGNS[result]} ${kind} ${title}${first === "" ? "" : `  ${named(first)}`}`,
       ...rest.map((line) => `${indent}    ${line}`),
+      ...values.map(({ text, value, error }) => `${indent}    ${inline(text)} → ${error ?? JSON.stringify(value)}`),
       ...Object.entries(headers).map(([field, value]) => `${indent}    ${field}: ${value}`),
       ...linesOf(inner, `${indent}    `, named),
     ];
   });
+}
+
+/** On one line. */
+function inline(text: string): string {
+  return text.replaceAll(/\s+/g, " ");
 }
 
 function routesIn(steps: readonly Step[]): string[] {

@@ -3,7 +3,7 @@ import { connectCluster, type HttpKubeClient } from "../../kube/connect.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
 import { PortForward } from "../../kube/port-forward.ts";
-import type { ClusterOptions } from "../proxy/cluster-options.ts";
+import type { ClusterOptions } from "../proxy/proxies.ts";
 import type { Context } from "../runner/context.ts";
 import { CliError } from "../runner/errors.ts";
 import { kubeFailure } from "./errors.ts";

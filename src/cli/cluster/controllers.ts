@@ -1,14 +1,13 @@
 import { ControllerClient } from "../../admin/client/controller-client.ts";
 import type { Pod } from "../../kube/objects.ts";
-import type { ClusterOptions } from "../proxy/cluster-options.ts";
-import type { Outcome } from "../proxy/proxies.ts";
+import type { ClusterOptions, Outcome } from "../proxy/proxies.ts";
 import type { Context } from "../runner/context.ts";
 import { Cluster } from "./cluster.ts";
 import { eachPod, firstRunning, type PodAdmin, podAdmin } from "./pod-admin.ts";
 import { controllerPods } from "./resource.ts";
 
 /** One replica of the controller. */
-export interface ControllerAdmin extends PodAdmin {
+interface ControllerAdmin extends PodAdmin {
   readonly client: ControllerClient;
 }
 

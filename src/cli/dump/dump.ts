@@ -1,26 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { text as readText } from "node:stream/consumers";
 import { parse, stringify } from "yaml";
-import { adminResult } from "../proxy/admin.ts";
-import { chooseTarget, openProxies, type TargetWords } from "../proxy/proxies.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
 /** Keys of dumps; every version writes at least one of them. */
 const SECTIONS = new Set(["binds", "listeners", "routes", "backends", "services", "workloads", "policies", "config"]);
 
-/** The configuration dump of `--file` (JSON or YAML, `-` is standard input), or of the proxy that the command line names. */
-export async function loadDump(words: TargetWords, context: Context): Promise<unknown> {
-  const { file } = words.options;
-  chooseTarget(words, context.env);
-  if (file !== undefined) return readDump(file, context);
-  await using proxies = await openProxies(words, context);
-  // Replicas have different health and counters.
-  const proxy = await proxies.first(true);
-  return await adminResult(proxy, proxy.client.configDump({ signal: context.signal }));
-}
-
-async function readDump(file: string, context: Context): Promise<unknown> {
+/** The configuration dump in a file of JSON or YAML; `-` is standard input. @throws CliError */
+export async function readDump(file: string, context: Context): Promise<unknown> {
   const name = file === "-" ? "standard input" : file;
   try {
     const content = file === "-" ? await readText(context.stdin) : await readFile(file, "utf8");

@@ -1,8 +1,32 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { Context } from "../runner/context.ts";
 import type { ArgumentSpec, OptionSpecs } from "../runner/define-command.ts";
 import { CliError, usage } from "../runner/errors.ts";
-import { localProxy, type ProxyAdmin } from "./admin.ts";
-import { CLUSTER_OPTIONS, hasKubeconfig } from "./cluster-options.ts";
+import type { ProxyAdmin } from "./admin.ts";
+
+/** Options of every command that can talk to a cluster. */
+export const CLUSTER_OPTIONS = {
+  kubeconfig: {
+    type: "text",
+    short: "k",
+    value: "file",
+    completes: "file",
+    summary: "Kubeconfig (default $KUBECONFIG, else ~/.kube/config, else the ServiceAccount of the pod)",
+  },
+  context: { type: "text", value: "name", summary: "Context of the kubeconfig (default its current context)" },
+} as const satisfies OptionSpecs;
+
+export interface ClusterOptions {
+  readonly kubeconfig: string | undefined;
+  readonly context: string | undefined;
+  readonly namespace: string | undefined;
+}
+
+/** Whether the environment names a kubeconfig. Reads no file. */
+function hasKubeconfig({ KUBECONFIG = "", HOME = "" }: Context["env"]): boolean {
+  return KUBECONFIG !== "" || (HOME !== "" && existsSync(join(HOME, ".kube", "config")));
+}
 
 /** Options that choose the proxy. */
 export const TARGET_OPTIONS = {
@@ -108,30 +132,6 @@ export function chooseTarget({ argument, options }: TargetWords, env: Context["e
   if (local) return "local";
   if (argument !== undefined || ofCluster !== undefined) return "cluster";
   return (env.TGCTL_ADMIN ?? "") === "" && hasKubeconfig(env) ? "cluster" : "local";
-}
-
-/** The proxies that the command line names; those of a cluster are looked up when a method asks for them. */
-export async function openProxies(words: TargetWords, context: Context): Promise<Proxies> {
-  const { argument, options } = words;
-  if (argument !== undefined && /^https?:\/\//i.test(argument))
-    throw usage(`"${argument}" does not refer to a supported pod resource`, requestHint(argument));
-  if (chooseTarget(words, context.env) === "cluster") {
-    // Loads the Kubernetes client, which commands for this machine do without.
-    const { openClusterProxies } = await import("../cluster/proxies.ts");
-    return openClusterProxies(words, context);
-  }
-  const proxy = localProxy(options["proxy-admin-port"], context.env);
-  return {
-    name: proxy.name,
-    inCluster: false,
-    first: async () => proxy,
-    async each(call) {
-      const [result] = await Promise.allSettled([call(proxy)]);
-      return [{ name: proxy.name, pod: undefined, result }];
-    },
-    serving: undefined,
-    async [Symbol.asyncDispose]() {},
-  };
 }
 
 /** The failures of all calls as one error; undefined if there were none. */

@@ -1,5 +1,5 @@
+import { isDeeperThan } from "../../base/paths.ts";
 import type { KnownFields } from "../../translation/problems/known-fields.ts";
-import { isDeeperThan } from "../../translation/problems/paths.ts";
 import type { ConfigDocument } from "../parse/document.ts";
 
 /** No configuration is nested more deeply. */

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { formatPath, isDeeperThan, valueAt } from "../../translation/problems/paths.ts";
+import { formatPath, isDeeperThan, valueAt } from "../../base/paths.ts";
 
 type Path = readonly PropertyKey[];
 

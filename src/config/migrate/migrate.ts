@@ -1,11 +1,11 @@
 import { type Document, isAlias, isMap, isScalar, type Node, Pair, parseDocument, Scalar } from "yaml";
+import { formatPath } from "../../base/paths.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
-import { formatPath } from "../../translation/problems/paths.ts";
 import { Lines } from "../parse/positions.ts";
 import { syntaxProblems } from "../parse/yaml-errors.ts";
 import { drop, ensureMap, entryOf, formatLike, type Holder, mapAt, nameOf, put, take } from "./nodes.ts";
 
-export type Migration =
+type Migration =
   | { readonly ok: true; readonly text: string; readonly changed: boolean }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
 

@@ -1,7 +1,7 @@
 import { type Document, parseDocument } from "yaml";
+import { formatPath, type Path } from "../../base/paths.ts";
 import { redactUrls } from "../../base/redaction.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
-import { formatPath, type Path } from "../../translation/problems/paths.ts";
 import { isSecret, type Problem } from "../../translation/problems/problem.ts";
 import { type Expanded, expandEnv } from "./env.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
@@ -76,6 +76,12 @@ export class ConfigDocument {
     if (offset === undefined) return false;
     this.#add(this.#expanded.toOriginal(offset + column - 1), formatPath(path), problem, true);
     return true;
+  }
+
+  /** Where the value at `path` is written. */
+  placeOf(path: Path): Position {
+    this.#lines ??= new Lines(this.#text);
+    return this.#lines.place(this.#expanded.toOriginal(this.#where().offsetOf(path, undefined)));
   }
 
   /** Adds a problem that has no place in the text, such as one of the environment. */

@@ -1,6 +1,6 @@
+import type { Path } from "../../base/paths.ts";
 import type { Ir } from "../../ir/ir.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import { noPort, reportUnknown } from "../../translation/references.ts";
 import { TCP_KINDS } from "../../translation/schema/policies.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";

@@ -1,7 +1,7 @@
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../base/errors.ts";
+import type { Path } from "../../base/paths.ts";
 import type { TextSource } from "../../policies/schema/source.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 import { type Resources, shownUrl } from "../../translation/resources/store.ts";
 import type { Sources } from "../../translation/sources.ts";

@@ -1,8 +1,8 @@
+import type { Path } from "../../base/paths.ts";
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { adviseOnRoutes } from "../../translation/advice.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import { reportDuplicates, reportUnknown } from "../../translation/references.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";

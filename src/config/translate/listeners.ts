@@ -1,3 +1,4 @@
+import type { Path } from "../../base/paths.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import { checkTlsServer, findInvalid, type TlsProblem } from "../../tls/tls-check.ts";
@@ -5,7 +6,6 @@ import type { TlsServer } from "../../tls/tls-settings.ts";
 import { adviseOnCertificates, adviseOnPeers, adviseOnRoutes } from "../../translation/advice.ts";
 import { tunnelFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
 import type { Context } from "./context.ts";

@@ -1,9 +1,9 @@
 import { isLoopback, isUnspecified } from "../../base/host-addresses.ts";
 import { ipBytes } from "../../base/ip-address.ts";
 import { formatHostPort, type ListenAddress } from "../../base/listen-address.ts";
+import { formatPath, type Path } from "../../base/paths.ts";
 import { callersOf } from "../../ir/callers-of.ts";
 import type { Ir } from "../../ir/ir.ts";
-import { formatPath, type Path } from "../../translation/problems/paths.ts";
 import type { ConfigDocument } from "../parse/document.ts";
 
 /**

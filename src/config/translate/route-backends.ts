@@ -1,8 +1,8 @@
+import type { Path } from "../../base/paths.ts";
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import { reportUnknown } from "../../translation/references.ts";
 import { inlineUnlessAll } from "../../translation/route-policies.ts";
 import { checkTunnel, isTunnelled, type TargetInput, translateTarget } from "../../translation/target.ts";
@@ -10,7 +10,7 @@ import type { Target } from "../../upstream/settings/target.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 
 /** Policies that target a route or its listener, for the backends of the route. */
-export interface InheritedPolicies {
+interface InheritedPolicies {
   /** Of the listener. */
   readonly listener: PolicySet;
   /** Of the route. */

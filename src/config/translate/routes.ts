@@ -1,11 +1,11 @@
 import { messageOf } from "../../base/errors.ts";
+import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import { mergePolicies } from "../../policies/merge.ts";
 import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { adviseOnRoute } from "../../translation/advice.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import { inlineUnlessAll, withoutHttp } from "../../translation/route-policies.ts";
 import { ROUTE_BACKEND_KINDS } from "../../translation/schema/policies.ts";
 import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";

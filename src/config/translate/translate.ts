@@ -4,6 +4,7 @@
  * Everything is reported by path through `Report`; translation continues with the rest, so that one run finds all problems.
  */
 import { collide, formatListenAddress, type ListenAddress } from "../../base/listen-address.ts";
+import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
@@ -20,7 +21,6 @@ import {
   translateTracing,
 } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
-import type { Path } from "../../translation/problems/paths.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { Resources } from "../../translation/resources/store.ts";
@@ -39,14 +39,14 @@ import { makeBind, translateBind } from "./listeners.ts";
 import { translateRoute } from "./routes.ts";
 import { translateTargeted } from "./targeted.ts";
 
-export interface Translated {
+interface Translated {
   readonly ir: Ir;
   /** URLs that it refers to. Their content is among the resources, or has yet to be fetched. */
   readonly urls: readonly string[];
 }
 
 /** The inputs of a translation besides the configuration. */
-export interface TranslateInput {
+interface TranslateInput {
   /** Path of the configuration: paths in it are relative to its directory. */
   readonly file: string;
   /** The directory that `~/` at the beginning of a path means. */

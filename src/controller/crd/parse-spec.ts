@@ -1,9 +1,9 @@
 /** The spec of a custom resource, checked by its schema, with problems in words. */
 import type { z } from "zod";
+import { formatPath, type Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { parsingWith } from "../../policies/schema/cel.ts";
 import { knownFields } from "../../translation/problems/known-fields.ts";
-import { formatPath, type Path } from "../../translation/problems/paths.ts";
 import type { Problem, Report } from "../../translation/problems/problem.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatPath, type Path } from "../../translation/problems/paths.ts";
+import { formatPath, type Path } from "../../base/paths.ts";
 import { type ClusterNames, textOfName, toFileSyntax } from "./references.ts";
 
 const NAMES: ClusterNames = {

@@ -4,7 +4,7 @@
  * the syntax of the file, so that one schema and one translation serve both.
  */
 import { z } from "zod";
-import type { Path } from "../../translation/problems/paths.ts";
+import type { Path } from "../../base/paths.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 
 const textReference = z.strictObject({

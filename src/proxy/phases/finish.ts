@@ -160,11 +160,7 @@ export function recordUnreadable(
 ): void {
   const { status, message } = ERRORS[code];
   metrics.requests.count(series.get("unknown", status, "InvalidRequest"), 0, 0, 0);
-  accessLog.info("rejected", {
-    "src.addr": from.name,
-    "http.status": status,
-    error: accessLog.errorField(detail, code),
-  });
+  accessLog.rejected({ source: from.name, status, error: detail, code });
   const tracer = received && watchers.claimUnreadable(received, performance.now());
   if (tracer === undefined) return;
   const error = `${message}: ${detail}`;

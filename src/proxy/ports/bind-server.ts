@@ -316,11 +316,9 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   #logRejected(from: Pick<Addresses, "remoteAddress" | "remotePort">, error: string, code?: ErrorCode): void {
-    this.services.accessLog.info("rejected", {
-      "src.addr": formatHostPort(from.remoteAddress, from.remotePort),
-      error: this.services.accessLog.errorField(error, code),
-      ...(code !== undefined && { reason: ERRORS[code].reason }),
-    });
+    const source = formatHostPort(from.remoteAddress, from.remotePort);
+    const reason = code === undefined ? undefined : ERRORS[code].reason;
+    this.services.accessLog.rejected({ source, error, code, reason });
   }
 
   #checkEmpty(): void {

@@ -1,6 +1,7 @@
 /** What is wrong with something that a user wrote, before it is known where that is: in a file, or in an object of Kubernetes. */
+
+import type { Path } from "../../base/paths.ts";
 import type { Diagnostic } from "./diagnostics.ts";
-import type { Path } from "./paths.ts";
 
 /** Values of fields with such names are never quoted in an error. */
 const SECRET_NAME = /key|secret|token|passw|credential|authorization|cookie|body/i;

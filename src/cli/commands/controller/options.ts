@@ -1,4 +1,4 @@
-import { CLUSTER_OPTIONS } from "../../proxy/cluster-options.ts";
+import { CLUSTER_OPTIONS } from "../../proxy/proxies.ts";
 import type { OptionSpecs } from "../../runner/define-command.ts";
 
 /** Options that choose the controller. */

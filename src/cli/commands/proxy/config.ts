@@ -1,8 +1,11 @@
-import { loadDump, OUTPUT_OPTION, print, table } from "../../dump/dump.ts";
+import { OUTPUT_OPTION, print, readDump, table } from "../../dump/dump.ts";
 import { type EndpointRow, endpointRows } from "../../dump/endpoints.ts";
 import { type SectionName, sectionItems, sectionTable, summarize } from "../../dump/summary.ts";
-import { fileOption, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { adminResult } from "../../proxy/admin.ts";
+import { chooseTarget, fileOption, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
+import type { Context } from "../../runner/context.ts";
 import { type Command, defineCommand, type Example } from "../../runner/define-command.ts";
+import { openProxies } from "../open-proxies.ts";
 
 /** Explains the column MATCHES. */
 const MATCHES_HELP =
@@ -105,6 +108,17 @@ export const configBackends = defineCommand({
     await print(shown, output, context, () => endpointTable(shown, rows.length - shown.length));
   },
 });
+
+/** The configuration dump of `--file` (JSON or YAML, `-` is standard input), or of the proxy that the command line names. */
+async function loadDump(words: TargetWords, context: Context): Promise<unknown> {
+  const { file } = words.options;
+  chooseTarget(words, context.env);
+  if (file !== undefined) return readDump(file, context);
+  await using proxies = await openProxies(words, context);
+  // Replicas have different health and counters.
+  const proxy = await proxies.first(true);
+  return await adminResult(proxy, proxy.client.configDump({ signal: context.signal }));
+}
 
 const HEADER = ["TYPE", "NAME", "NAMESPACE", "ENDPOINT", "HEALTH", "REQUESTS", "LATENCY"];
 

@@ -1,11 +1,12 @@
 import { messageOf } from "../../../base/errors.ts";
 import { parseLogFilter } from "../../../base/log-filter.ts";
 import { adminResult } from "../../proxy/admin.ts";
-import { failureOf, openProxies, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { failureOf, RESOURCE, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { write, writeJson } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { usage } from "../../runner/errors.ts";
 import { readDirectives, unknownLevel } from "../log-levels.ts";
+import { openProxies } from "../open-proxies.ts";
 
 const LEVELS = ["error", "warn", "info", "debug", "trace", "off"] as const;
 

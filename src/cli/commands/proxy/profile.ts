@@ -1,8 +1,9 @@
 import type { AdminClient } from "../../../admin/client/client.ts";
-import { openProxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
+import { RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
 import type { Context } from "../../runner/context.ts";
 import { defineCommand, type OptionSpecs } from "../../runner/define-command.ts";
 import { usage } from "../../runner/errors.ts";
+import { openProxies } from "../open-proxies.ts";
 import { HEAP_HELP, PPROF_HELP, profileOptions, record, SECONDS_OPTION } from "../profile.ts";
 
 const OPTIONS = {

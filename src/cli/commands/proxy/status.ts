@@ -1,17 +1,11 @@
 import type { ControllerOptions, ProxySync } from "../../cluster/status.ts";
 import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
 import { adminResult } from "../../proxy/admin.ts";
-import {
-  chooseTarget,
-  openProxies,
-  type Proxies,
-  RESOURCE,
-  TARGET_OPTIONS,
-  type TargetWords,
-} from "../../proxy/proxies.ts";
+import { chooseTarget, type Proxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
 import type { Context } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
+import { openProxies } from "../open-proxies.ts";
 
 export const status = defineCommand({
   name: "status",
@@ -69,10 +63,7 @@ export const status = defineCommand({
 
 /** Of every Gateway of the namespace, or of all namespaces, one table after the other. */
 async function statusOfAll(options: StatusOptions, context: Context): Promise<void> {
-  const [{ allGateways }, { proxySyncs, syncFailure, syncTable }] = await Promise.all([
-    import("../../cluster/all-gateways.ts"),
-    import("../../cluster/status.ts"),
-  ]);
+  const { allGateways, proxySyncs, syncFailure, syncTable } = await import("../../cluster/status.ts");
   const found: { name: string; rows: readonly ProxySync[]; failure: CliError | undefined }[] = [];
   for (const name of await allGateways(options, context)) {
     try {

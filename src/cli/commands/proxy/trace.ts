@@ -1,10 +1,11 @@
 import { openTrace, type ProxyAdmin } from "../../proxy/admin.ts";
-import { chooseTarget, fileOption, openProxies, RESOURCE, requestHint, TARGET_OPTIONS } from "../../proxy/proxies.ts";
+import { chooseTarget, fileOption, RESOURCE, requestHint, TARGET_OPTIONS } from "../../proxy/proxies.ts";
 import { type Context, write } from "../../runner/context.ts";
 import { type Command, defineCommand } from "../../runner/define-command.ts";
 import { usage } from "../../runner/errors.ts";
 import { injectedRequest, sendRequest } from "../../trace/inject.ts";
 import { liveItems, recordsOfFile, type TraceSource, type TraceView } from "../../trace/source.ts";
+import { openProxies } from "../open-proxies.ts";
 import { replicaItems } from "../replicas.ts";
 
 /** `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */

@@ -1,11 +1,11 @@
 /** A TracegatePolicy as its author wrote it: parsed kind by kind, with references in the syntax of the configuration file. */
 
 import type { z } from "zod";
+import type { Path } from "../../../base/paths.ts";
 import { suggest } from "../../../base/suggest.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { PolicyInputs, PolicyKind } from "../../../policies/policy-set.ts";
 import { POLICY_SCHEMAS } from "../../../policies/schemas.ts";
-import type { Path } from "../../../translation/problems/paths.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import { parseAt } from "../../crd/parse-spec.ts";
 import {

@@ -1,11 +1,11 @@
 /** A TracegatePolicy as it runs: with texts, targets of calls, and what takes the place of what is invalid. */
 
+import type { Path } from "../../../base/paths.ts";
 import { kindsOf } from "../../../policies/merge.ts";
 import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";
 import type { CallContext } from "../../../translation/called-targets.ts";
 import { translatePolicies } from "../../../translation/policies.ts";
-import type { Path } from "../../../translation/problems/paths.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { defineQuery } from "../../graph/graph.ts";
@@ -16,7 +16,7 @@ import { translateFrontendInput } from "./frontend-input.ts";
 import { policyInput } from "./input.ts";
 import { Problems } from "./problems.ts";
 
-export interface PolicyModel {
+interface PolicyModel {
   readonly sets: PhaseSets;
   readonly frontend: FrontendInput;
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */

@@ -1,6 +1,6 @@
 /** What policies may refer to in a cluster: texts in Secrets and ConfigMaps, Services and TracegateBackends. */
 
-import type { Path } from "../../../translation/problems/paths.ts";
+import type { Path } from "../../../base/paths.ts";
 import type { Report } from "../../../translation/problems/problem.ts";
 import type { BackendRef, ClusterNames, TextPlace } from "../../crd/references.ts";
 import type { Read } from "../../graph/graph.ts";

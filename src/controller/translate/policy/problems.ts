@@ -1,4 +1,4 @@
-import { formatPath, type Path } from "../../../translation/problems/paths.ts";
+import { formatPath, type Path } from "../../../base/paths.ts";
 import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../translation/problems/problem.ts";
 import { problemText } from "../../crd/parse-spec.ts";
 import { NO_BACKEND } from "../../crd/references.ts";

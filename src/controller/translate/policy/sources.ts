@@ -1,5 +1,5 @@
+import type { Path } from "../../../base/paths.ts";
 import type { TextSource } from "../../../policies/schema/source.ts";
-import type { Path } from "../../../translation/problems/paths.ts";
 import type { Report } from "../../../translation/problems/problem.ts";
 import { shownUrl } from "../../../translation/resources/store.ts";
 import type { Sources } from "../../../translation/sources.ts";
