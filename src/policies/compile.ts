@@ -8,14 +8,14 @@ import type { Phase } from "../trace/events.ts";
 import type { SettingKind } from "../upstream/settings/settings.ts";
 import type { PolicyEnvironment } from "./contract/deps.ts";
 import { PolicyError, type PolicyProblem } from "./contract/policy-error.ts";
+import { isShadowable, shadowKey } from "./contract/shadow.ts";
 import type { PolicyHooks } from "./contract/types.ts";
 import { isConditional } from "./define/conditional.ts";
 import type { Bind, Hidden, Policy } from "./define/policy.ts";
-import { shadowKey } from "./define/shadow.ts";
 import { kindsOf } from "./merge.ts";
 import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
 import type { PolicyConfig, PolicySet, RequestPolicyKey, RequestPolicyKind, SetKey } from "./policy-set.ts";
-import { isShadowable, KINDS, REGISTRY, SHADOWS } from "./registry.ts";
+import { KINDS, REGISTRY, SHADOWS } from "./registry.ts";
 import { isSetting, UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 
 /** A policy of a chain. */

@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { SettingKind, UpstreamSettings } from "../upstream/settings/settings.ts";
 import type { Resolver } from "./contract/resolver.ts";
+import type { ShadowableKind, ShadowKey } from "./contract/shadow.ts";
 import type { Oidc } from "./oidc/schema.ts";
 import type { RequestMirror } from "./request-mirror/schema.ts";
 import type { ConfigOf } from "./schema/resolved.ts";
@@ -34,20 +35,12 @@ type Unmarked<Config> = Config extends readonly (infer Item)[]
     ? Omit<Config, "shadow">
     : Config;
 
-/** Kinds that users can write with `shadow: true`. */
-export type ShadowableKind = {
-  [Kind in PolicyKind]: "shadow" extends FieldsOf<PolicyInput<Kind>> ? Kind : never;
-}[PolicyKind];
-
 /** Without an object of any fields. */
 type FieldsOf<Written> = Written extends readonly (infer Item)[]
   ? FieldsOf<Item>
   : string extends keyof Written
     ? never
     : keyof Written;
-
-/** The key of a kind's shadow policy in a set, such as `shadowJwtAuth`: beside the enforced one, which it never replaces. */
-export type ShadowKey<Kind extends ShadowableKind = ShadowableKind> = `shadow${Capitalize<Kind>}`;
 
 type ShadowConfigs = { readonly [Kind in ShadowableKind as ShadowKey<Kind>]: Configs[Kind] };
 
@@ -72,9 +65,14 @@ export type PolicySet = { readonly [Key in SetKey]?: PolicyConfig<Key> | undefin
 /** What users write, kind by kind. */
 export type PolicyInputs = { readonly [Kind in PolicyKind]?: PolicyInput<Kind> | undefined };
 
-/** The `resolve` of each kind. `POLICY_SCHEMAS` must have this type; a `resolve` with the wrong result does not compile. */
+/**
+ * The `resolve` of each kind. `POLICY_SCHEMAS` must have this type; a `resolve` with the wrong result does not compile, and neither does a
+ * schema whose field `shadow` contract/shadow.ts does not know of.
+ */
 export type ResolveTable = {
   readonly [Kind in PolicyKind]: {
     readonly resolve: (written: PolicyInput<Kind>, resolver: Resolver) => PolicyConfig<Kind>;
-  };
+  } & (HasShadow<Kind> extends (Kind extends ShadowableKind ? true : false) ? unknown : "see contract/shadow.ts");
 };
+
+type HasShadow<Kind extends PolicyKind> = "shadow" extends FieldsOf<PolicyInput<Kind>> ? true : false;

@@ -5,10 +5,11 @@ import { backendAuth } from "./backend-auth/index.ts";
 import { basicAuth } from "./basic-auth/index.ts";
 import { buffer } from "./buffer/index.ts";
 import { compression } from "./compression/index.ts";
+import type { ShadowKey } from "./contract/shadow.ts";
 import { cors } from "./cors/index.ts";
 import { csrf } from "./csrf/index.ts";
 import type { CallUseOf, Hidden, Kind, Policy, ShadowUseOf } from "./define/policy.ts";
-import { shadowKey, shadowOf } from "./define/shadow.ts";
+import { shadowOf } from "./define/shadow.ts";
 import { delay } from "./delay/index.ts";
 import { directResponse } from "./direct-response/index.ts";
 import { extAuthz } from "./ext-authz/index.ts";
@@ -18,7 +19,7 @@ import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { oidc } from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
-import type { PolicyConfig, PolicyKind, RequestPolicyKind, SetKey, ShadowableKind, ShadowKey } from "./policy-set.ts";
+import type { PolicyConfig, RequestPolicyKind, SetKey } from "./policy-set.ts";
 import { remoteRateLimit } from "./remote-rate-limit/index.ts";
 import { requestHeaderModifier } from "./request-header-modifier/index.ts";
 import { requestMirror } from "./request-mirror/index.ts";
@@ -83,16 +84,6 @@ export const SHADOWS: { readonly [Key in ShadowKey]: Policy<Key, PolicyConfig<Ke
   shadowAuthorization: shadowOf(authorization),
   shadowLocalRateLimit: shadowOf(localRateLimit),
 };
-
-/** Whether users can write the kind with `shadow: true`. */
-export function isShadowable(kind: PolicyKind): kind is ShadowableKind {
-  return Object.hasOwn(SHADOWS, shadowKey(kind as ShadowableKind));
-}
-
-/** Whether the key of a set is that of a shadow policy. */
-export function isShadowKey(key: SetKey): key is ShadowKey {
-  return Object.hasOwn(SHADOWS, key);
-}
 
 /** Everything that a set can have: policies of requests, their shadows, and settings of the connections to a backend. */
 export const KINDS: { readonly [Key in SetKey]: Kind<Key, PolicyConfig<Key>> & CallUseOf<Key> } = {

@@ -2,13 +2,12 @@
  * `shadow: true` as users write it, and what becomes of it: a key of its own in the set, beside that of the enforced policy of the kind. A
  * list whose items can be shadow policies, such as `localRateLimit`, becomes two lists.
  */
-import { shadowKey } from "../policies/define/shadow.ts";
+import { isShadowable, type ShadowableKind, shadowKey } from "../policies/contract/shadow.ts";
 import { kindsOf } from "../policies/merge.ts";
-import type { PolicyInputs, PolicyKind, PolicySet, SetKey, ShadowableKind } from "../policies/policy-set.ts";
-import { isShadowable } from "../policies/registry.ts";
+import type { PolicyInputs, PolicySet, SetKey } from "../policies/policy-set.ts";
 
 /** Whether all of a policy is in shadow, so that nothing is enforced without it. `written` may be invalid otherwise. */
-export function isAllShadow(kind: PolicyKind, written: unknown): boolean {
+export function isAllShadow(kind: string, written: unknown): boolean {
   if (!isShadowable(kind)) return false;
   return Array.isArray(written) ? written.length > 0 && written.every(isMarked) : isMarked(written);
 }

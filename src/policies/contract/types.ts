@@ -3,10 +3,10 @@ import type { ErrorCode, GatewayError } from "../../base/errors.ts";
 import type { Activation, Condition, InputValue, PartValue } from "../../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../../http/message/message.ts";
 import type { Phase, ShadowVerdict } from "../../trace/events.ts";
-import type { ShadowableKind } from "../policy-set.ts";
 import type { CredentialLocation } from "../schema/location.ts";
 import type { DecisionTrace } from "./decisions.ts";
 import type { HeaderEdit } from "./header-edits.ts";
+import type { ShadowableKind } from "./shadow.ts";
 
 /** What policies have established about a request. Expressions read it under the same names. */
 export interface RequestMetadata {

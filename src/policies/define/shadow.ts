@@ -4,14 +4,9 @@
  */
 import { CredentialNames } from "../contract/credential-names.ts";
 import { OwnFields } from "../contract/own-fields.ts";
-import type { ShadowableKind, ShadowKey } from "../policy-set.ts";
+import { type ShadowableKind, type ShadowKey, shadowKey } from "../contract/shadow.ts";
 import type { CredentialLocation } from "../schema/location.ts";
 import type { Policy } from "./policy.ts";
-
-/** The key of a kind's shadow policy in a set. */
-export function shadowKey<Kind extends ShadowableKind>(kind: Kind): ShadowKey<Kind> {
-  return `shadow${kind.charAt(0).toUpperCase()}${kind.slice(1)}` as ShadowKey<Kind>;
-}
 
 /** The module for policies of this kind with `shadow: true`. It runs before the kind itself: that removes credentials. */
 export function shadowOf<Kind extends ShadowableKind, Config>(

@@ -7,6 +7,7 @@
 import { asError, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
 import type { Budget, RequestParts } from "../../cel/index.ts";
 import type { Phase } from "../../trace/events.ts";
+import type { ShadowableKind } from "../contract/shadow.ts";
 import type {
   BodyStart,
   IncomingBody,
@@ -16,7 +17,6 @@ import type {
   ShadowDecision,
   ShadowRuns,
 } from "../contract/types.ts";
-import type { ShadowableKind } from "../policy-set.ts";
 import { withVariables } from "../shared/expressions.ts";
 
 /**

@@ -5,8 +5,8 @@
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
+import { isShadowKey } from "../../policies/contract/shadow.ts";
 import type { RequestPolicyKey } from "../../policies/policy-set.ts";
-import { isShadowKey } from "../../policies/registry.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Exchange, PhaseResult } from "../exchange/exchange.ts";

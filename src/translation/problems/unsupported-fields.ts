@@ -1,5 +1,5 @@
-import type { PolicyKind } from "../../policies/policy-set.ts";
-import { isShadowable, KINDS, REGISTRY } from "../../policies/registry.ts";
+import { isShadowable, SHADOWABLE_KINDS } from "../../policies/contract/shadow.ts";
+import { KINDS } from "../../policies/registry.ts";
 import { TCP_KINDS } from "../schema/policies.ts";
 
 type Path = readonly PropertyKey[];
@@ -139,19 +139,15 @@ function policy(key: string, place: string): string | undefined {
 
 /** Policies may only seem to be in shadow nowhere: their author relies on it that they change nothing. */
 function misplacedShadow(path: Path): string {
-  const kind = path.findLast((part) => typeof part === "string" && Object.hasOwn(KINDS, part)) as
-    | PolicyKind
-    | undefined;
-  if (kind === undefined) return `belongs to a policy: write it in ${SHADOWABLE}`;
-  if (!isShadowable(kind)) return `${kind} cannot run in shadow; only ${SHADOWABLE} can`;
+  const kind = path.findLast((part) => typeof part === "string" && Object.hasOwn(KINDS, part));
+  if (typeof kind !== "string") return `belongs to a policy: write it in one of ${SHADOWABLE_KINDS}`;
+  if (!isShadowable(kind)) return `${kind} cannot run in shadow; only ${SHADOWABLE_KINDS} can`;
   if (path.at(-1) === "conditional" || path.at(-2) === "conditional")
     return `applies to all alternatives together; write it in ${kind}, beside conditional`;
   return kind === "localRateLimit"
     ? "belongs to an item of the list"
     : `applies to the whole policy; write it in ${kind}`;
 }
-
-const SHADOWABLE = (Object.keys(REGISTRY) as PolicyKind[]).filter(isShadowable).sort().join(", ");
 
 function holdsPolicies(place: string): boolean {
   return /\.policies$|^policies\.policy$|^gateways\.\*(\.listeners)?$/.test(place);

@@ -1,5 +1,6 @@
 /** Policies that restrict access and do not set inheritance, and the users who can therefore replace them. */
 import type { PolicyKind } from "../../../policies/policy-set.ts";
+import { keysOf } from "../../../translation/shadow-policies.ts";
 import type { Read } from "../../graph/graph.ts";
 import type { PolicyInput } from "./input.ts";
 import { isAttachable } from "./parts.ts";
@@ -32,7 +33,8 @@ export function replaceableAt(read: Read, input: PolicyInput, target: TargetPlac
   const { kind, namespace, name, section } = target;
   if (input.decidesInheritance || (kind !== "Gateway" && kind !== "ListenerSet")) return undefined;
   if (!isAttachable("traffic", input, kind)) return undefined;
-  const kinds = RESTRICTING.filter((each) => input.traffic[each] !== undefined || input.invalid.traffic.includes(each));
+  const keys = keysOf(input.traffic);
+  const kinds = RESTRICTING.filter((each) => keys.includes(each) || input.invalid.traffic.includes(each));
   const object = read.get(kind, `${namespace}/${name}`);
   if (kinds.length === 0 || object === undefined) return undefined;
   const at = policyTarget(kind, namespace, name, section);
