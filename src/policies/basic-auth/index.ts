@@ -45,6 +45,7 @@ export const basicAuth = definePolicy({
   kind: "basicAuth",
   phases: ["gateway", "route"],
   traceStage: "basic auth",
+  shadow: true,
   prepare,
   redact: ({ htpasswd: _users, ...config }) => ({ htpasswd: REDACTED, ...config }),
 });
@@ -86,7 +87,11 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
   const wrong = new BoundedCache<true>(MAX_WRONG);
   const underWay = new Map<string, Promise<CheckResult>>();
 
-  const verify = ({ user, password }: Credentials, context: PolicyContext): CheckResult | Promise<CheckResult> => {
+  const verify = (
+    { user, password }: Credentials,
+    context: PolicyContext,
+    shadow: boolean,
+  ): CheckResult | Promise<CheckResult> => {
     const digest = secretDigest(user, password).toString("latin1");
     if (known.get(digest)) return "right";
     if (wrong.get(digest)) return "wrong";
@@ -105,7 +110,7 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     // Requests with equal credentials share one verification: a page loads many resources at once.
     let check = underWay.get(digest);
     if (check === undefined) {
-      check = checks.check(context.variables.source?.address ?? "", hashed, password).then(conclude);
+      check = checks.check(context.variables.source?.address ?? "", hashed, password, shadow).then(conclude);
       underWay.set(digest, check);
     }
     return check;
@@ -120,25 +125,26 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     finder.remove(context);
   };
 
-  const onRequest = afterRequestBody(finder.expressions, (context) => {
-    const { trace } = context;
-    const credential = finder.find(context);
-    if (credential === undefined) {
-      const decision = { code: "missing", mode, place } as const;
-      if (mode === "strict") throw decisions.reject(trace, decision, "TG_BASIC_AUTH_MISSING", challenge.missing);
-      trace?.report(decisions, decision);
-      return undefined;
-    }
-    const credentials = parseCredentials(credential);
-    if (credentials === undefined)
-      throw decisions.reject(trace, { code: "malformed", place }, "TG_BASIC_AUTH", challenge.invalid);
-    const result = verify(credentials, context);
-    if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
-    return conclude(context, credentials.user, result);
-  });
-  return ({ credentials }) => {
+  const onRequest = (shadow: boolean) =>
+    afterRequestBody(finder.expressions, (context) => {
+      const { trace } = context;
+      const credential = finder.find(context);
+      if (credential === undefined) {
+        const decision = { code: "missing", mode, place } as const;
+        if (mode === "strict") throw decisions.reject(trace, decision, "TG_BASIC_AUTH_MISSING", challenge.missing);
+        trace?.report(decisions, decision);
+        return undefined;
+      }
+      const credentials = parseCredentials(credential);
+      if (credentials === undefined)
+        throw decisions.reject(trace, { code: "malformed", place }, "TG_BASIC_AUTH", challenge.invalid);
+      const result = verify(credentials, context, shadow);
+      if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
+      return conclude(context, credentials.user, result);
+    });
+  return ({ credentials, shadow = false }) => {
     places.addTo(credentials);
-    return { onRequest };
+    return { onRequest: onRequest(shadow) };
   };
 }
 
