@@ -81,7 +81,7 @@ export class PolicyEvents implements PolicyTrace {
       ...rule,
       ...(error !== undefined && { error: String(this.#secrets.details(error)) }),
       ...(inputs !== undefined && {
-        inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
+        inputs: this.#secrets.inputs(inputs),
       }),
       ...(parts !== undefined && { values: parts.map((part) => this.#secrets.part(part)) }),
     }));
