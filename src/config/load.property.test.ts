@@ -109,7 +109,7 @@ test("what the schema describes translates: nothing is lost, every key is unique
 
 test("an example with a change anywhere is valid, or every problem has a position in its text", () => {
   const files = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".yaml"))
+    .filter((name) => name.endsWith(".yaml") && !name.startsWith("cases/"))
     .map((file) => readFileSync(new URL(file, EXAMPLES), "utf8"));
   const insert = fc.constantFrom(
     "x",

@@ -1,19 +1,17 @@
-import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
-import { type Context, write, writeJson } from "../cli/runner/context.ts";
-import { CliError, usage } from "../cli/runner/errors.ts";
+import { printExplanation } from "../cli/explain/print.ts";
+import { asUsage, questionOf } from "../cli/explain/words.ts";
+import type { Context } from "../cli/runner/context.ts";
+import { CliError } from "../cli/runner/errors.ts";
 import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { packIr } from "../ir/packed-ir.ts";
-import { readAssumptionTexts, textOf } from "../rehearsal/assumptions.ts";
-import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
-import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
-import { stepsOf } from "../trace/steps.ts";
+import { explain } from "../rehearsal/explain.ts";
+import { Rehearsal } from "../rehearsal/rehearsal.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
-import { stepLines } from "../tui/step-lines.ts";
-import { keysOf } from "./worker-settings.ts";
+import { rehearsalSettings } from "./worker-settings.ts";
 
 interface ExplainOptions {
   readonly file: string;
@@ -23,17 +21,15 @@ interface ExplainOptions {
   readonly request: readonly string[];
 }
 
-/** Explains what a configuration does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
-export async function explain({ file, assume, source, request }: ExplainOptions, context: Context): Promise<number> {
-  const { assumed, facts } = read(assume, request, source);
-  const rehearsal = await rehearsalOf({ kind: "file", path: file }, context.env);
+/** Explains what a file does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
+export async function explainFile(options: ExplainOptions, context: Context): Promise<number> {
+  const question = questionOf(options.request, options);
+  const rehearsal = await rehearsalOf({ kind: "file", path: options.file }, context.env);
   try {
-    const outcomes = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
-    if (context.json) await writeJson(context, { outcomes: outcomes.map(outcomeJson) });
-    else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts)).join("\n"));
-    return outcomes.every(refuses) ? 1 : 0;
-  } catch (error) {
-    throw asUsage(error);
+    const outcomes = await explain(rehearsal, question).catch((error: unknown) => {
+      throw asUsage(error);
+    });
+    return await printExplanation({ generation: null, outcomes }, question.request, context.json, context);
   } finally {
     rehearsal.close();
   }
@@ -53,57 +49,5 @@ export function rehearse(
   { config, ir }: { readonly config: Settings; readonly ir: Ir },
   env: Context["env"],
 ): Rehearsal {
-  const { sensitiveHeaders, expressions } = config;
-  return new Rehearsal(packIr(ir), { sensitiveHeaders, perRequest: expressions.perRequest * 1000, ...keysOf(env) });
-}
-
-function read(assume: readonly string[], request: readonly string[], source: string | undefined) {
-  try {
-    return { assumed: readAssumptionTexts(assume), facts: factsOf(request, source) };
-  } catch (error) {
-    throw asUsage(error);
-  }
-}
-
-/** A mistake in the request or in what is assumed is one on the command line. */
-function asUsage(error: unknown): unknown {
-  return error instanceof BadFacts ? usage(error.message, error.hint) : error;
-}
-
-function outcomeJson({ given, share, record, events }: Outcome): object {
-  const { listener, route, endpoint, status, error, reason } = record ?? {};
-  return {
-    given,
-    share,
-    listener,
-    route,
-    endpoint,
-    status,
-    reason: reason ?? "Upstream",
-    error,
-    steps: stepsOf(events),
-  };
-}
-
-/** The gateway has refused it: its own response, not that of the backend, is an error. */
-function refuses({ record }: Outcome): boolean {
-  if (record?.status === undefined) return true;
-  // A gRPC call that is refused has status 200.
-  const { reason = "Upstream" } = record;
-  return reason !== "Upstream" && (record.status >= 400 || record.error !== undefined);
-}
-
-function outcomeText({ given, share, record, events }: Outcome, { method, target }: RequestFacts): string {
-  const { status = "no response", route, endpoint, error = "" } = record ?? {};
-  const parts = [
-    `${method} ${redactTarget(target, SECRET_PARAMETERS)} → ${status}`,
-    route === undefined ? "" : `route ${route}`,
-    endpoint === undefined ? "" : `endpoint ${endpoint}`,
-    error,
-  ];
-  const assumed = Object.entries(given).map(([name, value]) => `${name}=${textOf(value)}`);
-  const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
-  const condition = assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
-  const title = parts.filter((part) => part !== "").join(" · ");
-  return `${[...condition, title, ...stepLines(stepsOf(events))].join("\n")}\n`;
+  return new Rehearsal(packIr(ir), rehearsalSettings(config, env));
 }

@@ -1,4 +1,6 @@
+/** The counters of requests, found by their place in the configuration. */
 import type { Reason } from "../../base/errors.ts";
+import type { Listener } from "../../ir/ir.ts";
 import { UNKNOWN } from "../../telemetry/custom-labels.ts";
 import { type Count, type Metrics, OTHER, type RequestLabels } from "../../telemetry/metrics.ts";
 
@@ -9,6 +11,19 @@ const KNOWN_METHODS = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT"
 const LAST_GRPC_STATUS = 16;
 
 export type FixedLabels = Omit<RequestLabels, "method" | "status" | "reason">;
+
+export const UNROUTED: Omit<FixedLabels, "bind"> = {
+  backend: "unknown",
+  protocol: "http",
+  gateway: "unknown",
+  listener: "unknown",
+  route: "unknown",
+  route_rule: "unknown",
+};
+
+export function listenerLabels(bind: string, { gatewayNamespace, gatewayName, name }: Listener): FixedLabels {
+  return { ...UNROUTED, bind, gateway: `${gatewayNamespace}/${gatewayName}`, listener: name };
+}
 
 /** The counters of one place in the configuration; finds the handle of a request's series without building its labels. */
 export class SeriesCache {
