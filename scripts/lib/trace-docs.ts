@@ -117,6 +117,20 @@ const EVENTS: Docs = {
       effectivePolicy: { schema: { type: "object" }, text: "kind → merged policy, null if not set" },
     },
   },
+  shadowDecision: {
+    when: "a policy with `shadow: true` has decided, without effect; what it did before has the scope `shadow`",
+    fields: {
+      policy: { schema: text, text: "its kind, such as `jwtAuth`" },
+      phase: { schema: { enum: ["gateway", "route", "backend"] }, text: "`gateway`, `route` or `backend`" },
+      decision: {
+        schema: { enum: ["allow", "deny", "undecided"] },
+        text: "`allow`; `deny`: the client would have got another response; `undecided`: the request ended before its body arrived, or too many requests waited for shadow policies",
+      },
+      status: { schema: { type: "integer" }, text: "of the response that the client would have got", optional: true },
+      code: { schema: text, text: "the error code of that response", optional: true },
+      reason: { schema: text, text: "why the decision is not `allow`", optional: true },
+    },
+  },
   policy: {
     when: "a policy ran, or was skipped for a reason",
     fields: {

@@ -1,4 +1,4 @@
-import type { PolicyConfig, PolicyKind, PolicySet } from "./policy-set.ts";
+import type { PolicyConfig, PolicySet, SetKey } from "./policy-set.ts";
 import { KINDS } from "./registry.ts";
 import type { CallPolicies } from "./schema/call.ts";
 
@@ -6,7 +6,7 @@ import type { CallPolicies } from "./schema/call.ts";
 export const NO_POLICY_SET: PolicySet = Object.freeze({});
 
 /**
- * Combines the policies of several levels, the outermost first, kind by kind (reference 3): the inner level replaces the outer one
+ * Combines the policies of several levels, the outermost first, key by key (reference 3): the inner level replaces the outer one
  * unless the kind has its own `merge`. Most sets are empty; then an existing set is returned instead of a copy.
  */
 export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
@@ -14,7 +14,7 @@ export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
   return others.reduce<PolicySet>(mergeTwo, only);
 }
 
-type Merging = { -readonly [Kind in PolicyKind]?: PolicyConfig<Kind> | undefined };
+type Merging = { -readonly [Key in SetKey]?: PolicyConfig<Key> | undefined };
 
 function mergeTwo(outer: PolicySet, inner: PolicySet): PolicySet {
   const merged: Merging = { ...outer };
@@ -22,16 +22,16 @@ function mergeTwo(outer: PolicySet, inner: PolicySet): PolicySet {
   return merged;
 }
 
-function mergeKind<Kind extends PolicyKind>(kind: Kind, merged: Merging, inner: PolicySet): void {
+function mergeKind<Kind extends SetKey>(kind: Kind, merged: Merging, inner: PolicySet): void {
   const outer = merged[kind];
   const own = inner[kind];
   if (own === undefined) return;
   merged[kind] = outer === undefined ? own : KINDS[kind].merge(outer, own);
 }
 
-/** The kinds that a set has. */
-export function kindsOf(set: { readonly [Kind in PolicyKind]?: unknown }): readonly PolicyKind[] {
-  return Object.keys(set) as PolicyKind[];
+/** The keys that a set has: its kinds, and those of its shadow policies. */
+export function kindsOf<Set extends { readonly [Key in SetKey]?: unknown }>(set: Set): readonly (SetKey & keyof Set)[] {
+  return Object.keys(set) as (SetKey & keyof Set)[];
 }
 
 /**

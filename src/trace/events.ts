@@ -9,7 +9,7 @@ export interface TraceEvent {
   readonly eventStart: number | null;
   readonly eventEnd: number;
   readonly severity: Severity;
-  /** Nested outbound callouts, outermost first; absent for the request itself. */
+  /** What the event belongs to, outermost first: `shadow` for a shadow policy, callouts; absent for the request itself. */
   readonly scope?: readonly string[];
   /** The expressions that were evaluated since the event before, such as those of the policy that the event is about; absent if there are none. */
   readonly expressions?: readonly ExpressionResult[];
@@ -17,6 +17,9 @@ export interface TraceEvent {
 }
 
 export type Phase = "gateway" | "route" | "backend";
+
+/** `undecided`: there was not enough of the request, or too many others were waiting. */
+export type ShadowVerdict = "allow" | "deny" | "undecided";
 
 export type TraceMessage =
   | {
@@ -61,6 +64,19 @@ export type TraceMessage =
         readonly values?: readonly PartResult[];
       }[];
       readonly result: "allow" | "deny";
+    }
+  | {
+      /** What a policy with `shadow: true` would have done. */
+      readonly type: "shadowDecision";
+      /** The kind of the policy, such as `jwtAuth`. */
+      readonly policy: string;
+      readonly phase: Phase;
+      readonly decision: ShadowVerdict;
+      /** Of the response that the client would have got; only for `deny`. */
+      readonly status?: number;
+      readonly code?: string;
+      /** Why it is not `allow`. */
+      readonly reason?: string;
     }
   | { readonly type: "backendCallStart"; readonly target: string }
   | {

@@ -17,6 +17,7 @@ import { adviseOnPolicies, warnAboutDenyRules } from "./advice.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
 import type { Report } from "./problems/problem.ts";
+import { asEnforced, withShadows } from "./shadow-policies.ts";
 
 /** Checked here: a kind whose `resolve` does not give what runs does not compile. */
 const TABLE: ResolveTable = POLICY_SCHEMAS;
@@ -29,15 +30,17 @@ export function translatePolicies(
   { sources, calledTargets, report, cel }: CallContext,
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
-  const set = resolvePolicies(input, new PolicyResolver(path, { sources, calledTargets, report, cel }));
+  const set = resolvePolicies(asEnforced(input), new PolicyResolver(path, { sources, calledTargets, report, cel }));
+  const separate = withShadows(set, input);
   if (validatePolicies(set, phase, path, report, cel)) {
     noteRetry(set, path, report, cel);
-    adviseOnPolicies(set, path, report);
+    // Rules that are not enforced yet do not make up for authentication that lets requests pass.
+    adviseOnPolicies({ ...set, authorization: separate.authorization }, path, report);
     const { authorization } = set;
     if (authorization !== undefined)
       warnAboutDenyRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);
   }
-  return set;
+  return separate;
 }
 
 /** The policies of calls to a service. */

@@ -24,6 +24,7 @@ export const apiKey = definePolicy({
   kind: "apiKey",
   phases: ["gateway", "route"],
   traceStage: "api key",
+  shadow: true,
   prepare,
   redact,
 });

@@ -23,6 +23,7 @@ export const authorization = definePolicy({
   // Rules add up over the levels, so a route cannot undo a `deny` or `require` of its gateway.
   merge: (outer, inner) => ({ rules: [...outer.rules, ...inner.rules] }),
   repeatable: true,
+  shadow: true,
 });
 
 /**

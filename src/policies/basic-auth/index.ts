@@ -27,6 +27,7 @@ export const basicAuth = definePolicy({
   kind: "basicAuth",
   phases: ["gateway", "route"],
   traceStage: "basic auth",
+  shadow: true,
   prepare,
   redact: ({ htpasswd: _users, ...config }) => ({ htpasswd: REDACTED, ...config }),
 });
@@ -68,7 +69,11 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
   const wrong = new BoundedCache<true>(MAX_WRONG);
   const underWay = new Map<string, Promise<CheckResult>>();
 
-  const verify = ({ user, password }: Credentials, context: PolicyContext): CheckResult | Promise<CheckResult> => {
+  const verify = (
+    { user, password }: Credentials,
+    context: PolicyContext,
+    shadow: boolean,
+  ): CheckResult | Promise<CheckResult> => {
     const digest = secretDigest(user, password).toString("latin1");
     if (known.get(digest)) return "right";
     if (wrong.get(digest)) return "wrong";
@@ -87,7 +92,7 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     // Requests with equal credentials share one verification: a page loads many resources at once.
     let check = underWay.get(digest);
     if (check === undefined) {
-      check = checks.check(context.variables.source?.address ?? "", hashed, password).then(conclude);
+      check = checks.check(context.variables.source?.address ?? "", hashed, password, shadow).then(conclude);
       underWay.set(digest, check);
     }
     return check;
@@ -101,25 +106,26 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     finder.remove(context);
   };
 
-  const onRequest = afterRequestBody(finder.expressions, (context) => {
-    const credential = finder.find(context);
-    if (credential === undefined) {
-      if (mode === "strict") {
-        context.trace?.decided("basic_auth", false, { valid: false, reason: "no credentials found" });
-        throw new GatewayError("TG_BASIC_AUTH_MISSING", undefined, undefined, challenge.missing);
+  const onRequest = (shadow: boolean) =>
+    afterRequestBody(finder.expressions, (context) => {
+      const credential = finder.find(context);
+      if (credential === undefined) {
+        if (mode === "strict") {
+          context.trace?.decided("basic_auth", false, { valid: false, reason: "no credentials found" });
+          throw new GatewayError("TG_BASIC_AUTH_MISSING", undefined, undefined, challenge.missing);
+        }
+        context.trace?.skipped("basic_auth", "no basic authentication credentials found", "warn");
+        return undefined;
       }
-      context.trace?.skipped("basic_auth", "no basic authentication credentials found", "warn");
-      return undefined;
-    }
-    const credentials = parseCredentials(credential);
-    if (credentials === undefined) return conclude(context, "", "wrong");
-    const result = verify(credentials, context);
-    if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
-    return conclude(context, credentials.user, result);
-  });
-  return ({ credentials }) => {
+      const credentials = parseCredentials(credential);
+      if (credentials === undefined) return conclude(context, "", "wrong");
+      const result = verify(credentials, context, shadow);
+      if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
+      return conclude(context, credentials.user, result);
+    });
+  return ({ credentials, shadow = false }) => {
     places.addTo(credentials);
-    return { onRequest };
+    return { onRequest: onRequest(shadow) };
   };
 }
 

@@ -8,6 +8,8 @@ import type { CredentialLocation } from "../schema/location.ts";
 export class CredentialNames {
   /** Lower-case names. */
   readonly headers = new SensitiveNames();
+  /** Those of them that policies take credentials from; shadow policies only read theirs. */
+  readonly taken = new Set<string>();
   /** Decoded names. */
   readonly parameters = new SensitiveParameters();
   readonly #parametersOfPaths = new Map<string, ReadonlySet<string>>();
@@ -19,11 +21,18 @@ export class CredentialNames {
   /** Adds all of another. */
   include(other: CredentialNames): void {
     for (const name of other.headers) this.headers.add(name);
+    for (const name of other.taken) this.taken.add(name);
     for (const name of other.parameters) this.parameters.add(name);
     for (const [path, parameters] of other.#parametersOfPaths) this.#parametersOfPaths.set(path, parameters);
   }
 
   add(location: CredentialLocation): void {
+    if ("header" in location) this.taken.add(location.header.name);
+    this.watch(location);
+  }
+
+  /** The same for a shadow policy, which leaves the credential where it is. */
+  watch(location: CredentialLocation): void {
     if ("header" in location) this.headers.add(location.header.name);
     else if ("queryParameter" in location) this.parameters.add(location.queryParameter.name);
   }

@@ -50,4 +50,6 @@ export interface PolicyDeps extends PolicyEnvironment {
   readonly phase: Phase;
   /** Phase, owner and kind: the name under which state survives a reload, such as a token bucket. */
   readonly identity: string;
+  /** It is a shadow policy: what it shares with enforced ones, such as a queue, is theirs first. */
+  readonly shadow?: true;
 }

@@ -8,6 +8,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";
+import type { ShadowableKind } from "../contract/shadow.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import type { CallPolicies } from "../schema/call.ts";
 import type { Conditional } from "../schema/conditional.ts";
@@ -51,6 +52,14 @@ export interface Kind<Name extends string, Config> {
   merge(outer: Config, inner: Config): Config;
 }
 
+/**
+ * What `shadow` of a kind has to be: true where users can write `shadow: true`. A module that disagrees with its schema does not compile
+ * in the registry.
+ */
+export type ShadowUseOf<Name extends string> = Name extends ShadowableKind
+  ? { readonly shadow?: true }
+  : { readonly shadow?: undefined };
+
 interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" | "phases" | "traceKey" | "repeatable"> {
   /** Names the stage of a trace that follows the policy, such as `url rewrite` (docs/trace-events.md). */
   readonly traceStage: string;
@@ -84,10 +93,20 @@ export interface Policy<Name extends string, Config> extends Traits<Name>, Kind<
   create(config: Config, deps: PolicyDeps): PolicyHooks & { readonly kind: Name };
 }
 
+/** What the registry compares with the schemas. */
+interface Claims<Use extends CallUse, Shadow extends true | undefined> {
+  readonly calls?: Use;
+  /** The kind can run as a shadow policy: all that it does is in `onRequest`, and every effect goes through the context. */
+  readonly shadow?: Shadow;
+}
+
 /** A kind that is configured by one value. `calls` keeps its literal type for the registry to compare. */
-export function definePolicy<Name extends string, Config, Use extends CallUse = undefined>(
-  definition: Definition<Name, Config> & { readonly calls?: Use },
-): Policy<Name, Config> & { readonly calls?: Use } {
+export function definePolicy<
+  Name extends string,
+  Config,
+  Use extends CallUse = undefined,
+  Shadow extends true | undefined = undefined,
+>(definition: Definition<Name, Config> & Claims<Use, Shadow>): Policy<Name, Config> & Claims<Use, Shadow> {
   const prepare = (config: Config, cel: CelEnvironment): Bind =>
     within([definition.kind], () => definition.prepare(config, cel));
   return {
@@ -108,15 +127,16 @@ export function defineConditionalPolicy<
   Config,
   Entry extends object = Config & object,
   Use extends CallUse = undefined,
+  Shadow extends true | undefined = undefined,
 >(
-  definition: Definition<Name, Config | Entry> & { readonly calls?: Use },
-): Policy<Name, Config | Conditional<Entry>> & { readonly calls?: Use } {
+  definition: Definition<Name, Config | Entry> & Claims<Use, Shadow>,
+): Policy<Name, Config | Conditional<Entry>> & Claims<Use, Shadow> {
   const { kind, merge: _single, redact, traceView = redact, ...traits } = definition;
   const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
     isConditional<Entry>(config)
       ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
       : redact(config, hidden);
-  return definePolicy<Name, Config | Conditional<Entry>, Use>({
+  return definePolicy<Name, Config | Conditional<Entry>, Use, Shadow>({
     ...traits,
     kind,
     prepare: (config, cel) =>

@@ -31,6 +31,7 @@ export const extAuthz = defineConditionalPolicy({
   phases: ["gateway", "route", "backend"],
   traceStage: "ext authz",
   calls: "warn",
+  shadow: true,
   prepare,
   redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),
 });

@@ -25,6 +25,7 @@ export const jwtAuth = definePolicy({
   traceStage: "jwt auth",
   gatewayTraceStage: "jwt",
   traceKey: "jwt",
+  shadow: true,
   prepare,
   redact,
 });

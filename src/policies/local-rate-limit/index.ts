@@ -26,10 +26,11 @@ interface Limit extends LocalLimit {
   readonly expression: Expression | undefined;
 }
 
-export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRateLimit, LocalLimit>({
+export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRateLimit, LocalLimit, undefined, true>({
   kind: KIND,
   phases: ["route"],
   traceStage: "local rate limit",
+  shadow: true,
   prepare,
   redact,
 });

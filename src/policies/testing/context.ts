@@ -21,6 +21,7 @@ import type {
   PolicyContext,
   PolicyTrace,
   RequestMetadata,
+  ShadowDecision,
 } from "../contract/types.ts";
 import { TokenBuckets } from "../token-buckets/buckets.ts";
 
@@ -109,6 +110,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     claimField() {},
     claimAllFields() {},
     onClose: (callback) => closed.push(callback),
+    shadow: { run() {} },
     responseHeaders: () => {
       const headers: string[] = [];
       applyHeaderEdits(edits, headers);
@@ -207,5 +209,11 @@ export class RecordedTrace implements PolicyTrace {
   }
   within(scope: string): PolicyTrace {
     return new RecordedTrace(scope, this.events);
+  }
+  ofShadow(): PolicyTrace {
+    return new RecordedTrace("shadow", this.events);
+  }
+  shadow(decision: ShadowDecision): void {
+    this.events.push({ ...decision, ...this.#scope });
   }
 }

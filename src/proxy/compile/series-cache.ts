@@ -39,6 +39,7 @@ export class SeriesCache {
   #known: Map<string, number> | undefined;
   /** By status; the last two are for other statuses and for none. */
   #grpc: (Count | undefined)[] | undefined;
+  #shadow: Map<string, Count> | undefined;
 
   /** `backend` replaces the label of that name. */
   constructor(metrics: Metrics, labels: FixedLabels, backend = labels.backend) {
@@ -89,6 +90,19 @@ export class SeriesCache {
       const label = status === undefined ? UNKNOWN : index > LAST_GRPC_STATUS ? OTHER : String(status);
       count = this.#metrics.grpcCalls(this.#backend, this.#labels.route, label);
       this.#grpc[index] = count;
+    }
+    return count;
+  }
+
+  /** The counter of a shadow policy's decisions. */
+  shadowDecisions(policy: string, decision: string): Count {
+    const key = `${policy} ${decision}`;
+    this.#shadow ??= new Map();
+    let count = this.#shadow.get(key);
+    if (count === undefined) {
+      const { gateway, listener, route } = this.#labels;
+      count = this.#metrics.shadowDecisions(policy, decision, gateway, listener, route);
+      this.#shadow.set(key, count);
     }
     return count;
   }

@@ -9,6 +9,7 @@ import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import { ms } from "../../base/durations.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Reason, type Why } from "../../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
+import { Budget } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1 } from "../../http/message/message.ts";
@@ -25,6 +26,7 @@ import type {
   ResponseTranslation,
   RetryPlan,
 } from "../../policies/contract/types.ts";
+import { ShadowLane } from "../../policies/shadow/lane.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
@@ -162,6 +164,7 @@ export class Exchange implements ServerStream, PolicyContext {
   #secrets: RequestSecrets | undefined;
   #shown: ShownVariables | undefined;
   #requestMetadata: RequestMetadata | undefined;
+  #shadow: ShadowLane | undefined;
   #share: BufferShare | undefined;
   #onClose: (() => void)[] | undefined;
 
@@ -377,12 +380,32 @@ export class Exchange implements ServerStream, PolicyContext {
     return this.#shown;
   }
 
+  get shadow(): ShadowLane {
+    this.#shadow ??= new ShadowLane(this);
+    return this.#shadow;
+  }
+
+  /** What shadow policies would have done; undefined if the request met none. */
+  get shadowed(): ShadowLane | undefined {
+    return this.#shadow;
+  }
+
+  newBudget(): Budget {
+    return new Budget(this.services.expressions.limits.perRequest);
+  }
+
   /** `message` with the decision behind an error, if the access log or a trace shows it. */
   explained(message: string, why: Why | undefined): string {
-    if (why === undefined) return message;
+    const text = this.told(why);
+    return text === undefined ? message : `${message}: ${text}`;
+  }
+
+  /** The decision behind an error as text, if the access log or a trace shows it. */
+  told(why: Why | undefined): string | undefined {
+    if (why === undefined) return undefined;
     const { accessLog } = this.services;
     const logged = accessLog.explains && isLogged(this.bind, accessLog);
-    return logged || this.trace !== undefined ? `${message}: ${why(this.#secretsOf())}` : message;
+    return logged || this.trace !== undefined ? why(this.#secretsOf()) : undefined;
   }
 
   #secretsOf(): RequestSecrets {
@@ -392,6 +415,10 @@ export class Exchange implements ServerStream, PolicyContext {
       this.bind.policies.credentials.parametersOf(this.requestSide.arrivedTarget),
     );
     return this.#secrets;
+  }
+
+  logDefect(error: Error): void {
+    this.services.log.error("a shadow policy failed inside the gateway", { error });
   }
 
   get requestMetadata(): RequestMetadata {

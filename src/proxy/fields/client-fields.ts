@@ -26,7 +26,7 @@ export function addGatewayFields(
   { credentials, ownFields }: Pick<PolicyEnvironment, "credentials" | "ownFields">,
   binds: readonly Bind[],
 ): void {
-  for (const name of [...WRITTEN, ...credentials.headers]) ownFields.add(name);
+  for (const name of [...WRITTEN, ...credentials.taken]) ownFields.add(name);
   for (const { frontend } of binds)
     if (frontend.requestId?.mode !== "off") ownFields.add(frontend.requestId?.header ?? DEFAULT_ID_HEADER);
 }

@@ -5,7 +5,8 @@
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
-import type { RequestPolicyKind } from "../../policies/policy-set.ts";
+import { isShadowKey } from "../../policies/contract/shadow.ts";
+import type { RequestPolicyKey } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Exchange } from "../exchange/exchange.ts";
@@ -71,9 +72,9 @@ function runChain(
   return undefined;
 }
 
-/** Taken after each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
-function snapshot(exchange: Exchange, kind: RequestPolicyKind, phase: Phase): void {
-  if (kind !== "timeout") exchange.trace?.requestSnapshot(stageName(kind, phase));
+/** Taken after each policy that may have changed the request; a timeout and shadow policies change nothing that a snapshot shows. */
+function snapshot(exchange: Exchange, kind: RequestPolicyKey, phase: Phase): void {
+  if (kind !== "timeout" && !isShadowKey(kind)) exchange.trace?.requestSnapshot(stageName(kind, phase));
 }
 
 /** One policy of one chain, waiting for its turn. */

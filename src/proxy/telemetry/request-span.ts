@@ -147,7 +147,7 @@ export class RequestSpan {
         name: typeof named === "string" && named !== "" ? named : this.#name(record.method),
         kind: "server",
         start: this.#origin + this.#start,
-        end: this.#origin + performance.now(),
+        end: this.#origin + this.#start + record.durationMs,
         attributes,
         error: record.error ?? serverError(record.status),
       }),

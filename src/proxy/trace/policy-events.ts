@@ -1,5 +1,10 @@
 import type { Decision, Decisions, Effect } from "../../policies/contract/decisions.ts";
-import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../../policies/contract/types.ts";
+import type {
+  AuthorizationRuleResult,
+  OutboundTrace,
+  PolicyTrace,
+  ShadowDecision,
+} from "../../policies/contract/types.ts";
 import { detailsText } from "../../trace/details.ts";
 import type { Severity } from "../../trace/events.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
@@ -110,4 +115,26 @@ export class PolicyEvents implements PolicyTrace {
   within(scope: string): PolicyTrace {
     return new PolicyEvents(this.#tracer, [...this.#scope, scope], this.#secrets);
   }
+
+  ofShadow(): PolicyTrace {
+    return new PolicyEvents(withoutErrors(this.#tracer), [...this.#scope, "shadow"], this.#secrets);
+  }
+
+  shadow({ kind, phase, verdict, status, code, reason }: ShadowDecision): void {
+    const details = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };
+    const why = reason === undefined ? {} : { reason };
+    const message = { type: "shadowDecision", policy: kind, phase, decision: verdict, ...details, ...why } as const;
+    this.#tracer.emit(verdict === "allow" ? "info" : "warn", message, null, this.#scope);
+  }
+}
+
+/** What a shadow policy denies is no error of the request. */
+function withoutErrors(tracer: TraceSink): TraceSink {
+  return {
+    options: tracer.options,
+    snapshots: false,
+    now: () => tracer.now(),
+    emit: (severity, ...event) => tracer.emit(severity === "error" ? "warn" : severity, ...event),
+    finish() {},
+  };
 }

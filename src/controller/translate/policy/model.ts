@@ -7,6 +7,7 @@ import type { Phase } from "../../../trace/events.ts";
 import type { CallContext } from "../../../translation/called-targets.ts";
 import { translatePolicies } from "../../../translation/policies.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
+import { isAllShadow } from "../../../translation/shadow-policies.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import type { PhaseSets } from "../model/model.ts";
@@ -75,8 +76,8 @@ export function translateKinds(
     const before = problems.invalidating;
     const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context);
     // Proxies would reject the whole configuration of the Gateway, or run the policy without something that it needs, such as its CAs.
-    if (problems.invalidating > before) invalid.push(kind);
-    else Object.assign(valid, set);
+    if (problems.invalidating === before) Object.assign(valid, set);
+    else if (!isAllShadow(kind, inputs[kind])) invalid.push(kind);
   }
   return { set: failClosed(valid, invalid, owner), invalid, usable: Object.keys(valid).length > 0 };
 }
