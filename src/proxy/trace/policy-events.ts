@@ -134,6 +134,7 @@ function withoutErrors(tracer: TraceSink): TraceSink {
     options: tracer.options,
     snapshots: false,
     now: () => tracer.now(),
+    evaluated: (result) => tracer.evaluated(result),
     emit: (severity, ...event) => tracer.emit(severity === "error" ? "warn" : severity, ...event),
     finish() {},
   };
