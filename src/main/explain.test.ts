@@ -68,14 +68,15 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   const lines = stdout.split("\n");
   const { port } = server.address() as AddressInfo;
   assert.equal(lines[0], `POST /shop/cart?q=1 → 200 · route default/shop · endpoint 127.0.0.1:${port}`);
-  assert.deepEqual(lines.slice(1, 3), [
+  assert.deepEqual(lines.slice(1, 4), [
+    "✓ listener listener0  any host",
     "✓ route shop  longer path",
     "    ✗ route all  precedence: shop is more specific (longer path)",
   ]);
   assert.ok(lines.includes("✓ policy request_header_modifier  set.x-team=shop"));
   assert.ok(lines.some((line) => line.startsWith("✓ request POST http://shop.test/shop/cart?q=1  to backend ")));
   assert.ok(lines.includes("    x-team: shop") && lines.includes("    authorization: <redacted>"));
-  assert.ok(lines.includes("✓ response 200"));
+  assert.ok(lines.includes("✓ response 200  added date"));
   assert.ok(!stdout.includes(SECRET));
   assert.equal(requests, 0);
 });
@@ -191,9 +192,53 @@ test("the response of the backend is assumed: retries happen as they would", asy
   assert.match(stdout, /^if response=\{"status":503\}:$/m);
   const fields = '{"status":201,"headers":{"x-from":"backend"},"body":"hello"}';
   const other = await explain(routes, ["--assume", `response=${fields}`], ["http://a/"]);
-  assert.match(other.stdout, /✓ response 201\n(.*\n)* {4}x-from: backend\n/);
+  assert.match(other.stdout, /✓ response 201 .*\n(.*\n)* {4}x-from: backend\n/);
   // It is the backend that fails, not the gateway that refuses.
   assert.equal(code, 0);
+});
+
+test("around what happens: listeners that lost, policies in force and not reached, the split, what changes in the response", async () => {
+  const policies = {
+    timeout: { requestTimeout: "3s" },
+    authorization: { rules: [{ allow: 'request.headers["x-role"] == "ops"' }] },
+    retry: { attempts: 2, codes: [503] },
+    requestHeaderModifier: { set: { "x-team": "shop" } },
+    responseHeaderModifier: { set: { "x-res": "1" }, remove: ["server"] },
+  };
+  const backends = [
+    { ...backend(), weight: 3 },
+    { host: "canary.test:80", weight: 1 },
+  ];
+  const listeners = [
+    { name: "any", routes: [] },
+    { name: "shop", hostname: "*.shop.test", routes: [{ name: "all", policies, backends }] },
+    { name: "other", hostname: "other.test", routes: [] },
+  ];
+  const file = join(folder, "tree.yaml");
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners }] }));
+  const run = async (...words: string[]): Promise<string[]> => {
+    const response = 'response={"headers":{"server":"b"}}';
+    const assume = words.length > 1 ? ["--assume", response] : [];
+    const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, ...assume, "--", ...words]);
+    return stdout.split("\n");
+  };
+  const listener = [
+    "✓ listener shop  host *.shop.test",
+    "    ✗ listener any  any host, which *.shop.test precedes",
+    "    ✗ listener other  a.shop.test is not other.test",
+  ];
+  const refused = await run("http://a.shop.test/");
+  // The backend does not matter, so there is one outcome.
+  assert.match(refused[0] ?? "", /^GET \/ → 403 /);
+  assert.deepEqual(refused.slice(1, 4), listener);
+  const at = refused.indexOf("✗ policy authorization");
+  assert.deepEqual(refused.slice(at + 3, at + 5), ["– policy retry", "– policy requestHeaderModifier"]);
+  const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
+  assert.ok(passed.includes("✓ policy retry  attempts=2 backoff=0s codes=[503]"));
+  const split = passed.findIndex((line) => line.startsWith("✓ backend "));
+  assert.match(passed[split] ?? "", /\/backend0 {2}75 % by weight$/);
+  assert.match(passed[split + 1] ?? "", /^ {4}– backend .*\/backend1 {2}25 % by weight$/);
+  assert.ok(passed.includes("✓ response 200  added x-res, date; removed server"));
 });
 
 const mistakes: readonly [args: readonly string[], words: readonly string[], error: string, hint: string][] = [
@@ -284,4 +329,26 @@ test("rules see the client's address that --source gives", async () => {
   const routes = [on("all", "/", { authorization: { rules } })];
   assert.equal((await outcomesOf(routes, ["--source", "192.0.2.7"], ["http://a/"])).outcomes[0]?.status, 403);
   assert.equal((await outcomesOf(routes, [], ["http://a/"])).outcomes[0]?.status, 200);
+});
+
+test("policies in shadow show what they would do, and no outcome is refused because of them", async () => {
+  const policies = {
+    apiKey: { shadow: true, mode: "strict", keys: [{ key: SECRET }] },
+    authorization: { shadow: true, rules: [{ deny: 'request.path == "/s"' }] },
+    extAuthz: { shadow: true, host: "127.0.0.1:1" },
+  };
+  const { code, stdout } = await explain(
+    [on("s", "/s", policies)],
+    ["--assume", "extAuthz=deny"],
+    ["http://localhost:8080/s"],
+  );
+  assert.equal(code, 0);
+  const shadows = stdout.split("\n").filter((line) => / shadow /.test(line));
+  assert.deepEqual(shadows, [
+    '✗ shadow apiKey  would deny with 401: no API key in the header authorization after "Bearer "',
+    "✗ shadow extAuthz  would deny with 403: external authorization failed",
+    '✗ shadow authorization  would deny with 403: deny rules[0] is true (request.path: "/s")',
+  ]);
+  assert.match(stdout, /→ 200 · route/);
+  assert.equal(requests, 0);
 });

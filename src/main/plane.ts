@@ -72,8 +72,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const question = readQuestion(value);
       const { generation } = gateway.status;
       try {
-        const { configuration, rehearsals } = gateway;
-        return { generation, outcomes: await rehearsals.outcomes(configuration, supervisor.ports, question) };
+        return { generation, outcomes: await gateway.rehearsals.outcomes(question) };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }

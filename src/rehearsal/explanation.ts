@@ -1,7 +1,9 @@
 /** Explanations as JSON: what the admin server and `--json` give, and what schema/explanation.json describes. */
-import { type Step, stepsOf } from "../trace/steps.ts";
+import type { Step } from "../trace/steps.ts";
+import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Given } from "./choices.ts";
 import type { Outcome } from "./rehearsal.ts";
+import { treeOf } from "./tree.ts";
 
 export interface Explanation {
   /** Number of the gateway's configuration; null for a file. */
@@ -28,8 +30,9 @@ export interface ExplainedOutcome {
   readonly steps: readonly Step[];
 }
 
-/** An outcome as JSON. Secrets are redacted. */
-export function explained({ given, share, record = {}, events }: Outcome): ExplainedOutcome {
+/** An outcome as JSON. Secrets are redacted. `live`: state of endpoints in a running gateway, by their keys. */
+export function explained(outcome: Outcome, live: ReadonlyMap<string, EndpointStats>): ExplainedOutcome {
+  const { given, share, record = {} } = outcome;
   const { listener, route, endpoint, status, error, reason = "Upstream" } = record;
   return {
     given,
@@ -42,6 +45,6 @@ export function explained({ given, share, record = {}, events }: Outcome): Expla
     ...(status !== undefined && { status }),
     reason,
     ...(error !== undefined && { error }),
-    steps: stepsOf(events),
+    steps: treeOf(outcome, live),
   };
 }

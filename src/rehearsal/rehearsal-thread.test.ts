@@ -9,9 +9,12 @@ const configuration = irOf({
 });
 
 test("questions are taken one after the other; too many that wait are rejected", async () => {
-  const thread = new RehearsalThread(SETTINGS);
+  const thread = new RehearsalThread(SETTINGS, {
+    state: () => ({ configuration, ports: {}, notices: { evictions: [], healths: [] } }),
+    endpoints: async () => [],
+  });
   try {
-    const ask = () => thread.outcomes(configuration, {}, { request: { url: "http://a/", headers: [], body: "" } });
+    const ask = () => thread.outcomes({ request: { url: "http://a/", headers: [], body: "" } });
     const all = await Promise.allSettled(Array.from({ length: 17 }, ask));
     const statuses = all.map((each) => (each.status === "fulfilled" ? each.value[0]?.status : each.reason));
     assert.ok(statuses.pop() instanceof RehearsalBusy);

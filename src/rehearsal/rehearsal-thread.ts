@@ -3,10 +3,12 @@ import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
+import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { Live } from "./explain.ts";
 import type { ExplainedOutcome } from "./explanation.ts";
 import { BadFacts } from "./facts.ts";
 import type { Question } from "./question.ts";
-import type { RehearsalSettings } from "./rehearsal.ts";
+import type { EndpointNotices, RehearsalSettings } from "./rehearsal.ts";
 
 /** Milliseconds without a question after which the thread ends, with the memory of its compiled configuration. */
 const IDLE_MS = 60_000;
@@ -21,14 +23,25 @@ const YOUNG_GENERATION_MB = 12;
 export interface Task {
   readonly configuration: PackedIr | undefined;
   readonly ports: Ports;
+  readonly notices: EndpointNotices;
   readonly question: Question;
 }
 
-/** What the thread replies. `bad`: as BadFacts. */
-export type Rehearsed =
+export type ToThread = Task | { readonly stats: readonly EndpointStats[] };
+
+/** What the thread replies; first, if need be, that it wants the state of endpoints. `bad`: as BadFacts. */
+export type Reply =
+  | { readonly wanted: readonly string[] }
   | { readonly outcomes: readonly ExplainedOutcome[] }
   | { readonly bad: Pick<BadFacts, "message" | "hint"> }
   | { readonly failure: string };
+
+/** The gateway whose requests are rehearsed. */
+export interface RehearsedGateway {
+  /** Its configuration in effect, and what its threads know. */
+  state(): Pick<Task, "ports" | "notices"> & { readonly configuration: PackedIr };
+  readonly endpoints: Live["endpoints"];
+}
 
 /** Too many questions are waiting. */
 export class RehearsalBusy extends Error {
@@ -44,6 +57,7 @@ export class RehearsalBusy extends Error {
  */
 export class RehearsalThread {
   readonly #settings: RehearsalSettings;
+  readonly #gateway: RehearsedGateway;
   #worker: Worker | undefined;
   /** The configuration that the thread has compiled. */
   #compiled: PackedIr | undefined;
@@ -51,16 +65,17 @@ export class RehearsalThread {
   #queue: Promise<unknown> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
 
-  constructor(settings: RehearsalSettings) {
+  constructor(settings: RehearsalSettings, gateway: RehearsedGateway) {
     this.#settings = settings;
+    this.#gateway = gateway;
   }
 
   /** Rejects with BadFacts for a question that cannot be rehearsed, with RehearsalBusy if too many are waiting. */
-  async outcomes(configuration: PackedIr, ports: Ports, question: Question): Promise<readonly ExplainedOutcome[]> {
+  async outcomes(question: Question): Promise<readonly ExplainedOutcome[]> {
     if (this.#questions >= MAX_QUESTIONS) throw new RehearsalBusy();
     this.#questions++;
     clearTimeout(this.#idle);
-    const result = this.#queue.then(() => this.#ask(configuration, { ports, question }));
+    const result = this.#queue.then(() => this.#ask(question));
     this.#queue = result.catch(() => undefined);
     try {
       return await result;
@@ -79,8 +94,9 @@ export class RehearsalThread {
     await worker?.terminate();
   }
 
-  async #ask(configuration: PackedIr, task: Omit<Task, "configuration">): Promise<readonly ExplainedOutcome[]> {
+  async #ask(question: Question): Promise<readonly ExplainedOutcome[]> {
     const worker = this.#running();
+    const { configuration, ...state } = this.#gateway.state();
     const isNew = this.#compiled !== configuration;
     this.#compiled = configuration;
     const ended = new AbortController();
@@ -89,13 +105,17 @@ export class RehearsalThread {
       ended.abort(new Error(`the explanation takes longer than ${LONGEST_MS / 1000} s`));
     }, LONGEST_MS);
     worker.once("exit", onExit);
-    try {
+    const ask = async (message: ToThread): Promise<Reply> => {
       const reply = once(worker, "message", { signal: ended.signal });
-      worker.postMessage({ configuration: isNew ? configuration : undefined, ...task } satisfies Task);
-      const [rehearsed] = (await reply) as [Rehearsed];
-      if ("outcomes" in rehearsed) return rehearsed.outcomes;
-      if ("bad" in rehearsed) throw new BadFacts(rehearsed.bad.message, rehearsed.bad.hint);
-      throw new Error(rehearsed.failure);
+      worker.postMessage(message);
+      return ((await reply) as [Reply])[0];
+    };
+    try {
+      let reply = await ask({ configuration: isNew ? configuration : undefined, ...state, question });
+      if ("wanted" in reply) reply = await ask({ stats: await this.#gateway.endpoints(reply.wanted) });
+      if ("outcomes" in reply) return reply.outcomes;
+      if ("bad" in reply) throw new BadFacts(reply.bad.message, reply.bad.hint);
+      throw new Error("failure" in reply ? reply.failure : "the rehearsal thread asks twice");
     } catch (error) {
       // A thread that did not reply, or failed, is not asked again.
       if (!(error instanceof BadFacts)) await this.close();

@@ -5,10 +5,10 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../base/errors.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import { explain } from "./explain.ts";
+import { explain, type Live } from "./explain.ts";
 import { BadFacts } from "./facts.ts";
 import { Rehearsal, type RehearsalSettings } from "./rehearsal.ts";
-import type { Rehearsed, Task } from "./rehearsal-thread.ts";
+import type { Reply, Task, ToThread } from "./rehearsal-thread.ts";
 
 const settings = workerData as RehearsalSettings;
 let compiled: Rehearsal | undefined;
@@ -20,15 +20,33 @@ function use(configuration: PackedIr): Rehearsal {
   return compiled;
 }
 
-async function rehearse({ configuration, ports, question }: Task): Promise<Rehearsed> {
+async function rehearse(
+  { configuration, ports, notices, question }: Task,
+  endpoints: Live["endpoints"],
+): Promise<Reply> {
   try {
     const rehearsal = configuration === undefined ? compiled : use(configuration);
     if (rehearsal === undefined) throw new Error("the rehearsal thread has no configuration");
-    return { outcomes: await explain(rehearsal, question, ports) };
+    rehearsal.notices = notices;
+    return { outcomes: await explain(rehearsal, question, { ports, endpoints }) };
   } catch (error) {
     if (error instanceof BadFacts) return { bad: { message: error.message, hint: error.hint } };
     return { failure: messageOf(error) };
   }
 }
 
-parentPort?.on("message", async (task: Task) => parentPort?.postMessage(await rehearse(task)));
+function main(port: NonNullable<typeof parentPort>): void {
+  const reply = (message: Reply): void => port.postMessage(message);
+  let onStats: (stats: Awaited<ReturnType<Live["endpoints"]>>) => void = () => {};
+  const endpoints: Live["endpoints"] = (keys) =>
+    new Promise((resolve) => {
+      onStats = resolve;
+      reply({ wanted: keys });
+    });
+  port.on("message", async (message: ToThread) => {
+    if ("stats" in message) onStats(message.stats);
+    else reply(await rehearse(message, endpoints));
+  });
+}
+
+if (parentPort !== null) main(parentPort);

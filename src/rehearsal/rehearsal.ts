@@ -8,6 +8,8 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import type { HttpRequest } from "../http/message/message.ts";
+import type { Downstream } from "../http/stream.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
@@ -18,6 +20,7 @@ import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
 import type { Ports } from "../proxy/data-plane.ts";
+import type { Exchange } from "../proxy/exchange/exchange.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { Overload } from "../proxy/overload/overload.ts";
 import { BindServer } from "../proxy/ports/bind-server.ts";
@@ -35,6 +38,7 @@ import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { dynamicEndpoints } from "../upstream/destinations/dynamic.ts";
 import { Workloads } from "../upstream/discovery/discovery.ts";
+import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
@@ -42,6 +46,7 @@ import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts
 import { type Assumptions, checkUse } from "./assumptions.ts";
 import { Choices, type Given } from "./choices.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
+import type { Run } from "./tree.ts";
 
 /** Settings of the gateway that change what a request gets. */
 export interface RehearsalSettings {
@@ -59,14 +64,12 @@ export interface RehearsalSettings {
 }
 
 /** What happens to the request if services respond and backends are chosen as `given`. */
-export interface Outcome {
+export interface Outcome extends Run {
   readonly given: Given;
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
   /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
   readonly record: Partial<AccessRecord> | undefined;
-  /** Secrets are redacted. */
-  readonly events: readonly TraceEvent[];
   /** What backends get, with secrets. */
   readonly sent: readonly SentRequest[];
   /** What the client gets, as bytes. */
@@ -108,7 +111,26 @@ class Records extends AccessLog {
   }
 }
 
+/** Keeps the exchange of a rehearsal. */
+class RehearsedServer extends BindServer {
+  exchange: Exchange | undefined;
+
+  override open(downstream: Downstream, request: HttpRequest): Exchange {
+    const exchange = super.open(downstream, request);
+    this.exchange ??= exchange;
+    return exchange;
+  }
+}
+
+/** What the threads of a gateway know about endpoints. */
+export interface EndpointNotices {
+  readonly evictions: readonly EvictionNotice[];
+  readonly healths: readonly HealthNotice[];
+}
+
 export class Rehearsal {
+  /** By default all endpoints are healthy. */
+  notices: EndpointNotices = { evictions: [], healths: [] };
   readonly #generation: Generation;
   readonly #services: Services;
   readonly #choices = new Choices();
@@ -117,6 +139,7 @@ export class Rehearsal {
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
   readonly #records: Records;
+  readonly #endpoints: Endpoints;
   #onEvent: (json: string | undefined) => void = () => {};
 
   /** Throws if the configuration does not compile. */
@@ -136,6 +159,7 @@ export class Rehearsal {
       connect: this.#backend.connect,
     };
     const endpoints = new Endpoints(new Pools(pool, resolver, { onConnected() {} }, this.#sweeper));
+    this.#endpoints = endpoints;
     const metrics = new Metrics();
     this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onEvent(json));
     this.#services = {
@@ -232,12 +256,13 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return outcomes;
+    return mergeUnreached(outcomes);
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const events: TraceEvent[] = [];
     this.#records.last = undefined;
+    this.#endpoints.restart(this.notices.evictions, this.notices.healths);
     this.#choices.begin(given);
     this.#backend.sent.length = 0;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
@@ -256,7 +281,7 @@ export class Rehearsal {
     const timer = setTimeout(resolve, LONGEST_RUN_MS);
     // Neither filters nor changed fields keep the record away.
     const logged = { ...bind, accessLog: undefined };
-    const server = new BindServer(logged, { findTarget: () => undefined }, this.#services, () => {});
+    const server = new RehearsedServer(logged, { findTarget: () => undefined }, this.#services, () => {});
     try {
       serve(server, stream, client, facts, bind);
       await promise;
@@ -273,6 +298,8 @@ export class Rehearsal {
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
       record: this.#records.last,
       events,
+      exchange: server.exchange,
+      split: this.#choices.asked.get("backend"),
       sent: [...this.#backend.sent],
       received: Buffer.concat(received),
     };
@@ -281,6 +308,22 @@ export class Rehearsal {
   close(): void {
     this.#sweeper.close();
   }
+}
+
+/** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
+function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
+  const groups = Map.groupBy(outcomes, (outcome) => {
+    const { exchange, split, given, record, received } = outcome;
+    if (split === undefined || exchange?.selected.reachedBackend !== false) return outcome;
+    const response = received.toString("latin1").replace(/^date:.*$/im, "");
+    return JSON.stringify([{ ...given, backend: "" }, record?.status, record?.error, response]);
+  });
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first?.split === undefined || group.length <= first.split.others.length) return group;
+    const { backend: _any, ...given } = first.given;
+    return [{ ...first, given, split: undefined, share: group.reduce((sum, { share }) => sum + share, 0) }];
+  });
 }
 
 /** Begins the connection and sends the request. */

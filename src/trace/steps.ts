@@ -8,6 +8,8 @@ export interface Step {
     | "listener"
     | "route"
     | "policy"
+    /** A policy in shadow: what it would have done. */
+    | "shadow"
     | "rule"
     | "expression"
     | "backend"
@@ -36,6 +38,7 @@ export function stepsOf(events: readonly TraceEvent[]): Step[] {
 }
 
 function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEvent[], index: number): Step | undefined {
+  if (scope?.[0] === "shadow") return message.type === "shadowDecision" ? shadowed(message, all, index) : undefined;
   switch (message.type) {
     case "routeSelection":
       return selection(message);
@@ -66,6 +69,25 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
     default:
       return undefined;
   }
+}
+
+const VERDICTS = { allow: "yes", deny: "no", undecided: "unknown" } as const;
+
+/** With the rules that the policy has evaluated, if it is `authorization`. */
+function shadowed(
+  { policy, decision, status, reason }: Extract<TraceMessage, { type: "shadowDecision" }>,
+  all: readonly TraceEvent[],
+  index: number,
+): Step {
+  const before = all.slice(0, index).findLast(({ scope }) => scope?.[0] === "shadow")?.message;
+  const would = decision === "deny" ? `would deny with ${status}` : decision === "allow" ? "would allow" : "undecided";
+  return {
+    kind: "shadow",
+    name: policy,
+    result: VERDICTS[decision],
+    reason: reason === undefined ? would : `${would}: ${reason}`,
+    steps: before?.type === "authorizationResult" ? before.rules.map(rule) : [],
+  };
 }
 
 function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessage, { type: "routeSelection" }>): Step {

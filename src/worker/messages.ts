@@ -81,7 +81,8 @@ interface Commands {
   watch: { args: { id: number; slot: number; filter: TraceFilter; options: TraceOptions } };
   unwatch: { args: { id: number } };
   logFilter: { args: { filter: string } };
-  endpoints: { args: undefined; reply: readonly EndpointStats[] };
+  /** All, or those with these keys. */
+  endpoints: { args: { keys?: readonly string[] | undefined }; reply: readonly EndpointStats[] };
   /** Calls by the key of the backend. */
   calls: { args: undefined; reply: ReadonlyMap<string, BackendCalls> };
   /** Requests and connections in progress, for display. */

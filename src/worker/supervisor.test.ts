@@ -250,7 +250,7 @@ test("one worker probes for all; when it dies, another takes over with the known
   const { supervisor } = workers;
   /** What each worker knows of the endpoint. */
   const known = async (): Promise<(boolean | undefined)[]> => {
-    const replies = await supervisor.collect("endpoints", undefined);
+    const replies = await supervisor.collect("endpoints", {});
     return [...replies.values()].map(([stats]) => stats?.check?.healthy);
   };
   const agree = (healthy: boolean): Promise<true> =>

@@ -6,7 +6,7 @@ import { after, before, suite, test } from "node:test";
 import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { TGCTL } from "../../helpers/programs.ts";
-import { Upstream } from "../trace/support.ts";
+import { closedPort, Upstream } from "../trace/support.ts";
 
 suite("explanations of a running gateway", () => {
   let upstream: Upstream;
@@ -92,6 +92,38 @@ suite("explanations of a running gateway", () => {
     await gateway.reconfigure(config(410));
     const { generation, outcomes } = await explained({ url: url("/direct") });
     assert.deepEqual([generation, outcomes[0]?.status], [2, 410]);
+  });
+
+  test("endpoints: which is chosen, their health and load in the workers, and why one is left out", async () => {
+    const ports = { "80": Number(upstream.port) };
+    const workload = (uid: string, port: number): object => ({
+      ...{ uid, name: uid, namespace: "shop", workloadIps: ["127.0.0.1"] },
+      services: { "shop/cart.test": { "80": port } },
+    });
+    const health = { eviction: { duration: "1h" } };
+    const backend = { service: { name: "shop/cart.test", port: 80 }, policies: { health } };
+    const closed = await closedPort();
+    await gateway.reconfigure({
+      binds: [{ port: 0, listeners: [{ routes: [{ name: "all", backends: [backend] }] }] }],
+      services: [{ name: "cart", namespace: "shop", hostname: "cart.test", ports }],
+      workloads: [workload("a", Number(upstream.port)), workload("b", closed)],
+    });
+    // Sooner or later the balancer tries the endpoint that is down, and evicts it.
+    const dump = async (): Promise<string> => (await fetch(`${gateway.url("admin")}/config_dump`)).text();
+    for (let i = 0; i < 100 && !/"evictedUntil": "/.test(await dump()); i++)
+      await fetch(`http://localhost:${gateway.port()}/`);
+    const { stdout } = await tgctl(["--", url("/")]);
+    const lines = stdout.split("\n");
+    const at = lines.findIndex((line) => line.startsWith("✓ endpoint "));
+    assert.match(
+      lines[at] ?? "",
+      /^✓ endpoint 127\.0\.0\.1:\d+ {2}status 200 · health 1\.00, 0 in progress, \d+\.\d ms$/,
+    );
+    const down = `127.0.0.1:${closed}`;
+    assert.match(
+      lines[at + 1] ?? "",
+      new RegExp(`^ {4}✗ endpoint ${down} {2}evicted for \\d+ms, health 0\\.\\d\\d, 0 in progress`),
+    );
   });
 
   test("what is wrong with a question is said with its place and how to write it", async () => {

@@ -1,0 +1,214 @@
+/**
+ * The tree of one run: the steps of its trace, and around them what a trace does not say, because a gateway would have to find it out
+ * for every request: the listeners that were not chosen, policies in force and those that were not reached, the other backends of a
+ * split, and the other endpoints of the backend.
+ */
+
+import { REQUEST_ORDER } from "../policies/order.ts";
+import type { Exchange } from "../proxy/exchange/exchange.ts";
+import { detailsText } from "../trace/details.ts";
+import type { Phase, TraceEvent } from "../trace/events.ts";
+import { type Step, stepsOf } from "../trace/steps.ts";
+import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
+import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { Asked } from "./choices.ts";
+
+/** What a run leaves behind. */
+export interface Run {
+  readonly events: readonly TraceEvent[];
+  /** undefined: there was no request. */
+  readonly exchange: Exchange | undefined;
+  /** The choice of a weighted backend; undefined: there was none. */
+  readonly split: Asked | undefined;
+}
+
+/** Endpoints or listeners beside the chosen one. */
+const MAX_OTHERS = 5;
+
+/** `live`: state of endpoints in a running gateway, by their keys. */
+export function treeOf({ events, exchange, split }: Run, live: ReadonlyMap<string, EndpointStats>): Step[] {
+  const steps = exchange === undefined ? [] : listenerSteps(exchange);
+  let open = split;
+  for (const part of partsOf(events)) {
+    const [first] = part;
+    const selection = first?.message.type === "policySelection" ? first.message : undefined;
+    if (selection?.phase === "backend" && open !== undefined) {
+      steps.push(backendStep(open));
+      open = undefined;
+    }
+    const own = stepsOf(part);
+    if (selection !== undefined) own.splice(policiesEnd(own), 0, ...policySteps(selection, part));
+    steps.push(...own);
+  }
+  const endpoints = exchange?.selected.backend?.balancer?.endpoints ?? [];
+  return steps.map((step) =>
+    step.kind === "endpoint" ? withOthers(step, endpoints, live) : withChanges(step, events),
+  );
+}
+
+/** Where the policies of the request end: at the one that ends it, else at the call or the response. */
+function policiesEnd(steps: readonly Step[]): number {
+  const refusal = steps.findIndex(({ kind, result }) => kind === "policy" && result === "no");
+  const call = steps.findIndex(({ kind }) => kind === "request" || kind === "endpoint" || kind === "response");
+  const end = call < 0 ? steps.length : call;
+  return refusal < 0 || refusal > end ? end : refusal + 1;
+}
+
+/** The keys of the endpoints whose state the tree shows. */
+export function endpointsOf({ exchange }: Run): readonly string[] {
+  return (exchange?.selected.backend?.balancer?.endpoints ?? []).slice(0, MAX_OTHERS + 1).map(({ key }) => key);
+}
+
+/** Divides the events before each selection of policies. */
+function partsOf(events: readonly TraceEvent[]): TraceEvent[][] {
+  const parts: TraceEvent[][] = [[]];
+  for (const event of events) {
+    if (event.message.type === "policySelection" && event.scope === undefined) parts.push([]);
+    parts.at(-1)?.push(event);
+  }
+  return parts;
+}
+
+/** The listener of the request among those of its bind. Where none fits, the trace has said so. */
+function listenerSteps({ selected, bind, downstream }: Exchange): Step[] {
+  const { listener } = selected;
+  if (listener === undefined) return [];
+  const { tls } = downstream.connection;
+  const host = tls?.serverName ?? selected.host;
+  const { entries } = bind.listeners;
+  const own = entries.find(({ value }) => value === listener)?.hostname ?? "";
+  const others = entries.filter(({ value }) => value !== listener);
+  const steps = others.slice(0, MAX_OTHERS).map(
+    ({ hostname, value }): Step => ({
+      kind: "listener",
+      name: value.name,
+      result: "no",
+      reason: hostReason(hostname, own, host),
+      steps: [],
+    }),
+  );
+  const what = tls === undefined ? "host" : "server name";
+  const reason = isAny(own) ? `any ${what}` : `${what} ${own}`;
+  return [{ kind: "listener", name: listener.name, result: "yes", reason, steps }];
+}
+
+function hostReason(hostname: string, own: string, host: string): string {
+  if (isAny(hostname)) return isAny(own) ? "a listener before it has the same host" : `any host, which ${own} precedes`;
+  const isFit = hostname.startsWith("*.") ? host.endsWith(hostname.slice(1)) : hostname === host;
+  return isFit ? `${hostname}, which ${own} precedes` : `${host} is not ${hostname}`;
+}
+
+function isAny(hostname: string): boolean {
+  return hostname === "" || hostname === "*";
+}
+
+/** Policies that leave no event: those in force, such as `retry`, and those that come after the end. */
+function policySteps(
+  { phase, effectivePolicy }: { readonly phase: Phase; readonly effectivePolicy: Readonly<Record<string, unknown>> },
+  part: readonly TraceEvent[],
+): Step[] {
+  const configured = new Map(Object.entries(effectivePolicy).filter(([, value]) => value !== null));
+  const seen = new Set(part.flatMap(kindOf));
+  const kinds = REQUEST_ORDER[phase].flatMap((kind) => {
+    const name = [...configured.keys()].find((each) => plain(each) === plain(kind));
+    return name === undefined ? [] : [name];
+  });
+  const isComplete = part.some(({ message, scope }) => scope === undefined && ends(message, phase));
+  const last = kinds.findLastIndex((name) => seen.has(plain(name)));
+  return kinds.flatMap((name, at): Step[] => {
+    if (seen.has(plain(name))) return [];
+    if (!isComplete && at > last) return [{ kind: "policy", name, result: "notReached", steps: [] }];
+    return [{ kind: "policy", name, result: "yes", reason: detailsText(configured.get(name)), steps: [] }];
+  });
+}
+
+function kindOf({ message, scope }: TraceEvent): string[] {
+  if (scope !== undefined) return [];
+  if (message.type === "policy") return [plain(message.kind)];
+  return message.type === "authorizationResult" ? ["authorization"] : [];
+}
+
+/** Traces and the configuration write some kinds differently: `request_header_modifier`, `jwt`, `transformation`. */
+function plain(kind: string): string {
+  const name = kind.replaceAll("_", "").toLowerCase();
+  return name === "jwtauth" ? "jwt" : name === "transformations" ? "transformation" : name;
+}
+
+/** Whether the event comes after all policies of a phase. */
+function ends(message: TraceEvent["message"], phase: Phase): boolean {
+  if (message.type === "backendCallStart") return true;
+  return (
+    message.type === "requestSnapshot" &&
+    (message.stage === `${phase} policies` || (phase === "backend" && message.stage === "final request"))
+  );
+}
+
+function backendStep({ value, others, share }: Asked): Step {
+  const step = (key: unknown, result: Step["result"], steps: readonly Step[]): Step => ({
+    kind: "backend",
+    name: String(key),
+    result,
+    reason: `${percent(share(key))} by weight`,
+    steps,
+  });
+  return step(
+    value,
+    "yes",
+    others.map((key) => step(key, "skipped", [])),
+  );
+}
+
+function percent(share: number): string {
+  return `${Number((share * 100).toFixed(2))} %`;
+}
+
+function withOthers(step: Step, endpoints: readonly Endpoint[], live: ReadonlyMap<string, EndpointStats>): Step {
+  const chosen = endpoints.find(({ pool }) => pool.name === step.name);
+  if (chosen === undefined) return step;
+  const now = performance.now();
+  const state = (endpoint: Endpoint): string => {
+    const stats = live.get(endpoint.key);
+    const parts = [
+      ...(endpoint.isEvicted(now) ? [endpoint.whyLeftOut(now)] : []),
+      ...(stats === undefined ? [] : [loadText(stats)]),
+    ];
+    return parts.join(", ");
+  };
+  const reason = [step.reason, state(chosen)].filter((part) => part !== undefined && part !== "").join(" · ");
+  const others = endpoints.filter((endpoint) => endpoint !== chosen);
+  const steps = others.slice(0, MAX_OTHERS).map((endpoint): Step => {
+    const result = endpoint.isEvicted(now) ? "no" : "skipped";
+    return { kind: "endpoint", name: endpoint.pool.name, result, reason: state(endpoint), steps: [] };
+  });
+  return { ...step, ...(reason !== "" && { reason }), steps };
+}
+
+function loadText({ health, pending, latency }: EndpointStats): string {
+  return `health ${health.toFixed(2)}, ${pending} in progress, ${(latency * 1000).toFixed(1)} ms`;
+}
+
+/** The response that the client gets, compared with that of the backend. */
+function withChanges(step: Step, events: readonly TraceEvent[]): Step {
+  const raw = events.findLast(({ message }) => message.type === "responseSnapshot" && message.stage === "raw response");
+  if (step.kind !== "response" || raw?.message.type !== "responseSnapshot") return step;
+  const { code = 0, headers: before = {} } = raw.message.requestState.response ?? {};
+  const { headers: after = {} } = step;
+  const named = (what: string, names: readonly string[]): string[] =>
+    names.length === 0 ? [] : [`${what} ${names.join(", ")}`];
+  const changes = [
+    ...(String(code) === step.name ? [] : [`the backend's status was ${code}`]),
+    ...named(
+      "added",
+      Object.keys(after).filter((name) => !(name in before)),
+    ),
+    ...named(
+      "changed",
+      Object.keys(after).filter((name) => name in before && before[name] !== after[name]),
+    ),
+    ...named(
+      "removed",
+      Object.keys(before).filter((name) => !(name in after)),
+    ),
+  ];
+  return changes.length === 0 ? step : { ...step, reason: changes.join("; ") };
+}
