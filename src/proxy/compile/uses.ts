@@ -1,3 +1,4 @@
+/** What a compiled route refers to, so that the next configuration can take it over. */
 import { CredentialNames } from "../../policies/contract/credential-names.ts";
 import { OwnFields } from "../../policies/contract/own-fields.ts";
 import type { CalloutContext } from "../../policies/contract/types.ts";

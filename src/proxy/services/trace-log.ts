@@ -1,3 +1,4 @@
+/** Traces as log lines, at the levels `debug` and `trace`. */
 import type { LogFields, Logger, LogOutput } from "../../base/log.ts";
 import type { LogFilter, LogLevel } from "../../base/log-filter.ts";
 import type { TraceMessage } from "../../trace/events.ts";

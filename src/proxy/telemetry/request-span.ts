@@ -1,3 +1,4 @@
+/** The spans of a sampled request. */
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { grpcStatusIn } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message/message.ts";

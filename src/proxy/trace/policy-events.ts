@@ -1,3 +1,4 @@
+/** The trace events of policies, redacted. */
 import type { Decision, Decisions, Effect } from "../../policies/contract/decisions.ts";
 import type {
   AuthorizationRuleResult,

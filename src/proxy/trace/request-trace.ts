@@ -1,3 +1,4 @@
+/** The trace of a request, redacted. */
 import type { Names } from "../../base/sensitive-names.ts";
 import { Budget, type CelValue, toJson } from "../../cel/index.ts";
 import { MessageCounter } from "../../http/grpc-frames.ts";

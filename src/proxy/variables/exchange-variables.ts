@@ -1,3 +1,4 @@
+/** What expressions read of a request and its response. */
 import type { Names } from "../../base/sensitive-names.ts";
 import {
   type Activation,
