@@ -87,7 +87,7 @@ export class PolicyEvents implements PolicyTrace {
       ...rule,
       ...(error !== undefined && { error: String(this.#secrets.details(error)) }),
       ...(inputs !== undefined && {
-        inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
+        inputs: this.#secrets.inputs(inputs),
       }),
       ...(parts !== undefined && { values: parts.map((part) => this.#secrets.part(part)) }),
     }));
@@ -135,6 +135,7 @@ function withoutErrors(tracer: TraceSink): TraceSink {
     options: tracer.options,
     snapshots: false,
     now: () => tracer.now(),
+    evaluated: (result) => tracer.evaluated(result),
     emit: (severity, ...event) => tracer.emit(severity === "error" ? "warn" : severity, ...event),
     finish() {},
   };
