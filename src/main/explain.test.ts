@@ -330,3 +330,25 @@ test("rules see the client's address that --source gives", async () => {
   assert.equal((await outcomesOf(routes, ["--source", "192.0.2.7"], ["http://a/"])).outcomes[0]?.status, 403);
   assert.equal((await outcomesOf(routes, [], ["http://a/"])).outcomes[0]?.status, 200);
 });
+
+test("policies in shadow show what they would do, and no outcome is refused because of them", async () => {
+  const policies = {
+    apiKey: { shadow: true, mode: "strict", keys: [{ key: SECRET }] },
+    authorization: { shadow: true, rules: [{ deny: 'request.path == "/s"' }] },
+    extAuthz: { shadow: true, host: "127.0.0.1:1" },
+  };
+  const { code, stdout } = await explain(
+    [on("s", "/s", policies)],
+    ["--assume", "extAuthz=deny"],
+    ["http://localhost:8080/s"],
+  );
+  assert.equal(code, 0);
+  const shadows = stdout.split("\n").filter((line) => / shadow /.test(line));
+  assert.deepEqual(shadows, [
+    '✗ shadow apiKey  would deny with 401: no API key in the header authorization after "Bearer "',
+    "✗ shadow extAuthz  would deny with 403: external authorization failed",
+    '✗ shadow authorization  would deny with 403: deny rules[0] is true (request.path: "/s")',
+  ]);
+  assert.match(stdout, /→ 200 · route/);
+  assert.equal(requests, 0);
+});

@@ -1,7 +1,7 @@
 import { GatewayError } from "../base/errors.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
-import type { CallResponse } from "../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
 import type { AssumedResponse, AssumptionName, Assumptions } from "./assumptions.ts";
 
@@ -39,7 +39,7 @@ export class Choices implements CalloutAnswers {
     this.asked.clear();
   }
 
-  http(scope: string | undefined): CallResponse {
+  http(scope: string | undefined): CalloutResponse {
     const service = AUTHORIZERS[scope ?? ""];
     return service === undefined ? httpOf(TOKEN) : authzHttp(this.#choose(service, ["allow", "deny"]));
   }

@@ -11,6 +11,8 @@ export interface TraceEvent {
   readonly severity: Severity;
   /** What the event belongs to, outermost first: `shadow` for a shadow policy, callouts; absent for the request itself. */
   readonly scope?: readonly string[];
+  /** The expressions that were evaluated since the event before, such as those of the policy that the event is about; absent if there are none. */
+  readonly expressions?: readonly ExpressionResult[];
   readonly message: TraceMessage;
 }
 
@@ -108,6 +110,18 @@ export type TraceMessage =
     }
   | { readonly type: "traceEnded"; readonly reason: string }
   | { readonly type: "dropped"; readonly count: number };
+
+/** An expression, what it read and what it computed. Secrets are redacted. */
+export interface ExpressionResult {
+  readonly text: string;
+  /** JSON; absent if the evaluation failed, and for bodies and maps of headers. */
+  readonly value?: unknown;
+  /** Why it failed. */
+  readonly error?: string;
+  /** As in `authorizationResult`. */
+  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly values?: readonly PartResult[];
+}
 
 /** The result of a part of an expression: `from` and `to` are offsets into its text, in UTF-16 units. */
 export interface PartResult {

@@ -1,6 +1,6 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
 import type { Origin } from "../base/origin.ts";
-import type { RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface Step {
   readonly kind:
@@ -8,6 +8,8 @@ export interface Step {
     | "listener"
     | "route"
     | "policy"
+    /** A policy in shadow: what it would have done. */
+    | "shadow"
     | "rule"
     | "expression"
     | "backend"
@@ -32,10 +34,16 @@ const MAX_LOSERS = 5;
 
 /** The steps of a request in the order in which they happened. */
 export function stepsOf(events: readonly TraceEvent[]): Step[] {
-  return events.flatMap((event, index) => stepOf(event, events, index) ?? []);
+  return events.flatMap((event, index) => {
+    const expressions = (event.expressions ?? []).map(expression);
+    const step = stepOf(event, events, index);
+    if (step?.kind !== "policy") return [...expressions, ...(step === undefined ? [] : [step])];
+    return { ...step, steps: [...expressions, ...step.steps] };
+  });
 }
 
 function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEvent[], index: number): Step | undefined {
+  if (scope?.[0] === "shadow") return message.type === "shadowDecision" ? shadowed(message, all, index) : undefined;
   switch (message.type) {
     case "routeSelection":
       return selection(message);
@@ -68,6 +76,25 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
   }
 }
 
+const VERDICTS = { allow: "yes", deny: "no", undecided: "unknown" } as const;
+
+/** With the rules that the policy has evaluated, if it is `authorization`. */
+function shadowed(
+  { policy, decision, status, reason }: Extract<TraceMessage, { type: "shadowDecision" }>,
+  all: readonly TraceEvent[],
+  index: number,
+): Step {
+  const before = all.slice(0, index).findLast(({ scope }) => scope?.[0] === "shadow")?.message;
+  const would = decision === "deny" ? `would deny with ${status}` : decision === "allow" ? "would allow" : "undecided";
+  return {
+    kind: "shadow",
+    name: policy,
+    result: VERDICTS[decision],
+    reason: reason === undefined ? would : `${would}: ${reason}`,
+    steps: before?.type === "authorizationResult" ? before.rules.map(rule) : [],
+  };
+}
+
 function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessage, { type: "routeSelection" }>): Step {
   if (listeners !== undefined) {
     const steps = listeners.map(
@@ -93,18 +120,39 @@ function rule({
   inputs = {},
   values: parts = [],
 }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number]): Step {
-  const values = [
-    ...parts.map(({ from, to, ...result }) => ({ text: name.slice(from, to), ...result })),
-    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
-  ];
   return {
     kind: "rule",
     name: `${mode} ${name}`,
     result: matched ? "yes" : "no",
     ...(error !== undefined && { reason: error }),
-    ...(values.length > 0 && { values }),
+    ...valuesOf(name, parts, inputs),
     steps: [],
   };
+}
+
+function expression({ text, value, error, values = [], inputs = {} }: ExpressionResult): Step {
+  // A text that is only one path is its own input.
+  const others = Object.fromEntries(Object.entries(inputs).filter(([path]) => path !== text));
+  return {
+    kind: "expression",
+    name: text,
+    result: error === undefined && value !== false ? "yes" : "no",
+    ...(error !== undefined ? { reason: error } : value !== undefined && { reason: JSON.stringify(value) }),
+    ...valuesOf(text, values, others),
+    steps: [],
+  };
+}
+
+function valuesOf(
+  expressionText: string,
+  parts: readonly PartResult[],
+  inputs: Readonly<Record<string, unknown>>,
+): Pick<Step, "values"> {
+  const values = [
+    ...parts.map(({ from, to, ...result }) => ({ text: expressionText.slice(from, to), ...result })),
+    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
+  ];
+  return values.length === 0 ? {} : { values };
 }
 
 function sent({ request, backend }: RequestState): Step | undefined {

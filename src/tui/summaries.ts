@@ -15,6 +15,7 @@ const LABELS: Readonly<Record<string, string>> = {
   policyEvent: "Policy Event",
   traceSampling: "Tracing",
   authorizationResult: "Authz",
+  shadowDecision: "Shadow",
   backendCallStart: "Backend Start",
   backendCallResult: "Backend Result",
   requestFinished: "Request Done",
@@ -47,6 +48,7 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   policyEvent: (message) => `${textOf(message.kind)}: ${textOf(message.details)}`,
   traceSampling: (message) => textOf(message.decision),
   authorizationResult: authorization,
+  shadowDecision: shadowText,
   backendCallStart: (message) => textOf(message.target),
   bodySnapshot: (message) =>
     message.truncated === true ? `${textOf(message.stage)} (cut short)` : textOf(message.stage),
@@ -85,6 +87,12 @@ function policySelection(message: Fields): string {
     .map(([name]) => name);
   const phase = textOf(message.phase);
   return `${phase === "" ? "" : `${phase} `}effective policies: ${names.length === 0 ? "none" : names.join(", ")}`;
+}
+
+function shadowText({ policy, decision, status, reason }: Fields): string {
+  const would = decision === "undecided" ? "undecided" : `would ${textOf(decision)}`;
+  const what = status === undefined ? would : `${would} with ${textOf(status)}`;
+  return [`${textOf(policy)}: ${what}`, textOf(reason)].filter(Boolean).join(": ");
 }
 
 function policy(message: Fields): string {

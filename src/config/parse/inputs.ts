@@ -83,7 +83,7 @@ export class InputReader {
   }
 }
 
-interface Known {
+interface InputVersion {
   readonly fingerprint: string;
   readonly digest: string;
   /** Milliseconds since 1970. */
@@ -93,7 +93,7 @@ interface Known {
 
 /** Digests of files; reads only those whose size, times or inode have changed since the last check. */
 export class DiskDigests {
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, InputVersion>();
   readonly #now: () => number;
   readonly #stat: (path: string) => Stats;
 

@@ -4,7 +4,7 @@
  * (`backendTLS`, `http`, `tcp`, `backendTunnel`) are not applied here: the connection pool has them from the target.
  */
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { CallHead, PrepareCall } from "../../upstream/callouts/callout.ts";
+import type { CalloutHead, PrepareCallout } from "../../upstream/callouts/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { OwnFields } from "../contract/own-fields.ts";
@@ -27,7 +27,7 @@ const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefin
 export function compileCallPolicies(
   { backendAuth: auth, transformations, requestHeaderModifier: modifier }: CallPolicies,
   deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials" | "cel">,
-): PrepareCall<CalloutContext> | undefined {
+): PrepareCallout<CalloutContext> | undefined {
   const credentials = auth && within(["backendAuth"], () => prepareCredentials(auth, deps.cel))(deps);
   const edits = modifier && within(["requestHeaderModifier"], () => prepareRequestEdits(modifier));
   const headers = edits?.({ ...deps, ownFields: new OwnFields() });
@@ -67,7 +67,7 @@ const NOTHING = new Uint8Array(0);
 function callTransformer(
   { request }: Transformations,
   cel: CelEnvironment,
-): ((call: CallHead, calloutContext: CalloutContext) => void) | undefined {
+): ((call: CalloutHead, calloutContext: CalloutContext) => void) | undefined {
   if (request === undefined) return undefined;
   const program = compileProgram(["transformations", "request"], request, "request", cel);
   return (call, { requestMetadata, trace, variables }) => {

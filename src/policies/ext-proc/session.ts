@@ -31,7 +31,7 @@ export type ProcessingRequest = Extract<
 export type ProcessingResponse = ProcessingResponseMessage;
 
 /** The parts of an exchange, named as in the service's responses. */
-type Part = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
+type ExchangePart = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
 
 type Direction = "request" | "response";
 type ExtProcDecision =
@@ -83,13 +83,13 @@ export class Session {
   readonly #process: typeof ProcessMethod;
   readonly #context: PolicyContext;
   readonly #timeoutMs: number;
-  readonly #listeners = new Map<Part, Listener>();
+  readonly #listeners = new Map<ExchangePart, Listener>();
   #stream: GrpcStream | undefined;
   /** Messages from before the stream is open, while the credentials of the call are fetched. */
   #waiting: Uint8Array[] | undefined;
-  readonly #timers = new Map<Part, NodeJS.Timeout>();
+  readonly #timers = new Map<ExchangePart, NodeJS.Timeout>();
   /** Parts whose timeout the service has extended: once for each message. */
-  readonly #extended = new Set<Part>();
+  readonly #extended = new Set<ExchangePart>();
   /** The service is held back by flow control of HTTP/2. */
   #paused = false;
   #closed = false;
@@ -131,18 +131,18 @@ export class Session {
   }
 
   /** The receiver is slow, not the service: no timeout until `startTimeout`. */
-  stopTimeout(part: Part): void {
+  stopTimeout(part: ExchangePart): void {
     clearTimeout(this.#timers.get(part));
     this.#timers.delete(part);
   }
 
   /** Starts the timeout for a response about `part`, or restarts it. */
-  startTimeout(part: Part): void {
+  startTimeout(part: ExchangePart): void {
     this.#extended.delete(part);
     this.#setTimeout(part, this.#timeoutMs);
   }
 
-  #setTimeout(part: Part, ms: number): void {
+  #setTimeout(part: ExchangePart, ms: number): void {
     if (this.#closed) return;
     clearTimeout(this.#timers.get(part));
     this.#timers.set(
@@ -170,12 +170,12 @@ export class Session {
   }
 
   /** Delivers responses about `part` to `listener` until `unlisten`. */
-  listen(part: Part, listener: Listener): void {
+  listen(part: ExchangePart, listener: Listener): void {
     this.#listeners.set(part, listener);
     this.updateFlow();
   }
 
-  unlisten(part: Part): void {
+  unlisten(part: ExchangePart): void {
     this.stopTimeout(part);
     this.#listeners.delete(part);
     this.updateFlow();
@@ -194,7 +194,7 @@ export class Session {
   }
 
   /** Sends a message and resolves with the response to it. `timed`: starts the timeout. Rejects with TG_EXT_PROC. */
-  roundTrip(part: Part, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
+  roundTrip(part: ExchangePart, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
     if (this.#immediate !== undefined) return Promise.resolve(this.#immediate);
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {

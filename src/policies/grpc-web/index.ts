@@ -8,7 +8,7 @@ import { getHeader, type HttpResponse, setHeader } from "../../http/message/mess
 import { applied, Decisions, skipped } from "../contract/decisions.ts";
 import type { PolicyHooks, ResponseTranslation } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
-import { grpcTypeOf, type WebCall, webCallOf, webTypeOf } from "./media-types.ts";
+import { type GrpcWebForm, grpcTypeOf, webCallOf, webTypeOf } from "./media-types.ts";
 import type { GrpcWeb } from "./schema.ts";
 import { RequestStage, ResponseStage } from "./stages.ts";
 
@@ -56,7 +56,7 @@ const HOOKS: PolicyHooks = {
  * Responses of other types, such as the page of a login or an error of a proxy in between, go to the client as they are: it
  * derives a gRPC status from the HTTP status.
  */
-function translationFor(call: WebCall): ResponseTranslation {
+function translationFor(call: GrpcWebForm): ResponseTranslation {
   return ({ headers }: HttpResponse) => {
     if (!isGrpc(headers)) return undefined;
     setHeader(headers, "content-type", webTypeOf(call, getHeader(headers, "content-type") ?? ""));

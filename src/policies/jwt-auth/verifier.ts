@@ -24,7 +24,7 @@ interface Candidate extends VerificationKey {
   readonly options: JWTVerifyOptions;
 }
 
-interface Known {
+interface VerifiedToken {
   readonly claims: JWTPayload;
   /** Milliseconds since the epoch. */
   readonly until: number;
@@ -56,7 +56,7 @@ export class TokenRejection extends Error {
  */
 export class TokenVerifier {
   readonly #keys = new Map<string, Candidate[]>();
-  readonly #known = new BoundedCache<Known>(MAX_KNOWN);
+  readonly #known = new BoundedCache<VerifiedToken>(MAX_KNOWN);
   readonly #providers: readonly ProviderAt[];
 
   /** Throws a PolicyError for a key set that cannot be used. */

@@ -95,10 +95,7 @@ export class ShadowLane implements ShadowRuns {
         this.#found = { ...this.#found, ...changesOf(view.requestMetadata, before) };
         this.#conclude({ kind, phase, verdict: "allow" }, view);
       } else
-        this.#conclude(
-          { kind, phase, verdict: "deny", status: reply.status, reason: `it would have responded ${reply.status}` },
-          view,
-        );
+        this.#conclude({ kind, phase, verdict: "deny", status: reply.status, reason: `status ${reply.status}` }, view);
     };
     try {
       const outcome = onRequest(view);

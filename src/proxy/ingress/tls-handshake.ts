@@ -1,3 +1,4 @@
+/** The second stage of a connection: TLS, terminated or passed through, by the server name. */
 import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
 import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";

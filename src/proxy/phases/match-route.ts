@@ -1,3 +1,7 @@
+/**
+ * The phase `match-route`: the route by host, path and conditions (`match/`), through route groups to the route that has backends,
+ * then one of its backends by weight (docs/lifecycle.md#4-match-route).
+ */
 import { GatewayError, type Why } from "../../base/errors.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";
 import { mergePolicies } from "../../policies/merge.ts";
@@ -8,10 +12,6 @@ import type { Router } from "../match/router.ts";
 import { pick } from "./select-backend.ts";
 import { checkHost } from "./select-listener.ts";
 
-/**
- * The phase `match-route`: the route by host, path and conditions (`match/`), through route groups to the route that has backends,
- * then one of its backends by weight (docs/lifecycle.md#4-match-route).
- */
 export function matchRoute(exchange: Exchange): undefined {
   checkHost(exchange);
   chooseRoute(exchange);

@@ -86,7 +86,7 @@ interface ResponseStep {
 
 /**
  * The chains in the order route, backend, gateway (docs/lifecycle.md#9-response-policies), then the route's final policies. While
- * a policy waits, the body is held.
+ * a policy waits, the body is buffered.
  */
 export function responsePolicies(exchange: Exchange): PhaseResult {
   const { selected, responseSide } = exchange;

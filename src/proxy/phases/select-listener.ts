@@ -1,3 +1,4 @@
+/** The phase `select-listener`, and the check that a request inside TLS stays with the listener of its handshake. */
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { hostOf } from "../../http/message/message.ts";
 import type { TlsSession } from "../../net/transport.ts";

@@ -1,3 +1,4 @@
+/** What the worker supplies to everything in this room. */
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
 import type { Egress } from "../../net/egress.ts";

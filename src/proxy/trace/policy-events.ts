@@ -1,3 +1,4 @@
+/** The trace events of policies, redacted. */
 import type { Decision, Decisions, Effect } from "../../policies/contract/decisions.ts";
 import type {
   AuthorizationRuleResult,
@@ -60,7 +61,7 @@ export class PolicyEvents implements PolicyTrace {
       ...rule,
       ...(error !== undefined && { error: String(this.#secrets.details(error)) }),
       ...(inputs !== undefined && {
-        inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
+        inputs: this.#secrets.inputs(inputs),
       }),
       ...(parts !== undefined && { values: parts.map((part) => this.#secrets.part(part)) }),
     }));
@@ -108,6 +109,7 @@ function withoutErrors(tracer: TraceSink): TraceSink {
     options: tracer.options,
     snapshots: false,
     now: () => tracer.now(),
+    evaluated: (result) => tracer.evaluated(result),
     emit: (severity, ...event) => tracer.emit(severity === "error" ? "warn" : severity, ...event),
     finish() {},
   };

@@ -1,5 +1,6 @@
+/** The trace of a request, redacted. */
 import type { Names } from "../../base/sensitive-names.ts";
-import { Budget, type CelValue, toJson } from "../../cel/index.ts";
+import { Budget, type CelValue, type EvaluationObserver, toJson } from "../../cel/index.ts";
 import { MessageCounter } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message/message.ts";
@@ -49,6 +50,8 @@ interface TracedExchange {
 export class RequestTrace extends PolicyEvents {
   /** Headers (lower-case) whose values are secrets, as are the values that the configuration compares them with. */
   readonly secretHeaders: Names;
+  /** Gets the values of expressions; the log shows none of them. */
+  readonly observer: EvaluationObserver | undefined;
   readonly #tracer: TraceSink;
   readonly #exchange: TracedExchange;
   readonly #secrets: RequestSecrets;
@@ -84,7 +87,10 @@ export class RequestTrace extends PolicyEvents {
     const secrets = new RequestSecrets(tracer.options.reveal, headers, parameters);
     super(tracer, [], secrets);
     this.#tracer = tracer;
-    if (watched) this.#progress = new StreamProgress(tracer);
+    if (watched) {
+      this.#progress = new StreamProgress(tracer);
+      this.observer = { evaluated: (text, seen) => tracer.evaluated({ text, ...secrets.observed(seen) }) };
+    }
     this.#exchange = exchange;
     this.#secrets = secrets;
     this.secretHeaders = headers;

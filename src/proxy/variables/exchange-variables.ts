@@ -1,8 +1,10 @@
+/** What expressions read of a request and its response. */
 import type { Names } from "../../base/sensitive-names.ts";
 import {
   type Activation,
   Budget,
   CelDuration,
+  type EvaluationObserver,
   type RequestParts,
   type ResponseParts,
   type SourceParts,
@@ -39,6 +41,7 @@ interface ReadableExchange {
     readonly backend: CompiledBackend | undefined;
   };
   readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions">;
+  readonly trace: { readonly observer: EvaluationObserver | undefined } | undefined;
   readonly requestMetadata: RequestMetadata;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -74,6 +77,10 @@ export class ExchangeVariables implements Activation {
     variables.#budget = this.budget;
     variables.#routed = this.#routed;
     return variables;
+  }
+
+  get observer(): Activation["observer"] {
+    return this.#exchange.trace?.observer;
   }
 
   /** Telemetry has a separate budget: the log needs its fields even if the policies have used up theirs. */

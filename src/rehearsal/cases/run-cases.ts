@@ -163,7 +163,7 @@ function decisive({ events }: Outcome, differences: readonly Difference[]): Step
   const steps = stepsOf(events);
   const is = (...fields: readonly string[]): boolean => differences.some(({ field }) => fields.includes(field));
   const selection = steps.findLast(({ kind }) => kind === "route" || kind === "listener");
-  const refused = steps.findLast(({ kind, result }) => result === "no" && kind !== "response");
+  const refused = steps.findLast(({ kind, result }) => result === "no" && kind !== "response" && kind !== "shadow");
   const shown = is("route", "listener") ? selection : (refused ?? selection);
   return shown === undefined ? [] : [shown];
 }

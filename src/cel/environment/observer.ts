@@ -1,0 +1,38 @@
+/** What evaluations report for requests that are traced: values of expressions and of their parts. */
+
+/** The value of one path in an expression, such as `jwt.sub` or `request.headers["x-a"]`, in one evaluation. */
+export interface InputValue {
+  readonly text: string;
+  /** The fields below the variable: `sub`; `headers`, `x-a`. */
+  readonly path: readonly string[];
+  /** JSON; null if absent. */
+  readonly value: unknown;
+}
+
+/** The result of a part of an expression that is neither a path nor constant, such as `jwt.sub == "a"` in a longer condition. */
+export interface PartValue {
+  /** Offsets into the text of the expression, in UTF-16 units. */
+  readonly from: number;
+  readonly to: number;
+  /** JSON, or why there is no value. */
+  readonly result: { readonly value: unknown } | { readonly error: string };
+  /** What it was computed from. */
+  readonly reads: readonly InputValue[];
+  /** It was computed from more than `reads`: from whole maps, a body, a secret. */
+  readonly readsMore: boolean;
+}
+
+/** What an expression read and computed in one evaluation. */
+export interface Observation {
+  /** The whole expression; undefined if its result is not shown. */
+  readonly whole: PartValue | undefined;
+  /** All paths in the expression. Without whole maps of headers and bodies: they would be large, or secret. */
+  readonly inputs: readonly InputValue[];
+  /** The parts that the evaluation reached, in source order. Without those in loops, which have a value for each turn. */
+  readonly parts: readonly PartValue[];
+}
+
+/** Follows the evaluations for one request, which are slower because of it. */
+export interface EvaluationObserver {
+  evaluated(text: string, observation: Observation): void;
+}
