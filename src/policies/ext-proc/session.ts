@@ -40,7 +40,7 @@ type ExtProcDecision =
   | { readonly code: "failed"; readonly side: Direction; readonly why: string; readonly continues: boolean }
   | { readonly code: "routeStays" }
   | { readonly code: "timeoutIgnored"; readonly ms: number; readonly max: number }
-  | { readonly code: "timeoutExtended"; readonly ms: number; readonly part: Part }
+  | { readonly code: "timeoutExtended"; readonly ms: number; readonly part: ExchangePart }
   | InvalidTarget;
 
 export const decisions = new Decisions<ExtProcDecision>("ext_proc", {
