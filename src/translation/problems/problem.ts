@@ -1,6 +1,7 @@
 /** What is wrong with something that a user wrote, before it is known where that is: in a file, or in an object of Kubernetes. */
 
 import type { Path } from "../../base/paths.ts";
+import type { Related } from "../lints/lint.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 
 /** Values of fields with such names are never quoted in an error. */
@@ -23,12 +24,17 @@ export type ProblemCause =
   | { readonly code: "missingDocument" };
 
 /** A diagnostic without its place. */
-export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "invalidCertificate"> & {
+export type Problem = Pick<
+  Diagnostic,
+  "message" | "remedy" | "expected" | "suggestion" | "invalidCertificate" | "lint"
+> & {
   readonly cause?: ProblemCause;
   readonly warning?: boolean;
   readonly note?: boolean;
   /** A warning about valid settings. Dropped if there are errors, since a configuration without its invalid parts may look odd. */
   readonly advice?: boolean;
+  /** Other places that explain a finding. */
+  readonly related?: readonly Related[];
 };
 
 /** Reports a problem with the value at `path`; `key` points at a key of it instead. */
