@@ -1,4 +1,4 @@
-import { LINTS } from "../../src/translation/lints/lint-table.ts";
+import { LINTS } from "../../src/translation/problems/lint-table.ts";
 
 /** docs/lints.md */
 export function lintPage(): string {

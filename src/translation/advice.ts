@@ -14,8 +14,8 @@ import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
-import { lint } from "./lints/lint.ts";
-import { lintTexts } from "./lints/lint-table.ts";
+import { lint } from "./problems/lint.ts";
+import { lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
 

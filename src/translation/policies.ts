@@ -16,7 +16,7 @@ import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "./advice.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
-import { lint } from "./lints/lint.ts";
+import { lint } from "./problems/lint.ts";
 import type { Report } from "./problems/problem.ts";
 import { asEnforced, withShadows } from "./shadow-policies.ts";
 

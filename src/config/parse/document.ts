@@ -1,9 +1,8 @@
 import { type Document, parseDocument } from "yaml";
 import { formatPath, type Path } from "../../base/paths.ts";
 import { redactUrls } from "../../base/redaction.ts";
-import type { Related } from "../../translation/lints/lint.ts";
 import type { Diagnostic, RelatedPlace } from "../../translation/problems/diagnostics.ts";
-import { isSecret, type Problem } from "../../translation/problems/problem.ts";
+import { isSecret, type Problem, type Related } from "../../translation/problems/problem.ts";
 import { type Expanded, expandEnv } from "./env.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";

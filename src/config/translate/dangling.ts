@@ -1,7 +1,7 @@
 import type { Path } from "../../base/paths.ts";
 import type { Ir } from "../../ir/ir.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
-import { lint } from "../../translation/lints/lint.ts";
+import { lint } from "../../translation/problems/lint.ts";
 import { noPort, reportUnknown } from "../../translation/references.ts";
 import { TCP_KINDS } from "../../translation/schema/policies.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";

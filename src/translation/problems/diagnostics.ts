@@ -1,4 +1,4 @@
-import type { LintCode } from "../lints/lint-table.ts";
+import type { LintCode } from "./lint-table.ts";
 
 /** One problem of a configuration: what is wrong, where, and how to correct it. */
 export interface Diagnostic {

@@ -1,7 +1,6 @@
 /** What is wrong with something that a user wrote, before it is known where that is: in a file, or in an object of Kubernetes. */
 
 import type { Path } from "../../base/paths.ts";
-import type { Related } from "../lints/lint.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 
 /** Values of fields with such names are never quoted in an error. */
@@ -22,6 +21,13 @@ export type ProblemCause =
   | { readonly code: "clusterHost" }
   /** A document could not be fetched. */
   | { readonly code: "missingDocument" };
+
+/** A place that explains a finding, such as the route that shadows another. */
+export interface Related {
+  readonly path: Path;
+  /** What it is, such as `wins instead`. */
+  readonly message: string;
+}
 
 /** A diagnostic without its place. */
 export type Problem = Pick<
