@@ -178,7 +178,7 @@ export function textOf(value: unknown): string {
 }
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
-function supplyOf(name: AssumptionName): string {
+export function supplyOf(name: AssumptionName): string {
   const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
   const last = ways.pop() ?? "";
   return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;

@@ -1,4 +1,5 @@
 import { GatewayError } from "../base/errors.ts";
+import type { Need } from "../cel/index.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
 import type { CallResponse } from "../upstream/callouts/http-call.ts";
@@ -22,6 +23,14 @@ export interface Asked {
   readonly share: (value: unknown) => number;
 }
 
+/** Before the text of a condition, in the name of the choice whether it is met. */
+const CONDITION = "condition ";
+
+/** Whether a choice is about a condition that depends on what is not known. */
+export function isCondition(choice: string): boolean {
+  return choice.startsWith(CONDITION);
+}
+
 /** For callouts whose response no policy decides by: mirrors ignore it, and `backendAuth` takes a token from it. */
 const TOKEN: AssumedResponse = {
   headers: { "content-type": "application/json" },
@@ -33,10 +42,33 @@ export class Choices implements CalloutAnswers {
   #given: Given = {};
   /** What this run was asked, in order. */
   readonly asked = new Map<string, Asked>();
+  /** What is not known in this run, though something depends on it. */
+  readonly needs = new Map<string, Need>();
 
   begin(given: Given): void {
     this.#given = given;
     this.asked.clear();
+    this.needs.clear();
+  }
+
+  /** What is assumed about a fact that is asked for now; undefined: nothing. */
+  assumed<Name extends AssumptionName>(name: Name): Assumptions[Name] {
+    const value = (this.#given as Assumptions)[name];
+    if (value !== undefined) this.asked.set(name, { value, others: [], share: () => 1 });
+    return value;
+  }
+
+  /** Whether a condition is met that depends on what is not known. */
+  condition(text: string, needs: readonly Need[]): boolean {
+    this.lacks(needs);
+    const name = CONDITION + text;
+    const value = this.#given[name] !== false;
+    this.asked.set(name, { value, others: [!value], share: () => 1 });
+    return value;
+  }
+
+  lacks(needs: readonly Need[]): void {
+    for (const need of needs) this.needs.set(need.what, need);
   }
 
   http(scope: string | undefined): CallResponse {

@@ -8,6 +8,7 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import type { Need } from "../cel/index.ts";
 import type { HttpRequest } from "../http/message/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
@@ -47,6 +48,7 @@ import { type Assumptions, checkUse } from "./assumptions.ts";
 import { Choices, type Given } from "./choices.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
 import type { Run } from "./tree.ts";
+import { UnknownFacts } from "./unknown-facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
 export interface RehearsalSettings {
@@ -66,6 +68,8 @@ export interface RehearsalSettings {
 /** What happens to the request if services respond and backends are chosen as `given`. */
 export interface Outcome extends Run {
   readonly given: Given;
+  /** What is not known, though the outcome depends on it: `given` has conditions for it. */
+  readonly needs: readonly Need[];
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
   /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
@@ -134,6 +138,7 @@ export class Rehearsal {
   readonly #generation: Generation;
   readonly #services: Services;
   readonly #choices = new Choices();
+  readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend(() => this.#choices.response());
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
@@ -201,6 +206,7 @@ export class Rehearsal {
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
+      unknowns: this.#unknowns,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
@@ -264,6 +270,7 @@ export class Rehearsal {
     this.#records.last = undefined;
     this.#endpoints.restart(this.notices.evictions, this.notices.healths);
     this.#choices.begin(given);
+    const complete = this.#unknowns.begin(facts);
     this.#backend.sent.length = 0;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
     this.#gate.arm(0);
@@ -283,7 +290,7 @@ export class Rehearsal {
     const logged = { ...bind, accessLog: undefined };
     const server = new RehearsedServer(logged, { findTarget: () => undefined }, this.#services, () => {});
     try {
-      serve(server, stream, client, facts, bind);
+      serve(server, stream, client, complete, bind);
       await promise;
     } finally {
       clearTimeout(timer);
@@ -295,6 +302,7 @@ export class Rehearsal {
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
       given: taken,
+      needs: [...this.#choices.needs.values()],
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
       record: this.#records.last,
       events,
