@@ -1,3 +1,4 @@
+/** What other rooms import of `cel`. */
 export {
   CelEnvironment,
   type Condition,

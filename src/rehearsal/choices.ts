@@ -2,7 +2,7 @@ import { GatewayError } from "../base/errors.ts";
 import type { Need } from "../cel/index.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
-import type { CallResponse } from "../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
 import type { AssumedResponse, AssumptionName, Assumptions } from "./assumptions.ts";
 
@@ -71,7 +71,7 @@ export class Choices implements CalloutAnswers {
     for (const need of needs) this.needs.set(need.what, need);
   }
 
-  http(scope: string | undefined): CallResponse {
+  http(scope: string | undefined): CalloutResponse {
     const service = AUTHORIZERS[scope ?? ""];
     return service === undefined ? httpOf(TOKEN) : authzHttp(this.#choose(service, ["allow", "deny"]));
   }

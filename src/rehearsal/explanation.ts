@@ -6,9 +6,20 @@ import type { Outcome } from "./rehearsal.ts";
 import { treeOf } from "./tree.ts";
 
 export interface Explanation {
-  /** Number of the gateway's configuration; null for a file. */
+  /** Number of the gateway's configuration in effect; null for another one. */
   readonly generation: number | null;
   readonly outcomes: readonly ExplainedOutcome[];
+}
+
+/** Why the admin server does not explain: the body of a response with status 400. */
+export interface ExplainRefusal {
+  readonly error: {
+    /** What is wrong: the request or what is assumed, or the configuration that the question brings. */
+    readonly code: "question" | "configuration";
+    readonly message: string;
+    /** What to write instead. */
+    readonly hint?: string;
+  };
 }
 
 /** What happens to the request if services respond and backends are chosen as `given`. */

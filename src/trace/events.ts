@@ -50,7 +50,7 @@ export type TraceMessage =
       readonly effectivePolicy: Readonly<Record<string, unknown>>;
     }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
-  | { readonly type: "policy"; readonly kind: string; readonly result: PolicyResult }
+  | { readonly type: "policy"; readonly kind: PolicyEventKind; readonly result: PolicyResult }
   | {
       readonly type: "authorizationResult";
       readonly rules: readonly {
@@ -146,7 +146,39 @@ export interface GrpcEnd {
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
 
 /** Names of policies in `policy` events; some are not those of the configuration, because traces had them first. */
-export type PolicyEventKind = "api_key" | "csrf" | "localRateLimit";
+export type PolicyEventKind =
+  | "api_key"
+  | "authorization"
+  | "backend_auth"
+  | "basic_auth"
+  | "buffer"
+  | "compression"
+  | "cors"
+  | "csrf"
+  | "delay"
+  | "directResponse"
+  | "direct_response"
+  | "extAuthz"
+  | "extProc"
+  | "ext_auth"
+  | "ext_proc"
+  | "grpcWeb"
+  | "health"
+  | "jwt"
+  | "localRateLimit"
+  | "oidc"
+  | "remoteRateLimit"
+  | "request_header_modifier"
+  | "request_mirror"
+  | "request_redirect"
+  | "response_header_modifier"
+  | "retry"
+  | "sessionAffinity"
+  | "session_persistence"
+  | "timeout"
+  | "transformation"
+  | "transformations"
+  | "url_rewrite";
 
 type PolicyResult =
   | {

@@ -1,3 +1,4 @@
+/** What one evaluation reads: the request, response and connection as expressions see them. */
 import type { Names } from "../../base/sensitive-names.ts";
 import type { Budget } from "../values/budget.ts";
 import type { EvaluationObserver, Unknowns } from "./observer.ts";

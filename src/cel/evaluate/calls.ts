@@ -1,3 +1,4 @@
+/** Calls of functions and operators as closures: bound at compile time if the types are known, else by the values. */
 import { messageOf } from "../../base/errors.ts";
 import { formatSignature } from "../environment/custom-function.ts";
 import type { Overload } from "../environment/overload.ts";

@@ -226,14 +226,6 @@ export type OutgoingContext = CalloutContext & Pick<PolicyContext, "request" | "
 
 /** Where policies report to the trace of one request. */
 export interface PolicyTrace extends DecisionTrace {
-  /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
-  /** Like `applied`, for a policy that allows or rejects the request: a rejection has severity `error`. */
-  decided(kind: string, passes: boolean, details: unknown): void;
-  /** Like `applied`, for a policy that failed while the request continues: severity `warn`. */
-  failed(kind: string, details: unknown): void;
-  /** Emits `policy` with result `skip`; `warn` when what the policy works on is missing or wrong. Default `info`. */
-  skipped(kind: string, reason: string, severity?: "info" | "warn"): void;
   /** Emits `authorizationResult`. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void;
   /** Redacts this header or query parameter from now on: its value is a secret of the gateway. */

@@ -10,7 +10,7 @@ import type { Places } from "./places.ts";
 import type { Case, Cases } from "./read-cases.ts";
 
 /** A field of an expectation, such as `sent.headers.x-user`, that came out differently. */
-export interface Difference {
+interface Difference {
   readonly field: string;
   readonly expected: string | number | null;
   /** Secrets are redacted. */
