@@ -80,7 +80,12 @@ export class ObservedExpression {
       return found === undefined || this.#isShown(part.node, found) ? [] : (partOf(part, found) ?? []);
     });
     const needs = this.#result instanceof Failure ? this.#result.needs : undefined;
-    return { ...(needs !== undefined && { needs }), whole: partOf(this.#whole, this.#result), inputs: [...inputs.values()], parts };
+    return {
+      ...(needs !== undefined && { needs }),
+      whole: partOf(this.#whole, this.#result),
+      inputs: [...inputs.values()],
+      parts,
+    };
   }
 
   /** Whether the failure is that of a part of this part, or of the expression, which show it. */

@@ -8,7 +8,6 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
-import type { Need } from "../cel/index.ts";
 import type { HttpRequest } from "../http/message/message.ts";
 import type { Downstream } from "../http/stream.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
@@ -44,8 +43,8 @@ import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
-import { type Assumptions, checkUse } from "./assumptions.ts";
-import { Choices, type Given } from "./choices.ts";
+import { type Assumptions, CONDITION, checkUse } from "./assumptions.ts";
+import { Choices, type Given, type Lack } from "./choices.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
 import type { Run } from "./tree.ts";
 import { UnknownFacts } from "./unknown-facts.ts";
@@ -69,7 +68,7 @@ export interface RehearsalSettings {
 export interface Outcome extends Run {
   readonly given: Given;
   /** What is not known, though the outcome depends on it: `given` has conditions for it. */
-  readonly needs: readonly Need[];
+  readonly needs: readonly Lack[];
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
   /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
@@ -262,7 +261,7 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return mergeUnreached(outcomes);
+    return mergeUnreached(mergeAlike(outcomes));
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
@@ -317,6 +316,39 @@ export class Rehearsal {
     this.#sweeper.close();
   }
 }
+
+/** A condition that depends on what is not known may not matter: outcomes that differ in nothing else become one. */
+function mergeAlike(outcomes: readonly Outcome[]): readonly Outcome[] {
+  const conditions = new Set(
+    outcomes.flatMap(({ given }) => Object.keys(given)).filter((name) => name.startsWith(CONDITION)),
+  );
+  return [...conditions].reduce((all, name) => {
+    const groups = Map.groupBy(all, (outcome) => {
+      const { [name]: value, ...given } = outcome.given;
+      return value === undefined ? outcome : JSON.stringify([given, effectOf(outcome)]);
+    });
+    return [...groups.values()].flatMap((group) => {
+      const [first] = group;
+      if (first === undefined || group.length < 2) return group;
+      const { [name]: _any, ...given } = first.given;
+      return [{ ...first, given, needs: first.needs.filter(({ choice }) => choice !== name) }];
+    });
+  }, outcomes);
+}
+
+/** What clients, backends and the log see, without what differs from run to run. */
+function effectOf({ record, sent, received }: Outcome): unknown {
+  const { route, endpoint, status, error, reason } = record ?? {};
+  const requests = sent.map(({ method, target, headers }) => [method, target, stable(headers)]);
+  return [route, endpoint, status, error, reason, requests, received.toString("latin1").replace(/^date:.*$/im, "")];
+}
+
+function stable(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !CHANGING.has((headers[i - (i % 2)] ?? "").toLowerCase()));
+}
+
+/** Fields that have another value in each request. */
+const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop"]);
 
 /** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
 function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {

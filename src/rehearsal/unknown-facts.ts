@@ -3,7 +3,7 @@
  * that depend on these are choices; other expressions get what stands in their place.
  */
 import { REDACTED } from "../base/redaction.ts";
-import { type CelValue, CelTimestamp, type Failure, type Need, type Unknowns, unknown } from "../cel/index.ts";
+import { CelTimestamp, type CelValue, type Failure, type Need, type Unknowns, unknown } from "../cel/index.ts";
 import { supplyOf } from "./assumptions.ts";
 import type { Choices } from "./choices.ts";
 import type { RequestFacts } from "./facts.ts";
@@ -34,7 +34,7 @@ export class UnknownFacts implements Unknowns {
     if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
     const body = this.#choices.assumed("body");
     if (body !== undefined) return withBody(facts, Buffer.from(body));
-    const need = { what: "the body of the request", supply: `write -d BODY, or ${supplyOf("body")}` };
+    const need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
     this.#facts = [...hidden, { path: ["request", "body"], need }, { path: ["request", "bodyPrefix"], need }];
     return withBlankBody(facts);
   }
