@@ -160,6 +160,7 @@ test("the reason is that of the reply, but a reply that comes after an error lea
       stopDeadline() {},
       blame: Exchange.prototype.blame,
       explained: Exchange.prototype.explained,
+      told: Exchange.prototype.told,
     };
     for (const answer of answers) answerInstead(used as unknown as Exchange, answer);
     assert.equal(used.result.reason, reason);
