@@ -179,7 +179,10 @@ test("the token endpoint decides: a bad code gets 400, a failing provider 502, a
     ],
     [(r) => json(r, { error: "invalid_grant" }, 400), /^400 .* \| the token endpoint said invalid_grant$/],
     [(r) => r.writeHead(400).end("bad code"), /^400 .*the provider rejects the code \|/],
-    [(r) => json(r, { error: "invalid_client" }, 401), /^500 .*the token endpoint refuses the request of the gateway \| the token endpoint said invalid_client$/],
+    [
+      (r) => json(r, { error: "invalid_client" }, 401),
+      /^500 .*the token endpoint refuses the request of the gateway \| the token endpoint said invalid_client$/,
+    ],
     [(r) => json(r, { error: "x" }, 500), /^502 .*the token endpoint gave no valid response \|/],
     [(r) => r.writeHead(503).end("away"), /^502 .*the token endpoint gave no valid response \|/],
     [
