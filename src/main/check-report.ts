@@ -1,7 +1,7 @@
 /** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
 
 import type { CheckReport } from "../config/check.ts";
-import { ASSUMPTIONS, isAssumption, textOf } from "../rehearsal/assumptions.ts";
+import { ASSUMPTIONS, type AssumptionName, givenText, isAssumption, textOf } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { stepLines } from "../tui/step-lines.ts";
@@ -63,17 +63,22 @@ export function junitReport(file: string, verdicts: readonly Verdict[]): string 
   return `<?xml version="1.0" encoding="UTF-8"?>\n${lines.join("\n")}\n`;
 }
 
-function reasons({ failures, open, problem }: Verdict): string[] {
+function reasons({ failures, open, needs, problem }: Verdict): string[] {
   if (problem !== undefined) return [problem];
   const [first] = failures;
   const isCertain = open.size === 0;
   const shown = isCertain && first !== undefined ? [first] : failures;
-  const unknown = [...open].map(([name, values]) => `it depends on ${name}, so write assume: ${waysOf(name, values)}`);
+  const unknown = [
+    ...[...open].flatMap(([name, values]) =>
+      isAssumption(name) ? `it depends on ${name}, so write assume: ${waysOf(name, values)}` : [],
+    ),
+    ...(isCertain ? [] : needs).map(({ what, supply }) => `it depends on what is not known: ${what}; ${supply}`),
+  ];
   return [...unknown, ...shown.flatMap((failure) => failureLines(failure, isCertain ? [] : [...open.keys()]))];
 }
 
 function failureLines({ given, differences, why }: Failure, open: readonly string[]): string[] {
-  const condition = open.flatMap((name) => (name in given ? [`${name}=${textOf(given[name])}`] : []));
+  const condition = open.flatMap((name) => (name in given ? [givenText(name, given[name])] : []));
   const lines = [
     ...differences.map(({ field, expected, actual }) => `${field}: expected ${shown(expected)}, got ${shown(actual)}`),
     ...stepLines(why),
@@ -82,8 +87,8 @@ function failureLines({ given, differences, why }: Failure, open: readonly strin
 }
 
 /** How a case assumes something: `{extAuthz: allow}`, or what else is possible. */
-function waysOf(name: string, values: readonly unknown[]): string {
-  const ways = isAssumption(name) && name !== "backend" ? ASSUMPTIONS[name].values : values.map(textOf);
+function waysOf(name: AssumptionName, values: readonly unknown[]): string {
+  const ways = name !== "backend" ? ASSUMPTIONS[name].values : values.map(textOf);
   return ways.map((way) => `{${name}: ${way}}`).join(" or ");
 }
 

@@ -122,7 +122,8 @@ test("a difference: what was expected, what came, and what decided; secrets are 
 ✗ admins only  cases.yaml:2:5
     status: expected 200, got 403
     ✗ policy authorization
-        ✗ rule require request.headers["x-user"] == "admin"  request.headers["x-user"]: "joe"
+        ✗ rule require request.headers["x-user"] == "admin"
+            request.headers["x-user"] → "joe"
 ✗ another route  cases.yaml:9:5
     route: expected "admin", got "default/default/bind/8080/web/default/all"
     sent.path: expected "/b", got "/a"
@@ -185,7 +186,8 @@ test("JUnit's XML and JSON have the same results", async () => {
     <testcase name="a &quot;name&quot; &amp; &lt;more&gt;" classname="cases.yaml" file="cases.yaml" line="8" time="T">
       <failure message="status: expected 200, got 403">status: expected 200, got 403
 ✗ policy authorization
-    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;  request.headers[&quot;x-user&quot;]: &quot;joe&quot;</failure>
+    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;
+        request.headers[&quot;x-user&quot;] → &quot;joe&quot;</failure>
     </testcase>
   </testsuite>
 </testsuites>

@@ -70,7 +70,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async explain(value) {
       const question = readQuestion(value);
-      const { generation } = gateway.status;
+      const generation = question.config === undefined ? gateway.status.generation : null;
       try {
         return { generation, outcomes: await gateway.rehearsals.outcomes(question) };
       } catch (error) {

@@ -171,6 +171,14 @@ export function checkUse(assumed: Assumptions, outcomes: readonly { readonly giv
   }
 }
 
+/** Before the text of a condition, in the name of the choice whether it is met. */
+export const CONDITION = "condition ";
+
+/** Something that an outcome was given, as people read it: `extAuthz=deny`, ``` `jwt.sub == "a"` is true ```. */
+export function givenText(name: string, value: unknown): string {
+  return name.startsWith(CONDITION) ? `\`${name.slice(CONDITION.length)}\` is ${value}` : `${name}=${textOf(value)}`;
+}
+
 /** A value as `NAME=VALUE` has it. */
 export function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
@@ -178,7 +186,7 @@ export function textOf(value: unknown): string {
 }
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
-function supplyOf(name: AssumptionName): string {
+export function supplyOf(name: AssumptionName): string {
   const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
   const last = ways.pop() ?? "";
   return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { irOf } from "../../test/helpers/supervisor.ts";
+import { NO_RESOURCES } from "../translation/resources/store.ts";
 import { RehearsalBusy, RehearsalThread } from "./rehearsal-thread.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
@@ -10,7 +11,7 @@ const configuration = irOf({
 
 test("questions are taken one after the other; too many that wait are rejected", async () => {
   const thread = new RehearsalThread(SETTINGS, {
-    state: () => ({ configuration, ports: {}, notices: { evictions: [], healths: [] } }),
+    state: () => ({ configuration, ports: {}, resources: NO_RESOURCES, notices: { evictions: [], healths: [] } }),
     endpoints: async () => [],
   });
   try {

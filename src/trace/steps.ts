@@ -1,6 +1,7 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
 import type { Origin } from "../base/origin.ts";
-import type { RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import type { Need } from "../cel/index.ts";
+import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface Step {
   readonly kind:
@@ -34,7 +35,12 @@ const MAX_LOSERS = 5;
 
 /** The steps of a request in the order in which they happened. */
 export function stepsOf(events: readonly TraceEvent[]): Step[] {
-  return events.flatMap((event, index) => stepOf(event, events, index) ?? []);
+  return events.flatMap((event, index) => {
+    const expressions = (event.expressions ?? []).map(expression);
+    const step = stepOf(event, events, index);
+    if (step?.kind !== "policy") return [...expressions, ...(step === undefined ? [] : [step])];
+    return { ...step, steps: [...expressions, ...step.steps] };
+  });
 }
 
 function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEvent[], index: number): Step | undefined {
@@ -112,21 +118,53 @@ function rule({
   matched,
   mode,
   error,
+  needs,
   inputs = {},
   values: parts = [],
 }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number]): Step {
-  const values = [
-    ...parts.map(({ from, to, ...result }) => ({ text: name.slice(from, to), ...result })),
-    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
-  ];
   return {
     kind: "rule",
     name: `${mode} ${name}`,
-    result: matched ? "yes" : "no",
-    ...(error !== undefined && { reason: error }),
-    ...(values.length > 0 && { values }),
+    result: needs !== undefined ? "unknown" : matched ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
+      : error !== undefined && { reason: error }),
+    ...valuesOf(name, parts, inputs),
     steps: [],
   };
+}
+
+function notKnown(needs: readonly Need[]): string {
+  return `not known: ${needs.map(({ what }) => what).join(", ")}`;
+}
+
+function expression({ text, value, error, needs, values = [], inputs = {} }: ExpressionResult): Step {
+  // A text that is only one path is its own input.
+  const others = Object.fromEntries(Object.entries(inputs).filter(([path]) => path !== text));
+  return {
+    kind: "expression",
+    name: text,
+    result: needs !== undefined ? "unknown" : error === undefined && value !== false ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: notKnown(needs) }
+      : error !== undefined
+        ? { reason: error }
+        : value !== undefined && { reason: JSON.stringify(value) }),
+    ...valuesOf(text, values, others),
+    steps: [],
+  };
+}
+
+function valuesOf(
+  expressionText: string,
+  parts: readonly PartResult[],
+  inputs: Readonly<Record<string, unknown>>,
+): Pick<Step, "values"> {
+  const values = [
+    ...parts.map(({ from, to, ...result }) => ({ text: expressionText.slice(from, to), ...result })),
+    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
+  ];
+  return values.length === 0 ? {} : { values };
 }
 
 function sent({ request, backend }: RequestState): Step | undefined {

@@ -14,7 +14,7 @@ type BackendTarget = NonNullable<NonNullable<Target["backend"]>["backend"]>;
 type ServiceTarget = NonNullable<NonNullable<Target["backend"]>["service"]>;
 
 /** Everything that policies can be attached to. */
-interface Known {
+interface Attachable {
   readonly listeners: readonly (ListenerPlace & { readonly http: boolean })[];
   readonly routes: readonly RoutePlace[];
   /** Keys of all targets, and of those that serve HTTP. */
@@ -42,7 +42,7 @@ export function reportDangling(config: ConfigFile, ir: Ir, context: Context): vo
   }
 }
 
-function knownTargets(ir: Ir): Known {
+function knownTargets(ir: Ir): Attachable {
   const listeners = ir.binds.flatMap(({ port, listeners }) =>
     listeners.map(({ key, name, gatewayName, gatewayNamespace, protocol }) => {
       const http = protocol === "HTTP" || protocol === "HTTPS";
@@ -70,7 +70,7 @@ function knownTargets(ir: Ir): Known {
 function checkGateway(
   target: GatewayTarget,
   input: TargetedPolicyInput,
-  known: Known,
+  known: Attachable,
   at: Path,
   context: Context,
 ): void {
@@ -104,7 +104,13 @@ function checkGateway(
   );
 }
 
-function checkRoute(target: RouteTarget, input: TargetedPolicyInput, known: Known, at: Path, context: Context): void {
+function checkRoute(
+  target: RouteTarget,
+  input: TargetedPolicyInput,
+  known: Attachable,
+  at: Path,
+  context: Context,
+): void {
   const path = [...at, "target", "route"];
   const { name, namespace, ruleName, kind } = target;
   const key = targetKey(input);

@@ -20,20 +20,11 @@ import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import type { ApiKey, ApiKeyAuth } from "./schema.ts";
 
-export const apiKey = definePolicy({
-  kind: "apiKey",
-  phases: ["gateway", "route"],
-  traceStage: "api key",
-  shadow: true,
-  prepare,
-  redact,
-});
-
-export type ApiKeyDecision =
+type ApiKeyDecision =
   | { readonly code: "valid" }
   | { readonly code: "missing" | "unknown"; readonly mode: ApiKeyAuth["mode"]; readonly place: string };
 
-export const decisions = new Decisions<ApiKeyDecision>("api_key", {
+const decisions = new Decisions<ApiKeyDecision>("api_key", {
   valid: () => applied("the API key is valid", { valid: true }),
   missing: ({ mode, place }) =>
     mode === "strict"
@@ -43,6 +34,16 @@ export const decisions = new Decisions<ApiKeyDecision>("api_key", {
     mode === "permissive"
       ? failed(`the API key in ${place} is not one of \`keys\`, which mode permissive allows`, { valid: false })
       : rejected(`the API key in ${place} is not one of \`keys\``, { valid: false }),
+});
+
+export const apiKey = definePolicy({
+  decisions,
+  kind: "apiKey",
+  phases: ["gateway", "route"],
+  traceStage: "api key",
+  shadow: true,
+  prepare,
+  redact,
 });
 
 /**

@@ -13,6 +13,7 @@ import type { Exchange } from "../exchange/exchange.ts";
 import { ANSWERED, type AttemptFailed, type AttemptOutcome, Retry } from "../exchange/phase-result.ts";
 import type { ResponseSide } from "../exchange/response-side.ts";
 import type { Retries } from "../exchange/retries.ts";
+import { RETRY } from "../trace/decisions.ts";
 import { canServe, pick } from "./select-backend.ts";
 
 /** What the decision may read, and `selected`, which it sets. */
@@ -51,10 +52,11 @@ export function afterAttempt(exchange: Attempted, outcome: AttemptOutcome): unde
   if (reason === undefined || !takeTurn(exchange, plan, retries)) return failed?.error;
   retries.count++;
   const afterMs = reason.wait ?? backoff(plan, exchange);
-  exchange.trace?.applied("retry", {
+  exchange.trace?.report(RETRY, {
+    code: "again",
     attempt: retries.count,
     reason: reason.why,
-    delay: `${Math.round(afterMs)}ms`,
+    delay: afterMs,
     ...whereTo(exchange, plan),
   });
   return new Retry(afterMs);
@@ -80,7 +82,7 @@ function reasonInResponse(exchange: Attempted, { codes, grpcCodes, condition }: 
   if (grpcStatus !== undefined && grpcCodes?.has(grpcStatus) === true) {
     const wait = pushback(responseSide);
     if (wait === undefined || wait >= 0) return { why: `gRPC status ${grpcStatus}`, wait };
-    exchange.trace?.skipped("retry", "the backend does not want another attempt");
+    exchange.trace?.report(RETRY, { code: "pushback" });
     return undefined;
   }
   return condition?.matches(exchange.variables, passOn) === true ? { why: "condition" } : undefined;
@@ -106,7 +108,7 @@ function reasonInFailure(
   // Another backend may have an endpoint.
   if (error.code === "TG_NO_HEALTHY_BACKENDS" && !plan.otherBackends) return undefined;
   if (!processing || plan.namesMethods || isIdempotent(request.method)) return { why };
-  trace?.skipped("retry", `the backend may still be working on the request, and ${request.method} is not idempotent`);
+  trace?.report(RETRY, { code: "notIdempotent", method: request.method });
   return undefined;
 }
 
@@ -157,12 +159,10 @@ function otherBackend(
 function withinLimits({ trace }: Attempted, { calls, retries: limits }: CompiledBackend, retries: Retries): boolean {
   const isFirst = !retries.isCountedBy(calls);
   if (limits !== undefined) {
-    let why: string | undefined;
-    if (isFirst && calls.retrying >= limits.max) why = `${limits.max} retried requests to the backend are in progress`;
-    else if (limits.budget?.take(performance.now()) === false) why = "the retry budget of the backend is used up";
-    if (why !== undefined) {
+    const full = isFirst && calls.retrying >= limits.max;
+    if (full || limits.budget?.take(performance.now()) === false) {
       limits.overflows.count++;
-      trace?.skipped("retry", why, "warn");
+      trace?.report(RETRY, full ? { code: "limit", max: limits.max } : { code: "budget" });
       return false;
     }
   }

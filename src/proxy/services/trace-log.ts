@@ -40,6 +40,7 @@ export class TraceLog {
       options: OPTIONS,
       snapshots: proxy.enabled("trace"),
       now: () => Math.max(0, Math.round((performance.now() - start) * 1000)),
+      evaluated: () => {},
       emit: (_severity, message, _start, scope = []) => this.#write(id, message, scope),
       finish: () => {},
     };

@@ -7,7 +7,7 @@ import { type Callout, NEEDS_STATUS, reasonOf } from "./callout.ts";
 import { NEEDS_BODY } from "./http-call.ts";
 
 /** How a collector is called. */
-interface OtlpCall {
+interface Collector {
   readonly protocol: "grpc" | "http";
   /** Path of HTTP requests. */
   readonly path: string;
@@ -30,7 +30,7 @@ const MAX_ANSWER = 64 * 1024;
 export function otlpSender(
   callout: () => Callout,
   signal: Signal,
-  call: OtlpCall,
+  call: Collector,
   encode: (chunks: readonly Chunk[]) => Uint8Array,
 ): Send {
   const sendOnce = call.protocol === "grpc" ? sendGrpc : sendHttp;
@@ -62,7 +62,7 @@ type Context = Omit<Parameters<Callout["http"]>[1], "recall">;
 async function sendHttp(
   callout: Callout,
   signal: Signal,
-  { path, timeout }: OtlpCall,
+  { path, timeout }: Collector,
   body: Uint8Array,
   context: Context,
 ): Promise<SendOutcome> {
@@ -91,7 +91,7 @@ async function sendHttp(
 async function sendGrpc(
   callout: Callout,
   signal: Signal,
-  { timeout }: OtlpCall,
+  { timeout }: Collector,
   body: Uint8Array,
   context: Context,
 ): Promise<SendOutcome> {

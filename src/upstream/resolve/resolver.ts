@@ -55,7 +55,7 @@ export interface LocateFailure {
   readonly message: string;
 }
 
-interface Entry {
+interface CachedName {
   addresses: readonly string[];
   error: string | undefined;
   /** `performance.now()` ms from which the entry is renewed on use. */
@@ -76,7 +76,7 @@ export class Resolver {
   readonly #system: System;
   readonly #lookup: Lookup;
   readonly #lanes: LookupLanes;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, CachedName>();
 
   /** `egress` decides which names may be looked up, and which addresses may be connected to. `log`: of lookups, at level `debug`. `lanes`: those of the process. */
   constructor(family: LookupFamily, egress: Egress, log?: Logger, system: System = SYSTEM, lanes = new LookupLanes()) {
@@ -154,7 +154,7 @@ export class Resolver {
     else callback([], entry.error ?? `no address found for ${host}`);
   }
 
-  #renew(host: string, entry: Entry, waiting: Callback[] = []): void {
+  #renew(host: string, entry: CachedName, waiting: Callback[] = []): void {
     const known = entry.addresses.length > 0;
     const lane = this.#lanes.enter(host, known);
     entry.waiting = undefined;

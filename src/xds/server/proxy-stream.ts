@@ -26,7 +26,7 @@ const MAX_REASON = 1000;
 /** Most different reasons that are taken for one batch: repeats may fail in other ways, but not without end. */
 const MAX_REASONS = 10;
 
-type Known = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
+type SentVersions = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
 const NONE: ReadonlyMap<string, { readonly version: string }> = new Map();
 
 /**
@@ -43,7 +43,7 @@ export class ProxyStream {
   /** Versions that the proxy had when it connected, type by type, until both are known. */
   readonly #initial = new Map<TypeUrl, ReadonlyMap<string, { readonly version: string }>>();
   /** What the proxy has received. */
-  #known: Known | undefined;
+  #known: SentVersions | undefined;
   #sent: EncodedState | undefined;
   #newest: EncodedState | undefined;
   #since = 0;
