@@ -184,6 +184,7 @@ export class Rehearsal {
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
         answers: this.#choices,
+        assumedCredential: this.#choices.credential,
       },
       env: settings.env ?? {},
       overload: new Overload(
