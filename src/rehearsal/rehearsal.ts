@@ -79,6 +79,13 @@ export interface Outcome extends Run {
   readonly received: Buffer;
 }
 
+/** What can happen to a request. */
+export interface Outcomes {
+  readonly outcomes: readonly Outcome[];
+  /** At least as many more ways were not tried. */
+  readonly omitted: number;
+}
+
 /** Runs of one explanation: with more choices, the rest is left out. */
 const MAX_RUNS = 16;
 const LONGEST_RUN_MS = 30_000;
@@ -248,7 +255,7 @@ export class Rehearsal {
    * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
    * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
    */
-  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcome[]> {
+  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
     const outcomes: Outcome[] = [];
     const open: Given[] = [assumed];
     for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
@@ -262,7 +269,7 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return mergeUnreached(mergeAlike(outcomes));
+    return { outcomes: mergeUnreached(mergeAlike(outcomes)), omitted: open.length };
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
