@@ -80,7 +80,7 @@ export interface Outcome extends Run {
 }
 
 /** What can happen to a request. */
-export interface Outcomes {
+interface Outcomes {
   readonly outcomes: readonly Outcome[];
   /** At least as many more ways were not tried. */
   readonly omitted: number;
