@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { nameOfKey } from "../kube/keys.ts";
+import { nameOfKey } from "../base/object-key.ts";
 import type { Graph } from "./graph/graph.ts";
 import { type ProxyReport, proxyReport, type Rejection } from "./graph/inputs.ts";
 

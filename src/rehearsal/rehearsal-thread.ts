@@ -42,7 +42,7 @@ export type Reply =
   | { readonly failure: string };
 
 /** The gateway whose requests are rehearsed. */
-export interface RehearsedGateway {
+interface RehearsedGateway {
   /** Its configuration in effect, and what its threads know. */
   state(): Pick<Task, "ports" | "notices" | "resources"> & { readonly configuration: PackedIr };
   readonly endpoints: Live["endpoints"];

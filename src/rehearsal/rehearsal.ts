@@ -43,11 +43,12 @@ import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
-import { type Assumptions, checkUse } from "./assumptions.ts";
-import { Choices, type Given } from "./choices.ts";
+import { type Assumptions, CONDITION, checkUse } from "./assumptions.ts";
+import { Choices, type Given, type Lack } from "./choices.ts";
 import { rehearseDatagram } from "./datagram.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
 import type { Run } from "./tree.ts";
+import { UnknownFacts } from "./unknown-facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
 export interface RehearsalSettings {
@@ -67,6 +68,8 @@ export interface RehearsalSettings {
 /** What happens to the request if services respond and backends are chosen as `given`. */
 export interface Outcome extends Run {
   readonly given: Given;
+  /** What is not known, though the outcome depends on it: `given` has conditions for it. */
+  readonly needs: readonly Lack[];
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
   /** What backends get, with secrets. */
@@ -145,6 +148,7 @@ export class Rehearsal {
   readonly #generation: Generation;
   readonly #services: Services;
   readonly #choices = new Choices();
+  readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend(() => this.#choices.response());
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
@@ -191,6 +195,7 @@ export class Rehearsal {
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
         answers: this.#choices,
+        assumedCredential: this.#choices.credential,
       },
       env: settings.env ?? {},
       overload: new Overload(
@@ -212,6 +217,7 @@ export class Rehearsal {
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
+      unknowns: this.#unknowns,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
@@ -267,22 +273,24 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return mergeUnreached(outcomes);
+    return mergeUnreached(mergeAlike(outcomes));
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     this.#endpoints.restart(this.notices.evictions, this.notices.healths);
     this.#choices.begin(given);
+    const complete = this.#unknowns.begin(facts);
     this.#backend.sent.length = 0;
     const ended =
       bind.protocol === "udp"
         ? { ...(await rehearseDatagram(addressesOf(facts, bind), bind, this.#services)), ...NOTHING }
-        : await this.#connect(facts, bind);
+        : await this.#connect(complete, bind);
     const asked = [...this.#choices.asked];
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
       ...ended,
       given: taken,
+      needs: [...this.#choices.needs.values()],
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
       bind,
       serverName: facts.serverName,
@@ -331,6 +339,39 @@ export class Rehearsal {
     this.#sweeper.close();
   }
 }
+
+/** A condition that depends on what is not known may not matter: outcomes that differ in nothing else become one. */
+function mergeAlike(outcomes: readonly Outcome[]): readonly Outcome[] {
+  const conditions = new Set(
+    outcomes.flatMap(({ given }) => Object.keys(given)).filter((name) => name.startsWith(CONDITION)),
+  );
+  return [...conditions].reduce((all, name) => {
+    const groups = Map.groupBy(all, (outcome) => {
+      const { [name]: value, ...given } = outcome.given;
+      return value === undefined ? outcome : JSON.stringify([given, effectOf(outcome)]);
+    });
+    return [...groups.values()].flatMap((group) => {
+      const [first] = group;
+      if (first === undefined || group.length < 2) return group;
+      const { [name]: _any, ...given } = first.given;
+      return [{ ...first, given, needs: first.needs.filter(({ choice }) => choice !== name) }];
+    });
+  }, outcomes);
+}
+
+/** What clients, backends and the log see, without what differs from run to run. */
+function effectOf({ record, sent, received }: Outcome): unknown {
+  const { route, endpoint, status, error, reason } = record ?? {};
+  const requests = sent.map(({ method, target, headers }) => [method, target, stable(headers)]);
+  return [route, endpoint, status, error, reason, requests, received.toString("latin1").replace(/^date:.*$/im, "")];
+}
+
+function stable(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !CHANGING.has((headers[i - (i % 2)] ?? "").toLowerCase()));
+}
+
+/** Fields that have another value in each request. */
+const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop"]);
 
 /** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
 function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {

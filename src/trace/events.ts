@@ -2,6 +2,8 @@
  * Every event of a trace stream. This file is the contract: `docs/trace-events.md` and the JSON schema are made
  * from it.
  */
+import type { Need } from "../cel/index.ts";
+
 export type Severity = "success" | "info" | "warn" | "error";
 
 /** Times are integer microseconds since the trace started. */
@@ -50,7 +52,7 @@ export type TraceMessage =
       readonly effectivePolicy: Readonly<Record<string, unknown>>;
     }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
-  | { readonly type: "policy"; readonly kind: string; readonly result: PolicyResult }
+  | { readonly type: "policy"; readonly kind: PolicyEventKind; readonly result: PolicyResult }
   | {
       readonly type: "authorizationResult";
       readonly rules: readonly {
@@ -60,6 +62,8 @@ export type TraceMessage =
         readonly error?: string;
         /** Values of the paths in the rule, such as `jwt.sub`; null if absent. */
         readonly inputs?: Readonly<Record<string, unknown>>;
+        /** What is not known, though the rule depends on it; only in explanations, in which `matched` is then assumed. */
+        readonly needs?: readonly Need[];
         /** Results of the parts of the rule that were evaluated, other than its paths; absent if there are none. */
         readonly values?: readonly PartResult[];
       }[];
@@ -118,6 +122,8 @@ export interface ExpressionResult {
   readonly value?: unknown;
   /** Why it failed. */
   readonly error?: string;
+  /** What is not known, though the value depends on it; only in explanations. */
+  readonly needs?: readonly Need[];
   /** As in `authorizationResult`. */
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly values?: readonly PartResult[];
@@ -146,7 +152,39 @@ export interface GrpcEnd {
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
 
 /** Names of policies in `policy` events; some are not those of the configuration, because traces had them first. */
-export type PolicyEventKind = "api_key" | "csrf" | "localRateLimit";
+export type PolicyEventKind =
+  | "api_key"
+  | "authorization"
+  | "backend_auth"
+  | "basic_auth"
+  | "buffer"
+  | "compression"
+  | "cors"
+  | "csrf"
+  | "delay"
+  | "directResponse"
+  | "direct_response"
+  | "extAuthz"
+  | "extProc"
+  | "ext_auth"
+  | "ext_proc"
+  | "grpcWeb"
+  | "health"
+  | "jwt"
+  | "localRateLimit"
+  | "oidc"
+  | "remoteRateLimit"
+  | "request_header_modifier"
+  | "request_mirror"
+  | "request_redirect"
+  | "response_header_modifier"
+  | "retry"
+  | "sessionAffinity"
+  | "session_persistence"
+  | "timeout"
+  | "transformation"
+  | "transformations"
+  | "url_rewrite";
 
 type PolicyResult =
   | {

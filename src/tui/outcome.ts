@@ -1,7 +1,7 @@
 import { candidatesOf, type Fields, fields, selectedName } from "./fields.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
-import { authorizationText, LABEL_WIDTH, textOf } from "./summaries.ts";
+import { authorization, LABEL_WIDTH, textOf } from "./summaries.ts";
 import { duration, harmless, milliseconds } from "./text.ts";
 
 /** The outcome of a trace: the request, how it ended, and what decided that. */
@@ -148,7 +148,7 @@ function decides({ message, severity }: Row): boolean {
 }
 
 function decision(message: Fields, rows: readonly Row[]): string {
-  if (message.type === "authorizationResult") return authorizationText(message);
+  if (message.type === "authorizationResult") return authorization(message);
   if (message.type === "policy") {
     const result = fields(message.result);
     const details = typeof result.details === "string" ? result.details : "";

@@ -1,3 +1,4 @@
+/** Timestamps and durations: texts, parts of dates, time zones. */
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { detached } from "../../base/detached.ts";
 import { fn, method, type Overload } from "../environment/overload.ts";

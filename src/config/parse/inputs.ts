@@ -206,7 +206,7 @@ function readBytes(path: string): Buffer {
   try {
     return readFileSync(path === "-" ? 0 : path);
   } catch (cause) {
-    throw new Error(explain(cause), { cause });
+    throw new Error(inWords(cause), { cause });
   }
 }
 
@@ -220,7 +220,7 @@ function toText(bytes: Uint8Array): string {
   }
 }
 
-function explain(error: unknown): string {
+function inWords(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case "ENOENT":
     case "ENOTDIR":

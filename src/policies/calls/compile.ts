@@ -15,7 +15,7 @@ import type { CallPolicies } from "../schema/call.ts";
 import type { Transformations } from "../schema/transformations.ts";
 import { withVariables } from "../shared/expressions.ts";
 import { EditedRequest } from "../transformations/messages.ts";
-import { compileProgram } from "../transformations/program.ts";
+import { compileProgram, decisions } from "../transformations/program.ts";
 
 /** For calls without a client's request, such as those for a connection. */
 const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefined, variables: {} };
@@ -83,8 +83,7 @@ function callTransformer(
         },
       },
     });
-    const failed = program.run(message, withVariables(variables, { request: call, metadata }), own, () => {});
-    if (failed === undefined) trace?.applied("transformation", { side: "request" });
-    else trace?.failed("transformation", { side: "request", failed });
+    const failures = program.run(message, withVariables(variables, { request: call, metadata }), own, () => {});
+    trace?.report(decisions, { code: failures === undefined ? "changed" : "partly", side: "request", failures });
   };
 }

@@ -11,6 +11,7 @@ import { copyField, madeOf } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { type CalloutRequest, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
 import { redactPolicies } from "../calls/redact.ts";
+import { applied, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { FRAMING } from "../contract/header-edits.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
@@ -40,7 +41,16 @@ interface MirrorTarget {
   pending: number;
 }
 
+const decisions = new Decisions<{ readonly code: "copied"; readonly copies: number; readonly targets: number }>(
+  "request_mirror",
+  {
+    copied: ({ copies, targets }) =>
+      applied(`copies to ${copies} of ${targets} targets, chosen by percentage`, { copies }),
+  },
+);
+
 export const requestMirror = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["route", "backend"],
   traceStage: "request mirror",
@@ -74,7 +84,7 @@ export function mirrorHooks(
       if (context.request.method === "CONNECT" || copied.has(context)) return undefined;
       copied.add(context);
       const chosen = places.filter(({ mirror }) => random() < mirror.percentage);
-      context.trace?.applied("request_mirror", { copies: chosen.length });
+      context.trace?.report(decisions, { code: "copied", copies: chosen.length, targets: places.length });
       if (chosen.length === 0) return undefined;
       sendAll(chosen, context, failed).catch(failed);
       return undefined;

@@ -6,7 +6,7 @@ import type {
   PolicyTrace,
   ShadowDecision,
 } from "../../policies/contract/types.ts";
-import { detailsText } from "../../trace/details.ts";
+import { clipped } from "../../trace/details.ts";
 import type { Severity } from "../../trace/events.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { severityOf, type TraceSink } from "../../trace/tracer.ts";
@@ -37,7 +37,7 @@ export class PolicyEvents implements PolicyTrace {
 
   report<All extends Decision>(decisions: Decisions<All>, decision: All, before?: unknown, after?: unknown): void {
     const { effect, text: own, data } = decisions.tell(decision);
-    const text = this.#secrets.details(own) as string;
+    const text = clipped(this.#secrets.details(own) as string);
     const { kind } = decisions;
     const severity = SEVERITIES[effect];
     if (effect === "skipped" || effect === "unable") {
@@ -50,32 +50,6 @@ export class PolicyEvents implements PolicyTrace {
         ? null
         : { before: this.#secrets.details(before), after: this.#secrets.details(after) };
     const message = { type: "policy", kind, result: { type: "apply", ...details, snapshot } } as const;
-    this.#tracer.emit(severity, message, null, this.#scope);
-  }
-
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    const redacted = { before: this.#secrets.details(before), after: this.#secrets.details(after) };
-    const snapshot = before === undefined && after === undefined ? null : redacted;
-    this.#emit("info", kind, details, snapshot);
-  }
-
-  decided(kind: string, passes: boolean, details: unknown): void {
-    this.#emit(passes ? "info" : "error", kind, details, null);
-  }
-
-  failed(kind: string, details: unknown): void {
-    this.#emit("warn", kind, details, null);
-  }
-
-  skipped(kind: string, reason: string, severity: "info" | "warn" = "info"): void {
-    this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
-  }
-
-  /** `details` as text for people, and as `data` for programs where it is more than text. */
-  #emit(severity: Severity, kind: string, own: unknown, snapshot: { before: unknown; after: unknown } | null): void {
-    const data = this.#secrets.details(own);
-    const text = { details: detailsText(data), ...(typeof data !== "string" && { data }) };
-    const message = { type: "policy", kind, result: { type: "apply", ...text, snapshot } } as const;
     this.#tracer.emit(severity, message, null, this.#scope);
   }
 

@@ -19,6 +19,7 @@ import type { ListenerTable } from "../match/hosts.ts";
 import { describeBecause, describeCandidate, type RouteCandidate } from "../match/reason.ts";
 import type { Services } from "../services/services.ts";
 import { sensitiveNames } from "../variables/exchange-variables.ts";
+import { HEALTH } from "./decisions.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import { StreamProgress } from "./stream-progress.ts";
 
@@ -237,14 +238,15 @@ export class RequestTrace extends PolicyEvents {
       endpoint: chosen.pool.name,
       leftOut: evicted.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${each.whyLeftOut(now)}`),
     };
-    if (evicted.includes(chosen)) this.failed("health", { ...details, noneHealthy: chosen.whyLeftOut(now) });
-    else this.applied("health", details);
+    if (evicted.includes(chosen))
+      this.report(HEALTH, { code: "noneHealthy", ...details, noneHealthy: chosen.whyLeftOut(now) });
+    else this.report(HEALTH, { code: "leftOut", ...details });
   }
 
   /** The outcome of the call has evicted its endpoint. */
   evicted({ pool, evictedUntil, consecutiveFailures }: Endpoint): void {
-    const evictedFor = `${Math.round(evictedUntil - performance.now())}ms`;
-    this.failed("health", { endpoint: pool.name, evictedFor, consecutiveFailures });
+    const evictedFor = evictedUntil - performance.now();
+    this.report(HEALTH, { code: "evicted", endpoint: pool.name, evictedFor, consecutiveFailures });
   }
 
   requestBody(buffer: Buffer, from: number, to: number): void {
