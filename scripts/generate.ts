@@ -12,6 +12,7 @@ import { featureTable } from "./lib/feature-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import { generatedPart } from "./lib/generated-part.ts";
 import { installManifest } from "./lib/install-manifest.ts";
+import { lintPage } from "./lib/lint-docs.ts";
 import { KINDS, policyPages } from "./lib/policy-docs.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
@@ -24,6 +25,7 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ...configFiles(),
     ["docs/expressions.md", celPage(readText("docs/expressions.md"))],
     ["docs/errors.md", errorPage()],
+    ["docs/lints.md", lintPage()],
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],

@@ -168,24 +168,25 @@ class CompiledExpression implements Condition {
   }
 
   matches(activation: Activation, whenFailed: WhenFailed): boolean {
-    return this.#decide(this.#valueOf(activation, true), whenFailed);
+    return this.#decide(this.#valueOf(activation, true), activation, whenFailed);
   }
 
   observe(activation: Activation): ObservedCondition {
     const { value, observed } = this.#observe(activation);
     let error: CelError | undefined;
-    const met = this.#decide(value, (failed) => {
+    const met = this.#decide(value, activation, (failed) => {
       error = failed;
       return false;
     });
     return { met, ...(error !== undefined && { error }), ...observed.observationOf(activation) };
   }
 
-  #decide(value: CelValue | Failure, whenFailed: WhenFailed): boolean {
+  #decide(value: CelValue | Failure, { unknowns }: Activation, whenFailed: WhenFailed): boolean {
     if (typeof value === "boolean") return value;
     if (value === null) return false;
     if (!(value instanceof Failure))
       return whenFailed(this.#errorOf(fail(`true or false is needed, not ${kindOf(value)}`)));
+    if (value.needs !== undefined && unknowns !== undefined) return unknowns.decide(this.text, value.needs);
     return value.absent ? false : whenFailed(this.#errorOf(value));
   }
 
@@ -195,7 +196,9 @@ class CompiledExpression implements Condition {
     if (observer === undefined) return this.#evaluate(activation, this.#run);
     const { value, observed } = this.#observe(activation);
     if (decides || !observed.yieldsLiterals) observer.evaluated(this.text, observed.observationOf(activation));
-    return value;
+    if (decides || !(value instanceof Failure) || value.needs === undefined) return value;
+    activation.unknowns?.lacks(value.needs);
+    return this.#evaluate(activation, this.#run);
   }
 
   #observe(activation: Activation): { readonly value: CelValue | Failure; readonly observed: ObservedExpression } {

@@ -9,7 +9,7 @@ import type { InputValue, Observation, PartValue } from "./environment/observer.
 import { compilationOf } from "./evaluate/compile.ts";
 import { costOf } from "./evaluate/cost.ts";
 import type { Evaluator } from "./evaluate/evaluator.ts";
-import { children, isReserved, type Node } from "./syntax/ast.ts";
+import { type Call, children, isReserved, type Node } from "./syntax/ast.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
 import { Budget, charge, endBudget, startBudget } from "./values/budget.ts";
 import { jsonOf } from "./values/convert.ts";
@@ -41,16 +41,15 @@ export class ObservedExpression {
     this.#whole = { node: root, reads: survey.reads };
     this.#parts = survey.parts.slice(0, MAX_PARTS);
     const recorded = new Set(this.#parts.map(({ node }) => node));
-    const { compile } = compilationOf(checked, text, (node, run) =>
-      recorded.has(node) ? this.#recorder(node, run) : run,
-    );
+    const { compile } = compilationOf(checked, text, (node, run) => {
+      const paths = survey.sources.get(node);
+      const evaluator = paths === undefined ? run : replaceable(paths, node.kind === "select" && node.test, run);
+      return recorded.has(node) ? this.#recorder(node, evaluator) : evaluator;
+    });
     this.#inputs = [...survey.inputs].slice(0, MAX_INPUTS).map(([path, node]) => {
       const fields = survey.pathOf(node) ?? [];
-      return {
-        text: path,
-        path: fields.slice(1),
-        read: compile(node.kind === "select" ? { ...node, test: false } : node),
-      };
+      const read = compile(node.kind === "select" ? { ...node, test: false } : node);
+      return { text: path, path: fields.slice(1), read: replaceable([fields], false, read) };
     });
     const [run, cost] = [compile(root), costOf(root)];
     this.evaluator = (activation, slots) => {
@@ -80,7 +79,13 @@ export class ObservedExpression {
       const found = this.#results.get(part.node);
       return found === undefined || this.#isShown(part.node, found) ? [] : (partOf(part, found) ?? []);
     });
-    return { whole: partOf(this.#whole, this.#result), inputs: [...inputs.values()], parts };
+    const needs = this.#result instanceof Failure ? this.#result.needs : undefined;
+    return {
+      ...(needs !== undefined && { needs }),
+      whole: partOf(this.#whole, this.#result),
+      inputs: [...inputs.values()],
+      parts,
+    };
   }
 
   /** Whether the failure is that of a part of this part, or of the expression, which show it. */
@@ -100,6 +105,18 @@ export class ObservedExpression {
       return result;
     };
   }
+}
+
+/** Asks first whether what stands at one of the paths is assumed, or not known. */
+function replaceable(paths: readonly (readonly string[])[], presence: boolean, run: Evaluator): Evaluator {
+  return (activation, slots) => {
+    const { unknowns } = activation;
+    for (const path of unknowns === undefined ? [] : paths) {
+      const other = unknowns?.at(path, presence);
+      if (other !== undefined) return other;
+    }
+    return run(activation, slots);
+  };
 }
 
 function withoutAbsence(value: CelValue | Failure): CelValue | Failure {
@@ -151,6 +168,8 @@ class Survey {
   /** A node for each path, by its text, such as `request.headers["x-a"]`. */
   readonly inputs = new Map<string, Node>();
   readonly parts: Part[] = [];
+  /** The nodes that read variables or chance, with what they read: paths from variables. */
+  readonly sources = new Map<Node, readonly (readonly string[])[]>();
   /** What the expression is computed from. */
   readonly reads: Reads;
   readonly #checked: Checked;
@@ -167,6 +186,7 @@ class Survey {
   #visit(node: Node, bound: Bound, within: Node | undefined): Reads {
     const path = this.pathOf(node, bound);
     if (path !== undefined) {
+      this.sources.set(node, [path]);
       if (path.length === 1) return MORE;
       const text = textOf(path);
       if (!this.inputs.has(text)) this.inputs.set(text, node);
@@ -197,7 +217,9 @@ class Survey {
       }
       default: {
         const own = node.kind === "call" && this.#readsItself(node.name, node) ? [MORE] : [];
-        return union([...own, ...children(node).map((child) => this.#visit(child, bound, inner))]);
+        const parts = children(node).map((child) => this.#visit(child, bound, inner));
+        if (node.kind === "call") this.#noteSource(node, bound);
+        return union([...own, ...parts]);
       }
     }
   }
@@ -206,6 +228,21 @@ class Survey {
   #readsItself(name: string, node: Node & { kind: "call" }): boolean {
     const custom = this.#checked.customCalls.get(node)?.definition;
     return name === "unredacted" || this.#checked.references.has(node) || (custom?.reads.size ?? 0) > 0;
+  }
+
+  /** Calls that read more than their arguments have, or less. */
+  #noteSource(node: Call, bound: Bound): void {
+    const { name, target } = node;
+    const custom = this.#checked.customCalls.get(node)?.definition;
+    // The bodies are among the names.
+    if (custom !== undefined) this.sources.set(node, [...custom.reads].map((read) => read.split(".")).map(withHeaders));
+    else if (target === undefined && (name === "random" || name === "uuid")) this.sources.set(node, [[`${name}()`]]);
+    else if (name === "cookie" && target !== undefined) {
+      const path = this.pathOf(target, bound);
+      if (path === undefined) return;
+      this.sources.delete(target);
+      this.sources.set(node, [[...path, "cookie"]]);
+    }
   }
 
   /** The variable and the fields below it; undefined for anything but a path. */
@@ -222,6 +259,11 @@ class Survey {
     const path = this.pathOf(operand, bound);
     return path && [...path, key.value];
   }
+}
+
+/** Of a whole message, its headers can be unknown. */
+function withHeaders(path: readonly string[]): readonly string[] {
+  return path.length === 1 && path[0] === "request" ? ["request", "headers"] : path;
 }
 
 /** Not the inner nodes of `a && b && c`, which the parser makes, nor lists and bindings, whose parts say the same. */

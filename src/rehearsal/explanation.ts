@@ -1,7 +1,7 @@
 /** Explanations as JSON: what the admin server and `--json` give, and what schema/explanation.json describes. */
 import type { Step } from "../trace/steps.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
-import type { Given } from "./choices.ts";
+import type { Given, Lack } from "./choices.ts";
 import type { Outcome } from "./rehearsal.ts";
 import { treeOf } from "./tree.ts";
 
@@ -27,6 +27,8 @@ export interface ExplainedOutcome {
   readonly given: Given;
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
+  /** What is not known, though the outcome depends on it; absent if there is nothing. */
+  readonly needs?: readonly Lack[];
   /** The gateway itself responds with an error, or closes the connection. */
   readonly refused: boolean;
   readonly listener?: string;
@@ -43,11 +45,12 @@ export interface ExplainedOutcome {
 
 /** An outcome as JSON. Secrets are redacted. `live`: state of endpoints in a running gateway, by their keys. */
 export function explained(outcome: Outcome, live: ReadonlyMap<string, EndpointStats>): ExplainedOutcome {
-  const { given, share, record = {} } = outcome;
+  const { given, share, needs, record = {} } = outcome;
   const { listener, route, endpoint, status, error, reason = "Upstream" } = record;
   return {
     given,
     share,
+    ...(needs.length > 0 && { needs }),
     // A gRPC call that is refused has status 200.
     refused: status === undefined || (reason !== "Upstream" && (status >= 400 || error !== undefined)),
     ...(listener !== undefined && { listener }),

@@ -43,10 +43,11 @@ import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
-import { type Assumptions, checkUse } from "./assumptions.ts";
-import { Choices, type Given } from "./choices.ts";
+import { type Assumptions, CONDITION, checkUse } from "./assumptions.ts";
+import { Choices, type Given, type Lack } from "./choices.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
 import type { Run } from "./tree.ts";
+import { UnknownFacts } from "./unknown-facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
 export interface RehearsalSettings {
@@ -66,6 +67,8 @@ export interface RehearsalSettings {
 /** What happens to the request if services respond and backends are chosen as `given`. */
 export interface Outcome extends Run {
   readonly given: Given;
+  /** What is not known, though the outcome depends on it: `given` has conditions for it. */
+  readonly needs: readonly Lack[];
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
   /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
@@ -134,6 +137,7 @@ export class Rehearsal {
   readonly #generation: Generation;
   readonly #services: Services;
   readonly #choices = new Choices();
+  readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend(() => this.#choices.response());
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
@@ -180,6 +184,7 @@ export class Rehearsal {
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
         answers: this.#choices,
+        assumedCredential: this.#choices.credential,
       },
       env: settings.env ?? {},
       overload: new Overload(
@@ -201,6 +206,7 @@ export class Rehearsal {
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
+      unknowns: this.#unknowns,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
@@ -256,7 +262,7 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return mergeUnreached(outcomes);
+    return mergeUnreached(mergeAlike(outcomes));
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
@@ -264,6 +270,7 @@ export class Rehearsal {
     this.#records.last = undefined;
     this.#endpoints.restart(this.notices.evictions, this.notices.healths);
     this.#choices.begin(given);
+    const complete = this.#unknowns.begin(facts);
     this.#backend.sent.length = 0;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
     this.#gate.arm(0);
@@ -283,7 +290,7 @@ export class Rehearsal {
     const logged = { ...bind, accessLog: undefined };
     const server = new RehearsedServer(logged, { findTarget: () => undefined }, this.#services, () => {});
     try {
-      serve(server, stream, client, facts, bind);
+      serve(server, stream, client, complete, bind);
       await promise;
     } finally {
       clearTimeout(timer);
@@ -295,6 +302,7 @@ export class Rehearsal {
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
       given: taken,
+      needs: [...this.#choices.needs.values()],
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
       record: this.#records.last,
       events,
@@ -309,6 +317,39 @@ export class Rehearsal {
     this.#sweeper.close();
   }
 }
+
+/** A condition that depends on what is not known may not matter: outcomes that differ in nothing else become one. */
+function mergeAlike(outcomes: readonly Outcome[]): readonly Outcome[] {
+  const conditions = new Set(
+    outcomes.flatMap(({ given }) => Object.keys(given)).filter((name) => name.startsWith(CONDITION)),
+  );
+  return [...conditions].reduce((all, name) => {
+    const groups = Map.groupBy(all, (outcome) => {
+      const { [name]: value, ...given } = outcome.given;
+      return value === undefined ? outcome : JSON.stringify([given, effectOf(outcome)]);
+    });
+    return [...groups.values()].flatMap((group) => {
+      const [first] = group;
+      if (first === undefined || group.length < 2) return group;
+      const { [name]: _any, ...given } = first.given;
+      return [{ ...first, given, needs: first.needs.filter(({ choice }) => choice !== name) }];
+    });
+  }, outcomes);
+}
+
+/** What clients, backends and the log see, without what differs from run to run. */
+function effectOf({ record, sent, received }: Outcome): unknown {
+  const { route, endpoint, status, error, reason } = record ?? {};
+  const requests = sent.map(({ method, target, headers }) => [method, target, stable(headers)]);
+  return [route, endpoint, status, error, reason, requests, received.toString("latin1").replace(/^date:.*$/im, "")];
+}
+
+function stable(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !CHANGING.has((headers[i - (i % 2)] ?? "").toLowerCase()));
+}
+
+/** Fields that have another value in each request. */
+const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop"]);
 
 /** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
 function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {

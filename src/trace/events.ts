@@ -2,6 +2,8 @@
  * Every event of a trace stream. This file is the contract: `docs/trace-events.md` and the JSON schema are made
  * from it.
  */
+import type { Need } from "../cel/index.ts";
+
 export type Severity = "success" | "info" | "warn" | "error";
 
 /** Times are integer microseconds since the trace started. */
@@ -60,6 +62,8 @@ export type TraceMessage =
         readonly error?: string;
         /** Values of the paths in the rule, such as `jwt.sub`; null if absent. */
         readonly inputs?: Readonly<Record<string, unknown>>;
+        /** What is not known, though the rule depends on it; only in explanations, in which `matched` is then assumed. */
+        readonly needs?: readonly Need[];
         /** Results of the parts of the rule that were evaluated, other than its paths; absent if there are none. */
         readonly values?: readonly PartResult[];
       }[];
@@ -118,6 +122,8 @@ export interface ExpressionResult {
   readonly value?: unknown;
   /** Why it failed. */
   readonly error?: string;
+  /** What is not known, though the value depends on it; only in explanations. */
+  readonly needs?: readonly Need[];
   /** As in `authorizationResult`. */
   readonly inputs?: Readonly<Record<string, unknown>>;
   readonly values?: readonly PartResult[];

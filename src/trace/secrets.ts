@@ -96,9 +96,10 @@ export class RequestSecrets implements ShownValues {
   }
 
   /** What an expression read and computed. */
-  observed({ whole, inputs, parts }: Observation): Omit<ExpressionResult, "text"> {
+  observed({ needs, whole, inputs, parts }: Observation): Omit<ExpressionResult, "text"> {
     const { value, error } = whole === undefined ? {} : this.part(whole);
     return {
+      ...(needs !== undefined && { needs }),
       ...(value !== undefined && { value }),
       ...(error !== undefined && { error }),
       ...(inputs.length > 0 && { inputs: this.inputs(inputs) }),

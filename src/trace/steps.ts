@@ -1,5 +1,6 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
 import type { Origin } from "../base/origin.ts";
+import type { Need } from "../cel/index.ts";
 import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface Step {
@@ -117,27 +118,38 @@ function rule({
   matched,
   mode,
   error,
+  needs,
   inputs = {},
   values: parts = [],
 }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number]): Step {
   return {
     kind: "rule",
     name: `${mode} ${name}`,
-    result: matched ? "yes" : "no",
-    ...(error !== undefined && { reason: error }),
+    result: needs !== undefined ? "unknown" : matched ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
+      : error !== undefined && { reason: error }),
     ...valuesOf(name, parts, inputs),
     steps: [],
   };
 }
 
-function expression({ text, value, error, values = [], inputs = {} }: ExpressionResult): Step {
+function notKnown(needs: readonly Need[]): string {
+  return `not known: ${needs.map(({ what }) => what).join(", ")}`;
+}
+
+function expression({ text, value, error, needs, values = [], inputs = {} }: ExpressionResult): Step {
   // A text that is only one path is its own input.
   const others = Object.fromEntries(Object.entries(inputs).filter(([path]) => path !== text));
   return {
     kind: "expression",
     name: text,
-    result: error === undefined && value !== false ? "yes" : "no",
-    ...(error !== undefined ? { reason: error } : value !== undefined && { reason: JSON.stringify(value) }),
+    result: needs !== undefined ? "unknown" : error === undefined && value !== false ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: notKnown(needs) }
+      : error !== undefined
+        ? { reason: error }
+        : value !== undefined && { reason: JSON.stringify(value) }),
     ...valuesOf(text, values, others),
     steps: [],
   };

@@ -1,5 +1,5 @@
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
-import { textOf } from "../../rehearsal/assumptions.ts";
+import { givenText } from "../../rehearsal/assumptions.ts";
 import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.ts";
 import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
@@ -24,14 +24,21 @@ export async function printExplanation(
 }
 
 /** What it was given, if anything, and the summary. */
-function titleOf({ given, share, status, route, endpoint, error }: ExplainedOutcome, request: string): string[] {
+function titleOf(
+  { given, share, needs = [], status, route, endpoint, error }: ExplainedOutcome,
+  request: string,
+): string[] {
   const parts = [
     `${request} → ${status ?? "no response"}`,
     ...(route === undefined ? [] : [`route ${route}`]),
     ...(endpoint === undefined ? [] : [`endpoint ${endpoint}`]),
     ...(error === undefined ? [] : [error]),
   ];
-  const assumed = Object.entries(given).map(([name, value]) => `${name}=${textOf(value)}`);
+  const assumed = Object.entries(given).map(([name, value]) => givenText(name, value));
   const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
-  return [...(assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`]), parts.join(" · ")];
+  return [
+    ...(assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`]),
+    parts.join(" · "),
+    ...new Set(needs.map(({ what, supply }) => `not known: ${what}; ${supply}`)),
+  ];
 }

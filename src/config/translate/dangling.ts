@@ -1,6 +1,7 @@
 import type { Path } from "../../base/paths.ts";
 import type { Ir } from "../../ir/ir.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
+import { lint } from "../../translation/problems/lint.ts";
 import { noPort, reportUnknown } from "../../translation/references.ts";
 import { TCP_KINDS } from "../../translation/schema/policies.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
@@ -132,11 +133,7 @@ function checkRoute(
 function checkBackend({ name, namespace, section }: BackendTarget, path: Path, context: Context): void {
   const { backends, report } = context;
   if (section !== undefined && backends.has(name))
-    report(
-      [...path, "backend"],
-      { message: "backends have no sections, so this policy never applies", warning: true },
-      "section",
-    );
+    lint(report, [...path, "backend", "section"], "unattached-policy", "backends have no sections");
   if (!backends.has(name)) reportUnknown("backend", "backends", name, backends.keys(), path, context);
   else if (namespace !== "")
     report([...path, "backend", "namespace"], { message: "backends of a file have no namespace; leave it out" });

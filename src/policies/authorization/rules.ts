@@ -95,12 +95,13 @@ export class Rules {
 }
 
 function resultOf({ expression, mode, condition }: Rule, variables: Activation): AuthorizationRuleResult {
-  const { met, error, inputs, parts } = condition.observe(variables);
+  const { met, error, needs, inputs, parts } = condition.observe(variables);
   return {
     name: expression,
     matched: met,
     mode,
     ...(error !== undefined && { error: error.what }),
+    ...(needs !== undefined && { needs }),
     ...(inputs.length > 0 && { inputs }),
     ...(parts.length > 0 && { parts }),
   };

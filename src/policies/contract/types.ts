@@ -1,6 +1,6 @@
 import type { Milliseconds } from "../../base/durations.ts";
 import type { ErrorCode, GatewayError } from "../../base/errors.ts";
-import type { Activation, Condition, InputValue, PartValue } from "../../cel/index.ts";
+import type { Activation, Condition, InputValue, Need, PartValue } from "../../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../../http/message/message.ts";
 import type { Phase, ShadowVerdict } from "../../trace/events.ts";
 import type { CredentialLocation } from "../schema/location.ts";
@@ -248,6 +248,8 @@ export interface AuthorizationRuleResult {
   readonly mode: "allow" | "deny" | "require";
   /** Values of the paths in the expression. */
   readonly inputs?: readonly InputValue[];
+  /** What is not known, though the rule depends on it: `matched` is assumed. */
+  readonly needs?: readonly Need[];
   /** Results of parts of the expression. */
   readonly parts?: readonly PartValue[];
   /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */

@@ -41,7 +41,7 @@ interface ReadableExchange {
     readonly route: CompiledRoute | undefined;
     readonly backend: CompiledBackend | undefined;
   };
-  readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions">;
+  readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions" | "unknowns">;
   readonly trace: { readonly observer: EvaluationObserver | undefined } | undefined;
   readonly requestMetadata: RequestMetadata;
   /** `performance.now()` ms; 0 = not yet. */
@@ -82,6 +82,10 @@ export class ExchangeVariables implements Activation {
 
   get observer(): Activation["observer"] {
     return this.#exchange.trace?.observer;
+  }
+
+  get unknowns(): Activation["unknowns"] {
+    return this.#exchange.services.unknowns;
   }
 
   /** Telemetry has a separate budget: the log needs its fields even if the policies have used up theirs. */
