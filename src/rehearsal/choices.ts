@@ -1,5 +1,8 @@
 import { GatewayError } from "../base/errors.ts";
+import { REDACTED } from "../base/redaction.ts";
 import type { Need } from "../cel/index.ts";
+import { getHeader } from "../http/message/message.ts";
+import type { AssumeCredential } from "../policies/contract/deps.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
 import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
@@ -43,10 +46,14 @@ export class Choices implements CalloutAnswers {
   /** What is not known in this run, though something depends on it; by what depends on it, and what it is. */
   readonly needs = new Map<string, Lack>();
 
+  /** The variables about clients of which only that they are valid is known. */
+  readonly unknownClients = new Set<string>();
+
   begin(given: Given): void {
     this.#given = given;
     this.asked.clear();
     this.needs.clear();
+    this.unknownClients.clear();
   }
 
   /** What is assumed about a fact that is asked for now; undefined: nothing. */
@@ -89,6 +96,17 @@ export class Choices implements CalloutAnswers {
       throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error("the service is assumed to fail"));
     return new AssumedProcessor(value, events);
   }
+
+  /** A credential that is redacted is a choice; one that is assumed is taken for that, whatever the request has. */
+  readonly credential: AssumeCredential = (kind, presented, headers) => {
+    const text = presented ?? getHeader(headers, kind === "oidc" ? "cookie" : "authorization") ?? "";
+    const { [kind]: given } = this.#given as Assumptions;
+    if (given === undefined && !text.includes(REDACTED)) return undefined;
+    const value = this.#choose(kind, ["valid", "invalid"]);
+    if (value !== "valid") return value;
+    this.unknownClients.add(kind === "oidc" ? "jwt" : kind);
+    return {};
+  };
 
   /** What the backend responds; asked for each request that reaches it. */
   response(): AssumedResponse {

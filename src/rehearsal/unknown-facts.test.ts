@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
 import { test } from "node:test";
 import { irOf } from "../../test/helpers/supervisor.ts";
 import { readAssumptions } from "./assumptions.ts";
 import { BadFacts, factsOfRequest } from "./facts.ts";
 import { Rehearsal } from "./rehearsal.ts";
 
-const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
+const ENV = { OIDC_COOKIE_SECRET: "0".repeat(64) };
+const KEY = new Uint8Array(32);
+const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: KEY, oidcCookieKey: KEY };
 
 interface Request {
   readonly headers?: Readonly<Record<string, string>>;
@@ -15,7 +18,7 @@ interface Request {
 
 async function rehearse(policies: object, { headers = {}, body = "", assume = {} }: Request) {
   const routes = [{ name: "all", policies, backends: [{ host: "127.0.0.1:9" }] }];
-  const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes }] }] }), SETTINGS);
+  const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes }] }] }, ENV), SETTINGS);
   try {
     const facts = factsOfRequest({ url: "http://a.test/x", method: "POST", headers: Object.entries(headers), body });
     return await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), readAssumptions(assume));
@@ -133,4 +136,60 @@ test("functions of the configuration that read what is not known are not known e
   assert.deepEqual(await of("<redacted>"), [200, 403]);
   assert.deepEqual(await of("ops"), [200]);
   rehearsal.close();
+});
+
+const { publicKey } = generateKeyPairSync("ed25519");
+const jwks = JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "k" }] });
+const jwtAuth = { issuer: "https://issuer.test", jwks };
+
+test("a redacted credential is valid or invalid; what it says about the client is not known unless it is assumed", async () => {
+  const policies = { jwtAuth, authorization: { rules: [{ allow: 'jwt.sub == "a"' }] } };
+  const of = async (request: Request) =>
+    (await rehearse(policies, request)).map(({ record, given }) => [record?.status, ...Object.values(given)]);
+  for (const authorization of ["Bearer <redacted>", "<redacted>"])
+    assert.deepEqual(await of({ headers: { authorization } }), [
+      [200, "valid", true],
+      [401, "invalid"],
+      [403, "valid", false],
+    ]);
+  assert.deepEqual(await of({}), [[403]]);
+  assert.deepEqual(await of({ assume: { jwt: { sub: "a" } } }), [[200, { sub: "a" }]]);
+  assert.deepEqual(await of({ assume: { jwt: { sub: "b" } } }), [[403, { sub: "b" }]]);
+  assert.deepEqual(await of({ assume: { jwt: "invalid" } }), [[401, "invalid"]]);
+});
+
+const credentials: readonly [kind: "apiKey" | "basicAuth", policy: object, client: object, rule: string][] = [
+  ["apiKey", { mode: "strict", keys: [{ key: "k" }] }, { team: "a" }, 'apiKey.team == "a"'],
+  [
+    "basicAuth",
+    { mode: "strict", htpasswd: "a:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=" },
+    { username: "a" },
+    'basicAuth.username == "a"',
+  ],
+];
+for (const [kind, policy, client, allow] of credentials)
+  test(`${kind} can be assumed too`, async () => {
+    const policies = { [kind]: policy, authorization: { rules: [{ allow }] } };
+    const of = async (request: Request) => (await rehearse(policies, request)).map(({ record }) => record?.status);
+    assert.deepEqual(await of({}), [401]);
+    assert.deepEqual(await of({ assume: { [kind]: client } }), [200]);
+    assert.deepEqual(await of({ assume: { [kind]: "invalid" } }), [401]);
+    assert.deepEqual(await of({ headers: { authorization: "<redacted>" } }), [200, 401, 403]);
+  });
+
+test("a session of oidc can be assumed", async () => {
+  const policy = {
+    issuer: "https://issuer.test",
+    authorizationEndpoint: "https://issuer.test/a",
+    tokenEndpoint: "https://issuer.test/t",
+    jwks,
+    clientId: "c",
+    clientSecret: "s",
+    redirectURI: "https://a.test/back",
+  };
+  const policies = { oidc: policy, authorization: { rules: [{ allow: 'jwt.sub == "a"' }] } };
+  const of = async (request: Request) => (await rehearse(policies, request)).map(({ record }) => record?.status);
+  assert.deepEqual(await of({ assume: { oidc: { sub: "a" } } }), [200]);
+  assert.deepEqual(await of({ assume: { oidc: { sub: "b" } } }), [403]);
+  assert.notEqual((await of({ assume: { oidc: "invalid" } }))[0], 200);
 });

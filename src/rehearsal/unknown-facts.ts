@@ -47,6 +47,9 @@ export class UnknownFacts implements Unknowns {
     }
     if (name === "random()" || name === "uuid()")
       return (name === "random()" ? this.#choices.assumed("random") : undefined) ?? unknown([CHANCE]);
+    const [variable = ""] = path;
+    if (this.#choices.unknownClients.has(variable))
+      return unknown([{ what: `what ${variable} has about the client`, supply: supplyOf(clientOf(variable)) }]);
     // What is announced or redacted is there.
     if (presence) return undefined;
     const needs = this.#facts.filter((fact) => isPrefix(fact.path, path) || isPrefix(path, fact.path));
@@ -64,6 +67,10 @@ export class UnknownFacts implements Unknowns {
 
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
+
+function clientOf(variable: string): "jwt" | "basicAuth" | "apiKey" {
+  return variable === "basicAuth" || variable === "apiKey" ? variable : "jwt";
+}
 
 function isPrefix(short: readonly string[], long: readonly string[]): boolean {
   return short.length <= long.length && short.every((part, i) => part === long[i]);

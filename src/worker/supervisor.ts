@@ -66,7 +66,7 @@ export interface SupervisorEvents {
   onWorkerDeath(name: string, error: Error): void;
 }
 
-/** Workers died while they prepared a configuration, and so did their replacements: it must not be retried without limit. */
+/** Workers died while they prepared a configuration, and so did their replacements: it must not be repeated without limit. */
 export class WorkersDied extends Error {}
 
 /** A trace session as a replacement needs it. */

@@ -15,8 +15,8 @@ export async function printExplanation(
   if (json) await writeJson(context, explanation);
   else {
     const { stepLines } = await import("../../tui/step-lines.ts");
-    const { method, target } = factsOfRequest(request);
-    const title = `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
+    const { method, target, url } = factsOfRequest(request);
+    const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
     const texts = outcomes.map((outcome) => [...titleOf(outcome, title), ...stepLines(outcome.steps)]);
     await write(context.stdout, texts.map((lines) => `${lines.join("\n")}\n`).join("\n"));
   }
@@ -25,11 +25,11 @@ export async function printExplanation(
 
 /** What it was given, if anything, and the summary. */
 function titleOf(
-  { given, share, needs = [], status, route, endpoint, error }: ExplainedOutcome,
+  { given, share, needs = [], refused, status, route, endpoint, error }: ExplainedOutcome,
   request: string,
 ): string[] {
   const parts = [
-    `${request} → ${status ?? "no response"}`,
+    `${request} → ${status ?? (refused ? "refused" : "connected")}`,
     ...(route === undefined ? [] : [`route ${route}`]),
     ...(endpoint === undefined ? [] : [`endpoint ${endpoint}`]),
     ...(error === undefined ? [] : [error]),

@@ -22,7 +22,7 @@ import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.t
 
 const decisions = new Decisions<{ readonly code: "added"; readonly location: CredentialTarget }>("backend_auth", {
   added: ({ location }) =>
-    applied(`sent the credential in ${placeText(location)}`, { location: Object.keys(location)[0] }),
+    applied(`adds the credential in ${placeText(location)}`, { location: Object.keys(location)[0] }),
 });
 
 export const backendAuth = definePolicy({

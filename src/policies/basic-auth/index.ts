@@ -125,10 +125,15 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     finder.remove(context);
   };
 
-  const onRequest = (shadow: boolean) =>
+  const onRequest = (shadow: boolean, assumedCredential: PolicyDeps["assumedCredential"]) =>
     afterRequestBody(finder.expressions, (context) => {
       const { trace } = context;
       const credential = finder.find(context);
+      const assumed = assumedCredential?.("basicAuth", credential, context.request.headers);
+      if (assumed !== undefined)
+        return assumed === "invalid"
+          ? conclude(context, "", "wrong")
+          : conclude(context, String(assumed.username ?? ""), "right");
       if (credential === undefined) {
         const decision = { code: "missing", mode, place } as const;
         if (mode === "strict") throw decisions.reject(trace, decision, "TG_BASIC_AUTH_MISSING", challenge.missing);
@@ -142,9 +147,9 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
       if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
       return conclude(context, credentials.user, result);
     });
-  return ({ credentials, shadow = false }) => {
+  return ({ credentials, shadow = false, assumedCredential }) => {
     places.addTo(credentials);
-    return { onRequest: onRequest(shadow) };
+    return { onRequest: onRequest(shadow, assumedCredential) };
   };
 }
 

@@ -22,10 +22,10 @@ type BufferDecision =
     };
 
 const decisions = new Decisions<BufferDecision>(KIND, {
-  held: ({ side, bytes }) => applied(`held the ${side} body, ${bytes} bytes`, { [side]: { bytes } }),
+  held: ({ side, bytes }) => applied(`holds the whole ${side} body, ${bytes} bytes`, { [side]: { bytes } }),
   tooLong: ({ side, limit, failureMode }) => {
     const open = failureMode === "failOpen";
-    const text = `the ${side} body is longer than ${limit} bytes${open ? "; it is forwarded as it arrives (failOpen)" : ""}`;
+    const text = `the ${side} body is longer than ${limit} bytes (maxBytes, or else maxBufferSize)${open ? "; it is forwarded as it arrives (failOpen)" : ""}`;
     return (open ? failed : rejected)(text, { [side]: { over: limit, failureMode } });
   },
 });

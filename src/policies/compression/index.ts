@@ -38,13 +38,15 @@ const decisions = new Decisions<CompressionDecision>(KIND, {
   noContent: () => skipped("the response has no content"),
   partial: () => skipped("the response is a part of the content"),
   contentType: ({ contentType }) =>
-    skipped(contentType === undefined ? "no content type" : `contentTypes does not list ${contentType}`),
+    skipped(
+      contentType === undefined ? "the response has no content type" : `contentTypes does not list ${contentType}`,
+    ),
   encoded: () => skipped("the response is encoded already"),
   noTransform: () => skipped("cache-control says no-transform"),
   digest: () => skipped("the response has a digest, which would be wrong afterwards"),
   short: ({ length, minSize }) => skipped(`${length} bytes are less than minSize ${minSize}`),
   notAccepted: () => skipped("the client accepts none of the encodings"),
-  busy: () => unable("too many responses are being compressed"),
+  busy: () => unable("too many responses are being compressed; this one stays as it is"),
   compressed: ({ coding, level }) => applied(`compressed with ${coding}, level ${level}`, { encoding: coding, level }),
 });
 

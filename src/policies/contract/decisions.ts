@@ -28,7 +28,7 @@ export interface Told {
 }
 
 /** The members of a union that can have this code. */
-type WithCode<All extends Decision, Code> = All extends Decision
+export type WithCode<All extends Decision, Code> = All extends Decision
   ? Code extends All["code"]
     ? All & { readonly code: Code }
     : never

@@ -27,8 +27,10 @@ const decisions = new Decisions<CsrfDecision>(KIND, {
   allowed: ({ site, origin }) => applied(whyAllowed(site, origin), { allowed: true }),
   repeated: ({ header }) => denied(`the header ${header} is repeated`),
   opaque: () => denied("the origin is null, which every page can obtain"),
-  foreign: ({ site, origin = "absent" }) =>
-    denied(site === undefined ? `the origin is ${origin}` : `sec-fetch-site is ${site} and the origin ${origin}`),
+  foreign: ({ site, origin = "(absent)" }) =>
+    denied(
+      `the origin ${origin} is not in additionalOrigins, and ${site === undefined ? "not that of the request" : `sec-fetch-site is ${site}`}`,
+    ),
 });
 
 export const csrf = definePolicy({

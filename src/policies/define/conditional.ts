@@ -17,7 +17,7 @@ type Choice = { readonly code: "met" | "fallback" | "notMet" } | { readonly code
 type Choices = Decisions<Choice>;
 
 /** Of any kind of policy. */
-const TEXTS: Texts<Choice> = {
+export const CHOICE_TEXTS: Texts<Choice> = {
   met: () => applied("condition met, applying policy"),
   fallback: () => applied("fallback met, applying policy"),
   notMet: () => skipped("condition not met, skipping policy"),
@@ -63,7 +63,7 @@ export function prepareAlternatives<Entry extends object>(
       condition,
       policy: bind({ ...deps, identity: `${deps.identity} ${i}` }),
     }));
-    return combine(new Decisions(kind, TEXTS), alternatives);
+    return combine(new Decisions(kind, CHOICE_TEXTS), alternatives);
   };
 }
 

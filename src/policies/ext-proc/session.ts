@@ -52,7 +52,10 @@ export const decisions = new Decisions<ExtProcDecision>("ext_proc", {
       `the service failed on the ${side}: ${why}${continues ? "; failOpen continues without it" : ""}`,
       { side, error: why },
     ),
-  routeStays: () => unable("clear_route_cache: the route is chosen; a policy of the gateway runs before that"),
+  routeStays: () =>
+    unable(
+      "the service wants another route (clear_route_cache), but the route has been chosen; attach the policy to the gateway instead",
+    ),
   timeoutIgnored: ({ ms, max }) =>
     unable(`the new timeout of ${ms}ms is ignored; allowed once for each message, from 1ms to ${max}ms`),
   timeoutExtended: ({ part, ms }) => {

@@ -86,9 +86,13 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
     return undefined;
   };
 
-  const onRequest = ({ wantDocument }: PolicyDeps) =>
+  const onRequest = ({ wantDocument, assumedCredential }: PolicyDeps) =>
     afterRequestBody(finder.expressions, (context) => {
       const token = finder.find(context);
+      const assumed = assumedCredential?.("jwt", token, context.request.headers);
+      if (assumed === "invalid")
+        return reject(context, new TokenRejection({ code: "invalidToken", why: "that is assumed" }), undefined);
+      if (assumed !== undefined) return accept(context, token ?? "", assumed);
       if (token === undefined || token === "") {
         const decision = { code: "missing", mode, place } as const;
         if (mode === "strict") throw decisions.reject(context.trace, decision, "TG_JWT_MISSING", challenge.missing);

@@ -82,7 +82,8 @@ function fingerprint(config: Oidc): string {
 
 /** The provider reports an error, such as `access_denied`. */
 function providerError(error: string, removal: string): Error {
-  if (!SHOWN_ERROR.test(error)) return new LoginError("invalidCallback", undefined, [removal]);
+  if (!SHOWN_ERROR.test(error))
+    return new LoginError("invalidCallback", new Error("its error is malformed"), [removal]);
   return new LoginError("providerError", new Error(error), [removal]);
 }
 

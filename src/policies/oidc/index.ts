@@ -75,7 +75,7 @@ export const oidc = definePolicy({
 
 /** Binds the policy to a data plane. Throws PolicyError without a key for the cookies, which comes from the environment. */
 function hooksOf(config: Oidc, provider: Provider, deps: PolicyDeps): PolicyHooks {
-  const { oidcCookieKey, credentials, phase, fetch, wantDocument } = deps;
+  const { oidcCookieKey, credentials, phase, fetch, wantDocument, assumedCredential } = deps;
   if (oidcCookieKey === undefined)
     throw PolicyError.at(
       [KIND],
@@ -89,12 +89,15 @@ function hooksOf(config: Oidc, provider: Provider, deps: PolicyDeps): PolicyHook
     onRequest(context) {
       const cookies = ownCookies(context);
       const callback = flow.callbackOf(context.request);
-      if (callback === undefined) return check(context, flow, cookies, phase, incomplete);
+      if (callback === undefined) return check(context, flow, cookies, phase, incomplete, assumedCredential);
       if (incomplete) throw notFetched(context);
       return finish(context, flow, callback, cookies);
     },
   };
 }
+
+/** How long an assumed session is still valid. */
+const ASSUMED_MS = 3_600_000;
 
 /** `phase`: that of the policy. Identifies the user by the session; redirects users without one to the provider. */
 function check(
@@ -103,9 +106,14 @@ function check(
   cookies: Cookies,
   phase: Phase,
   incomplete: boolean,
+  assumedCredential: PolicyDeps["assumedCredential"],
 ): RequestOutcome {
   const { request, trace } = context;
-  const session = flow.sessions.read(cookies);
+  const assumed = assumedCredential?.("oidc", undefined, request.headers);
+  const session =
+    assumed === undefined || assumed === "invalid"
+      ? flow.sessions.read(cookies)
+      : ({ state: "valid", value: assumed, expires: Date.now() + ASSUMED_MS } as const);
   if (session?.state === "valid") {
     context.requestMetadata.jwt = session.value;
     trace?.report(decisions, { code: "session", expires: session.expires });

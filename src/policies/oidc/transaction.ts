@@ -49,7 +49,7 @@ export class Transactions {
 
   /** The login with this `state`, and the Set-Cookie value that removes its cookie. Throws TG_OIDC with 400. */
   find(sent: Cookies, state: string): { readonly transaction: Transaction; readonly removal: string } {
-    if (!STATE.test(state)) throw new LoginError("invalidCallback");
+    if (!STATE.test(state)) throw new LoginError("invalidCallback", new Error("its state is malformed"));
     const name = this.#name(state);
     const opened = this.#cookies.read(sent, name);
     if (opened === undefined) throw new LoginError("missingTransaction");

@@ -60,9 +60,9 @@ const decisions = new Decisions<RateLimitDecision>(KIND, {
       },
     ),
   allowed: ({ descriptors }) =>
-    applied(`the service admits the request, by ${descriptors} descriptors`, { result: "allowed", descriptors }),
+    applied(`the service admits the request; descriptors sent: ${descriptors}`, { result: "allowed", descriptors }),
   limited: ({ descriptors }) =>
-    rejected(`the service says that a limit is exceeded, by ${descriptors} descriptors`, {
+    rejected(`the service says that a limit is exceeded; descriptors sent: ${descriptors}`, {
       result: "limited",
       descriptors,
     }),

@@ -56,7 +56,7 @@ interface TransformationDecision {
 export const decisions = new Decisions<TransformationDecision>("transformation", {
   changed: ({ side }) => applied(`changed the ${side}`, { side }),
   partly: ({ side, failures = [] }) =>
-    failed(`changed the ${side}, except ${failures.join("; ")}`, { side, failed: failures }),
+    failed(`changed the ${side}, but failed on ${failures.join("; ")}`, { side, failed: failures }),
 });
 
 /**

@@ -22,7 +22,7 @@ type RetryDecision =
 export const RETRY = new Decisions<RetryDecision>("retry", {
   limit: ({ max }) => unable(`${max} retried requests to the backend are in progress`),
   budget: () => unable("the retry budget of the backend is used up"),
-  pushback: () => skipped("the backend does not want another attempt"),
+  pushback: () => skipped("the backend does not want another attempt (grpc-retry-pushback-ms)"),
   notIdempotent: ({ method }) =>
     skipped(`the backend may still be working on the request, and ${method} is not idempotent`),
   again: ({ code: _, delay, ...more }) => {

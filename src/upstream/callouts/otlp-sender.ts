@@ -16,9 +16,9 @@ interface Collector {
 }
 
 /** HTTP statuses after which the same export may be sent again (OTLP specification, "Retryable Response Codes"). */
-const RETRYABLE_HTTP = new Set([429, 502, 503, 504]);
+const REPEATABLE_HTTP = new Set([429, 502, 503, 504]);
 /** gRPC statuses of the same kind: cancelled, deadline exceeded, aborted, out of range, unavailable, data loss. */
-const RETRYABLE_GRPC = new Set([1, 4, 10, 11, 14, 15]);
+const REPEATABLE_GRPC = new Set([1, 4, 10, 11, 14, 15]);
 /** Retryable only with a `RetryInfo`. */
 const RESOURCE_EXHAUSTED = 8;
 const MAX_ANSWER = 64 * 1024;
@@ -84,7 +84,7 @@ async function sendHttp(
   );
   if (status >= 200 && status < 300) return taken(signal, answer);
   const message = `status ${status}`;
-  if (!RETRYABLE_HTTP.has(status)) return { type: "rejected", message };
+  if (!REPEATABLE_HTTP.has(status)) return { type: "rejected", message };
   return { type: "later", waitMs: retryAfter(headers, Date.now()), message };
 }
 
@@ -112,6 +112,6 @@ async function failed(error: Error): Promise<SendOutcome> {
   const { code, details } = error.cause;
   const waitMs =
     details === undefined ? undefined : (await import("../../telemetry/otlp/answers.ts")).decodeRetryDelay(details);
-  const retryable = RETRYABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
-  return retryable ? { type: "later", waitMs, message } : { type: "rejected", message };
+  const repeatable = REPEATABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
+  return repeatable ? { type: "later", waitMs, message } : { type: "rejected", message };
 }

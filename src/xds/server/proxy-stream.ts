@@ -23,7 +23,7 @@ interface Batch {
 
 /** Characters that are kept of the reason of a rejection, which goes into statuses and Events. */
 const MAX_REASON = 1000;
-/** Most different reasons that are taken for one batch: retries may fail in other ways, but not without end. */
+/** Most different reasons that are taken for one batch: repeats may fail in other ways, but not without end. */
 const MAX_REASONS = 10;
 
 type SentVersions = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
@@ -179,7 +179,7 @@ export class ProxyStream {
     } else {
       this.#metrics.rejects++;
       const message = shortened(errorDetail.message);
-      // A retry that fails as before is nothing new.
+      // A repeat that fails as before is nothing new.
       if (this.#rejection?.version === version && this.#rejection.message === message && batch === undefined) return;
       if (++this.#reasons > MAX_REASONS) return;
       this.#rejection = { at: new Date().toISOString(), version, message };
