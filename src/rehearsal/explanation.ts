@@ -5,10 +5,16 @@ import type { Given, Lack } from "./choices.ts";
 import type { Outcome } from "./rehearsal.ts";
 import { treeOf } from "./tree.ts";
 
-export interface Explanation {
+/** What can happen to a request. */
+export interface Explained {
+  readonly outcomes: readonly ExplainedOutcome[];
+  /** At least as many more ways in which services and what is not known could turn out were not tried; absent if there are none. */
+  readonly omitted?: number;
+}
+
+export interface Explanation extends Explained {
   /** Number of the gateway's configuration in effect; null for another one. */
   readonly generation: number | null;
-  readonly outcomes: readonly ExplainedOutcome[];
 }
 
 /** Why the admin server does not explain: the body of a response with status 400. */
@@ -34,10 +40,10 @@ export interface ExplainedOutcome {
   readonly listener?: string;
   readonly route?: string;
   readonly endpoint?: string;
-  /** Of the response; absent without one. */
+  /** Of the response; absent without one, as for connections of TCP. */
   readonly status?: number;
-  /** As in metrics; `Upstream` if the response is the backend's. */
-  readonly reason: string;
+  /** As in metrics, `Upstream` if the response is the backend's; absent for connections that end before they are one of a listener. */
+  readonly reason?: string;
   /** As in the access log. */
   readonly error?: string;
   readonly steps: readonly Step[];
@@ -46,19 +52,23 @@ export interface ExplainedOutcome {
 /** An outcome as JSON. Secrets are redacted. `live`: state of endpoints in a running gateway, by their keys. */
 export function explained(outcome: Outcome, live: ReadonlyMap<string, EndpointStats>): ExplainedOutcome {
   const { given, share, needs, record = {} } = outcome;
-  const { listener, route, endpoint, status, error, reason = "Upstream" } = record;
+  const { listener, route, endpoint, status, error, reason, protocol } = record;
   return {
     given,
     share,
     ...(needs.length > 0 && { needs }),
-    // A gRPC call that is refused has status 200.
-    refused: status === undefined || (reason !== "Upstream" && (status >= 400 || error !== undefined)),
+    refused: status === undefined ? protocol === undefined || error !== undefined : refuses(status, record),
     ...(listener !== undefined && { listener }),
     ...(route !== undefined && { route }),
     ...(endpoint !== undefined && { endpoint }),
     ...(status !== undefined && { status }),
-    reason,
+    ...(reason !== undefined && { reason }),
     ...(error !== undefined && { error }),
     steps: treeOf(outcome, live),
   };
+}
+
+/** A gRPC call that is refused has status 200. */
+function refuses(status: number, { reason, error }: Pick<NonNullable<Outcome["record"]>, "reason" | "error">): boolean {
+  return reason !== "Upstream" && (status >= 400 || error !== undefined);
 }

@@ -18,7 +18,7 @@ import type { ByteStream } from "../net/transport.ts";
 import { createBuckets, TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
-import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
+import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import type { Ports } from "../proxy/data-plane.ts";
 import type { Exchange } from "../proxy/exchange/exchange.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
@@ -45,6 +45,7 @@ import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
 import { type Assumptions, CONDITION, checkUse } from "./assumptions.ts";
 import { Choices, type Given, type Lack } from "./choices.ts";
+import { rehearseDatagram } from "./datagram.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
 import type { Run } from "./tree.ts";
 import { UnknownFacts } from "./unknown-facts.ts";
@@ -71,12 +72,17 @@ export interface Outcome extends Run {
   readonly needs: readonly Lack[];
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
-  /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
-  readonly record: Partial<AccessRecord> | undefined;
   /** What backends get, with secrets. */
   readonly sent: readonly SentRequest[];
   /** What the client gets, as bytes. */
   readonly received: Buffer;
+}
+
+/** What can happen to a request. */
+interface Outcomes {
+  readonly outcomes: readonly Outcome[];
+  /** At least as many more ways were not tried. */
+  readonly omitted: number;
 }
 
 /** Runs of one explanation: with more choices, the rest is left out. */
@@ -113,6 +119,18 @@ class Records extends AccessLog {
     this.last ??= rejection;
   }
 }
+
+const NOTHING = { exchange: undefined, received: Buffer.alloc(0) } as const;
+const HTTP = { protocol: "http", standardPort: 80 } as const;
+/** The binds that a client reaches with a URL. */
+const SCHEMES: Readonly<
+  Record<string, { readonly protocol: CompiledBind["protocol"]; readonly standardPort: number }>
+> = {
+  "https:": { protocol: "tls", standardPort: 443 },
+  "tls:": { protocol: "tls", standardPort: 443 },
+  "tcp:": { protocol: "tcp", standardPort: 0 },
+  "udp:": { protocol: "udp", standardPort: 0 },
+};
 
 /** Keeps the exchange of a rehearsal. */
 class RehearsedServer extends BindServer {
@@ -226,11 +244,11 @@ export class Rehearsal {
    * listen, if not where the configuration says. Throws BadFacts.
    */
   bindFor(url: URL, ports: Ports = {}): CompiledBind {
-    const isTls = url.protocol === "https:";
+    const { protocol, standardPort } = SCHEMES[url.protocol] ?? HTTP;
     const fitting = this.binds
-      .filter(({ protocol }) => protocol === (isTls ? "tls" : "http"))
+      .filter((bind) => bind.protocol === protocol)
       .map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
-    const port = Number(url.port || (isTls ? 443 : 80));
+    const port = Number(url.port || standardPort);
     const named = fitting.find((bind) => bind.port === port);
     const [only, ...others] = fitting;
     if (named !== undefined) return named;
@@ -248,7 +266,7 @@ export class Rehearsal {
    * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
    * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
    */
-  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcome[]> {
+  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
     const outcomes: Outcome[] = [];
     const open: Given[] = [assumed];
     for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
@@ -262,16 +280,39 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return mergeUnreached(mergeAlike(outcomes));
+    return { outcomes: mergeUnreached(mergeAlike(outcomes)), omitted: open.length };
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
-    const events: TraceEvent[] = [];
-    this.#records.last = undefined;
     this.#endpoints.restart(this.notices.evictions, this.notices.healths);
     this.#choices.begin(given);
     const complete = this.#unknowns.begin(facts);
     this.#backend.sent.length = 0;
+    const ended =
+      bind.protocol === "udp"
+        ? { ...(await rehearseDatagram(addressesOf(facts, bind), bind, this.#services)), ...NOTHING }
+        : await this.#connect(complete, bind);
+    const asked = [...this.#choices.asked];
+    const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
+    return {
+      ...ended,
+      given: taken,
+      needs: [...this.#choices.needs.values()],
+      share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
+      bind,
+      serverName: facts.serverName,
+      split: this.#choices.asked.get("backend"),
+      sent: [...this.#backend.sent],
+    };
+  }
+
+  /** Runs a connection of the client until it, or its request, has ended. */
+  async #connect(
+    facts: RequestFacts,
+    bind: CompiledBind,
+  ): Promise<Pick<Outcome, "events" | "exchange" | "record" | "received">> {
+    const events: TraceEvent[] = [];
+    this.#records.last = undefined;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
     this.#gate.arm(0);
     const [stream, client] = inMemory();
@@ -290,7 +331,7 @@ export class Rehearsal {
     const logged = { ...bind, accessLog: undefined };
     const server = new RehearsedServer(logged, { findTarget: () => undefined }, this.#services, () => {});
     try {
-      serve(server, stream, client, complete, bind);
+      serve(server, stream, client, facts, bind);
       await promise;
     } finally {
       clearTimeout(timer);
@@ -298,19 +339,7 @@ export class Rehearsal {
       this.#watchers.remove(0);
       this.#gate.free(0);
     }
-    const asked = [...this.#choices.asked];
-    const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
-    return {
-      given: taken,
-      needs: [...this.#choices.needs.values()],
-      share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
-      record: this.#records.last,
-      events,
-      exchange: server.exchange,
-      split: this.#choices.asked.get("backend"),
-      sent: [...this.#backend.sent],
-      received: Buffer.concat(received),
-    };
+    return { events, exchange: server.exchange, record: this.#records.last, received: Buffer.concat(received) };
   }
 
   close(): void {
@@ -369,20 +398,15 @@ function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
 
 /** Begins the connection and sends the request. */
 function serve(server: BindServer, stream: ByteStream, client: Duplex, facts: RequestFacts, bind: CompiledBind): void {
-  const from = addressesOf(facts, bind);
-  if (facts.serverName === undefined) server.rehearse(stream, from, undefined, undefined);
-  else {
-    const listener: CompiledListener | undefined = bind.listeners.find(facts.serverName);
-    const clientValidation = listener?.terminator?.clientValidation;
-    server.rehearse(
-      stream,
-      from,
-      { serverName: facts.serverName, protocol: "", clientValidation, client: undefined },
-      listener,
-    );
-  }
-  client.write(facts.head, "latin1");
-  if (facts.body.length > 0) client.write(facts.body);
+  const { serverName, head, body } = facts;
+  const listener = bind.protocol === "http" ? undefined : bind.listeners.find(serverName ?? "");
+  const clientValidation = listener?.terminator?.clientValidation;
+  const tls = serverName === undefined ? undefined : { serverName, protocol: "", clientValidation, client: undefined };
+  server.rehearse(stream, addressesOf(facts, bind), tls, listener);
+  client.write(head, "latin1");
+  if (body.length > 0) client.write(body);
+  // Requests end by themselves.
+  if (head === "") client.end();
 }
 
 function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresses {

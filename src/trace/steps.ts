@@ -191,7 +191,9 @@ function sent({ request, backend }: RequestState): Step | undefined {
 function called(message: TraceMessage | undefined): Pick<Step, "result" | "reason"> {
   if (message?.type !== "backendCallResult") return { result: "no", reason: "no response" };
   if (message.status !== null) return { result: "yes", reason: `status ${message.status}` };
-  return { result: "no", reason: message.error ?? "no response" };
+  // Connections without requests have no status.
+  if (message.error === null) return { result: "yes", reason: "connected" };
+  return { result: "no", reason: message.error };
 }
 
 function answered({ response }: RequestState): Step | undefined {

@@ -20,6 +20,11 @@ export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next
   return stage;
 }
 
+/** Why a handshake is rejected whose server name no listener has. */
+export function noListener(serverName: string): string {
+  return `no TLS listener match for ${serverName === "" ? "a client that names no server" : serverName}`;
+}
+
 /**
  * Reads the ClientHello, finds the listener by its server name (SNI, RFC 6066 3), then terminates TLS or passes it through. Nothing is
  * sent before a listener is found, so a port scan learns no certificate. The deadline covers the whole handshake: otherwise,
@@ -57,7 +62,7 @@ class TlsStage extends ConnectionStage implements LiveConnection {
   #route(serverName: string, hello: Buffer): void {
     const listener = this.#ingress.bind.listeners.find(serverName);
     if (listener === undefined) {
-      this.reject(`no TLS listener match for ${serverName === "" ? "a client that names no server" : serverName}`);
+      this.reject(noListener(serverName));
     } else if (listener.terminator !== undefined) {
       this.#terminateTls(listener, listener.terminator, serverName, hello);
     } else this.pass(() => this.#next({ ...this.#arrival, listener, serverName }));
