@@ -134,7 +134,8 @@ export class Provider {
     };
     if (cause?.claim === "nonce") return new LoginError("nonceMismatch");
     if (cause?.claims !== undefined) return new LoginError("invalidIdToken", reason(error));
-    if (error.message.includes("id_token")) return new LoginError("missingIdToken");
+    if (typeof cause?.body === "object" && cause.body !== null && !("id_token" in cause.body))
+      return new LoginError("missingIdToken");
     if (!(error.cause instanceof Response)) return unreadable(error);
     // Not every provider sends the error of RFC 6749, section 5.2, as JSON.
     if (error.cause.status === 400) return new LoginError("codeRejected", reason(error));
