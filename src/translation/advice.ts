@@ -17,6 +17,7 @@ import type { Target } from "../upstream/settings/target.ts";
 import { lint } from "./problems/lint.ts";
 import { lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
+import { lintRoutes, meet, type RoutePlace } from "./route-lints.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
 
 /**
@@ -141,37 +142,25 @@ function adviseOnPrefixes({ matches, policies, backends }: Route, path: Path, re
   }
 }
 
-/** About the routes of a listener: those that no request can reach because of others; each is reported at its path. */
+/** About the routes of a listener or group together; each is reported at its path. */
 export function adviseOnRoutes(
-  { hostname, routes }: Pick<Listener, "hostname" | "routes">,
+  owner: Pick<Listener, "hostname" | "routes" | "policies">,
   paths: readonly Path[],
   report: Report,
 ): void {
-  const winners = new Map<string, Route>();
-  // Of equal matches the route whose key comes first wins (docs/lifecycle.md#4-match-route).
-  for (const route of [...routes].sort((a, b) => (a.key < b.key ? -1 : 1))) {
-    const path = paths[routes.indexOf(route)] ?? [];
-    const hosts = route.hostnames.filter((host) => meet(host, hostname));
-    if (route.hostnames.length > 0 && hosts.length === 0) {
-      lint(report, [...path, "hostnames"], "unreachable-hostname", hostname);
-      continue;
-    }
-    const conditions = (hosts.length > 0 ? hosts : [""]).flatMap((host) =>
-      route.matches.map((match) => JSON.stringify([host, match])),
-    );
-    const rivals = new Set(conditions.map((condition) => winners.get(condition)));
-    const [rival] = rivals;
-    if (conditions.length > 0 && rivals.size === 1 && rival !== undefined)
-      lint(report, path, "shadowed-route", [rival.name]);
-    for (const condition of conditions) if (!winners.has(condition)) winners.set(condition, route);
+  const findings = lintRoutes(owner);
+  if (findings.length === 0) return;
+  const placeOf = new Map(owner.routes.map((route, i) => [route, paths[i] ?? []]));
+  const pathOf = ({ route, match }: RoutePlace): Path => {
+    const path = placeOf.get(route) ?? [];
+    return match === undefined ? path : [...path, "matches", match];
+  };
+  for (const finding of findings) {
+    const { code, found, field, related } = finding;
+    const at = field === undefined ? pathOf(finding) : [...pathOf(finding), field];
+    const places = related.map((each) => ({ path: pathOf(each), message: each.message }));
+    report(at, { ...lintTexts(code, ...(found as never)), warning: true, advice: true, lint: code, related: places });
   }
-}
-
-/** Whether a host can fit both names; a name is a host, `*.` with a host, or nothing for all hosts. */
-function meet(one: string, other: string): boolean {
-  if (one === "" || other === "" || one === "*" || other === "*" || one === other) return true;
-  if (!one.startsWith("*")) return other.startsWith("*") && one.endsWith(other.slice(1));
-  return other.startsWith("*") ? one.endsWith(other.slice(1)) || other.endsWith(one.slice(1)) : meet(other, one);
 }
 
 /** About the certificates of a listener at `path`: whether one of them is for its hosts. */

@@ -54,17 +54,10 @@ export const LINTS = {
     severity: "warning",
     title: "Another route leads past authentication",
     meaning:
-      "A route requires credentials, and a broader route of the same host leads to the same backend without any. Backends often treat paths as equal that a gateway compares byte for byte, such as `/Admin` and `/admin`, so the broader route may expose what the other protects.",
+      "A match of an exact path, or with a method, headers or query parameters, requires credentials. Requests for the same path that it does not select, such as `/admin/` beside `/admin` or `POST` beside `GET`, get the nearest broader route, which leads to the same backend without any.",
     remedy: "require credentials on the broader route too, or use a backend of its own",
     says: (kind: string, broader: string) =>
-      `${kind} can be bypassed: ${broader} leads to the same backend without it, also for paths that the backend may treat as equal`,
-  }),
-  "constant-condition": lint({
-    severity: "warning",
-    title: "A condition is always true or always false",
-    meaning: "The condition does not depend on the request, so it decides the same way for all of them.",
-    remedy: "remove it, or let it read what it should depend on",
-    says: (value: string, effect: string) => `is ${value} for every request, so it ${effect}`,
+      `${kind} can be bypassed: requests that this does not select, but for the same path, get ${broader}, which leads to the same backend without it`,
   }),
   "unattached-policy": lint({
     severity: "warning",
@@ -72,13 +65,6 @@ export const LINTS = {
     meaning: "Nothing has the part that the policy targets. A target that does not exist at all is an error.",
     remedy: "correct the target, or remove the policy",
     says: (why: string) => `${why}, so this policy never applies`,
-  }),
-  "overridden-policy": lint({
-    severity: "warning",
-    title: "A policy is replaced everywhere",
-    meaning: "Every route that the policy is attached to has a policy of this kind of its own, which replaces it.",
-    remedy: "remove it, or merge it into those that replace it",
-    says: (kind: string, where: string) => `${kind} has no effect: ${where}`,
   }),
   "lenient-authentication": lint({
     severity: "warning",
