@@ -87,6 +87,11 @@ const explanation: Docs<Explanation> = {
     text: "number of the gateway's configuration in effect; null for another one",
   },
   outcomes: { schema: { type: "array", items: { $ref: "#/$defs/outcome" } }, text: "one for each choice that is open" },
+  omitted: {
+    schema: { type: "integer", minimum: 1 },
+    text: "at least as many more outcomes were not tried, because there are too many",
+    optional: true,
+  },
 };
 
 /** The text of schema/explanation.json. */
