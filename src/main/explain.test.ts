@@ -231,7 +231,7 @@ test("around what happens: listeners that lost, policies in force and not reache
   // The backend does not matter, so there is one outcome.
   assert.match(refused[0] ?? "", /^GET \/ → 403 /);
   assert.deepEqual(refused.slice(1, 4), listener);
-  const at = refused.indexOf("✗ policy authorization");
+  const at = refused.indexOf("✗ policy authorization  no allow rule is true");
   assert.deepEqual(refused.slice(at + 3, at + 5), ["– policy retry", "– policy requestHeaderModifier"]);
   const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
   assert.ok(passed.includes("✓ policy retry  attempts=2 backoff=0s codes=[503]"));
@@ -430,4 +430,21 @@ test("policies in shadow show what they would do, and no outcome is refused beca
   ]);
   assert.match(stdout, /→ 200 · route/);
   assert.equal(requests, 0);
+});
+
+test("what is not known is said with what to supply, and so is how many outcomes are left out", async () => {
+  const names = ["x-a", "x-b", "x-c", "x-d", "x-e"];
+  const rules = names.map((name) => ({ allow: `request.headers["${name}"] == "1"` }));
+  const routes = [on("all", "/", { authorization: { rules } })];
+  const redacted = (some: readonly string[]) => some.flatMap((name) => ["-H", `${name}: <redacted>`]);
+  const { stdout } = await explain(routes, [], ["http://a/", ...redacted(["x-a"])]);
+  const lines = stdout.split("\n");
+  assert.equal(lines[0], 'if `request.headers["x-a"] == "1"` is true:');
+  assert.equal(lines[2], "not known: the field x-a; write -H 'x-a: …' with its value");
+  assert.ok(lines.includes('    ? rule allow request.headers["x-a"] == "1"  assumed true; not known: the field x-a'));
+  const many = await explain(routes, [], ["http://a/", ...redacted(names)]);
+  assert.match(
+    many.stdout,
+    /\n\d+ of at least \d+ outcomes shown; to see the others, assume some of what these were given\n$/,
+  );
 });

@@ -72,7 +72,7 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
       const question = readQuestion(value);
       const generation = question.config === undefined ? gateway.status.generation : null;
       try {
-        return { generation, outcomes: await gateway.rehearsals.outcomes(question) };
+        return { generation, ...(await gateway.rehearsals.explain(question)) };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }

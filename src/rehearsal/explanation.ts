@@ -5,10 +5,16 @@ import type { Given, Lack } from "./choices.ts";
 import type { Outcome } from "./rehearsal.ts";
 import { treeOf } from "./tree.ts";
 
-export interface Explanation {
+/** What can happen to a request. */
+export interface Explained {
+  readonly outcomes: readonly ExplainedOutcome[];
+  /** At least as many more ways in which services and what is not known could turn out were not tried; absent if there are none. */
+  readonly omitted?: number;
+}
+
+export interface Explanation extends Explained {
   /** Number of the gateway's configuration in effect; null for another one. */
   readonly generation: number | null;
-  readonly outcomes: readonly ExplainedOutcome[];
 }
 
 /** Why the admin server does not explain: the body of a response with status 400. */

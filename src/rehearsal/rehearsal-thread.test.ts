@@ -15,14 +15,14 @@ test("questions are taken one after the other; too many that wait are rejected",
     endpoints: async () => [],
   });
   try {
-    const ask = () => thread.outcomes({ request: { url: "http://a/", headers: [], body: "" } });
+    const ask = () => thread.explain({ request: { url: "http://a/", headers: [], body: "" } });
     const all = await Promise.allSettled(Array.from({ length: 17 }, ask));
-    const statuses = all.map((each) => (each.status === "fulfilled" ? each.value[0]?.status : each.reason));
+    const statuses = all.map((each) => (each.status === "fulfilled" ? each.value.outcomes[0]?.status : each.reason));
     assert.ok(statuses.pop() instanceof RehearsalBusy);
     assert.deepEqual(statuses, Array(16).fill(204));
     // There is room again, also after the thread has ended.
     await thread.close();
-    assert.equal((await ask())[0]?.status, 204);
+    assert.equal((await ask()).outcomes[0]?.status, 204);
   } finally {
     await thread.close();
   }

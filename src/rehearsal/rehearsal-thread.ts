@@ -6,7 +6,7 @@ import type { Ports } from "../proxy/data-plane.ts";
 import { NO_RESOURCES, type Resources } from "../translation/resources/store.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Live } from "./explain.ts";
-import type { ExplainedOutcome } from "./explanation.ts";
+import type { Explained } from "./explanation.ts";
 import { BadFacts } from "./facts.ts";
 import { BadConfiguration, type Question } from "./question.ts";
 import type { EndpointNotices, RehearsalSettings } from "./rehearsal.ts";
@@ -36,7 +36,7 @@ export type ToThread = Task | { readonly stats: readonly EndpointStats[] };
 /** What the thread replies; first, if need be, that it wants the state of endpoints. `bad` as BadFacts, `invalid` as BadConfiguration. */
 export type Reply =
   | { readonly wanted: readonly string[] }
-  | { readonly outcomes: readonly ExplainedOutcome[] }
+  | { readonly explained: Explained }
   | { readonly bad: Pick<BadFacts, "message" | "hint"> }
   | { readonly invalid: string }
   | { readonly failure: string };
@@ -76,7 +76,7 @@ export class RehearsalThread {
   }
 
   /** Rejects with BadFacts for a question that cannot be rehearsed, with BadConfiguration for its configuration, with RehearsalBusy if too many are waiting. */
-  async outcomes(question: Question): Promise<readonly ExplainedOutcome[]> {
+  async explain(question: Question): Promise<Explained> {
     if (this.#questions >= MAX_QUESTIONS) throw new RehearsalBusy();
     this.#questions++;
     clearTimeout(this.#idle);
@@ -99,7 +99,7 @@ export class RehearsalThread {
     await worker?.terminate();
   }
 
-  async #ask(question: Question): Promise<readonly ExplainedOutcome[]> {
+  async #ask(question: Question): Promise<Explained> {
     const worker = this.#running();
     const task = this.#taskOf(question);
     const ended = new AbortController();
@@ -116,7 +116,7 @@ export class RehearsalThread {
     try {
       let reply = await ask(task);
       if ("wanted" in reply) reply = await ask({ stats: await this.#gateway.endpoints(reply.wanted) });
-      if ("outcomes" in reply) return reply.outcomes;
+      if ("explained" in reply) return reply.explained;
       if ("bad" in reply) throw new BadFacts(reply.bad.message, reply.bad.hint);
       if ("invalid" in reply) throw new BadConfiguration(reply.invalid);
       throw new Error("failure" in reply ? reply.failure : "the rehearsal thread asks twice");

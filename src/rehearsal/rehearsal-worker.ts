@@ -17,7 +17,7 @@ let compiled: Rehearsal | undefined;
 async function rehearse(task: Task, endpoints: Live["endpoints"]): Promise<Reply> {
   try {
     return {
-      outcomes: await (task.question.config === undefined
+      explained: await (task.question.config === undefined
         ? ofGateway(task, endpoints)
         : ofText(task, task.question.config)),
     };

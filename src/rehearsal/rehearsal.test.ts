@@ -34,7 +34,7 @@ test("a rehearsal opens no socket and looks up no name", async () => {
     hook.enable();
     const facts = factsOfRequest(requestOf(["POST", "http://a/", "-d", "k=v"]));
     for (const assumed of [{}, { response: { status: 503 } }]) {
-      const outcomes = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
+      const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
       assert.ok(outcomes.length > 3);
       assert.ok(outcomes.some(({ sent }) => sent.length > 0));
     }
@@ -54,7 +54,9 @@ test("what a rehearsal assumes of an endpoint does not outlast it", async () => 
     const [bind] = rehearsal.binds;
     assert.ok(bind !== undefined);
     const kinds = async (assumed: object): Promise<unknown[]> => {
-      const [outcome] = await rehearsal.outcomes(facts, bind, assumed);
+      const {
+        outcomes: [outcome],
+      } = await rehearsal.outcomes(facts, bind, assumed);
       return (outcome?.events ?? []).flatMap(({ message }) => (message.type === "policy" ? [message.kind] : []));
     };
     assert.deepEqual(await kinds({ response: { status: 503 } }), ["health"]);

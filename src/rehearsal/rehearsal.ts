@@ -78,6 +78,13 @@ export interface Outcome extends Run {
   readonly received: Buffer;
 }
 
+/** What can happen to a request. */
+interface Outcomes {
+  readonly outcomes: readonly Outcome[];
+  /** At least as many more ways were not tried. */
+  readonly omitted: number;
+}
+
 /** Runs of one explanation: with more choices, the rest is left out. */
 const MAX_RUNS = 16;
 const LONGEST_RUN_MS = 30_000;
@@ -259,7 +266,7 @@ export class Rehearsal {
    * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
    * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
    */
-  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcome[]> {
+  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
     const outcomes: Outcome[] = [];
     const open: Given[] = [assumed];
     for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
@@ -273,7 +280,7 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return mergeUnreached(mergeAlike(outcomes));
+    return { outcomes: mergeUnreached(mergeAlike(outcomes)), omitted: open.length };
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {

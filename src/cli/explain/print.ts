@@ -11,13 +11,18 @@ export async function printExplanation(
   json: boolean,
   context: Context,
 ): Promise<number> {
-  const { outcomes } = explanation;
+  const { outcomes, omitted = 0 } = explanation;
   if (json) await writeJson(context, explanation);
   else {
     const { stepLines } = await import("../../tui/step-lines.ts");
     const { method, target, url } = factsOfRequest(request);
     const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
     const texts = outcomes.map((outcome) => [...titleOf(outcome, title), ...stepLines(outcome.steps)]);
+    const total = outcomes.length + omitted;
+    if (omitted > 0)
+      texts.push([
+        `${outcomes.length} of at least ${total} outcomes shown; to see the others, assume some of what these were given`,
+      ]);
     await write(context.stdout, texts.map((lines) => `${lines.join("\n")}\n`).join("\n"));
   }
   return outcomes.every(({ refused }) => refused) ? 1 : 0;

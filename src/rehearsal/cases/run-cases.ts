@@ -56,7 +56,7 @@ export async function* runCases(
 async function verdictOn(each: Case, places: Places, rehearsal: Rehearsal, hidden: Names): Promise<Partial<Verdict>> {
   const { facts, assumed, expect } = each;
   try {
-    const outcomes = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
+    const { outcomes, omitted } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
     const compared = outcomes.map((outcome) => ({
       given: outcome.given,
       differences: differencesOf(expect, outcome, places, hidden),
@@ -65,6 +65,8 @@ async function verdictOn(each: Case, places: Places, rehearsal: Rehearsal, hidde
     const failures = compared
       .filter(({ differences }) => differences.length > 0)
       .map(({ given, differences, outcome }) => ({ given, differences, why: decisive(outcome, differences) }));
+    if (failures.length === 0 && omitted > 0)
+      return { problem: `it has more than ${outcomes.length} outcomes; assume some of what they depend on` };
     const needs = new Map(outcomes.flatMap((outcome) => outcome.needs).map((need) => [need.what, need]));
     return {
       failures,
