@@ -231,7 +231,7 @@ test("around what happens: listeners that lost, policies in force and not reache
   // The backend does not matter, so there is one outcome.
   assert.match(refused[0] ?? "", /^GET \/ → 403 /);
   assert.deepEqual(refused.slice(1, 4), listener);
-  const at = refused.indexOf("✗ policy authorization");
+  const at = refused.indexOf("✗ policy authorization  no allow rule is true");
   assert.deepEqual(refused.slice(at + 3, at + 5), ["– policy retry", "– policy requestHeaderModifier"]);
   const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
   assert.ok(passed.includes("✓ policy retry  attempts=2 backoff=0s codes=[503]"));

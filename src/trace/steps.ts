@@ -1,6 +1,7 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
 import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
+import { authorizationText, type RuleResult } from "./authorization.ts";
 import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface Step {
@@ -59,6 +60,7 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
         kind: "policy",
         name: "authorization",
         result: message.result === "allow" ? "yes" : "no",
+        reason: authorizationText(message.rules.map(withoutValues), message.result),
         steps: message.rules.map(rule),
       };
     case "requestSnapshot":
@@ -75,6 +77,11 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
     default:
       return undefined;
   }
+}
+
+/** The rules themselves follow as steps. */
+function withoutValues({ mode, matched, error }: RuleResult): RuleResult {
+  return { mode, matched, ...(error !== undefined && { error }) };
 }
 
 const VERDICTS = { allow: "yes", deny: "no", undecided: "unknown" } as const;

@@ -1,6 +1,7 @@
 import { candidatesOf, type Fields, fields, selectedName } from "./fields.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
+import { treeLines } from "./step-lines.ts";
 import { authorization, LABEL_WIDTH, textOf } from "./summaries.ts";
 import { duration, harmless, milliseconds } from "./text.ts";
 
@@ -202,9 +203,10 @@ export class TextLines {
     return this.#line(problemRow(text, this.#rows.at(-1)));
   }
 
-  /** The last line: the request, how it ended, and what decided. Empty without events. */
+  /** What follows the events: the request, how it ended and what decided, and the decisions as a tree. Empty without events. */
   end(): string {
-    return this.#rows.length === 0 ? "" : `${outcomeLine(outcomeOf(this.#rows))}\n`;
+    if (this.#rows.length === 0) return "";
+    return `${[outcomeLine(outcomeOf(this.#rows)), ...treeLines(this.#rows.map(({ event }) => event))].join("\n")}\n`;
   }
 
   #line(row: Row): string {
