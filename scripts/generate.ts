@@ -8,6 +8,7 @@ import { caseJsonSchema, configJsonSchema, editorJsonSchema, formatSchema } from
 import { crdTables } from "./lib/crd-docs.ts";
 import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
+import { explanationSchema } from "./lib/explanation-schema.ts";
 import { featureTable } from "./lib/feature-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import { generatedPart } from "./lib/generated-part.ts";
@@ -48,6 +49,7 @@ function configFiles(): (readonly [path: string, text: string])[] {
   return [
     ...Object.entries(policyPages(reference, readNeeded)),
     ["schema/config.json", formatSchema(editorJsonSchema())],
+    ["schema/explanation.json", explanationSchema()],
     ["schema/expectations.json", formatSchema(caseJsonSchema())],
     [page, generatedPart(page, readText(page), "fields", reference.configuration())],
   ];
