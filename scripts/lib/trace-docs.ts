@@ -33,6 +33,15 @@ const traffic = {
   required: ["chunks", "bytes"],
 };
 const anything = {} as const;
+/** Parts of an expression. */
+const parts = {
+  type: "array",
+  items: {
+    type: "object",
+    properties: { from: count, to: count, value: anything, error: text },
+    required: ["from", "to"],
+  },
+};
 const state: Field = {
   schema: { $ref: "#/$defs/requestState" },
   text: "`request`, `source`, `destination`, `backend`, `response`, `proxy`, `env`, and what policies have added (`jwt`, `apiKey`, `basicAuth`, `extauthz`, `extproc`, `metadata`), as far as they are set at this stage",
@@ -164,14 +173,7 @@ const EVENTS: Docs = {
               mode: { enum: ["allow", "deny", "require"] },
               error: text,
               inputs: { type: "object" },
-              values: {
-                type: "array",
-                items: {
-                  type: "object",
-                  properties: { from: { type: "integer" }, to: { type: "integer" }, value: {}, error: text },
-                  required: ["from", "to"],
-                },
-              },
+              values: parts,
             },
             required: ["name", "matched", "mode"],
           },
@@ -277,6 +279,7 @@ Which phase of a request emits which: [lifecycle.md](lifecycle.md). As JSON Sche
 | \`eventEnd\` | microseconds since the trace began; never smaller than that of the event before |
 | \`severity\` | \`success\`, \`info\`, \`warn\` or \`error\` |
 | \`scope\` | absent for the request itself; for callouts, their names, outermost first |
+| \`expressions\` | those that were evaluated since the event before: \`text\`, \`value\` or \`error\`, \`inputs\` and \`values\` as in \`authorizationResult\`; absent if there are none |
 | \`message\` | one of the following, distinguished by \`type\` |
 
 | \`type\` | When | Fields |
@@ -311,6 +314,14 @@ export function traceSchema(): string {
       eventEnd: { type: "integer", description: "microseconds since the trace began" },
       severity: { enum: ["success", "info", "warn", "error"] },
       scope: texts,
+      expressions: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: { text, value: anything, error: text, inputs: { type: "object" }, values: parts },
+          required: ["text"],
+        },
+      },
       message: { oneOf: variants },
     },
     required: ["eventStart", "eventEnd", "severity", "message"],

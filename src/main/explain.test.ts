@@ -231,7 +231,7 @@ test("around what happens: listeners that lost, policies in force and not reache
   // The backend does not matter, so there is one outcome.
   assert.match(refused[0] ?? "", /^GET \/ → 403 /);
   assert.deepEqual(refused.slice(1, 4), listener);
-  const at = refused.indexOf("✗ policy authorization");
+  const at = refused.indexOf("✗ policy authorization  no allow rule is true");
   assert.deepEqual(refused.slice(at + 3, at + 5), ["– policy retry", "– policy requestHeaderModifier"]);
   const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
   assert.ok(passed.includes("✓ policy retry  attempts=2 backoff=0s codes=[503]"));
@@ -241,8 +241,81 @@ test("around what happens: listeners that lost, policies in force and not reache
   assert.ok(passed.includes("✓ response 200  added x-res, date; removed server"));
 });
 
+test("connections of TCP, TLS and UDP, connections that are refused, and bytes that are no request", async () => {
+  const route = (name: string, host: string, hostnames: readonly string[] = []): object => ({
+    name,
+    hostnames,
+    backends: [{ host }],
+  });
+  const network = { networkAuthorization: { rules: [{ deny: 'source.address == "192.0.2.7"' }] } };
+  const binds = [
+    { port: 5432, listeners: [{ name: "db", protocol: "TCP", tcpRoutes: [route("db", "db.test:5432")] }] },
+    {
+      port: 443,
+      listeners: [
+        {
+          ...{ name: "pass", protocol: "TLS", hostname: "*.pass.test" },
+          tcpRoutes: [route("a", "a.test:443", ["a.pass.test"]), route("any", "b.test:443")],
+        },
+      ],
+    },
+    { port: 53, listeners: [{ name: "dns", protocol: "UDP", tcpRoutes: [route("dns", "dns.test:53")] }] },
+    { port: 80, listeners: [{ routes: [on("all", "/")] }] },
+  ];
+  const file = join(folder, "connections.yaml");
+  await writeFile(file, stringify({ frontendPolicies: network, binds }));
+  const run = async (...words: string[]): Promise<string> => {
+    const { code, stdout } = await invokeProgram(tracegate, ["explain", "-f", file, ...words]);
+    return `${stdout}${code}`;
+  };
+  assert.equal(
+    await run("--", "tcp://anything:5432"),
+    `tcp://anything:5432 → connected · route default/db · endpoint db.test:5432
+✓ listener db  the only one of its port
+✓ route db  any connection
+✓ endpoint db.test:5432  connected
+0`,
+  );
+  assert.equal(
+    await run("--", "tls://a.pass.test"),
+    `tls://a.pass.test → connected · route default/a · endpoint a.test:443
+✓ listener pass  server name *.pass.test
+✓ route a  server name a.pass.test
+    ✗ route any  any server name, a route before it fits better
+✓ endpoint a.test:443  connected
+0`,
+  );
+  assert.match(await run("--", "tls://b.pass.test"), /· route default\/any · endpoint b\.test:443\n/);
+  const none = "no TLS listener match for other.test";
+  assert.equal(
+    await run("--", "tls://other.test"),
+    `tls://other.test → refused · ${none}
+✗ listener none  no listener has this server name
+    ✗ listener pass  other.test is not *.pass.test
+✗ connection from 127.0.0.1:50000  ${none}
+1`,
+  );
+  assert.match(await run("--", "udp://anything:53"), /→ connected · route default\/dns · endpoint dns\.test:53\n/);
+  for (const url of ["tcp://anything:5432", "tls://a.pass.test", "udp://anything:53", "http://a/"])
+    assert.match(
+      await run("--source", "192.0.2.7", "--", url),
+      /→ refused · authorization failed\n(.*\n)*✗ connection from 192.0.2.7:50000 {2}authorization failed\n1$/,
+      url,
+    );
+  const malformed = "Content-Length is not one decimal number below 2^53";
+  assert.equal(
+    await run("--", "http://a/", "-H", "content-length: x"),
+    `GET / → 400 · ${malformed}\n✗ request from 127.0.0.1:50000  ${malformed}\n1`,
+  );
+});
+
 const mistakes: readonly [args: readonly string[], words: readonly string[], error: string, hint: string][] = [
-  [[], ["ftp://a/"], "the scheme ftp cannot be explained", "write a URL that begins with http:// or https://"],
+  [
+    [],
+    ["ftp://a/"],
+    "the scheme ftp cannot be explained",
+    "write a URL that begins with http://, https://, tcp://, tls:// or udp://",
+  ],
   [[], ["http://"], '"http://" is not a URL', "write a URL such as http://shop.example/cart"],
   [[], ["http://a:81/"], "the configuration has no bind for http on port 81", "write http://a:8080"],
   [[], ["https://a/"], "the configuration has no bind for https on port 443", "none of its binds serves https"],
@@ -266,6 +339,12 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     ["http://a/"],
     "nothing depends on the assumption extAuthz",
     "leave out --assume extAuthz=deny, or check which route the request gets",
+  ],
+  [
+    [],
+    ["tcp://a:8080", "-H", "x: y"],
+    "a connection of tcp has neither a method nor header fields",
+    "write tcp://a:8080, with -d for bytes that the client sends",
   ],
   [["--source", "x"], ["http://a/"], "x is not an IP address", "write an address such as 192.0.2.7"],
 ];
@@ -351,4 +430,21 @@ test("policies in shadow show what they would do, and no outcome is refused beca
   ]);
   assert.match(stdout, /→ 200 · route/);
   assert.equal(requests, 0);
+});
+
+test("what is not known is said with what to supply, and so is how many outcomes are left out", async () => {
+  const names = ["x-a", "x-b", "x-c", "x-d", "x-e"];
+  const rules = names.map((name) => ({ allow: `request.headers["${name}"] == "1"` }));
+  const routes = [on("all", "/", { authorization: { rules } })];
+  const redacted = (some: readonly string[]) => some.flatMap((name) => ["-H", `${name}: <redacted>`]);
+  const { stdout } = await explain(routes, [], ["http://a/", ...redacted(["x-a"])]);
+  const lines = stdout.split("\n");
+  assert.equal(lines[0], 'if `request.headers["x-a"] == "1"` is true:');
+  assert.equal(lines[2], "not known: the field x-a; write -H 'x-a: …' with its value");
+  assert.ok(lines.includes('    ? rule allow request.headers["x-a"] == "1"  assumed true; not known: the field x-a'));
+  const many = await explain(routes, [], ["http://a/", ...redacted(names)]);
+  assert.match(
+    many.stdout,
+    /\n\d+ of at least \d+ outcomes shown; to see the others, assume some of what these were given\n$/,
+  );
 });

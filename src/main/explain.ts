@@ -26,10 +26,10 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
   const question = questionOf(options.request, options);
   const rehearsal = await rehearsalOf({ kind: "file", path: options.file }, context.env);
   try {
-    const outcomes = await explain(rehearsal, question).catch((error: unknown) => {
+    const explained = await explain(rehearsal, question).catch((error: unknown) => {
       throw asUsage(error);
     });
-    return await printExplanation({ generation: null, outcomes }, question.request, context.json, context);
+    return await printExplanation({ generation: null, ...explained }, question.request, context.json, context);
   } finally {
     rehearsal.close();
   }

@@ -138,6 +138,7 @@ export class Gateway {
           configuration: this.#configuration,
           ports: supervisor.ports,
           notices: supervisor.endpointNotices,
+          resources: resources.resources,
         }),
         endpoints: async (keys) => [...(await supervisor.endpoints(keys)).values()],
       },

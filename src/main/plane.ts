@@ -70,9 +70,9 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async explain(value) {
       const question = readQuestion(value);
-      const { generation } = gateway.status;
+      const generation = question.config === undefined ? gateway.status.generation : null;
       try {
-        return { generation, outcomes: await gateway.rehearsals.outcomes(question) };
+        return { generation, ...(await gateway.rehearsals.explain(question)) };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }

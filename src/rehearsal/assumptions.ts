@@ -3,6 +3,7 @@
  * docs/explain.md. Assumptions have two spellings: texts such as `extAuthz=deny`, and an object such as `{"extAuthz": "deny"}`, whose
  * values may be texts too.
  */
+import { z } from "zod";
 import { BadFacts } from "./facts.ts";
 
 /** Plain JSON, such as the claims of a token. */
@@ -71,25 +72,25 @@ export const ASSUMPTIONS = {
     read: oneOf("under", "over"),
   }),
   jwt: entry({
-    about: "a token that `jwtAuth` cannot verify: redacted, or without the key set of its issuer",
+    about: "the token of `jwtAuth`, if it is redacted",
     otherwise: "an outcome for each: valid, with unknown claims; invalid",
     values: ['{"sub":"a"}', "valid", "invalid"],
     read: credentialOf,
   }),
   oidc: entry({
-    about: "a session of `oidc` that is redacted",
+    about: "the session of `oidc`, if its cookie is redacted",
     otherwise: "an outcome for each: valid, with unknown claims; invalid",
     values: ['{"sub":"a"}', "valid", "invalid"],
     read: credentialOf,
   }),
   basicAuth: entry({
-    about: "credentials of `basicAuth` that are redacted",
+    about: "the credentials of `basicAuth`, if they are redacted",
     otherwise: "an outcome for each: valid, for an unknown user; invalid",
     values: ['{"username":"a"}', "valid", "invalid"],
     read: credentialOf,
   }),
   apiKey: entry({
-    about: "a key of `apiKey` that is redacted",
+    about: "the key of `apiKey`, if it is redacted",
     otherwise: "an outcome for each: valid, with unknown metadata; invalid",
     values: ['{"team":"a"}', "valid", "invalid"],
     read: credentialOf,
@@ -123,6 +124,18 @@ export const ASSUME_SUMMARY = `What the explanation cannot know, such as extAuth
 export type Assumptions = {
   readonly [Name in AssumptionName]?: NonNullable<ReturnType<(typeof ASSUMPTIONS)[Name]["read"]>>;
 };
+
+/** The names of assumptions, for JSON schemas and errors with positions; `readAssumptions` reads the values. */
+export const assumeSchema = z
+  .strictObject(
+    Object.fromEntries(
+      Object.entries(ASSUMPTIONS).map(([name, { about, otherwise, values }]) => {
+        const ways = values.map((value) => `\`${value}\``).join(" or ");
+        return [name, z.unknown().optional().describe(`About ${about}. Without it: ${otherwise}. Write ${ways}.`)];
+      }),
+    ),
+  )
+  .meta({ id: "Assumptions" });
 
 /** Reads texts such as `extAuthz=deny`. Throws BadFacts. */
 export function readAssumptionTexts(texts: readonly string[]): Assumptions {
@@ -171,6 +184,14 @@ export function checkUse(assumed: Assumptions, outcomes: readonly { readonly giv
   }
 }
 
+/** Before the text of a condition, in the name of the choice whether it is met. */
+export const CONDITION = "condition ";
+
+/** Something that an outcome was given, as people read it: `extAuthz=deny`, ``` `jwt.sub == "a"` is true ```. */
+export function givenText(name: string, value: unknown): string {
+  return name.startsWith(CONDITION) ? `\`${name.slice(CONDITION.length)}\` is ${value}` : `${name}=${textOf(value)}`;
+}
+
 /** A value as `NAME=VALUE` has it. */
 export function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
@@ -178,7 +199,7 @@ export function textOf(value: unknown): string {
 }
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
-function supplyOf(name: AssumptionName): string {
+export function supplyOf(name: AssumptionName): string {
   const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
   const last = ways.pop() ?? "";
   return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;

@@ -2,7 +2,7 @@
 import type { Ports } from "../proxy/data-plane.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import { readAssumptions } from "./assumptions.ts";
-import { type ExplainedOutcome, explained } from "./explanation.ts";
+import { type Explained, explained } from "./explanation.ts";
 import { factsOfRequest } from "./facts.ts";
 import type { Question } from "./question.ts";
 import type { Rehearsal } from "./rehearsal.ts";
@@ -23,12 +23,12 @@ export async function explain(
   rehearsal: Rehearsal,
   { request, assume = {} }: Question,
   { ports, endpoints } = NOT_RUNNING,
-): Promise<readonly ExplainedOutcome[]> {
+): Promise<Explained> {
   const assumed = readAssumptions(assume);
   const facts = factsOfRequest(request);
-  const outcomes = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url, ports), assumed);
+  const { outcomes, omitted } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url, ports), assumed);
   const keys = new Set(outcomes.flatMap(endpointsOf));
   const stats = keys.size === 0 ? [] : await endpoints([...keys]);
   const live = new Map(stats.map((each) => [each.key, each]));
-  return outcomes.map((outcome) => explained(outcome, live));
+  return { outcomes: outcomes.map((outcome) => explained(outcome, live)), ...(omitted > 0 && { omitted }) };
 }

@@ -3,11 +3,12 @@ import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
+import { NO_RESOURCES, type Resources } from "../translation/resources/store.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Live } from "./explain.ts";
-import type { ExplainedOutcome } from "./explanation.ts";
+import type { Explained } from "./explanation.ts";
 import { BadFacts } from "./facts.ts";
-import type { Question } from "./question.ts";
+import { BadConfiguration, type Question } from "./question.ts";
 import type { EndpointNotices, RehearsalSettings } from "./rehearsal.ts";
 
 /** Milliseconds without a question after which the thread ends, with the memory of its compiled configuration. */
@@ -19,9 +20,12 @@ const MAX_QUESTIONS = 16;
 /** As for the loading thread: V8 keeps the pages of a thread that has ended for a while. */
 const YOUNG_GENERATION_MB = 12;
 
-/** A question for the thread; with the configuration unless it is the one of the question before. */
+/** A question for the thread. */
 export interface Task {
+  /** The one in effect, unless the thread has compiled it already or the question brings another one. */
   readonly configuration: PackedIr | undefined;
+  /** Documents that the gateway has fetched, for a configuration of the question. */
+  readonly resources: Resources;
   readonly ports: Ports;
   readonly notices: EndpointNotices;
   readonly question: Question;
@@ -29,17 +33,18 @@ export interface Task {
 
 export type ToThread = Task | { readonly stats: readonly EndpointStats[] };
 
-/** What the thread replies; first, if need be, that it wants the state of endpoints. `bad`: as BadFacts. */
+/** What the thread replies; first, if need be, that it wants the state of endpoints. `bad` as BadFacts, `invalid` as BadConfiguration. */
 export type Reply =
   | { readonly wanted: readonly string[] }
-  | { readonly outcomes: readonly ExplainedOutcome[] }
+  | { readonly explained: Explained }
   | { readonly bad: Pick<BadFacts, "message" | "hint"> }
+  | { readonly invalid: string }
   | { readonly failure: string };
 
 /** The gateway whose requests are rehearsed. */
-export interface RehearsedGateway {
+interface RehearsedGateway {
   /** Its configuration in effect, and what its threads know. */
-  state(): Pick<Task, "ports" | "notices"> & { readonly configuration: PackedIr };
+  state(): Pick<Task, "ports" | "notices" | "resources"> & { readonly configuration: PackedIr };
   readonly endpoints: Live["endpoints"];
 }
 
@@ -70,8 +75,8 @@ export class RehearsalThread {
     this.#gateway = gateway;
   }
 
-  /** Rejects with BadFacts for a question that cannot be rehearsed, with RehearsalBusy if too many are waiting. */
-  async outcomes(question: Question): Promise<readonly ExplainedOutcome[]> {
+  /** Rejects with BadFacts for a question that cannot be rehearsed, with BadConfiguration for its configuration, with RehearsalBusy if too many are waiting. */
+  async explain(question: Question): Promise<Explained> {
     if (this.#questions >= MAX_QUESTIONS) throw new RehearsalBusy();
     this.#questions++;
     clearTimeout(this.#idle);
@@ -94,11 +99,9 @@ export class RehearsalThread {
     await worker?.terminate();
   }
 
-  async #ask(question: Question): Promise<readonly ExplainedOutcome[]> {
+  async #ask(question: Question): Promise<Explained> {
     const worker = this.#running();
-    const { configuration, ...state } = this.#gateway.state();
-    const isNew = this.#compiled !== configuration;
-    this.#compiled = configuration;
+    const task = this.#taskOf(question);
     const ended = new AbortController();
     const onExit = (): void => ended.abort(new Error("the rehearsal thread has ended"));
     const timer = setTimeout(() => {
@@ -111,19 +114,28 @@ export class RehearsalThread {
       return ((await reply) as [Reply])[0];
     };
     try {
-      let reply = await ask({ configuration: isNew ? configuration : undefined, ...state, question });
+      let reply = await ask(task);
       if ("wanted" in reply) reply = await ask({ stats: await this.#gateway.endpoints(reply.wanted) });
-      if ("outcomes" in reply) return reply.outcomes;
+      if ("explained" in reply) return reply.explained;
       if ("bad" in reply) throw new BadFacts(reply.bad.message, reply.bad.hint);
+      if ("invalid" in reply) throw new BadConfiguration(reply.invalid);
       throw new Error("failure" in reply ? reply.failure : "the rehearsal thread asks twice");
     } catch (error) {
       // A thread that did not reply, or failed, is not asked again.
-      if (!(error instanceof BadFacts)) await this.close();
+      if (!(error instanceof BadFacts) && !(error instanceof BadConfiguration)) await this.close();
       throw ended.signal.aborted ? ended.signal.reason : error;
     } finally {
       clearTimeout(timer);
       worker.off("exit", onExit);
     }
+  }
+
+  #taskOf(question: Question): Task {
+    const { configuration, resources, ...state } = this.#gateway.state();
+    if (question.config !== undefined) return { ...state, configuration: undefined, resources, question };
+    const isNew = this.#compiled !== configuration;
+    this.#compiled = configuration;
+    return { ...state, configuration: isNew ? configuration : undefined, resources: NO_RESOURCES, question };
   }
 
   #running(): Worker {

@@ -5,7 +5,9 @@
  */
 
 import { REQUEST_ORDER } from "../policies/order.ts";
+import type { CompiledBind, CompiledListener, CompiledTcpRoute } from "../proxy/compile/compiled.ts";
 import type { Exchange } from "../proxy/exchange/exchange.ts";
+import type { AccessRecord } from "../telemetry/access-record.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Phase, TraceEvent } from "../trace/events.ts";
 import { type Step, stepsOf } from "../trace/steps.ts";
@@ -20,14 +22,21 @@ export interface Run {
   readonly exchange: Exchange | undefined;
   /** The choice of a weighted backend; undefined: there was none. */
   readonly split: Asked | undefined;
+  /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
+  readonly record: Partial<AccessRecord> | undefined;
+  readonly bind: CompiledBind;
+  /** Of the handshake; undefined: there was none. */
+  readonly serverName: string | undefined;
 }
 
 /** Endpoints or listeners beside the chosen one. */
 const MAX_OTHERS = 5;
 
 /** `live`: state of endpoints in a running gateway, by their keys. */
-export function treeOf({ events, exchange, split }: Run, live: ReadonlyMap<string, EndpointStats>): Step[] {
-  const steps = exchange === undefined ? [] : listenerSteps(exchange);
+export function treeOf(run: Run, live: ReadonlyMap<string, EndpointStats>): Step[] {
+  const { events, exchange, split } = run;
+  if (exchange === undefined) return connectionTree(run);
+  const steps = listenerSteps(exchange);
   let open = split;
   for (const part of partsOf(events)) {
     const [first] = part;
@@ -40,10 +49,52 @@ export function treeOf({ events, exchange, split }: Run, live: ReadonlyMap<strin
     if (selection !== undefined) own.splice(policiesEnd(own), 0, ...policySteps(selection, part));
     steps.push(...own);
   }
-  const endpoints = exchange?.selected.backend?.balancer?.endpoints ?? [];
+  const endpoints = exchange.selected.backend?.balancer?.endpoints ?? [];
   return steps.map((step) =>
     step.kind === "endpoint" ? withOthers(step, endpoints, live) : withChanges(step, events),
   );
+}
+
+/** Of a connection without requests, or of one that ends before its first: also by bytes that are not one. */
+function connectionTree({ events, split, record, bind, serverName }: Run): Step[] {
+  const host = serverName ?? "";
+  const listener = bind.protocol === "http" ? undefined : bind.listeners.find(host);
+  const routes = listener?.tcpRoutes.routes ?? [];
+  const steps = stepsOf(events).flatMap((step): Step[] => {
+    if (step.kind === "route")
+      return [tcpRoute(step, routes, host), ...(split === undefined ? [] : [backendStep(split)])];
+    return [step];
+  });
+  const selection =
+    bind.listeners.entries.length === 0 || bind.protocol === "http"
+      ? []
+      : [chosenListener(bind, listener, host, "server name")];
+  if (record?.error === undefined) return [...selection, ...steps];
+  const kind = record.status === undefined ? "connection" : "request";
+  const end: Step = {
+    kind,
+    name: `from ${record.source ?? "the client"}`,
+    result: "no",
+    reason: record.error,
+    steps: [],
+  };
+  return [...selection, ...steps, end];
+}
+
+/** Routes of TCP and TLS have no other condition than the server name. */
+function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: string): Step {
+  const own = routes.find(({ label }) => label === step.name);
+  const names = ({ hostnames }: CompiledTcpRoute): string => hostnames.join(", ");
+  const others = routes.filter((route) => route !== own).slice(0, MAX_OTHERS);
+  const steps = others.map((route): Step => {
+    const isAny = route.hostnames.length === 0;
+    const reason = isAny
+      ? "any server name, a route before it fits better"
+      : `${serverName === "" ? "no server name" : serverName} is not ${names(route)}`;
+    return { kind: "route", name: route.label, result: "no", reason, steps: [] };
+  });
+  if (own === undefined) return { ...step, steps };
+  return { ...step, reason: own.hostnames.length === 0 ? "any connection" : `server name ${names(own)}`, steps };
 }
 
 /** Where the policies of the request end: at the one that ends it, else at the call or the response. */
@@ -74,10 +125,21 @@ function listenerSteps({ selected, bind, downstream }: Exchange): Step[] {
   const { listener } = selected;
   if (listener === undefined) return [];
   const { tls } = downstream.connection;
-  const host = tls?.serverName ?? selected.host;
-  const { entries } = bind.listeners;
-  const own = entries.find(({ value }) => value === listener)?.hostname ?? "";
-  const others = entries.filter(({ value }) => value !== listener);
+  return [
+    tls === undefined
+      ? chosenListener(bind, listener, selected.host, "host")
+      : chosenListener(bind, listener, tls.serverName, "server name"),
+  ];
+}
+
+function chosenListener(
+  { listeners, protocol }: CompiledBind,
+  listener: CompiledListener | undefined,
+  host: string,
+  what: "host" | "server name",
+): Step {
+  const own = listeners.entries.find(({ value }) => value === listener)?.hostname ?? "";
+  const others = listeners.entries.filter(({ value }) => value !== listener);
   const steps = others.slice(0, MAX_OTHERS).map(
     ({ hostname, value }): Step => ({
       kind: "listener",
@@ -87,9 +149,10 @@ function listenerSteps({ selected, bind, downstream }: Exchange): Step[] {
       steps: [],
     }),
   );
-  const what = tls === undefined ? "host" : "server name";
-  const reason = isAny(own) ? `any ${what}` : `${what} ${own}`;
-  return [{ kind: "listener", name: listener.name, result: "yes", reason, steps }];
+  if (listener === undefined)
+    return { kind: "listener", name: "none", result: "no", reason: `no listener has this ${what}`, steps };
+  const any = protocol === "tcp" || protocol === "udp" ? "the only one of its port" : `any ${what}`;
+  return { kind: "listener", name: listener.name, result: "yes", reason: isAny(own) ? any : `${what} ${own}`, steps };
 }
 
 function hostReason(hostname: string, own: string, host: string): string {

@@ -1,6 +1,8 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
 import type { Origin } from "../base/origin.ts";
-import type { RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import type { Need } from "../cel/index.ts";
+import { authorizationText, type RuleResult } from "./authorization.ts";
+import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface Step {
   readonly kind:
@@ -34,7 +36,12 @@ const MAX_LOSERS = 5;
 
 /** The steps of a request in the order in which they happened. */
 export function stepsOf(events: readonly TraceEvent[]): Step[] {
-  return events.flatMap((event, index) => stepOf(event, events, index) ?? []);
+  return events.flatMap((event, index) => {
+    const expressions = (event.expressions ?? []).map(expression);
+    const step = stepOf(event, events, index);
+    if (step?.kind !== "policy") return [...expressions, ...(step === undefined ? [] : [step])];
+    return { ...step, steps: [...expressions, ...step.steps] };
+  });
 }
 
 function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEvent[], index: number): Step | undefined {
@@ -53,6 +60,7 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
         kind: "policy",
         name: "authorization",
         result: message.result === "allow" ? "yes" : "no",
+        reason: authorizationText(message.rules.map(withoutValues), message.result),
         steps: message.rules.map(rule),
       };
     case "requestSnapshot":
@@ -69,6 +77,11 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
     default:
       return undefined;
   }
+}
+
+/** The rules themselves follow as steps. */
+function withoutValues({ mode, matched, error }: RuleResult): RuleResult {
+  return { mode, matched, ...(error !== undefined && { error }) };
 }
 
 const VERDICTS = { allow: "yes", deny: "no", undecided: "unknown" } as const;
@@ -112,21 +125,53 @@ function rule({
   matched,
   mode,
   error,
+  needs,
   inputs = {},
   values: parts = [],
 }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number]): Step {
-  const values = [
-    ...parts.map(({ from, to, ...result }) => ({ text: name.slice(from, to), ...result })),
-    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
-  ];
   return {
     kind: "rule",
     name: `${mode} ${name}`,
-    result: matched ? "yes" : "no",
-    ...(error !== undefined && { reason: error }),
-    ...(values.length > 0 && { values }),
+    result: needs !== undefined ? "unknown" : matched ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
+      : error !== undefined && { reason: error }),
+    ...valuesOf(name, parts, inputs),
     steps: [],
   };
+}
+
+function notKnown(needs: readonly Need[]): string {
+  return `not known: ${needs.map(({ what }) => what).join(", ")}`;
+}
+
+function expression({ text, value, error, needs, values = [], inputs = {} }: ExpressionResult): Step {
+  // A text that is only one path is its own input.
+  const others = Object.fromEntries(Object.entries(inputs).filter(([path]) => path !== text));
+  return {
+    kind: "expression",
+    name: text,
+    result: needs !== undefined ? "unknown" : error === undefined && value !== false ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: notKnown(needs) }
+      : error !== undefined
+        ? { reason: error }
+        : value !== undefined && { reason: JSON.stringify(value) }),
+    ...valuesOf(text, values, others),
+    steps: [],
+  };
+}
+
+function valuesOf(
+  expressionText: string,
+  parts: readonly PartResult[],
+  inputs: Readonly<Record<string, unknown>>,
+): Pick<Step, "values"> {
+  const values = [
+    ...parts.map(({ from, to, ...result }) => ({ text: expressionText.slice(from, to), ...result })),
+    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
+  ];
+  return values.length === 0 ? {} : { values };
 }
 
 function sent({ request, backend }: RequestState): Step | undefined {
@@ -146,7 +191,9 @@ function sent({ request, backend }: RequestState): Step | undefined {
 function called(message: TraceMessage | undefined): Pick<Step, "result" | "reason"> {
   if (message?.type !== "backendCallResult") return { result: "no", reason: "no response" };
   if (message.status !== null) return { result: "yes", reason: `status ${message.status}` };
-  return { result: "no", reason: message.error ?? "no response" };
+  // Connections without requests have no status.
+  if (message.error === null) return { result: "yes", reason: "connected" };
+  return { result: "no", reason: message.error };
 }
 
 function answered({ response }: RequestState): Step | undefined {

@@ -1,4 +1,4 @@
-import type { Severity, TraceEvent, TraceMessage } from "./events.ts";
+import type { ExpressionResult, Severity, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface TraceOptions {
   /** Show the values of sensitive headers. */
@@ -9,8 +9,15 @@ export interface TraceOptions {
   readonly maxMs?: number | undefined;
 }
 
+/** An event as it goes to the reader of its trace. */
+export interface PostedEvent {
+  readonly json: string;
+  /** Its `eventEnd`. */
+  readonly end: number;
+}
+
 /** Receives the events of one trace as they happen; undefined ends the trace. */
-export type EventPost = (json: string | undefined) => void;
+export type EventPost = (event: PostedEvent | undefined) => void;
 
 /** Takes the events of one request. */
 export interface TraceSink {
@@ -19,6 +26,8 @@ export interface TraceSink {
   readonly snapshots: boolean;
   /** Microseconds since the request began. */
   now(): number;
+  /** An expression was evaluated; the next event shows it. */
+  evaluated(result: ExpressionResult): void;
   /** `scope`: the callouts that the event belongs to, outermost first. */
   emit(severity: Severity, message: TraceMessage, eventStart?: number | null, scope?: readonly string[]): void;
   /** No events of the request follow. */
@@ -31,6 +40,10 @@ export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
     options: first.options,
     snapshots: first.snapshots || second.snapshots,
     now: () => first.now(),
+    evaluated: (result) => {
+      first.evaluated(result);
+      second.evaluated(result);
+    },
     emit: (...event) => {
       first.emit(...event);
       second.emit(...event);
@@ -42,6 +55,9 @@ export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
   };
 }
 
+/** Expressions that one event shows. */
+const MAX_EXPRESSIONS = 50;
+
 /** Adds times to the events of one request and posts them; `finish` ends the stream. */
 export class Tracer implements TraceSink {
   readonly snapshots = true;
@@ -49,6 +65,7 @@ export class Tracer implements TraceSink {
   readonly #start: number;
   readonly #post: EventPost;
   readonly #bound: NodeJS.Timeout | undefined;
+  readonly #expressions: ExpressionResult[] = [];
   #last = 0;
   #finished = false;
 
@@ -67,6 +84,10 @@ export class Tracer implements TraceSink {
     return this.#last;
   }
 
+  evaluated(result: ExpressionResult): void {
+    if (this.#expressions.length < MAX_EXPRESSIONS) this.#expressions.push(result);
+  }
+
   /** Does nothing after `finish`: a callout, such as a mirror, can outlive its request, but not the trace. */
   emit(
     severity: Severity,
@@ -80,9 +101,10 @@ export class Tracer implements TraceSink {
       eventEnd: this.now(),
       severity,
       ...(scope.length > 0 && { scope }),
+      ...(this.#expressions.length > 0 && { expressions: this.#expressions.splice(0) }),
       message,
     };
-    this.#post(JSON.stringify(event));
+    this.#post({ json: JSON.stringify(event), end: event.eventEnd });
   }
 
   finish(): void {

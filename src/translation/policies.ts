@@ -16,6 +16,7 @@ import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "./advice.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
+import { lint } from "./problems/lint.ts";
 import type { Report } from "./problems/problem.ts";
 import { asEnforced, withShadows } from "./shadow-policies.ts";
 
@@ -135,8 +136,7 @@ export function reportProblem({ path: at, key, reason }: PolicyProblem, path: Pa
 
 function noteRetry({ retry }: PolicySet, path: Path, report: Report, cel: CelEnvironment): void {
   if (retry === undefined || namesMethods(retry, cel)) return;
-  const message = `repeats every method, so a POST may take effect twice; to keep it to idempotent methods, add precondition: ${IDEMPOTENT}`;
-  report([...path, "retry"], { message, note: true });
+  lint(report, [...path, "retry"], "retried-methods", IDEMPOTENT);
 }
 
 const IDEMPOTENT = `'request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]'`;

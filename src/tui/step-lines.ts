@@ -1,5 +1,7 @@
-import type { Step } from "../trace/steps.ts";
-import { shortRoute } from "./fields.ts";
+import type { TraceEvent } from "../trace/events.ts";
+import { type Step, stepsOf } from "../trace/steps.ts";
+import { type Fields, shortRoute } from "./fields.ts";
+import { harmless } from "./text.ts";
 
 const SIGNS = { yes: "✓", no: "✗", unknown: "?", skipped: "–", notReached: "–" } as const;
 
@@ -13,6 +15,15 @@ export function stepLines(steps: readonly Step[], indent = ""): string[] {
     return result;
   };
   return linesOf(steps, indent, named);
+}
+
+/** The events of a trace as such lines; a remark if those of another version cannot be shown so. */
+export function treeLines(events: readonly Fields[]): string[] {
+  try {
+    return stepLines(stepsOf(events as unknown as readonly TraceEvent[])).map(harmless);
+  } catch {
+    return ["These events cannot be shown as a tree: the proxy has another version."];
+  }
 }
 
 function linesOf(steps: readonly Step[], indent: string, named: (text: string) => string): string[] {

@@ -4,6 +4,7 @@
  * agree on at request speed (armed watches, token buckets) is in shared memory instead, because a message waits until the
  * receiving thread's event loop is free.
  */
+
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { EgressOptions } from "../net/egress.ts";
@@ -16,13 +17,13 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
-import type { TraceOptions } from "../trace/tracer.ts";
+import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 import type { Locality } from "../upstream/discovery/locality.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import type { BackendCalls, EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { PoolSettings } from "../upstream/pools/pool.ts";
 import type { LookupFamily } from "../upstream/resolve/resolver.ts";
-import type { RingPart } from "./log-ring.ts";
+import type { RingSpan } from "./log-ring.ts";
 import type { CpuProfile, HeapProfile } from "./profiles.ts";
 
 /** The first message to a worker: what is fixed for its life. It is not `workerData`, so a thread can start before it is known. */
@@ -122,7 +123,7 @@ export type Notice =
   /** The command has failed. */
   | { readonly type: "failure"; readonly call: number; readonly message: string }
   /** `event` undefined: the trace has ended. */
-  | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
+  | { readonly type: "trace"; readonly id: number; readonly event: PostedEvent | undefined }
   /** Shared memory of new counters, which the main thread reads from then on. */
   | { readonly type: "series"; readonly notice: SeriesNotice }
   /** This worker has evicted an endpoint. */
@@ -132,6 +133,6 @@ export type Notice =
   /** A request of this worker needs a newer version of a document. */
   | { readonly type: "documentWanted"; readonly url: string }
   /** Log lines are in this part of the worker's `LogRing`. */
-  | { readonly type: "log"; readonly part: RingPart }
+  | { readonly type: "log"; readonly part: RingSpan }
   /** Spans or log records for one exporter. */
   | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

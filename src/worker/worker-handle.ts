@@ -1,6 +1,7 @@
 import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
@@ -15,7 +16,7 @@ export class WorkerError extends Error {}
 const REPLY_TIMEOUT_MS = 60_000;
 
 /** The caller of a command that has no reply yet. */
-interface PendingCall {
+interface PendingCommand {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -23,7 +24,7 @@ interface PendingCall {
 /** What a worker sends besides replies, and its end. */
 export interface WorkerEvents {
   /** An event of trace session `id` as JSON; undefined: the trace has ended. */
-  onTrace(id: number, event: string | undefined): void;
+  onTrace(id: number, event: PostedEvent | undefined): void;
   /** The worker has evicted an endpoint. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   /** An active health check of the worker has changed the state of an endpoint. */
@@ -52,7 +53,7 @@ export class WorkerHandle {
   readonly counters = new CounterMemory();
   readonly #worker: Worker;
   readonly #logRing = new LogRing();
-  readonly #pending = new Map<number, PendingCall>();
+  readonly #pending = new Map<number, PendingCommand>();
   #calls = 0;
   #stopped = false;
   /** The uncaught error of the thread, or the reason of `fail`; `exit` follows and carries neither. */

@@ -226,7 +226,12 @@ function translateListener(
     reportDuplicates("route", named, context.report);
   }
   const paths = translated.map((_route, i) => [...path, "routes", i]);
-  adviseOnRoutes({ hostname: input.hostname.toLowerCase(), routes: translated }, paths, context.report);
+  const effective = mergePolicies(targeted.gateway, policies);
+  adviseOnRoutes(
+    { hostname: input.hostname.toLowerCase(), routes: translated, policies: effective },
+    paths,
+    context.report,
+  );
   return {
     key,
     name,
@@ -237,7 +242,7 @@ function translateListener(
     ...(input.tls !== undefined && {
       tls: translateTls(input.tls, input.hostname, [...path, "tls"], context),
     }),
-    policies: mergePolicies(targeted.gateway, policies),
+    policies: effective,
     routes: translated,
     tcpRoutes: translatedTcp,
   };

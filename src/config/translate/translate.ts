@@ -170,7 +170,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
       report,
     );
     adviseOnRoutes(
-      { hostname: "", routes },
+      { hostname: "", routes, policies: NO_POLICY_SET },
       routes.map((_route, j) => at(j)),
       report,
     );

@@ -1,6 +1,6 @@
 import type { Milliseconds } from "../../base/durations.ts";
 import type { ErrorCode, GatewayError } from "../../base/errors.ts";
-import type { Activation, Condition, InputValue, PartValue } from "../../cel/index.ts";
+import type { Activation, Condition, InputValue, Need, PartValue } from "../../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../../http/message/message.ts";
 import type { Phase, ShadowVerdict } from "../../trace/events.ts";
 import type { CredentialLocation } from "../schema/location.ts";
@@ -226,14 +226,6 @@ export type OutgoingContext = CalloutContext & Pick<PolicyContext, "request" | "
 
 /** Where policies report to the trace of one request. */
 export interface PolicyTrace extends DecisionTrace {
-  /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
-  /** Like `applied`, for a policy that allows or rejects the request: a rejection has severity `error`. */
-  decided(kind: string, passes: boolean, details: unknown): void;
-  /** Like `applied`, for a policy that failed while the request continues: severity `warn`. */
-  failed(kind: string, details: unknown): void;
-  /** Emits `policy` with result `skip`; `warn` when what the policy works on is missing or wrong. Default `info`. */
-  skipped(kind: string, reason: string, severity?: "info" | "warn"): void;
   /** Emits `authorizationResult`. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void;
   /** Redacts this header or query parameter from now on: its value is a secret of the gateway. */
@@ -256,6 +248,8 @@ export interface AuthorizationRuleResult {
   readonly mode: "allow" | "deny" | "require";
   /** Values of the paths in the expression. */
   readonly inputs?: readonly InputValue[];
+  /** What is not known, though the rule depends on it: `matched` is assumed. */
+  readonly needs?: readonly Need[];
   /** Results of parts of the expression. */
   readonly parts?: readonly PartValue[];
   /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */

@@ -37,6 +37,7 @@ export function shadowOf<Kind extends ShadowableKind, Config>(
     kind: key,
     phases,
     traceStage,
+    decisions: policy.decisions,
     ...(repeatable !== undefined && { repeatable }),
     redact: policy.redact,
     traceView: policy.traceView,

@@ -12,7 +12,7 @@ const shadow = z
   );
 
 /** What users write: `shadow` beside the fields of a policy, in each item of a kind that is a list, beside `conditional`. */
-export type Shadowed<Written> = Written extends readonly (infer Item)[]
+type Shadowed<Written> = Written extends readonly (infer Item)[]
   ? Shadowed<Item>[]
   : Written & { readonly shadow?: boolean | undefined };
 

@@ -30,7 +30,7 @@ let waiting = 0;
 const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_FULL"]);
 
 /** What a lane needs of its exchange, besides what policies see. */
-export interface ShadowHost extends PolicyContext {
+interface ShadowHost extends PolicyContext {
   /** For the expressions of shadow policies: those of the request must not run out of theirs. */
   newBudget(): Budget | undefined;
   /** The decision behind an error as text, if the access log or a trace shows it. */

@@ -20,7 +20,7 @@ import type { Outbound } from "./outbound.ts";
 import type { Routes } from "./routes.ts";
 import { listenerLabels, SeriesCache, UNROUTED } from "./series-cache.ts";
 
-export interface KnownTerminator {
+export interface CachedTerminator {
   /** Its settings and protocol, to compare. */
   readonly settings: string;
   readonly terminator: TlsTerminator;
@@ -30,8 +30,8 @@ export type BindServices = Pick<Services, "metrics" | "customLabels" | "exports"
 
 export class Binds {
   /** By the key of the listener. Unchanged ones keep their contexts and the sessions that clients resume. */
-  readonly terminators = new Map<string, KnownTerminator>();
-  readonly #before: ReadonlyMap<string, KnownTerminator> | undefined;
+  readonly terminators = new Map<string, CachedTerminator>();
+  readonly #before: ReadonlyMap<string, CachedTerminator> | undefined;
   readonly #routes: Routes;
   readonly #outbound: Outbound;
   readonly #services: BindServices;
@@ -42,7 +42,7 @@ export class Binds {
     routes: Routes,
     outbound: Outbound,
     services: BindServices,
-    before?: ReadonlyMap<string, KnownTerminator>,
+    before?: ReadonlyMap<string, CachedTerminator>,
   ) {
     this.#routes = routes;
     this.#outbound = outbound;

@@ -10,7 +10,7 @@ import type { RetryBudget } from "../../upstream/endpoints/retry-budget.ts";
 import { addGatewayFields } from "../fields/client-fields.ts";
 import { AddressBook } from "./address-book.ts";
 import { Backends } from "./backends.ts";
-import { type BindServices, Binds, type KnownTerminator } from "./binds.ts";
+import { type BindServices, Binds, type CachedTerminator } from "./binds.ts";
 import type { CompiledBind } from "./compiled.ts";
 import { Outbound, type OutboundServices } from "./outbound.ts";
 import { type FormerRoutes, Routes } from "./routes.ts";
@@ -26,7 +26,7 @@ export interface Generation extends FormerRoutes {
   readonly budgets: ReadonlyMap<string, RetryBudget>;
   readonly destinations: Destinations;
   /** By the key of the listener. */
-  readonly terminators: ReadonlyMap<string, KnownTerminator>;
+  readonly terminators: ReadonlyMap<string, CachedTerminator>;
 }
 
 export type CompilerServices = OutboundServices & BindServices;

@@ -24,7 +24,7 @@ import { settingsIdentity } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { Services } from "../services/services.ts";
 import type { AddressBook } from "./address-book.ts";
-import { type KnownCallout, Uses } from "./uses.ts";
+import { type TrackedCallout, Uses } from "./uses.ts";
 
 /** A part of the configuration while it is compiled. */
 export interface Part {
@@ -48,7 +48,7 @@ export class Outbound {
   readonly whole: Part;
   readonly #base: ThreadEnvironment & Pick<PolicyEnvironment, "cel">;
   readonly #addresses: AddressBook;
-  readonly #callouts = new Map<string, KnownCallout>();
+  readonly #callouts = new Map<string, TrackedCallout>();
   readonly #link: Link = { outbound: this };
   #route: Part;
   /** Shared by all routes that use the same destination, or none, and nothing else. */

@@ -1,3 +1,4 @@
+/** Fields of clients that must not reach backends: imitations of the fields that the gateway and its policies own. */
 import { forbiddenInTrailers } from "../../http/h1/fields.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import type { Bind } from "../../ir/ir.ts";

@@ -16,6 +16,9 @@ import type { Exchange } from "../exchange/exchange.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 
+/** An exchange that is only read. */
+type Over = Readonly<Omit<Exchange, "close" | "endPhase" | "start">>;
+
 /** Runs once: `close` first, so that callbacks of policies see the exchange as ended and nothing starts again. */
 export function finish(exchange: Exchange): undefined {
   exchange.close();
@@ -28,13 +31,13 @@ export function finish(exchange: Exchange): undefined {
 }
 
 /** The client has its response; log, spans and trace wait for the shadow policies that are still deciding, such as one whose service is slow. */
-function reportAfter(pending: Promise<void>, exchange: Exchange): void {
+function reportAfter(pending: Promise<void>, exchange: Over): void {
   const time = Date.now();
   pending.then(() => report(exchange, time));
 }
 
 /** Log, spans and trace. `time`: when the exchange ended, in milliseconds since the epoch. */
-function report(exchange: Exchange, time: number): void {
+function report(exchange: Over, time: number): void {
   const { services, result, bind, span, trace, responseSide, shadowed } = exchange;
   if (shadowed !== undefined) countShadows(exchange, shadowed.decisions);
   if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange, time);
@@ -46,13 +49,13 @@ function report(exchange: Exchange, time: number): void {
   );
 }
 
-function countShadows(exchange: Exchange, decisions: readonly ShadowDecision[]): void {
+function countShadows(exchange: Over, decisions: readonly ShadowDecision[]): void {
   const series = seriesOf(exchange);
   for (const { kind, verdict } of decisions) series.shadowDecisions(kind, verdict).count++;
 }
 
 /** Counts the request with the most specific labels: those of its backend, otherwise of route, listener or bind. */
-function count(exchange: Exchange): void {
+function count(exchange: Over): void {
   const { services, request, result, startedAt, call, responseSide } = exchange;
   const { status, reason, endedAt } = result;
   const cache = seriesOf(exchange);
@@ -70,13 +73,13 @@ function count(exchange: Exchange): void {
   services.upstreamCall.observe((call.answeredAt - call.startedAt) / 1000);
 }
 
-function seriesOf({ selected, bind }: Exchange): SeriesCache {
+function seriesOf({ selected, bind }: Over): SeriesCache {
   const { backend, reachedBackend, route, listener } = selected;
   return ((reachedBackend ? backend : undefined) ?? route ?? listener ?? bind).series;
 }
 
 /** Writes the line of the access log and exports the record and the spans. */
-function record(exchange: Exchange, time: number): void {
+function record(exchange: Over, time: number): void {
   const { bind, services, span, request } = exchange;
   const facts = factsOf(exchange, time);
   logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
@@ -84,13 +87,13 @@ function record(exchange: Exchange, time: number): void {
 }
 
 /** A failed call has status 200, so its line would look like a success. Spans have the status of the call instead. */
-function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Exchange): AccessRecord {
+function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Over): AccessRecord {
   if (!grpc || facts.error !== undefined || facts.reason !== "Upstream" || responseSide.grpcStatus === 0) return facts;
   return { ...facts, error: `the backend ended the call with ${grpcEndText(responseSide.grpcStatus)}` };
 }
 
 /** The fields of the access log, which spans and exported log records share. */
-function factsOf(exchange: Exchange, time: number): AccessRecord {
+function factsOf(exchange: Over, time: number): AccessRecord {
   const { request, downstream, selected, call, responseSide, result, span } = exchange;
   const attempts = call?.attempts ?? 0;
   return {
@@ -133,7 +136,7 @@ function shownShadows(decisions: readonly ShadowDecision[], log: AccessLog): rea
 }
 
 /** Path and query as the client sent them, with its secrets redacted. */
-function redactedTarget({ requestSide, bind }: Exchange): RedactedTarget {
+function redactedTarget({ requestSide, bind }: Over): RedactedTarget {
   const { arrivedTarget } = requestSide;
   return redactTarget(arrivedTarget, bind.policies.credentials.parametersOf(arrivedTarget));
 }

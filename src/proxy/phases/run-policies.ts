@@ -11,6 +11,7 @@ import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { PhaseResult } from "../exchange/phase-result.ts";
+import { AFFINITY } from "../trace/decisions.ts";
 
 /** Policies of the listener and its gateway, before the route is known. */
 export function gatewayPolicies(exchange: Exchange): PhaseResult {
@@ -42,7 +43,7 @@ export function backendPolicies(exchange: Exchange): PhaseResult {
 /** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
 async function withBody(exchange: Exchange, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
   const reply = await outcome;
-  if (reply === undefined) await bodyIfShort(exchange, "sessionAffinity");
+  if (reply === undefined) await bodyIfShort(exchange, AFFINITY);
   return reply;
 }
 
@@ -85,7 +86,7 @@ interface ResponseStep {
 
 /**
  * The chains in the order route, backend, gateway (docs/lifecycle.md#9-response-policies), then the route's final policies. While
- * a policy waits, the body is held.
+ * a policy waits, the body is buffered.
  */
 export function responsePolicies(exchange: Exchange): PhaseResult {
   const { selected, responseSide } = exchange;

@@ -1,3 +1,4 @@
+/** The trace events of policies, redacted. */
 import type { Decision, Decisions, Effect } from "../../policies/contract/decisions.ts";
 import type {
   AuthorizationRuleResult,
@@ -5,7 +6,7 @@ import type {
   PolicyTrace,
   ShadowDecision,
 } from "../../policies/contract/types.ts";
-import { detailsText } from "../../trace/details.ts";
+import { clipped } from "../../trace/details.ts";
 import type { Severity } from "../../trace/events.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { severityOf, type TraceSink } from "../../trace/tracer.ts";
@@ -36,7 +37,7 @@ export class PolicyEvents implements PolicyTrace {
 
   report<All extends Decision>(decisions: Decisions<All>, decision: All, before?: unknown, after?: unknown): void {
     const { effect, text: own, data } = decisions.tell(decision);
-    const text = this.#secrets.details(own) as string;
+    const text = clipped(this.#secrets.details(own) as string);
     const { kind } = decisions;
     const severity = SEVERITIES[effect];
     if (effect === "skipped" || effect === "unable") {
@@ -52,32 +53,6 @@ export class PolicyEvents implements PolicyTrace {
     this.#tracer.emit(severity, message, null, this.#scope);
   }
 
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    const redacted = { before: this.#secrets.details(before), after: this.#secrets.details(after) };
-    const snapshot = before === undefined && after === undefined ? null : redacted;
-    this.#emit("info", kind, details, snapshot);
-  }
-
-  decided(kind: string, passes: boolean, details: unknown): void {
-    this.#emit(passes ? "info" : "error", kind, details, null);
-  }
-
-  failed(kind: string, details: unknown): void {
-    this.#emit("warn", kind, details, null);
-  }
-
-  skipped(kind: string, reason: string, severity: "info" | "warn" = "info"): void {
-    this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
-  }
-
-  /** `details` as text for people, and as `data` for programs where it is more than text. */
-  #emit(severity: Severity, kind: string, own: unknown, snapshot: { before: unknown; after: unknown } | null): void {
-    const data = this.#secrets.details(own);
-    const text = { details: detailsText(data), ...(typeof data !== "string" && { data }) };
-    const message = { type: "policy", kind, result: { type: "apply", ...text, snapshot } } as const;
-    this.#tracer.emit(severity, message, null, this.#scope);
-  }
-
   /** A rule that failed is shown as an error even if the request is allowed, because it counted as false. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
@@ -86,7 +61,7 @@ export class PolicyEvents implements PolicyTrace {
       ...rule,
       ...(error !== undefined && { error: String(this.#secrets.details(error)) }),
       ...(inputs !== undefined && {
-        inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
+        inputs: this.#secrets.inputs(inputs),
       }),
       ...(parts !== undefined && { values: parts.map((part) => this.#secrets.part(part)) }),
     }));
@@ -134,6 +109,7 @@ function withoutErrors(tracer: TraceSink): TraceSink {
     options: tracer.options,
     snapshots: false,
     now: () => tracer.now(),
+    evaluated: (result) => tracer.evaluated(result),
     emit: (severity, ...event) => tracer.emit(severity === "error" ? "warn" : severity, ...event),
     finish() {},
   };

@@ -15,7 +15,7 @@ import { callContext } from "./calls.ts";
 import { denies, failClosed, failClosedFrontend } from "./fail-closed.ts";
 import { translateFrontendInput } from "./frontend-input.ts";
 import { policyInput } from "./input.ts";
-import { Problems } from "./problems.ts";
+import { type PolicyFinding, Problems } from "./problems.ts";
 
 interface PolicyModel {
   readonly sets: PhaseSets;
@@ -23,6 +23,7 @@ interface PolicyModel {
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
+  readonly findings: readonly PolicyFinding[];
   /** At least one part of it applies as written. */
   readonly usable: boolean;
   /** Something that restricts access is invalid, so access is denied until it is corrected. */
@@ -54,6 +55,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
     frontend: failClosedFrontend(frontend.valid, invalidFields),
     problems: [...new Set([...input.problems, ...problems.errors])],
     warnings: problems.warnings,
+    findings: problems.findings,
     usable: traffic.usable || backend.usable || Object.keys(frontend.valid).length > 0,
     denying: denies([...traffic.invalid, ...backend.invalid, ...invalidFields]),
     urls,
