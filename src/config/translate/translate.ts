@@ -10,7 +10,7 @@ import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, warnAboutDenyRules } from "../../translation/advice.ts";
+import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
 import {
   type Calling,
@@ -107,7 +107,7 @@ export function translate(
   adviseOnBodies(frontend, report);
   adviseOnProxies(config.frontendPolicies, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
-  warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
+  adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
   const ir: Ir = {
     binds,
