@@ -32,7 +32,7 @@ type LimitDecision =
 
 const decisions = new Decisions<LimitDecision>(KIND, {
   admitted: ({ limit, remaining }) =>
-    applied(`${remaining} of ${limit.maxTokens} tokens are left${bucketText(limit)}`, {
+    applied(`${remaining} of the ${limit.maxTokens} tokens are left${bucketText(limit)}`, {
       allowed: true,
       limit: limit.maxTokens,
       remaining,
@@ -40,7 +40,7 @@ const decisions = new Decisions<LimitDecision>(KIND, {
   limited: ({ limit, untilFill }) => {
     const next =
       limit.tokensPerFill === 0 ? "the bucket is never refilled" : `the bucket is refilled in ${seconds(untilFill)}s`;
-    const text = `none of ${limit.maxTokens} tokens is left${bucketText(limit)}; ${next}`;
+    const text = `none of the ${limit.maxTokens} tokens is left${bucketText(limit)}; ${next}`;
     return rejected(text, { allowed: false, limit: limit.maxTokens });
   },
 });
