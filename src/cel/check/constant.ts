@@ -1,3 +1,4 @@
+/** Conditions that have the same result for all requests: one of the lints of a configuration. */
 import type { Checked } from "../environment/environment.ts";
 import { children, type Node } from "../syntax/ast.ts";
 
