@@ -55,6 +55,7 @@ import type {
   CompiledTcpRoute,
   RetryLimits,
 } from "./compiled.ts";
+import { Provenance } from "./provenance.ts";
 import { type FixedLabels, SeriesCache } from "./series-cache.ts";
 import { type KnownCallout, Uses } from "./uses.ts";
 
@@ -172,6 +173,7 @@ export class IrCompiler {
   /** The terminators of the configuration in effect; unchanged ones keep their contexts and the sessions that clients resume. */
   readonly #terminatorsBefore: Generation["terminators"] | undefined;
   readonly #merged: CompiledBind["merged"] = new WeakMap();
+  readonly #provenance: Provenance;
   /** What the whole configuration uses. */
   readonly #uses = new Uses();
   /** What the part that is being compiled uses. */
@@ -205,6 +207,7 @@ export class IrCompiler {
     this.#tickets = tickets;
     this.#generation = generation;
     this.#ir = ir;
+    this.#provenance = new Provenance(ir);
     this.#metrics = metrics;
     this.#customLabels = customLabels;
     this.#endpoints = endpoints;
@@ -244,6 +247,7 @@ export class IrCompiler {
   *addRoutes(routes: PackedRoutes): Generator<void, void> {
     const owner = this.#owners.get(routes.owner);
     if (owner === undefined) return;
+    this.#provenance.add(routes, owner.known);
     for (let index = 0; index < routes.count; index++) {
       const digest = digestAt(routes, index);
       owner.known.set(digest, this.#takeOver(owner, digest) ?? this.#compileRoute(owner, routeAt(routes, index)));
@@ -370,6 +374,7 @@ export class IrCompiler {
       policies: this.#policies,
       groups,
       merged: this.#merged,
+      provenance: this.#provenance,
       series: new SeriesCache(this.#metrics, { ...UNROUTED, bind: bind.key }),
     };
   }

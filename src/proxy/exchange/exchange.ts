@@ -71,12 +71,16 @@ export interface Lifecycle {
   end(exchange: Exchange): void;
 }
 
+const NO_ROUTES: readonly CompiledRoute[] = Object.freeze([]);
+
 /** What phases 2 to 6 choose. */
 class Selection {
   /** Host of the request, lower-case, without port. */
   host = "";
   listener: CompiledListener | undefined;
   route: CompiledRoute | undefined;
+  /** The routes that delegated to it, the outermost first. */
+  parents: readonly CompiledRoute[] = NO_ROUTES;
   /** The route's policies, merged with those of the routes that delegated to it. */
   routePolicies: CompiledChain = NO_POLICIES;
   /** Which of the route's matches selected it. */

@@ -46,6 +46,7 @@ function chooseRoute(exchange: Exchange): undefined {
     if (backend?.target.type !== "routeGroup") {
       exchange.selected.route = route;
       exchange.selected.backend = backend;
+      if (chain !== undefined) exchange.selected.parents = chain;
       exchange.selected.routePolicies =
         chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
       return undefined;
