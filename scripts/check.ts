@@ -1,4 +1,5 @@
 /** `npm run check`: everything that can be checked about the project without running it. Fails when one step fails. */
+import { checkExports } from "./exports.ts";
 import { checkLayers } from "./layers.ts";
 import { run } from "./lib/process.ts";
 import { type Result, table } from "./lib/report.ts";
@@ -32,6 +33,7 @@ const STEPS: readonly { readonly name: string; readonly step: () => Result | Pro
       tool("biome", ["ci", "--error-on-warnings", "--colors=off", "--reporter=concise", "."], "biome, warnings denied"),
   },
   { name: "layers", step: checkLayers },
+  { name: "exports", step: checkExports },
   { name: "links", step: checkLinks },
   // These load the gateway's own modules: loaded late, one that does not load fails its own step only.
   { name: "generated files", step: async () => (await import("./generate.ts")).checkGenerated() },

@@ -12,7 +12,7 @@ import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 /** Bytes. No endpoint reads a body; a body up to this size is dropped, a larger one gets 413. */
 const MAX_BODY = 64 * 1024;
 
-export type AdminRoutes<Plane> = ReadonlyMap<string, AdminRoute<Plane>>;
+type AdminRoutes<Plane> = ReadonlyMap<string, AdminRoute<Plane>>;
 
 /** Routes by their path. */
 export function routesByPath<Plane>(routes: readonly AdminRoute<Plane>[]): AdminRoutes<Plane> {

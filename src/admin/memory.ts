@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 
 /** The body of `GET /memory` (reference 4.5, where Node has the data); bytes. */
-export interface MemoryReport {
+interface MemoryReport {
   readonly captured_at_unix_ms: number;
   /** `live`: counters of V8 and the system as they are, no collection forced. */
   readonly capture_mode: "live";
@@ -67,7 +67,7 @@ export async function memoryReport(threads: readonly NamedThreadMemory[]): Promi
 }
 
 /** Memory of the container (cgroup v2), in bytes; counters of faults and working-set events as they are. */
-export interface CgroupMemory {
+interface CgroupMemory {
   readonly usage: number;
   /** Usage without the file cache that the kernel would drop first: what an out-of-memory decision looks at. */
   readonly working_set: number;
@@ -106,7 +106,7 @@ export function parseCgroupMemory(current: string, max: string, stat: string): C
  * Memory of the process by how its pages are used, in bytes: `rss`, `pss`, `private_dirty`, `anon_huge_pages`, … The
  * kernel's names in snake case; which there are depends on the kernel.
  */
-export type SmapsMemory = Readonly<Record<string, number>>;
+type SmapsMemory = Readonly<Record<string, number>>;
 
 /** Null where /proc/self/smaps_rollup cannot be read (outside Linux, kernels before 4.14, some sandboxes). */
 async function readSmaps(): Promise<SmapsMemory | null> {

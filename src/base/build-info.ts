@@ -4,7 +4,7 @@ import { extname } from "node:path";
 import { appRoot } from "./app-root.ts";
 
 /** Where a build came from; empty strings if unknown, as in a source archive. */
-export interface Origin {
+interface Origin {
   /** Hash of the commit, with `-dirty` behind it if files were changed since. */
   readonly commit: string;
   /** ISO 8601 UTC. */

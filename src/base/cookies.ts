@@ -4,7 +4,7 @@
  */
 
 /** One pair of a Cookie field. */
-export interface CookiePair {
+interface CookiePair {
   /** Text before the first `=`; without one, the whole pair. */
   readonly name: string;
   /** Text after the first `=`, with its quotes; undefined without one. */

@@ -5,7 +5,7 @@ import type { Names } from "./sensitive-names.ts";
  * to blame, and the message, which is the whole body of the response (docs/errors.md). Causes may hold internal names and
  * addresses, so they go to the log and the trace only.
  */
-export type Blame = "client" | "config" | "upstream" | "internal";
+type Blame = "client" | "config" | "upstream" | "internal";
 
 /** Values of the `reason` label in metrics and access logs (docs/errors.md). */
 export type Reason =

@@ -18,7 +18,7 @@ export const GRPC_CODES = {
   UNAUTHENTICATED: 16,
 } as const;
 
-export type GrpcCode = keyof typeof GRPC_CODES;
+type GrpcCode = keyof typeof GRPC_CODES;
 
 export const GRPC_CODE_NAMES = Object.keys(GRPC_CODES) as readonly GrpcCode[];
 

@@ -2,7 +2,7 @@
 export const LOG_LEVELS = ["off", "error", "warn", "info", "debug", "trace"] as const;
 
 /** A threshold of a filter: this level and all more severe ones pass. */
-export type LogThreshold = (typeof LOG_LEVELS)[number];
+type LogThreshold = (typeof LOG_LEVELS)[number];
 /** The level of one line. */
 export type LogLevel = Exclude<LogThreshold, "off">;
 
@@ -86,7 +86,7 @@ export function parseLogFilter(text: string): LogFilter {
 }
 
 /** Whether a directive for `module` applies to `target`. */
-export function covers(module: string, target: string): boolean {
+function covers(module: string, target: string): boolean {
   if (!target.startsWith(module)) return false;
   if (target.length === module.length) return true;
   const next = target.charCodeAt(module.length);

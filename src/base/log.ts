@@ -8,7 +8,7 @@ export type LogFormat = "text" | "json";
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined | Error>>;
 
 /** Writes one line, which ends with its line break: to the sink in the main thread, to a batch in workers. */
-export type LogWriter = (line: string) => void;
+type LogWriter = (line: string) => void;
 
 /** The log of one thread: filter, format and writer. The filter may be replaced at any time. */
 export class LogOutput {

@@ -9,7 +9,7 @@ export interface Origin {
 }
 
 /** Names a Kubernetes object. */
-export interface ObjectName {
+interface ObjectName {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;

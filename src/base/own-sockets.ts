@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 
 /** The kind of listener on a port of this process: a bind, which serves clients, or one of the gateway's own servers. */
-export type OwnListener = "bind" | "server";
+type OwnListener = "bind" | "server";
 
 export type IpProtocol = "tcp" | "udp";
 

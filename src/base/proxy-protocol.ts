@@ -24,7 +24,7 @@ export type ProxyHeader =
   | { readonly state: "invalid"; readonly detail: string }
   | { readonly state: "complete"; readonly length: number; readonly addresses: ProxiedAddresses | undefined };
 
-export type ProxyVersion = "v1" | "v2" | "all";
+type ProxyVersion = "v1" | "v2" | "all";
 
 /**
  * Parses the first bytes of a connection; `bytes` is everything received so far. Only versions that the port expects are accepted, so

@@ -1,7 +1,7 @@
 import { kernelFile } from "./kernel-file.ts";
 
 /** Bytes. */
-export interface ResidentMemory {
+interface ResidentMemory {
   readonly all: number;
   /** Pages shared with files, which the system can drop and read again. */
   readonly ofFiles: number;

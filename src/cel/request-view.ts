@@ -1,7 +1,7 @@
 import type { Activation, RequestParts } from "./environment/activation.ts";
 
 /** A request as it arrived. */
-export type HttpRequestParts = Pick<
+type HttpRequestParts = Pick<
   RequestParts,
   "method" | "scheme" | "authority" | "path" | "search" | "version" | "headers"
 >;

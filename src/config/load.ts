@@ -233,7 +233,7 @@ const PATH = ["config", "customFunctions"];
  * The functions that expressions of the document may call; every error in them is reported. Undefined when it is unclear
  * which functions there should be, so that the expressions cannot be checked.
  */
-export function customFunctions(document: ConfigDocument): CustomFunctions | undefined {
+function customFunctions(document: ConfigDocument): CustomFunctions | undefined {
   const text = valueAt(document.value, PATH);
   // The schema reports anything that is not a string.
   if (typeof text !== "string") return NO_FUNCTIONS;

@@ -64,7 +64,7 @@ export interface Settings {
 }
 
 /** What clients of the admin API may do besides reading. */
-export interface AdminPermissions {
+interface AdminPermissions {
   /** See secrets in traces. */
   readonly reveal: boolean;
   /** Shut the gateway down. */

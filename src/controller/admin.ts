@@ -18,7 +18,7 @@ import { heapProfile, startCpuProfile } from "../worker/profiles.ts";
 import { changeLogLevels } from "./log-levels.ts";
 
 /** What the server sees of the controller. */
-export interface ControllerPlane extends Pick<AdminPlane, "cpuProfile" | "heapProfile"> {
+interface ControllerPlane extends Pick<AdminPlane, "cpuProfile" | "heapProfile"> {
   readonly version: string;
   build(): object;
   readonly output: LogOutput;

@@ -15,7 +15,7 @@ import { type Loaded, readTlsSecret } from "./translate/cluster/secrets.ts";
 /** Milliseconds between ticks of the clock: how late a status may say that a certificate has expired. */
 const TICK_MS = 60 * 60 * 1000;
 
-export interface CertificatesOptions {
+interface CertificatesOptions {
   readonly graph: Graph;
   readonly syncer: Pick<Syncer, "set" | "delete">;
   readonly log: Logger;

@@ -43,7 +43,7 @@ const OUTAGE_LINE_MS = 10_000;
 /** Milliseconds for work in progress at a shutdown: the last writes, and the release of the lease. */
 const CLOSE_MS = 5000;
 
-export interface ControllerOptions {
+interface ControllerOptions {
   readonly settings: ControllerSettings;
   readonly access: ClusterAccess;
   readonly version: string;

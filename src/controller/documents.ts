@@ -24,7 +24,7 @@ const problemCount = defineQuery<number>("problemCount", (read) => {
   return [...policies, ...backends].reduce((sum, model) => sum + (model?.problems.length ?? 0), 0);
 });
 
-export interface DocumentsOptions {
+interface DocumentsOptions {
   readonly graph: Graph;
   /** Called after the graph has changed. */
   readonly changed: () => void;

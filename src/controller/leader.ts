@@ -7,7 +7,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { type KubeClient, KubeError } from "../kube/client.ts";
 
-export interface LeaderElectionOptions {
+interface LeaderElectionOptions {
   /** A client with its own rate limit: a renewal must not wait for thousands of statuses. */
   readonly client: KubeClient;
   readonly namespace: string;

@@ -3,7 +3,7 @@ import type { Graph } from "./graph/graph.ts";
 import { type ProxyReport, proxyReport, type Rejection } from "./graph/inputs.ts";
 
 /** What the stream reports about a connected proxy. */
-export interface ReportingProxy {
+interface ReportingProxy {
   /** `<namespace>/<name>` of its Gateway. */
   readonly gateway: string;
   readonly pod: string;
@@ -14,7 +14,7 @@ export interface ReportingProxy {
   readonly acknowledged: string;
 }
 
-export interface ProxyReportsOptions {
+interface ProxyReportsOptions {
   readonly graph: Graph;
   /** Called when the graph has changed. */
   readonly changed: () => void;

@@ -24,7 +24,7 @@ const RESTS = { failure: { first: 200, longest: 30_000 } };
 /** Milliseconds for which results wait for objects that they have looked for; then those count as missing. */
 const PATIENCE_MS = 2000;
 
-export interface ReferencedObjectsOptions {
+interface ReferencedObjectsOptions {
   readonly client: KubeClient;
   readonly graph: Graph;
   /** Where complete objects of a kind go. */

@@ -30,7 +30,7 @@ const WRITE_MS = 50;
 /** Results about objects that have gone are dropped after so many runs. */
 const COLLECT_AFTER = 500;
 
-export interface SyncerOptions {
+interface SyncerOptions {
   readonly graph: Graph;
   /** undefined: the Gateway is gone, or belongs to another controller. */
   readonly publish: (gateway: string, state: GatewayState | undefined) => void;

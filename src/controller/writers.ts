@@ -12,7 +12,7 @@ import type { ControllerName, ReconcileMetrics } from "./metrics.ts";
 import { desiredStatuses } from "./status/statuses.ts";
 import { StatusWriter } from "./status/writer.ts";
 
-export interface ClusterWritersOptions {
+interface ClusterWritersOptions {
   readonly client: KubeClient;
   readonly graph: Graph;
   readonly settings: ControllerSettings;

@@ -31,7 +31,7 @@ const ENTRIES = /[^ \t,][^,]*/g;
 /** The value for a request that arrived without the field. */
 export const FIRST_HOP = entry(1);
 /** The same for a request that is not the first attempt at the backend. */
-export const FIRST_BRANCH = entry(BRANCH);
+const FIRST_BRANCH = entry(BRANCH);
 /** The end of most heads in HTTP/1.1: a constant in one piece, because each piece of a head costs time to write. */
 const FIRST_END = Buffer.from(`${LOOP_FIELD}: ${FIRST_HOP}\r\n\r\n`, "latin1").toString("latin1");
 

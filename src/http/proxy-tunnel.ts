@@ -13,7 +13,7 @@ const LIMITS = { maxHeaders: 100, maxTargetSize: 0 };
 const MAX_HEAD = 16 * 1024;
 
 /** Receives the result; exactly one of the calls follows. */
-export interface TunnelWaiter {
+interface TunnelWaiter {
   /** `stream` carries bytes to the target and back; `from` has the addresses of the connection to the proxy. */
   onTunnel(stream: ByteStream, from: Addresses): void;
   onTunnelFailure(error: Error): void;

@@ -6,7 +6,7 @@ import type { TlsSession } from "../net/transport.ts";
 export type Connected = Addresses & { readonly tls: TlsSession | undefined };
 
 /** Finds what service discovery knows at an address. */
-export interface Discovered {
+interface Discovered {
   find(address: string): unknown;
 }
 

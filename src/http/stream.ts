@@ -13,7 +13,7 @@ export const UNKNOWN_LENGTH = -1;
 export const TUNNEL = -2;
 
 /** Where body bytes go. `buffer[from, to)` is valid during the call only. */
-export interface BodySink {
+interface BodySink {
   onBody(buffer: Buffer, from: number, to: number): void;
   onBodyEnd(trailers: HeaderList): void;
 }

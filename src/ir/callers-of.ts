@@ -1,7 +1,7 @@
 import type { Ir } from "./ir.ts";
 
 /** A place in a configuration that leads to an address. */
-export interface Caller {
+interface Caller {
   /** The key of the route, backend or bind that is nearest to it. */
   readonly owner: string;
   readonly host: string;

@@ -86,7 +86,7 @@ export interface Frontend extends ConnectionLimits {
 }
 
 /** `frontendPolicies.udp`. */
-export interface UdpLimits {
+interface UdpLimits {
   /** A session, which is a client's address and port, ends after this silence. Default 60000. */
   readonly idleTimeout: number;
   /** Per worker and bind. Default 10000. */
@@ -152,7 +152,7 @@ export interface ProxyProtocol {
   readonly from?: readonly string[] | undefined;
 }
 
-export interface Keepalives {
+interface Keepalives {
   readonly enabled: boolean;
   readonly time: number;
 }

@@ -55,7 +55,7 @@ export interface PackedTexts {
 }
 
 /** Some parts, in any order; a piece never changes, so later configurations can have it too. */
-export interface Piece {
+interface Piece {
   /** UTF-8; the texts follow each other without separators. */
   readonly texts: Uint8Array<SharedArrayBuffer>;
   /** Where each text begins, and where the last one ends. */

@@ -33,7 +33,7 @@ const WRITE_BURST = 100;
 const MAX_RETRIES = 5;
 const MAX_RETRY_AFTER_MS = 10_000;
 
-export interface ClientLimits {
+interface ClientLimits {
   readonly writesPerSecond?: number;
   readonly writeBurst?: number;
 }

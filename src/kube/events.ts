@@ -7,7 +7,7 @@ import { type KubeClient, KubeError } from "./client.ts";
 import type { KubeObject } from "./objects.ts";
 
 /** What users see under `kubectl describe` and `kubectl get events`. */
-export interface EventDraft {
+interface EventDraft {
   readonly type: "Normal" | "Warning";
   /** In CamelCase. */
   readonly reason: string;

@@ -54,7 +54,7 @@ export interface LabelSelector {
 // Cluster
 
 /** Only its metadata is read. Its name is `<plural>.<group>`. */
-export interface CustomResourceDefinition extends KubeObject {
+interface CustomResourceDefinition extends KubeObject {
   readonly kind: "CustomResourceDefinition";
 }
 
@@ -115,7 +115,7 @@ export interface Secret extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-export interface ConfigMap extends KubeObject {
+interface ConfigMap extends KubeObject {
   readonly kind: "ConfigMap";
   readonly data?: Readonly<Record<string, string>>;
   /** Base64. */
@@ -144,7 +144,7 @@ export interface ContainerStatus {
   readonly state?: { readonly waiting?: { readonly reason?: string; readonly message?: string } };
 }
 
-export interface Node extends KubeObject {
+interface Node extends KubeObject {
   readonly kind: "Node";
 }
 
@@ -170,15 +170,15 @@ export interface DaemonSet extends KubeObject {
   };
 }
 
-export interface ServiceAccount extends KubeObject {
+interface ServiceAccount extends KubeObject {
   readonly kind: "ServiceAccount";
 }
 
-export interface PodDisruptionBudget extends KubeObject {
+interface PodDisruptionBudget extends KubeObject {
   readonly kind: "PodDisruptionBudget";
 }
 
-export interface HorizontalPodAutoscaler extends KubeObject {
+interface HorizontalPodAutoscaler extends KubeObject {
   readonly kind: "HorizontalPodAutoscaler";
 }
 
@@ -256,21 +256,21 @@ export interface RouteGroupKind {
   readonly kind: string;
 }
 
-export interface SecretReference {
+interface SecretReference {
   readonly group?: string;
   readonly kind?: string;
   readonly name: string;
   readonly namespace?: string;
 }
 
-export interface ObjectReference {
+interface ObjectReference {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
   readonly namespace?: string;
 }
 
-export interface ListenerStatus {
+interface ListenerStatus {
   readonly name: string;
   readonly supportedKinds: readonly RouteGroupKind[];
   readonly attachedRoutes: number;
@@ -472,7 +472,7 @@ export interface UdpRoute extends KubeObject, RouteStatus {
   };
 }
 
-export interface ReferenceGrant extends KubeObject {
+interface ReferenceGrant extends KubeObject {
   readonly kind: "ReferenceGrant";
   readonly spec: {
     readonly from: readonly { readonly group: string; readonly kind: string; readonly namespace: string }[];
@@ -531,13 +531,13 @@ export interface TracegatePolicy extends KubeObject {
   readonly status?: { readonly ancestors?: readonly PolicyAncestorStatus[] };
 }
 
-export interface TracegateBackend extends KubeObject {
+interface TracegateBackend extends KubeObject {
   readonly kind: "TracegateBackend";
   readonly spec: unknown;
   readonly status?: { readonly conditions?: readonly Condition[] };
 }
 
-export interface TracegateParameters extends KubeObject {
+interface TracegateParameters extends KubeObject {
   readonly kind: "TracegateParameters";
   readonly spec: unknown;
 }

@@ -1,7 +1,7 @@
 import type { Pod } from "./objects.ts";
 
 /** Why a pod does not run, and the command that says more. */
-export interface PodProblem {
+interface PodProblem {
   /** Such as `cannot pull the image ghcr.io/tracegate/tracegate:9`. Without details that change with each attempt. */
   readonly what: string;
   readonly command: string;

@@ -18,7 +18,7 @@ const PORT_BYTES = 2;
 const HANDSHAKE_MS = 15_000;
 const MAX_ERROR_TEXT = 64 * 1024;
 
-export interface PodPort {
+interface PodPort {
   readonly namespace: string;
   readonly pod: string;
   readonly port: number;

@@ -51,7 +51,7 @@ export function makeExports(worker: Worker, egress: Egress, env: ExportContext["
 }
 
 /** The part of the process that exports use. */
-export interface ExportContext {
+interface ExportContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** `env` of expressions. */
   readonly snapshotEnv: Readonly<Record<string, string>>;

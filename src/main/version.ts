@@ -1,7 +1,7 @@
 import { type BuildInfo, buildInfo } from "../base/build-info.ts";
 
 /** Build information as `--version`, the dump and the controller show it. */
-export interface VersionInfo extends BuildInfo {
+interface VersionInfo extends BuildInfo {
   readonly node: string;
   readonly platform: string;
 }

@@ -7,7 +7,7 @@ import { SocketReader } from "./read-buffer.ts";
 import type { SocketBudget } from "./socket-budget.ts";
 import { Transport, type TransportHandler } from "./transport.ts";
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string;
   readonly port: number;
   /** Several threads listen on the same port and the system spreads connections over them. */

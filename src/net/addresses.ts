@@ -16,7 +16,7 @@ export interface Addresses {
 }
 
 /** What expressions read of a CONNECT request. */
-export interface ConnectHead {
+interface ConnectHead {
   /** `host:port` */
   readonly authority: string;
   /** Names and values alternate. */

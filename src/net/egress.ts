@@ -21,7 +21,7 @@ export type SocketAddress = { readonly host: string; readonly port: number } | {
 export type Provenance = "operator" | "stream";
 
 /** How an address became known. `named`: as text of the configuration, or as what a name in it resolves to. `discovered`: as that of a workload. */
-export type AddressSource = "named" | "discovered";
+type AddressSource = "named" | "discovered";
 
 /** Which names backends may be found by; upstream/resolve/lookup-rules.ts applies them. */
 export interface LookupRules {

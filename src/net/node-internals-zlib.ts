@@ -21,7 +21,7 @@ interface ZlibInternals {
 }
 
 /** How an encoder ends a body: `flush` is a constant of `node:zlib`; `reset` = it takes the next body only after a reset. */
-export interface EndOfBody {
+interface EndOfBody {
   readonly flush: number;
   readonly reset: boolean;
 }

@@ -23,7 +23,7 @@ import {
 } from "./direct-writer.ts";
 
 /** A part of Node that is missing, and the effect of that. */
-export interface MissingInternal {
+interface MissingInternal {
   readonly name: string;
   readonly effect: string;
 }
@@ -539,7 +539,7 @@ export const latin1Slice = available.latin1Slice ? internalLatin1Slice : documen
 export const latin1Write = available.latin1Write ? internalLatin1Write : documentedLatin1Write;
 
 /** What sockets need of Node's internals. */
-export interface SocketInternals {
+interface SocketInternals {
   readInto(stream: Duplex, reader: BufferedReader): boolean;
   readDirectly(stream: Duplex, reader: BufferedReader): boolean;
   wasReset(socket: object): boolean;

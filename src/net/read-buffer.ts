@@ -50,7 +50,7 @@ function takeLease(): Lease | undefined {
 const POOLED_BY_NODE = 4096;
 
 /** A copy in a buffer that is reused once `release` has been called. */
-export interface PooledCopy {
+interface PooledCopy {
   readonly bytes: Buffer;
   readonly release: () => void;
 }

@@ -29,7 +29,7 @@ type Configs = {
 export type PolicyConfig<Kind extends PolicyKind> = Configs[Kind];
 
 /** What users write for a kind, as parsed by its schema. */
-export type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]["schema"]>;
+type PolicyInput<Kind extends PolicyKind> = z.output<Schemas[Kind]["schema"]>;
 
 /** The policies of one level, one value per kind. Absent kinds have no key. */
 export type PolicySet = { readonly [Kind in PolicyKind]?: Configs[Kind] | undefined };

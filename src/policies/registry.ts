@@ -34,7 +34,7 @@ import { urlRewrite } from "./url-rewrite/index.ts";
  * One module for each schema of `schemas.ts` that is not a setting of connections: the keys of `schemas.ts` are the only list of
  * kinds, and the compiler names the one that is missing here.
  */
-export type Registry = { readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name> };
+type Registry = { readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name> };
 
 /** The compiler shows this text for a kind that `order.ts` does not place in any phase. */
 type Placed = {

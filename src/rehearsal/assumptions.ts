@@ -6,7 +6,7 @@
 import { BadFacts } from "./facts.ts";
 
 /** Plain JSON, such as the claims of a token. */
-export type Data = Readonly<Record<string, unknown>>;
+type Data = Readonly<Record<string, unknown>>;
 
 /** A response that a backend or service is assumed to send. */
 export interface AssumedResponse {
@@ -20,7 +20,7 @@ export interface AssumedResponse {
 }
 
 /** A credential that is assumed to be valid, with what the gateway then knows about the client, or invalid. */
-export type AssumedCredential = "valid" | "invalid" | Data;
+type AssumedCredential = "valid" | "invalid" | Data;
 
 interface Entry<Value> {
   /** What is not known. */
@@ -130,7 +130,7 @@ export function readAssumptionTexts(texts: readonly string[]): Assumptions {
 }
 
 /** `NAME=VALUE`; without `=` the value is empty. */
-export function splitAssumption(text: string): [name: string, value: string] {
+function splitAssumption(text: string): [name: string, value: string] {
   const mark = text.indexOf("=");
   return mark < 0 ? [text, ""] : [text.slice(0, mark), text.slice(mark + 1)];
 }
@@ -178,7 +178,7 @@ export function textOf(value: unknown): string {
 }
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
-export function supplyOf(name: AssumptionName): string {
+function supplyOf(name: AssumptionName): string {
   const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
   const last = ways.pop() ?? "";
   return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;

@@ -15,7 +15,7 @@ const AUTHORIZERS: Readonly<Record<string, "extAuthz" | "networkExtAuthz">> = {
 export type Given = Readonly<Record<string, unknown>>;
 
 /** One decision that the facts leave open. */
-export interface Asked {
+interface Asked {
   readonly value: unknown;
   readonly others: readonly unknown[];
   /** Share of requests that get the value, by the weights of backends; 1 for services. */

@@ -43,7 +43,7 @@ import { Choices, type Given } from "./choices.ts";
 import type { RequestFacts } from "./facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
-export interface RehearsalSettings {
+interface RehearsalSettings {
   readonly sensitiveHeaders: readonly string[];
   /** In microseconds; see `config.expressions`. */
   readonly perRequest: number;

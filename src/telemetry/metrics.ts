@@ -21,12 +21,12 @@ export {
   type Sample,
   type SeriesNotice,
 } from "./counter-memory.ts";
-export type { Histogram, HistogramSnapshot } from "./histogram.ts";
+export type { Histogram } from "./histogram.ts";
 
 /** Labels of a request. An empty value becomes `unknown`. */
 export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], string>>;
 /** `protocol` is http, https, tcp, tls or udp; a UDP session counts as a connection. */
-export type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
+type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
 
 /** Datagrams of one listener: from clients and to them. */
 export interface DatagramSeries {

@@ -2,7 +2,7 @@ import { openFiles, openFilesLimit } from "../base/open-files.ts";
 import { residentMemory } from "../base/resident-memory.ts";
 import type { ExtraMetric } from "./prometheus.ts";
 
-export interface BuildState {
+interface BuildState {
   /** Version of the program. */
   readonly tag: string;
   /** Whether the configuration in effect is the newest one that was read. */

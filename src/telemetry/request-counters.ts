@@ -16,7 +16,7 @@ const ROW = 48;
 const FIRST_ROWS = 64;
 
 /** The numbers of one series as plain data. */
-export interface RequestCounts {
+interface RequestCounts {
   readonly requests: number;
   /** Bytes of response bodies. */
   readonly bytes: number;

@@ -2,7 +2,7 @@ import type { X509Certificate } from "node:crypto";
 import type { PeerCertificate } from "../net/transport.ts";
 
 /** The parts of a Kubernetes workload's SPIFFE ID: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`. */
-export interface WorkloadIdentity {
+interface WorkloadIdentity {
   readonly trustDomain: string;
   readonly namespace: string;
   readonly serviceAccount: string;

@@ -25,7 +25,7 @@ export interface TlsProblem {
 }
 
 /** Clients reject certificates outside of their validity period; connections can be accepted anyway. */
-export interface TlsExpiry extends TlsProblem {
+interface TlsExpiry extends TlsProblem {
   /** `digestOfPem` of the certificate; undefined = something else has expired. */
   readonly certificate?: string;
   /** Not expired: the certificate is not valid yet. */

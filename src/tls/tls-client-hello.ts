@@ -17,7 +17,7 @@ const MAX_RECORD = 16 * 1024;
 const MAX_RECORDS = 64;
 
 /** `more`: it may become one with further bytes. `serverName` is lower-case, `` when the client names none. */
-export type ClientHello =
+type ClientHello =
   | { readonly state: "more" }
   | { readonly state: "invalid"; readonly detail: string }
   | { readonly state: "complete"; readonly serverName: string };

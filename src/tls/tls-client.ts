@@ -10,7 +10,7 @@ import { opensslGroups } from "./tls-ciphers.ts";
 import type { BackendTls } from "./tls-settings.ts";
 
 /** Receives the result of a handshake; exactly one of `onSecure` and `onClose` is called. */
-export interface SecureWaiter {
+interface SecureWaiter {
   /** `socket.alpnProtocol` is the negotiated protocol. */
   onSecure(socket: TLSSocket): void;
   onClose(error: Error | undefined): void;
@@ -19,7 +19,7 @@ export interface SecureWaiter {
 }
 
 /** An address to connect to, or a stream that is already connected, such as a tunnel. */
-export type TlsCarrier = AdmittedAddress | { readonly socket: ByteStream };
+type TlsCarrier = AdmittedAddress | { readonly socket: ByteStream };
 
 /**
  * TLS to the servers of one backend. The context is built once, because reading keys and CAs is slow. Connections after the

@@ -20,7 +20,7 @@ const HANDSHAKE = Symbol("handshake");
 const CLOSED = "the connection closed during the handshake";
 
 /** Receives the result of a handshake; exactly one of the two is called. */
-export interface HandshakeWaiter {
+interface HandshakeWaiter {
   /** Returns the handler of the bytes inside TLS. */
   onSecure(transport: Transport): TransportHandler;
   onHandshakeFailure(message: string): void;

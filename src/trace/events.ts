@@ -107,7 +107,10 @@ export interface GrpcEnd {
 /** Whether the request is sampled, and whether its client or the gateway decided. */
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
 
-export type PolicyResult =
+/** Names of policies in `policy` events; some are not those of the configuration, because traces had them first. */
+export type PolicyEventKind = "api_key" | "csrf" | "localRateLimit";
+
+type PolicyResult =
   | {
       readonly type: "apply";
       /** What the policy did, as text. */

@@ -5,7 +5,7 @@ import { suggest } from "../base/suggest.ts";
 import type { Problem, ProblemCause, Report } from "./problems/problem.ts";
 
 /** An object whose key must be unique. */
-export interface Named {
+interface Named {
   readonly key: string;
   /** Its name in messages. */
   readonly name: string;

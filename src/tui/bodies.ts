@@ -6,7 +6,7 @@ import { type Fields, fields } from "./fields.ts";
 const MAX_TEXT = 64 * 1024;
 
 /** A decoded body, with a note about its size and encoding. */
-export interface ReadableBody {
+interface ReadableBody {
   /** `36 bytes`, `gzip, 120 of 4096 bytes, cut short`. */
   readonly note: string;
   /** JSON is indented. Undefined for binary data. */

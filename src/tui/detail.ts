@@ -194,7 +194,7 @@ function withoutNulls(value: Fields): Fields {
 }
 
 /** A line of a diff: only before, only after, or in both. */
-export interface DiffLine {
+interface DiffLine {
   readonly sign: "-" | "+" | " ";
   readonly text: string;
 }

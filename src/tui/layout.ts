@@ -26,7 +26,7 @@ export interface Layout {
 }
 
 /** The size of the whole event list: columns of its longest line, and lines. */
-export interface ListSize {
+interface ListSize {
   readonly columns: number;
   readonly lines: number;
 }
@@ -36,7 +36,7 @@ const SIDE_BY_SIDE = 110;
 /** Below this height the key line is left out. */
 const LOW = 20;
 /** The request with its status, and what decided. */
-export const HEADER = 2;
+const HEADER = 2;
 const MIN_EVENTS_WIDTH = 44;
 const FRAME = 4;
 

@@ -8,7 +8,7 @@ import { duration, harmless, milliseconds } from "./text.ts";
 
 const RUNNING = "still running";
 
-export interface TraceOutcome {
+interface TraceOutcome {
   /** `GET http://shop.example/api` or `tcp connection from 10.0.0.1:5000`; empty until the request's head is known. */
   readonly request: string;
   /**

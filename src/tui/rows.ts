@@ -23,7 +23,7 @@ export interface Row {
   readonly encodings: { readonly request: string; readonly response: string };
 }
 
-export interface Snapshot {
+interface Snapshot {
   readonly stage: string;
   readonly state: Fields;
   readonly previous: Fields | undefined;

@@ -70,7 +70,7 @@ export interface WorkerOptions {
 }
 
 /** The commands of a worker, each with its arguments and, if it has one, its reply. */
-export interface Commands {
+interface Commands {
   /** Builds a configuration beside the one in effect. `commit` or `abort` follows once all workers have replied. */
   prepare: { args: { generation: number; configuration: PackedIr; ports: Ports } };
   /** Swaps to the prepared configuration and drains what only the old one needs. */

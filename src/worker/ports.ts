@@ -13,7 +13,7 @@ import type { Ports } from "../proxy/data-plane.ts";
 export class PortError extends Error {}
 
 /** The ports of a configuration by bind key. */
-export interface ProbedPorts {
+interface ProbedPorts {
   readonly ports: Ports;
   /** Closes the sockets that reserve the ports chosen by the system. Call it once the workers listen, or have failed to. */
   release(): void;

@@ -18,7 +18,7 @@ export interface TraceReader {
 }
 
 /** Adds and removes watches in all workers. */
-export interface WatchControl {
+interface WatchControl {
   /** Resolves when every worker has the watch. */
   watch(id: number, slot: number, filter: TraceFilter, options: TraceOptions): Promise<void>;
   unwatch(id: number): void;

@@ -2,7 +2,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { messageOf } from "../../base/errors.ts";
 
 /** Why an admin request has no response to return. */
-export type AdminFailure =
+type AdminFailure =
   /** No connection; `message` has the address. */
   | "unreachable"
   /** The server responded with a status other than 200; see `status` and `body`. */

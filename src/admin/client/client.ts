@@ -12,14 +12,14 @@ import {
 } from "./client-request.ts";
 import { TraceStream } from "./trace-stream.ts";
 
-export type { ConfigError, ConfigStatus } from "../plane/config-status.ts";
-export { type AdminAddress, AdminClientError, type AdminFailure } from "./client-request.ts";
+export type { ConfigStatus } from "../plane/config-status.ts";
+export { type AdminAddress, AdminClientError } from "./client-request.ts";
 export type { TraceStream } from "./trace-stream.ts";
 
 const TIMEOUT = 10_000;
 const HEAP_TIMEOUT = 30_000;
 
-export interface CallOptions {
+interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 

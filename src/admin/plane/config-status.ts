@@ -30,7 +30,7 @@ export interface ConfigStatus {
   readonly stream?: StreamStatus;
 }
 
-export interface StreamStatus {
+interface StreamStatus {
   readonly connected: boolean;
   /** Why there is no connection; null: there is one, or none has failed yet. */
   readonly problem: string | null;

@@ -7,7 +7,7 @@ import { appRoot } from "../../base/app-root.ts";
 const ROOT = pathToFileURL(appRoot).href;
 
 /** One stack frame as V8 reports it; `lineNumber` is the line of the function, counted from 0. */
-export interface CallFrame {
+interface CallFrame {
   readonly functionName: string;
   readonly url: string;
   readonly lineNumber: number;
@@ -15,12 +15,12 @@ export interface CallFrame {
 }
 
 /** What a value counts, such as `cpu` in `nanoseconds`. */
-export interface ValueKind {
+interface ValueKind {
   readonly type: string;
   readonly unit: string;
 }
 
-export interface ProfileShape {
+interface ProfileShape {
   readonly kinds: readonly ValueKind[];
   /** The kind that viewers show first. */
   readonly main: ValueKind;

@@ -2,7 +2,7 @@ import type { Profiler } from "node:inspector";
 import { ProfileBuilder } from "./builder.ts";
 
 /** What `stop()` of a CPU profile returned in one thread. */
-export interface ThreadCpuProfile {
+interface ThreadCpuProfile {
   /** Such as `main` or `worker-0`: the value of the label `thread`. */
   readonly thread: string;
   readonly profile: Profiler.Profile;

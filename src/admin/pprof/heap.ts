@@ -2,7 +2,7 @@ import type { HeapProfiler } from "node:inspector";
 import { ProfileBuilder } from "./builder.ts";
 
 /** What V8's heap sampling returned in one thread. */
-export interface ThreadHeapProfile {
+interface ThreadHeapProfile {
   /** The value of the label `thread`. */
   readonly thread: string;
   readonly profile: HeapProfiler.SamplingHeapProfile;

@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 
-export interface AdmissionLimits {
+interface AdmissionLimits {
   readonly connections: number;
   /** At most this many of them from one client address; clients of a unix socket have none. */
   readonly perAddress: number;

@@ -21,7 +21,7 @@ export interface RunningServer {
   close(): Promise<void>;
 }
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   /** For messages, such as `admin`. */
   readonly name: string;
   /** The setting that holds the address, such as `adminAddr`. */

@@ -6,7 +6,7 @@ import { formatHostPort, isWithoutIpv6, type ListenAddress, listenAt } from "../
 import type { OwnSockets } from "../../base/own-sockets.ts";
 
 /** A server to start; `create` makes one instance per socket address. */
-export interface ListenTarget {
+interface ListenTarget {
   /** For messages, such as `admin`. */
   readonly name: string;
   /** The setting that holds the address, such as `adminAddr`. */
@@ -15,7 +15,7 @@ export interface ListenTarget {
   readonly own: OwnSockets;
 }
 
-export interface Listening {
+interface Listening {
   readonly servers: readonly Server[];
   /** `127.0.0.1:15000`, `[::1]:15000` or `unix:/path`, with the ports the system chose. */
   readonly addresses: readonly string[];

@@ -11,7 +11,7 @@ export interface PlainReply {
 }
 
 /** A streamed response: the function writes it; what it throws before the head is written becomes an error response. */
-export interface StreamReply {
+interface StreamReply {
   readonly stream: (response: ServerResponse) => Promise<void>;
 }
 

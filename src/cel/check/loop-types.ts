@@ -2,7 +2,7 @@ import { BOOL, DYN, formatType, INT, list, map, STRING, type Type } from "../env
 import type { Loop, LoopKind } from "../syntax/ast.ts";
 
 /** Types of the elements that a loop iterates over. */
-export interface LoopTypes {
+interface LoopTypes {
   /** Index of lists, key of maps. */
   readonly key: Type;
   /** Element of lists, value of maps. */

@@ -22,7 +22,7 @@ const MAX_LENGTH = 65_536;
 const MAX_FUNCTIONS = 256;
 
 /** The result of reading definitions. */
-export interface ReadFunctions {
+interface ReadFunctions {
   /** Functions with an error in their body are included, so that the error is not reported again for their callers. */
   readonly functions: CustomFunctions;
   readonly problems: readonly CelError[];

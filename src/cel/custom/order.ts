@@ -4,7 +4,7 @@ import { CelError } from "../syntax/cel-error.ts";
 import type { Definition } from "./read-definitions.ts";
 
 /** Every function after those that it calls. */
-export interface CallOrder {
+interface CallOrder {
   readonly order: readonly Definition[];
   /** Functions that call themselves, directly or through others. */
   readonly recursive: ReadonlySet<Definition>;

@@ -57,7 +57,7 @@ export interface SourceParts {
 }
 
 /** The gateway's side of a connection. */
-export interface DestinationParts {
+interface DestinationParts {
   readonly address: string;
   readonly port: number;
   /** SNI of the TLS handshake (RFC 6066, section 3). */

@@ -20,7 +20,6 @@ export const STRING = simple("string");
 export const BYTES = simple("bytes");
 export const TIMESTAMP = simple("google.protobuf.Timestamp");
 export const DURATION = simple("google.protobuf.Duration");
-export const TYPE = simple("type");
 /** Type parameters for declarations of functions. */
 export const A: Type = { name: "A", params: [], variable: true };
 export const B: Type = { name: "B", params: [], variable: true };

@@ -82,7 +82,7 @@ function comparison(name: string, holds: (order: number) => boolean): Overload[]
 }
 
 /** `list[index]`; the index may be any number without a fraction. */
-export function at(list: readonly CelValue[], index: CelValue): Result {
+function at(list: readonly CelValue[], index: CelValue): Result {
   const number = index instanceof CelUint ? Number(index.value) : Number(index);
   if (!Number.isInteger(number)) return fail(`a list has no index ${String(index)}`);
   if (number < 0 || number >= list.length)

@@ -5,7 +5,7 @@ interface At {
   readonly at: number;
 }
 
-export interface Literal extends At {
+interface Literal extends At {
   readonly kind: "literal";
   readonly value: CelValue;
 }
@@ -45,7 +45,7 @@ export interface MapLiteral extends At {
 }
 
 /** `pkg.Message{field: value}`; read so that the error can say that there are no messages here. */
-export interface MessageLiteral extends At {
+interface MessageLiteral extends At {
   readonly kind: "message";
   readonly name: string;
 }

@@ -1,5 +1,5 @@
 /** Where in an expression something is wrong. `offset` counts UTF-16 units from 0, `line` and `column` from 1. */
-export interface Position {
+interface Position {
   readonly offset: number;
   readonly line: number;
   readonly column: number;

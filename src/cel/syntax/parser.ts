@@ -24,7 +24,7 @@ const COMPARISONS = new Set(["<", "<=", ">=", ">", "==", "!="]);
 const MAX_INT = 2n ** 63n;
 const MAX_UINT = 2n ** 64n;
 
-export interface ParseLimits {
+interface ParseLimits {
   readonly depth: number;
   readonly nodes: number;
 }

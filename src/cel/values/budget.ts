@@ -4,7 +4,7 @@
  */
 const STEPS_PER_MICROSECOND = 1000;
 /** The budget of a request by default (`config.expressions.perRequest`), in microseconds. */
-export const DEFAULT_MICROSECONDS = 1000;
+const DEFAULT_MICROSECONDS = 1000;
 /**
  * Processor time that evaluations may take, as a multiple of their steps: code that V8 has not optimized yet is several times slower. The
  * limit stops work that takes much longer than its steps say.

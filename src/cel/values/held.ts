@@ -10,7 +10,7 @@ const PER_OBJECT = 64;
 const REFERRING = 13;
 
 /** A value that is kept longer than one evaluation, and roughly how many bytes it takes. */
-export interface Held {
+interface Held {
   readonly value: CelValue;
   readonly bytes: number;
 }

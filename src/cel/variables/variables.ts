@@ -120,7 +120,7 @@ export const VARIABLES: Readonly<Record<Scope, ReadonlyMap<string, Variable>>> =
 };
 
 /** A field's type, and how to read it; undefined when it is absent. */
-export type Field = readonly [Type, Read];
+type Field = readonly [Type, Read];
 
 /** A variable with fields of its own, read one by one. */
 function recordVariable(name: keyof Activation, fields: Readonly<Record<string, Field>>): Variable {

@@ -7,7 +7,7 @@ import { eachPod, firstRunning, type PodAdmin, podAdmin } from "./pod-admin.ts";
 import { controllerPods } from "./resource.ts";
 
 /** One replica of the controller. */
-export interface ControllerAdmin extends PodAdmin {
+interface ControllerAdmin extends PodAdmin {
   readonly client: ControllerClient;
 }
 

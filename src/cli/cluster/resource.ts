@@ -14,7 +14,7 @@ import { gatewayNamed, gatewaySuggestion, whyNoPods } from "./suggestions.ts";
 const CONTROLLER_LABEL = "tracegate=tracegate";
 
 const TYPES = ["gateway", "pod", "service", "deployment", "replicaset", "statefulset", "daemonset"] as const;
-export type ResourceType = (typeof TYPES)[number];
+type ResourceType = (typeof TYPES)[number];
 
 /** Other names of the types, as in kubectl. */
 const ALIASES: ReadonlyMap<string, ResourceType> = new Map(

@@ -8,7 +8,7 @@ import { CliError } from "../runner/errors.ts";
 import { Controllers } from "./controllers.ts";
 
 /** `synchronized`: the proxy runs the newest state of its Gateway. The others are explained by `problem`. */
-export type SyncState = "synchronized" | "pending" | "rejected" | "disconnected" | "unreachable";
+type SyncState = "synchronized" | "pending" | "rejected" | "disconnected" | "unreachable";
 
 /** One proxy, for the table and for `-o json`. */
 export interface ProxySync {

@@ -15,7 +15,7 @@ interface Winner {
   readonly rest: AsyncGenerator<TraceRecord>;
 }
 
-export interface ReplicaTrace {
+interface ReplicaTrace {
   /** `gateway/web`, for the title. */
   readonly name: string;
   /** The replicas that serve requests now. */

@@ -24,7 +24,7 @@ export interface ClusterOptions {
 }
 
 /** Whether the environment names a kubeconfig. Reads no file. */
-export function hasKubeconfig({ KUBECONFIG = "", HOME = "" }: Context["env"]): boolean {
+function hasKubeconfig({ KUBECONFIG = "", HOME = "" }: Context["env"]): boolean {
   return KUBECONFIG !== "" || (HOME !== "" && existsSync(join(HOME, ".kube", "config")));
 }
 

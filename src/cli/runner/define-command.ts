@@ -50,7 +50,7 @@ type OptionValue<S extends OptionSpec> = S extends { type: "switch" }
         ? string
         : string | undefined;
 
-export type OptionValues<S extends OptionSpecs> = { readonly [K in keyof S]: OptionValue<S[K]> };
+type OptionValues<S extends OptionSpecs> = { readonly [K in keyof S]: OptionValue<S[K]> };
 
 /** A positional argument; a command declares at most one. */
 export interface ArgumentSpec {

@@ -13,7 +13,7 @@ export const EXIT_CODES = [
 const BUGS = [TypeError, RangeError, ReferenceError];
 
 /** The kinds of failure of a command; signals are handled by the runner. */
-export type Failure = "failure" | "usage" | "unreachable";
+type Failure = "failure" | "usage" | "unreachable";
 
 /**
  * The one error that commands throw. `message` says what went wrong, `why` gives the cause where it is not obvious, and

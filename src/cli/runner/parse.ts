@@ -18,7 +18,7 @@ import {
 import { type CliError, usage } from "./errors.ts";
 
 /** A parsed command line. */
-export type Request =
+type Request =
   | {
       readonly kind: "run";
       readonly command: Command;

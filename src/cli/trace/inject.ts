@@ -3,7 +3,7 @@ import { newTraceToken, TRACE_TOKEN_HEADER } from "../../trace/token.ts";
 import { CliError, describe, usage } from "../runner/errors.ts";
 
 /** A request that the client sends itself, to trace it. */
-export interface InjectedRequest {
+interface InjectedRequest {
   /** Binds the trace to this request: it shows no other request, and no other watcher can claim this one. */
   readonly token: string;
   /** `host:port` of the URLs. */

@@ -45,7 +45,7 @@ export interface TraceSource {
 }
 
 /** The part of the process that the view uses. */
-export interface ViewProcess {
+interface ViewProcess {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
 }

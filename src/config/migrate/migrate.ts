@@ -5,7 +5,7 @@ import { Lines } from "../parse/positions.ts";
 import { syntaxProblems } from "../parse/yaml-errors.ts";
 import { drop, ensureMap, entryOf, formatLike, type Holder, mapAt, nameOf, put, take } from "./nodes.ts";
 
-export type Migration =
+type Migration =
   | { readonly ok: true; readonly text: string; readonly changed: boolean }
   | { readonly ok: false; readonly diagnostics: readonly Diagnostic[] };
 

@@ -1,5 +1,5 @@
 /** A variable that is not set, or a `${` that does not end; `offset` is its place in the original text. */
-export interface EnvProblem {
+interface EnvProblem {
   readonly offset: number;
   readonly message: string;
 }

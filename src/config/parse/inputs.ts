@@ -194,7 +194,7 @@ function reasonOf(error: unknown): string {
 }
 
 /** Rejects implausibly large files. */
-export const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 
 /** A whole file of text; `-` is standard input. Throws an Error whose message is the reason why it cannot be read, in words. */
 export function readText(path: string): string {
@@ -202,7 +202,7 @@ export function readText(path: string): string {
 }
 
 /** A whole file; throws as `readText` does, with the system's error as its cause. */
-export function readBytes(path: string): Buffer {
+function readBytes(path: string): Buffer {
   try {
     return readFileSync(path === "-" ? 0 : path);
   } catch (cause) {
@@ -211,7 +211,7 @@ export function readBytes(path: string): Buffer {
 }
 
 /** Throws as `readText` does. */
-export function toText(bytes: Uint8Array): string {
+function toText(bytes: Uint8Array): string {
   if (bytes.length > MAX_BYTES) throw new Error(`it has more than ${MAX_BYTES / 1024 / 1024} MiB`);
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);

@@ -2,7 +2,7 @@ import { type Document, isScalar, visit, type YAMLError } from "yaml";
 import { messageOf } from "../../base/errors.ts";
 
 /** One problem of the text as YAML; the offset is in the expanded text. */
-export interface SyntaxProblem {
+interface SyntaxProblem {
   readonly offset: number;
   readonly message: string;
 }

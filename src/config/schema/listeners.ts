@@ -19,7 +19,7 @@ const ocspStaple = z
       "certificates of several types of keys.",
   );
 
-export const tlsServer = z
+const tlsServer = z
   .strictObject({
     mode: z
       .enum(["static", "dynamicCa"])

@@ -14,7 +14,7 @@ import {
 
 const PATHS = ["exact", "pathPrefix", "regex"] as const;
 
-export const pathMatch = exactlyOne(
+const pathMatch = exactlyOne(
   z.strictObject({
     exact: pathText.optional().describe("The whole path, byte for byte."),
     pathPrefix: pathText
@@ -65,7 +65,7 @@ const routeMatch = z
 /** The ways to name what a backend sends to; exactly one of them. */
 const TARGET_KEYS = ["host", "service", "backend", "dynamic", "internal", "routeGroup", "invalid"] as const;
 
-export const target = {
+const target = {
   host: z.string().optional().describe("`host:port`, `ip:port` or `unix:/path`."),
   service: serviceReference.optional().describe("An entry of `services`."),
 };
@@ -185,4 +185,3 @@ export const namedBackend = exactlyOne(
 
 export type RouteInput = z.output<typeof route>;
 export type TcpRouteInput = z.output<typeof tcpRoute>;
-export type RouteBackendInput = z.output<typeof routeBackend>;

@@ -11,7 +11,7 @@ import type { Target } from "../../upstream/settings/target.ts";
 import type { Context, ListenerPlace } from "./context.ts";
 
 /** Policies that target a route or its listener, for the backends of the route. */
-export interface InheritedPolicies {
+interface InheritedPolicies {
   /** Of the listener. */
   readonly listener: PolicyLevel;
   /** Of the route. */

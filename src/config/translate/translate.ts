@@ -39,14 +39,14 @@ import { makeBind, translateBind } from "./listeners.ts";
 import { translateRoute } from "./routes.ts";
 import { translateTargeted } from "./targeted.ts";
 
-export interface Translated {
+interface Translated {
   readonly ir: Ir;
   /** URLs that it refers to. Their content is among the resources, or has yet to be fetched. */
   readonly urls: readonly string[];
 }
 
 /** The inputs of a translation besides the configuration. */
-export interface TranslateInput {
+interface TranslateInput {
   /** Path of the configuration: paths in it are relative to its directory. */
   readonly file: string;
   /** The directory that `~/` at the beginning of a path means. */

@@ -3,7 +3,7 @@ import type { ContainerStatus, Kind, Objects } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import { GATEWAY_NAME } from "./manifest.ts";
 
-export interface Watched<K extends Kind> {
+interface Watched<K extends Kind> {
   /** Only metadata is followed. */
   readonly metadataOnly?: boolean;
   /** Only referenced objects are read: see referenced-objects.ts. */

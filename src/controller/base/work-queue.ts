@@ -1,5 +1,5 @@
 /** How long a key rests after a run; all in milliseconds. */
-export interface Rests {
+interface Rests {
   /** After a failure: `first`, doubled with each further one, up to `longest`. */
   readonly failure: { readonly first: number; readonly longest: number };
   /**

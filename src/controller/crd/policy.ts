@@ -36,7 +36,7 @@ export type Section = keyof typeof SECTION_TARGETS;
 export const SECTIONS: readonly Section[] = ["frontend", "traffic", "backend"];
 
 /** Targets of a policy, and labels of a selector. */
-export const MAX_TARGETS = 16;
+const MAX_TARGETS = 16;
 
 const target = {
   group: z.enum(["", GATEWAY_GROUP, TRACEGATE_GROUP]).describe("Group of the target; empty for Services."),
@@ -49,7 +49,7 @@ const sectionName = z
   .optional()
   .describe("Only this listener of a Gateway or ListenerSet, rule of a route, or port of a Service (name or number).");
 
-export const targetRef = z.strictObject({
+const targetRef = z.strictObject({
   ...target,
   name: z.string().min(1).max(253).describe("Name of the target, in the namespace of the policy."),
   sectionName,
@@ -61,7 +61,7 @@ const targetSelector = z.strictObject({
   sectionName,
 });
 
-export const strategy = z.strictObject({
+const strategy = z.strictObject({
   inheritance: z
     .enum(["Default", "Override"])
     .default("Default")

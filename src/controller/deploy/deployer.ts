@@ -31,7 +31,7 @@ const RESTS = {
 /** Failures in a row after which a Gateway's status shows one that may pass, such as that of a busy API server. */
 const LASTING_FAILURES = 3;
 
-export interface DeployerOptions {
+interface DeployerOptions {
   readonly client: KubeClient;
   readonly settings: ControllerSettings;
   readonly version: string;

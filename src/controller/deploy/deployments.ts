@@ -23,7 +23,7 @@ export interface GatewayDeployment {
   readonly problem?: string;
 }
 
-export interface DeploymentContext {
+interface DeploymentContext {
   readonly settings: ControllerSettings;
   /** Of tracegate. */
   readonly version: string;

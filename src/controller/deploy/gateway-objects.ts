@@ -25,7 +25,7 @@ export interface GatewayPort {
   readonly protocol: "TCP" | "UDP";
 }
 
-export interface DeployInput {
+interface DeployInput {
   readonly gateway: Gateway;
   /** Distinct, in order. */
   readonly ports: readonly GatewayPort[];

@@ -70,7 +70,7 @@ function splitImage(image: string): {
   return { registry, repository: name.slice(registry.length), version };
 }
 
-export interface PodInput {
+interface PodInput {
   readonly gateway: string;
   readonly layers: readonly Parameters[];
   readonly settings: ControllerSettings;

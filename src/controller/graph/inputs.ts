@@ -42,7 +42,7 @@ export function proxyReport(namespace: string, name: string, rejections: readonl
  * Why the objects of one Gateway could not be deployed. Its namespace and name are those of the Gateway. Absent while
  * deployment succeeds.
  */
-export interface DeploymentReport extends KubeObject {
+interface DeploymentReport extends KubeObject {
   readonly kind: "DeploymentReport";
   readonly error: string;
 }
@@ -52,7 +52,7 @@ export function deploymentReport(namespace: string, name: string, error: string)
 }
 
 /** `TRACEGATE_CONTROLLER_NAME`. There is one, named `controller`; without it the name is `CONTROLLER_NAME`. */
-export interface ControllerIdentity extends KubeObject {
+interface ControllerIdentity extends KubeObject {
   readonly kind: "ControllerIdentity";
   readonly controllerName: string;
 }
@@ -72,7 +72,7 @@ export interface FetchedDocument extends KubeObject {
  * The certificate that stays in use although its Secret has changed, because what the Secret holds now cannot be used or has
  * expired. Its namespace and name are those of the Secret. Absent: the Secret decides.
  */
-export interface FormerCertificate extends KubeObject {
+interface FormerCertificate extends KubeObject {
   readonly kind: "FormerCertificate";
   readonly certificate: CertificateAndKey;
 }
@@ -83,7 +83,7 @@ export function formerCertificate(secret: Secret, certificate: CertificateAndKey
 }
 
 /** The current time, which decides what has expired. There is one, named `controller`; without it nothing has expired. */
-export interface Clock extends KubeObject {
+interface Clock extends KubeObject {
   readonly kind: "Clock";
   /** Milliseconds since 1970, as of the last tick. */
   readonly now: number;
@@ -94,7 +94,7 @@ export function clock(now: number): Clock {
 }
 
 /** The operator's rules for hosts. There is one object, named `controller`; default: `DEFAULT_HOST_RULES`. */
-export interface HostRules extends KubeObject {
+interface HostRules extends KubeObject {
   readonly kind: "HostRules";
   /** Objects may name hosts inside the cluster. */
   readonly allowClusterHosts: boolean;
@@ -111,7 +111,7 @@ export function hostRules(rules: Pick<HostRules, "allowClusterHosts" | "domains"
 export const DEFAULT_HOST_RULES = hostRules({ allowClusterHosts: false, domains: ["cluster.local"], denyNetworks: [] });
 
 /** The CA that proxies verify the controller with. There is one, named `controller`, once the stream has a certificate. */
-export interface StreamAuthority extends KubeObject {
+interface StreamAuthority extends KubeObject {
   readonly kind: "StreamAuthority";
   /** PEM */
   readonly ca: string;

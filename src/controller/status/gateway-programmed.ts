@@ -13,7 +13,7 @@ import type { Problem } from "../translate/listeners/listeners.ts";
 import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
 import type { ConditionDraft } from "../translate/model/model.ts";
 
-export interface Programming {
+interface Programming {
   readonly addresses: readonly AssignedAddress[];
   /** Programmed of the Gateway. */
   readonly condition: ConditionDraft;

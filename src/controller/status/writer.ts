@@ -21,7 +21,7 @@ const CONFLICTS = 3;
 /** Failures in a row after which one is worth a line in the log: others are normal while an API server restarts. */
 const NOTABLE_FAILURES = 3;
 
-export interface StatusWriterOptions {
+interface StatusWriterOptions {
   readonly client: KubeClient;
   readonly controllerName: string;
   /** The object as it is known. */

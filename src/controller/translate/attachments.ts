@@ -8,7 +8,7 @@ import { policyTarget, type ResolvedTarget, type TargetPlace, targetsOf } from "
 import { gatewaysOfRoute, gatewaysOfService } from "./routes/service-routes.ts";
 
 /** A target of a policy, with the keys of the Gateways of ours that it belongs to or is used by. */
-export interface PolicyAttachment {
+interface PolicyAttachment {
   readonly target: ResolvedTarget;
   readonly gateways: readonly string[];
 }

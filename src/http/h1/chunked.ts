@@ -11,7 +11,7 @@ import { HEAD_BYTES } from "./head-bytes.ts";
 import { rememberNames } from "./serialize.ts";
 
 /** `buffer[from, to)` is a run of body bytes, valid during the call only. */
-export interface BodySink {
+interface BodySink {
   onBody(buffer: Buffer, from: number, to: number): void;
 }
 

@@ -20,7 +20,7 @@ const FORWARDED = 10;
 const LOOP = 11;
 
 /** Field kinds by row of the name automaton; which fields are special depends on the kind of section. */
-export type FieldKinds = Uint8Array;
+type FieldKinds = Uint8Array;
 
 export const REQUEST_FIELDS: FieldKinds = kindsByRow({
   host: HOST,

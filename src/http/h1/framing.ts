@@ -19,7 +19,7 @@ const MAX_CONNECTION_OPTIONS = 32;
 const PROTECTED: ReadonlySet<string> = new Set(["content-length", "host", "transfer-encoding"]);
 
 /** The part of a head that `interpretFraming` fills. */
-export interface Framing {
+interface Framing {
   minor: 0 | 1;
   contentLength: number;
   chunked: boolean;

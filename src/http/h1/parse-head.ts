@@ -10,7 +10,7 @@ import { interpretFraming, listHas } from "./framing.ts";
 import { HEAD_BYTES } from "./head-bytes.ts";
 
 /** The size of the whole head is limited by the caller, which has to buffer it. */
-export interface HeadLimits {
+interface HeadLimits {
   /** Fields, including those that are not passed on. */
   readonly maxHeaders: number;
   /** Bytes of the request target. */

@@ -90,7 +90,7 @@ export function endToEnd(headers: HeaderList): HeaderList {
 }
 
 /** What the fields of a response say. */
-export interface ResponseFields {
+interface ResponseFields {
   readonly status: number;
   readonly headers: HeaderList;
   /** Bytes; -1 without Content-Length. */

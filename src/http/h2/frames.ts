@@ -56,7 +56,6 @@ export const CANCEL = 0x8;
 export const COMPRESSION_ERROR = 0x9;
 export const CONNECT_ERROR = 0xa;
 export const ENHANCE_YOUR_CALM = 0xb;
-export const INADEQUATE_SECURITY = 0xc;
 export const HTTP_1_1_REQUIRED = 0xd;
 
 const ERROR_NAMES = [

@@ -17,7 +17,7 @@ import {
 } from "./frames.ts";
 
 /** A value that RFC 9113 6.5.2 forbids, and the error code that has to end the connection. */
-export interface InvalidSetting {
+interface InvalidSetting {
   readonly code: number;
   readonly message: string;
 }

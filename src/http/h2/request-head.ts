@@ -24,7 +24,7 @@ export interface RequestError extends HeadError {
 }
 
 /** What the engine needs of a head besides the message. */
-export interface RequestHead {
+interface RequestHead {
   /** Bytes of the body; -1 without Content-Length. */
   readonly contentLength: number;
   /** `TE: trailers`. */

@@ -27,7 +27,7 @@ import { HeadReader } from "./head-reader.ts";
 import { ResponseWriter } from "./response-writer.ts";
 
 /** Makes the connection that takes over when a client begins HTTP/2 instead of sending a first request (RFC 9113 3.3). */
-export type Successor = (
+type Successor = (
   transport: Transport,
   host: HttpHost,
   streams: StreamAcceptor,

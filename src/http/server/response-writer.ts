@@ -9,7 +9,7 @@ import { TUNNEL, UNKNOWN_LENGTH } from "../stream.ts";
 type Framing = "none" | "length" | "chunked" | "close" | "tunnel";
 
 /** What the request says about the framing of its response. */
-export interface ResponseContext {
+interface ResponseContext {
   readonly method: string;
   readonly minor: 0 | 1;
   readonly trailersAccepted: boolean;

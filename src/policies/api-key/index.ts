@@ -4,17 +4,18 @@
  * the key, or 401 with a challenge. Runs in the gateway and route phases.
  */
 import { hash as digest } from "node:crypto";
-import { GatewayError } from "../../base/errors.ts";
 import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CelSecret } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
+import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
+import { placeText } from "../shared/credentials/places.ts";
 import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import type { ApiKey, ApiKeyAuth } from "./schema.ts";
@@ -25,6 +26,22 @@ export const apiKey = definePolicy({
   traceStage: "api key",
   prepare,
   redact,
+});
+
+export type ApiKeyDecision =
+  | { readonly code: "valid" }
+  | { readonly code: "missing" | "unknown"; readonly mode: ApiKeyAuth["mode"]; readonly place: string };
+
+export const decisions = new Decisions<ApiKeyDecision>("api_key", {
+  valid: () => applied("the API key is valid", { valid: true }),
+  missing: ({ mode, place }) =>
+    mode === "strict"
+      ? rejected(`no API key in ${place}`, { valid: false, reason: "no API key found" })
+      : unable(`no API key in ${place}, which mode ${mode} allows`),
+  unknown: ({ mode, place }) =>
+    mode === "permissive"
+      ? failed(`the API key in ${place} is not one of \`keys\`, which mode permissive allows`, { valid: false })
+      : rejected(`the API key in ${place} is not one of \`keys\``, { valid: false }),
 });
 
 /**
@@ -45,26 +62,27 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
   const finder = credentialFinder(location, places, cel);
   // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers keys in other places.
   const challenge = challengeFor(location, "ApiKey");
+  const place = placeText(location);
   const onRequest = afterRequestBody(finder.expressions, (context) => {
     const { requestMetadata, trace } = context;
     const key = finder.find(context);
     if (key === undefined) {
-      if (mode === "strict") {
-        trace?.decided("api_key", false, { valid: false, reason: "no API key found" });
-        throw new GatewayError("TG_API_KEY_MISSING", undefined, undefined, challenge.missing);
-      }
-      trace?.skipped("api_key", "no API key found", "warn");
+      const decision = { code: "missing", mode, place } as const;
+      if (mode === "strict") throw decisions.reject(trace, decision, "TG_API_KEY_MISSING", challenge.missing);
+      trace?.report(decisions, decision);
       return undefined;
     }
     const found = keys.get(keyed(digest("sha256", Buffer.from(key, "latin1"), "hex")));
-    const outcome = { valid: found !== undefined };
-    if (found === undefined && mode === "permissive") trace?.failed("api_key", outcome);
-    else trace?.decided("api_key", outcome.valid, outcome);
-    if (found !== undefined) {
-      // A CEL secret: expressions read the text only by `unredacted()`, so no log line shows it by accident.
-      requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
-      finder.remove(context);
-    } else if (mode !== "permissive") throw new GatewayError("TG_API_KEY", undefined, undefined, challenge.invalid);
+    if (found === undefined) {
+      const decision = { code: "unknown", mode, place } as const;
+      if (mode !== "permissive") throw decisions.reject(trace, decision, "TG_API_KEY", challenge.invalid);
+      trace?.report(decisions, decision);
+      return undefined;
+    }
+    trace?.report(decisions, { code: "valid" });
+    // A CEL secret: expressions read the text only by `unredacted()`, so no log line shows it by accident.
+    requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
+    finder.remove(context);
     return undefined;
   });
   return ({ credentials }) => {

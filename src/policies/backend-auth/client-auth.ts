@@ -8,7 +8,7 @@ const ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 const ASSERTION_LIFETIME = 300;
 
 /** What a call to a token endpoint carries to authenticate the gateway. */
-export interface ClientCredentials {
+interface ClientCredentials {
   readonly headers: readonly string[];
   readonly form: readonly (readonly [string, string])[];
 }

@@ -34,7 +34,7 @@ type Put = (context: OutgoingContext, credential: string) => undefined;
 type Step = (context: OutgoingContext) => RequestOutcome;
 
 /** Adds credentials to a request, a client's or the gateway's own. Returns a promise only where a token has to be obtained. */
-export interface CredentialAdder {
+interface CredentialAdder {
   readonly onRequest: Step;
 }
 

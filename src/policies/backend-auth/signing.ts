@@ -7,10 +7,7 @@ import type { JwtSigning, Signing } from "../schema/basic-backend-auth.ts";
 const BY_CURVE: Readonly<Record<string, string>> = { prime256v1: "ES256", secp384r1: "ES384" };
 
 /** Signs `claims` as a JWT (RFC 7519). `header`: fields of its header besides `alg`, `typ` and `kid`. */
-export type Sign = (
-  claims: Readonly<Record<string, unknown>>,
-  header?: Readonly<Record<string, unknown>>,
-) => Promise<string>;
+type Sign = (claims: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, unknown>>) => Promise<string>;
 
 /**
  * Returns a function that signs tokens with the configured key. Throws PolicyError, whose path begins with `path`, for a key that

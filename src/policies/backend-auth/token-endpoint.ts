@@ -22,7 +22,7 @@ export interface IssuedToken {
 }
 
 /** Binds an endpoint to the callouts of a data plane. */
-export type ConnectEndpoint = (callouts: Callouts) => TokenEndpoint;
+type ConnectEndpoint = (callouts: Callouts) => TokenEndpoint;
 
 /** Prepares client authentication. Throws PolicyError, whose path begins with `path`, for an invalid key. */
 export function prepareEndpoint(config: Config, path: ConfigPath): ConnectEndpoint {
@@ -101,7 +101,7 @@ function rejection(status: number, { error }: Readonly<Record<string, unknown>>)
 }
 
 /** A failure that the client did not cause. */
-export function failure(why: string, cause?: unknown): GatewayError {
+function failure(why: string, cause?: unknown): GatewayError {
   return new GatewayError("TG_BACKEND_AUTH", why, cause);
 }
 

@@ -3,6 +3,7 @@ import type { GatewayError } from "../../base/errors.ts";
 import type { Activation, Condition, InputValue } from "../../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../../http/message/message.ts";
 import type { CredentialLocation } from "../schema/location.ts";
+import type { DecisionTrace } from "./decisions.ts";
 import type { HeaderEdit } from "./header-edits.ts";
 
 /** What policies have established about a request. Expressions read it under the same names. */
@@ -200,8 +201,8 @@ export type CalloutContext = Pick<PolicyContext, "requestMetadata" | "trace" | "
 /** The context of policies that also apply to callouts. */
 export type OutgoingContext = CalloutContext & Pick<PolicyContext, "request" | "authorityMode">;
 
-/** Where policies report to the trace of one request. `kind` is the name in traces, such as `ext_auth`. */
-export interface PolicyTrace {
+/** Where policies report to the trace of one request. */
+export interface PolicyTrace extends DecisionTrace {
   /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
   /** Like `applied`, for a policy that allows or rejects the request: a rejection has severity `error`. */
@@ -235,7 +236,7 @@ export interface AuthorizationRuleResult {
 /** Purpose of a callout. */
 export type OutboundScope = "ext_authz" | "ext_proc" | "rate_limit" | "oidc" | "http" | "mirror";
 
-export interface OutboundSpans {
+interface OutboundSpans {
   /** A span for one callout; it starts and ends with it. */
   outbound(scope: OutboundScope): OutboundTrace;
 }

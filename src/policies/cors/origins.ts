@@ -2,7 +2,7 @@ import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
 import { type Origin, parseOrigin } from "../shared/origin.ts";
 
 /** Whether a request's `Origin` is allowed. */
-export type OriginTest = (origin: string) => boolean;
+type OriginTest = (origin: string) => boolean;
 
 /**
  * Compiles `allowOrigins`. `null` is the opaque origin of sandboxed frames and local files, allowed only if it is listed, since any

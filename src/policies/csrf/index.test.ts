@@ -83,7 +83,7 @@ test("reports its decision", () => {
   POLICY.onRequest?.(contextOf({ method: "POST" }, { trace }));
   assert.throws(() => POLICY.onRequest?.(contextOf({ method: "POST", headers: ["origin", "http://x"] }, { trace })));
   assert.deepEqual(trace.events, [
-    { kind: "csrf", reason: "the method changes nothing" },
+    { kind: "csrf", reason: "GET changes nothing" },
     { kind: "csrf", details: { allowed: true } },
     { kind: "csrf", details: { allowed: false, reason: "the origin is http://x" }, severity: "error" },
   ]);

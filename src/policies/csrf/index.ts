@@ -2,10 +2,10 @@
  * `csrf` (docs/policies/csrf.md): stops cross-site request forgery, where a page of another site makes the browser of a logged-in
  * user send a request that changes state. In: further trusted origins. Out: nothing, or 403. Runs in the route phase.
  */
-import { GatewayError } from "../../base/errors.ts";
-import { getHeader, type HeaderList } from "../../http/message/message.ts";
+import { getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
+import { applied, Decisions, rejected, skipped, type Told } from "../contract/decisions.ts";
 import { PolicyError } from "../contract/policy-error.ts";
-import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
+import type { PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { normalOrigin, parseOrigin } from "../shared/origin.ts";
 import type { Csrf } from "./schema.ts";
@@ -21,6 +21,30 @@ export const csrf = definePolicy({
   prepare,
   redact: (config) => config,
 });
+
+type CsrfDecision =
+  | { readonly code: "safe"; readonly method: string }
+  | { readonly code: "allowed" | "foreign"; readonly site: string | undefined; readonly origin: string | undefined }
+  | { readonly code: "repeated"; readonly header: string }
+  | { readonly code: "opaque" };
+
+const denied = (text: string): Told => rejected(text, { allowed: false, reason: text });
+
+export const decisions = new Decisions<CsrfDecision>(KIND, {
+  safe: ({ method }) => skipped(`${method} changes nothing`),
+  allowed: ({ site, origin }) => applied(whyAllowed(site, origin), { allowed: true }),
+  repeated: ({ header }) => denied(`the header ${header} is repeated`),
+  opaque: () => denied("the origin is null, which every page can obtain"),
+  foreign: ({ site, origin = "absent" }) =>
+    denied(site === undefined ? `the origin is ${origin}` : `sec-fetch-site is ${site} and the origin ${origin}`),
+});
+
+function whyAllowed(site: string | undefined, origin: string | undefined): string {
+  if (site === "same-origin" || site === "none") return `sec-fetch-site is ${site}`;
+  return origin === undefined
+    ? "sec-fetch-site and origin are absent: not a browser"
+    : `the origin ${origin} is trusted`;
+}
 
 /**
  * Decides by `Sec-Fetch-Site` (Fetch Metadata), which pages cannot forge, and for browsers without it by `Origin`. Clients that
@@ -42,34 +66,32 @@ function prepare(config: Csrf): () => PolicyHooks {
     onRequest(context) {
       const { request, trace } = context;
       if (SAFE.has(request.method)) {
-        trace?.skipped(KIND, "the method changes nothing");
+        trace?.report(decisions, { code: "safe", method: request.method });
         return undefined;
       }
-      const why = reasonToReject(context, trusted);
-      const allowed = why === undefined;
-      trace?.decided(KIND, allowed, { allowed, ...(!allowed && { reason: why }) });
-      if (!allowed) throw new GatewayError("TG_CSRF", undefined, new Error(why));
+      const decision = decide(request, trusted);
+      if (decision.code !== "allowed") throw decisions.reject(trace, decision, "TG_CSRF");
+      trace?.report(decisions, decision);
       return undefined;
     },
   });
 }
 
-/** Why the request is rejected, for the trace and the log; undefined when it passes. */
-function reasonToReject({ request }: PolicyContext, trusted: ReadonlySet<string>): string | undefined {
+function decide({ headers, scheme, authority }: HttpRequest, trusted: ReadonlySet<string>): CsrfDecision {
   // Browsers send one. Of two, the backend might read the one that was not checked.
-  const repeated = ["sec-fetch-site", "origin"].find((name) => isRepeated(request.headers, name));
-  if (repeated !== undefined) return `${repeated} is repeated`;
-  const site = getHeader(request.headers, "sec-fetch-site");
-  const origin = getHeader(request.headers, "origin");
-  if (site === "same-origin" || site === "none") return undefined;
+  const repeated = ["sec-fetch-site", "origin"].find((name) => isRepeated(headers, name));
+  if (repeated !== undefined) return { code: "repeated", header: repeated };
+  const site = getHeader(headers, "sec-fetch-site");
+  const origin = getHeader(headers, "origin");
+  const allowed = { code: "allowed", site, origin } as const;
+  if (site === "same-origin" || site === "none") return allowed;
   // Sandboxed frames and cross-site redirects have it, so every attacker can obtain it.
-  if (origin === "null") return "the origin is opaque";
+  if (origin === "null") return { code: "opaque" };
   // Compared with the default port left out, so `https://a.test:443` is `https://a.test`.
   const normal = origin === undefined ? undefined : normalOrigin(origin);
-  if (normal !== undefined && trusted.has(normal)) return undefined;
-  if (site !== undefined) return `sec-fetch-site is ${site} and the origin ${origin ?? "absent"}`;
-  if (normal === undefined || normal === normalOrigin(`${request.scheme}://${request.authority}`)) return undefined;
-  return `the origin is ${origin}`;
+  if (normal !== undefined && trusted.has(normal)) return allowed;
+  const own = normal === undefined || normal === normalOrigin(`${scheme}://${authority}`);
+  return site === undefined && own ? allowed : { code: "foreign", site, origin };
 }
 
 function isRepeated(headers: HeaderList, name: string): boolean {

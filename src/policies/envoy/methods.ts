@@ -16,7 +16,7 @@ import { ExternalProcessor } from "../../gen/envoy/service/ext_proc/v3/external_
 import { RateLimitService } from "../../gen/envoy/service/ratelimit/v3/rls_pb.ts";
 
 /** A gRPC method: its path and the codecs of its messages. */
-export interface EnvoyMethod<Request extends DescMessage, Response extends DescMessage> {
+interface EnvoyMethod<Request extends DescMessage, Response extends DescMessage> {
   /** `/package.Service/Method`, the `:path` of calls (gRPC over HTTP/2, "Requests"). */
   readonly path: string;
   encode(request: MessageInitShape<Request>): Uint8Array;

@@ -58,7 +58,7 @@ export function grpcClient(config: ExtAuthz, grpc: ExtAuthzGrpc, cel: CelEnviron
 }
 
 /** The contents of a `Check` request; without `request`, it is about a connection. */
-export type Question = ReturnType<typeof peers> & {
+type Question = ReturnType<typeof peers> & {
   readonly request?: { readonly time: ReturnType<typeof now>; readonly http: ReturnType<typeof describe> };
   readonly contextExtensions: Record<string, string>;
   readonly metadataContext: { readonly filterMetadata: Record<string, ReturnType<typeof structOf>> };

@@ -32,7 +32,7 @@ export function sizeOf({ headers, body }: CallResponse): number {
 }
 
 /** What expressions for the authorization request, and those over its response, may read. */
-export interface TemplateScopes {
+interface TemplateScopes {
   readonly request: Scope;
   readonly response: Scope;
 }
@@ -138,7 +138,7 @@ export class AuthzRequestTemplate {
 }
 
 /** Runs `make`; its errors become AuthzRequestError, which `failureMode: allow` does not excuse. */
-export function made<Part>(make: () => Part): Part {
+function made<Part>(make: () => Part): Part {
   try {
     return make();
   } catch (error) {

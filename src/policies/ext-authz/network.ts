@@ -42,7 +42,7 @@ type AskAbout = (
 const ALLOWED: NetworkDecision = { allowed: true, metadata: undefined };
 
 /** `networkExtAuthz` as far as it does not depend on a thread: made when the configuration loads. */
-export interface NetworkAuthz {
+interface NetworkAuthz {
   readonly config: NetworkExtAuthz;
   readonly ask: AskAbout;
 }

@@ -135,7 +135,7 @@ export const schema = conditionally(
 /** What runs, for one service: the target in place of its name. */
 export type ExtAuthz = ConfigOf<typeof policy>;
 /** As users write it. */
-export type ExtAuthzInput = z.output<typeof policy>;
+type ExtAuthzInput = z.output<typeof policy>;
 export type ExtAuthzGrpc = ConfigOf<typeof grpc>;
 export type ExtAuthzHttp = ConfigOf<typeof http>;
 

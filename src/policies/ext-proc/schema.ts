@@ -55,7 +55,7 @@ export const schema = conditionally(
 
 export type ExtProc = ConfigOf<typeof policy>;
 /** As written by users. */
-export type ExtProcInput = z.output<typeof policy>;
+type ExtProcInput = z.output<typeof policy>;
 export type ExtProcOptions = ConfigOf<typeof options>;
 export type ExtProcBodyMode = z.output<typeof bodyMode>;
 

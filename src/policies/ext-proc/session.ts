@@ -33,7 +33,7 @@ export type ProcessingRequest = Extract<
 export type ProcessingResponse = ProcessingResponseMessage;
 
 /** The parts of an exchange, named as in the service's responses. */
-export type Part = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
+type Part = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
 
 /** How far a service may extend the timeout of one response, as a multiple of the configured one (Envoy: `max_message_timeout`). */
 const MAX_EXTENSION = 10;

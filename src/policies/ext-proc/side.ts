@@ -35,7 +35,7 @@ export interface Side {
   readonly context: ProcessingRequest;
 }
 
-export interface Outcome {
+interface Outcome {
   readonly modes: Modes;
   /** The service responds to the client itself. */
   readonly immediate?: ImmediateResponse;

@@ -4,11 +4,11 @@
  * most constrained limit in `x-ratelimit-*`; or TG_RATE_LIMITED, 429. They are in `token-buckets/`.
  */
 import { withDurations } from "../../base/durations.ts";
-import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type Expression, toJson } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { decimal } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
+import { applied, Decisions, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
@@ -33,6 +33,30 @@ export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRat
   prepare,
   redact,
 });
+
+type LimitDecision =
+  | { readonly code: "admitted"; readonly limit: LocalLimit; readonly remaining: number }
+  | { readonly code: "limited"; readonly limit: LocalLimit; readonly untilFill: number };
+
+export const decisions = new Decisions<LimitDecision>(KIND, {
+  admitted: ({ limit, remaining }) =>
+    applied(`${remaining} of ${limit.maxTokens} tokens are left${bucketText(limit)}`, {
+      allowed: true,
+      limit: limit.maxTokens,
+      remaining,
+    }),
+  limited: ({ limit, untilFill }) => {
+    const next =
+      limit.tokensPerFill === 0 ? "the bucket is never refilled" : `the bucket is refilled in ${seconds(untilFill)}s`;
+    const text = `none of ${limit.maxTokens} tokens is left${bucketText(limit)}; ${next}`;
+    return rejected(text, { allowed: false, limit: limit.maxTokens });
+  },
+});
+
+/** Not the value of the key: it may be a secret, and the trace has it among the values of the request. */
+function bucketText({ key }: LocalLimit): string {
+  return key === undefined ? "" : ` in the bucket of this \`${key}\``;
+}
 
 function redact(config: LocalRateLimit | LocalLimit): unknown {
   return "fillInterval" in config ? withDurations(config, "fillInterval") : config.map(redact);
@@ -86,8 +110,8 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
     const { buckets } = limit;
     const admitted = buckets.take(limit, keyOf(limit, context));
     if (!admitted) {
-      context.trace?.decided(KIND, false, { allowed: false, limit: limit.maxTokens });
-      throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers: rejectionFields(limit) });
+      const decision = { code: "limited", limit, untilFill: buckets.untilFill } as const;
+      throw decisions.reject(context.trace, decision, "TG_RATE_LIMITED", { headers: rejectionFields(limit) });
     }
     if (buckets.remaining < remaining) {
       tightest = limit;
@@ -95,7 +119,7 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
     }
   }
   if (tightest === undefined) return;
-  context.trace?.decided(KIND, true, { allowed: true, limit: tightest.maxTokens, remaining });
+  context.trace?.report(decisions, { code: "admitted", limit: tightest, remaining });
   context.editResponse({ action: "set", name: "x-ratelimit-limit", value: decimal(tightest.maxTokens) });
   context.editResponse({ action: "set", name: "x-ratelimit-remaining", value: decimal(remaining) });
   context.editResponse({ action: "set", name: "x-ratelimit-reset", value: latin1(seconds(untilFill)) });

@@ -50,7 +50,7 @@ export const schema = conditionally(
 
 export type RemoteRateLimit = ConfigOf<typeof policy>;
 /** As written by users. */
-export type RemoteRateLimitInput = z.output<typeof policy>;
+type RemoteRateLimitInput = z.output<typeof policy>;
 export type RateLimitDescriptor = ConfigOf<typeof descriptor>;
 
 /** Looks up the service; see `Resolver.service`. */

@@ -30,7 +30,7 @@ export const requestHeaderModifier = definePolicy({
 type Deps = Pick<PolicyDeps, "hidden" | "ownFields">;
 
 /** Edits a client's request or a callout's. Synchronous, so that neither pays for a promise. */
-export interface RequestEditor {
+interface RequestEditor {
   readonly onRequest: (context: OutgoingContext) => undefined;
 }
 

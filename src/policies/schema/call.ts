@@ -32,7 +32,7 @@ export interface CalledService {
 }
 
 /** As written by users. */
-export type CallPoliciesInput = z.output<typeof callPolicies>;
+type CallPoliciesInput = z.output<typeof callPolicies>;
 
 /** The fields of `calledService`, as written by users. */
 export interface CalledServiceInput {

@@ -10,7 +10,7 @@ interface Content {
 }
 
 /** Why a text is not a usable session. */
-export type Unusable = "expired" | "invalid";
+type Unusable = "expired" | "invalid";
 
 /** Reads and makes the sessions of one route. `purpose` names the route: sessions of others do not open. */
 export class Sessions {

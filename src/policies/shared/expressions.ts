@@ -20,7 +20,7 @@ import { isFieldValue } from "../../http/message/syntax.ts";
 import type { PolicyContext, RequestOutcome } from "../contract/types.ts";
 
 /** Which bodies expressions read. Expressions see a body only after a policy has waited for it. */
-export interface BodyNeeds {
+interface BodyNeeds {
   readonly request: boolean;
   readonly response: boolean;
 }

@@ -55,7 +55,7 @@ function emptyParts(): TargetParts {
 }
 
 /** `search` is empty or begins with `?`. */
-export interface PathAndSearch {
+interface PathAndSearch {
   readonly path: string;
   readonly search: string;
 }

@@ -9,6 +9,7 @@ import { fetchThrough } from "../../upstream/callouts/fetch.ts";
 import { Resolver } from "../../upstream/resolve/resolver.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { CredentialNames } from "../contract/credential-names.ts";
+import type { Decision, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../contract/header-edits.ts";
 import { OwnFields } from "../contract/own-fields.ts";
@@ -167,6 +168,19 @@ export class RecordedTrace implements PolicyTrace {
     this.#scope = scope === undefined ? {} : { scope };
   }
 
+  report<All extends Decision>(decisions: Decisions<All>, decision: All, before?: unknown, after?: unknown): void {
+    const { effect, text, data = text } = decisions.tell(decision);
+    const severity = { rejected: "error", failed: "warn", unable: "warn", applied: undefined, skipped: undefined }[
+      effect
+    ];
+    this.events.push({
+      kind: decisions.kind,
+      [effect === "skipped" || effect === "unable" ? "reason" : "details"]: data,
+      ...(before !== undefined && { before, after }),
+      ...(severity !== undefined && { severity }),
+      ...this.#scope,
+    });
+  }
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
     this.events.push({ kind, details, ...(before !== undefined && { before, after }), ...this.#scope });
   }

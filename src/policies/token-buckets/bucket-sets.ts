@@ -11,7 +11,7 @@ export interface BucketRule {
 }
 
 /** Shares of one size. */
-export interface ShareSize {
+interface ShareSize {
   readonly shares: number;
   /** Sets of each share. */
   readonly sets: number;

@@ -23,7 +23,7 @@ const RESERVED_MS = 1000;
 const NONE = -1;
 
 /** Events that metrics count. */
-export interface BucketCounters {
+interface BucketCounters {
   /** Requests that were counted together because the share of the limit had no room for a bucket of their own. */
   limitOverflows(limit: string): Count;
   /** Buckets that were dropped before they were full, because a configuration has more limits than fit. */

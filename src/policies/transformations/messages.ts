@@ -23,7 +23,7 @@ export const RESPONSE_PSEUDO: ReadonlySet<string> = new Set([":status"]);
 const FRAMED_OTHERWISE = new Set(["HEAD", "CONNECT", "TRACE"]);
 
 /** What editing needs of a request: a client's, or a callout's. */
-export interface RequestUnderWay extends Pick<PolicyContext, "request" | "authorityMode"> {
+interface RequestUnderWay extends Pick<PolicyContext, "request" | "authorityMode"> {
   readonly requestBody: EditedMessage["body"];
 }
 

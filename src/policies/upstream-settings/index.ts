@@ -20,7 +20,7 @@ import { within } from "../contract/policy-error.ts";
 import type { CallUse, CallUseOf, Hidden, Kind } from "../define/policy.ts";
 
 /** A setting for configurations, dumps and traces. */
-export interface UpstreamSetting<Name extends string, Config> extends Kind<Name, Config> {
+interface UpstreamSetting<Name extends string, Config> extends Kind<Name, Config> {
   /** Checks what the schema cannot. Throws a PolicyError or CelError; paths begin with the kind. */
   check(config: Config, cel: CelEnvironment): void;
 }

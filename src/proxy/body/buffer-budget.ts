@@ -6,7 +6,7 @@ const PATIENCE_MS = 2000;
 const LOOK_AGAIN_MS = 100;
 
 /** The client that the bytes of a share belong to. */
-export interface BufferClient {
+interface BufferClient {
   /** The client's address; several connections can share it. */
   readonly address: string;
   /** The connection, which may carry several exchanges. */

@@ -9,7 +9,6 @@ import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import { ms } from "../../base/durations.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Reason, type Why } from "../../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
-import type { Activation } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../../http/message/message.ts";
@@ -196,7 +195,7 @@ export class Exchange implements ServerStream, PolicyContext {
   /** Set only for gRPC calls whose client has set a deadline. */
   grpcDeadline: GrpcDeadline | undefined;
   #deadline: NodeJS.Timeout | undefined;
-  #variables: Activation | undefined;
+  #variables: ExchangeVariables | undefined;
   /** Set from the beginning if expressions record values of the request, because policies may remove a credential from it. */
   #secrets: RequestSecrets | undefined;
   #shown: ShownVariables | undefined;
@@ -421,7 +420,7 @@ export class Exchange implements ServerStream, PolicyContext {
     return this.selected.backend?.balancer === undefined ? undefined : this.call?.endpointName;
   }
 
-  get variables(): Activation {
+  get variables(): ExchangeVariables {
     this.#variables ??= new ExchangeVariables(this);
     return this.#variables;
   }

@@ -25,7 +25,7 @@ const PREFIX = "x-forwarded-";
 const ID = /^[\w.~:/+=@-]{1,128}$/;
 
 /** The origin of a request. */
-export type Origin = Pick<Downstream, "connection" | "hasForwarded">;
+type Origin = Pick<Downstream, "connection" | "hasForwarded">;
 
 /**
  * `frontendPolicies.http.forwarded` and `requestId`: what a request to a backend says about its origin, and its id in logs, traces and

@@ -12,7 +12,7 @@ export interface KnownRoute<R> {
 export type Slot<R> = Entry<R> | Entry<R>[];
 
 /** `argument` is passed on so that no closure is needed. */
-export type Visit<R, A, T> = (entry: Entry<R>, argument: A) => T | undefined;
+type Visit<R, A, T> = (entry: Entry<R>, argument: A) => T | undefined;
 
 /** Bits of a small integer that V8 keeps without a box. */
 const BITS = 30;

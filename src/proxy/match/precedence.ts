@@ -34,7 +34,7 @@ const RULES = [
 export type PrecedenceRule = (typeof RULES)[number]["because"] | "added earlier";
 
 /** Order of two matches; 0 only for matches of two routes with the same key. */
-export function compareEntries(a: Entry<Keyed>, b: Entry<Keyed>): number {
+function compareEntries(a: Entry<Keyed>, b: Entry<Keyed>): number {
   for (const rule of RULES) {
     const order = rule.compare(a, b);
     if (order !== 0) return order;

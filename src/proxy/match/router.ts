@@ -76,4 +76,4 @@ export class RouterBuilder<R extends Keyed> {
   }
 }
 
-export type { Explanation, KnownRoute, Selected };
+export type { KnownRoute, Selected };

@@ -53,20 +53,8 @@ export function attempt(exchange: Exchange): typeof WAIT {
   return WAIT;
 }
 
-/** Endpoints that one line of the log names. */
-const MAX_ENDPOINTS = 5;
-
-/** Why there is no endpoint for a call. */
-function whyNone(endpoints: readonly Endpoint[], failed: ReadonlySet<Endpoint> | undefined): string {
-  if (endpoints.length === 0) return "the backend has no endpoints";
-  const now = performance.now();
-  const shown = endpoints.slice(0, MAX_ENDPOINTS).map((endpoint) => {
-    const why = failed?.has(endpoint) === true ? "failed before" : endpoint.whyLeftOut(now);
-    return `${endpoint.pool.name} ${why}`;
-  });
-  const more = endpoints.length > MAX_ENDPOINTS ? ` and ${endpoints.length - MAX_ENDPOINTS} more` : "";
-  return `${shown.join(", ")}${more}`;
-}
+/** Balancers choose evicted and full endpoints too, if there are no others. */
+const noEndpoints: Why = () => "the backend has no endpoints";
 
 class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   readonly #exchange: Exchange;
@@ -103,22 +91,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return this.#call?.upstream;
   }
 
-  // Read by outlier detection, which also sets them while it evaluates its expression.
-
-  get response(): HttpResponse | undefined {
-    return this.#exchange.responseSide.head;
-  }
-  set response(response: HttpResponse | undefined) {
-    this.#exchange.responseSide.head = response;
-  }
-  get trailers(): HeaderList {
-    return this.#exchange.responseSide.trailers;
-  }
-  set trailers(trailers: HeaderList) {
-    this.#exchange.responseSide.trailers = trailers;
-  }
-  get variables(): Activation {
-    return this.#exchange.variables;
+  variablesWith(response: HttpResponse, trailers: HeaderList): Activation {
+    return this.#exchange.variables.withResponse(response, trailers);
   }
 
   /** Throws TG_NO_HEALTHY_BACKENDS or TG_UPGRADE_MISMATCH; later failures are events. */
@@ -134,16 +108,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#held = undefined;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
     if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return;
-    const error = this.#noEndpoint();
+    const error = new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints });
     // Another backend may have an endpoint; this one would not have any for a retry either.
     if (retry?.otherBackends !== true) throw error;
     this.#exchange.attemptFailed(error, "the backend has no endpoint");
-  }
-
-  #noEndpoint(): GatewayError {
-    const { balancer } = this.#backend();
-    const why: Why = () => whyNone(balancer?.endpoints ?? [], this.failed);
-    return new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why });
   }
 
   // ── for the call ──
@@ -166,8 +134,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     if (balancer !== undefined) {
       // The session's endpoint may be among those that have failed.
       const preferred = this.failed === undefined ? this.#preferred(balancer) : undefined;
-      const endpoint = preferred ?? balancer.choose(affinity?.read(exchange.variables), this.failed);
-      exchange.trace?.endpointChosen(endpoint, balancer.endpoints);
+      if (preferred !== undefined) return preferred;
+      const evicted = exchange.trace && [];
+      const endpoint = balancer.choose(affinity?.read(exchange.variables), this.failed, evicted);
+      if (evicted !== undefined) exchange.trace?.endpointChosen(endpoint, evicted);
       return endpoint;
     }
     const { request, services, selected } = exchange;

@@ -14,10 +14,11 @@ import { dropImitations } from "../fields/client-fields.ts";
 import type { Services } from "../services/services.ts";
 import { attempt } from "./attempt.ts";
 import { finish } from "./finish.ts";
-import { matchRoute, selectBackend } from "./match-route.ts";
+import { matchRoute } from "./match-route.ts";
 import { answerInstead, endGrpc, respond } from "./respond.ts";
 import { afterBackoff, prepareAttempt, reasonToRetry, retryAllowed } from "./retry.ts";
 import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
+import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
 
 /** A phase may throw a GatewayError, which is an error exit; anything else it throws is a defect and becomes TG_INTERNAL. */

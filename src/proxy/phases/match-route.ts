@@ -1,16 +1,16 @@
 import { GatewayError, type Why } from "../../base/errors.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";
 import { mergePolicies } from "../../policies/merge.ts";
-import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
+import type { CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { describeCandidate } from "../match/reason.ts";
 import type { Router } from "../match/router.ts";
-import type { Services } from "../services/services.ts";
+import { pick } from "./select-backend.ts";
 import { checkHost } from "./select-listener.ts";
 
 /**
- * The phases `match-route` and `select-backend`: the route by host, path and conditions (`match/`), through route groups to the
- * route that has backends, then one of its backends by weight (docs/lifecycle.md#4-match-route).
+ * The phase `match-route`: the route by host, path and conditions (`match/`), through route groups to the route that has backends,
+ * then one of its backends by weight (docs/lifecycle.md#4-match-route).
  */
 export function matchRoute(exchange: Exchange): undefined {
   checkHost(exchange);
@@ -86,35 +86,6 @@ function noRoute({ request, selected: { host } }: Exchange, router: Router<Compi
     return `the nearest is ${nearest.label}: ${describeCandidate(nearest, shown.hiddenHeaders)}`;
   };
   return new GatewayError("TG_ROUTE_NOT_FOUND", undefined, undefined, { why });
-}
-
-/** The phase `select-backend`: checks that the chosen backend can be called. */
-export function selectBackend(exchange: Exchange): undefined {
-  const { selected } = exchange;
-  const { backend } = selected;
-  if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
-  selected.reachedBackend = true;
-  const { type } = backend.target;
-  if (backend.dynamic !== undefined) selected.dynamicTarget = backend.dynamic.read(exchange.variables);
-  if (backend.balancer !== undefined || type === "dynamic" || type === "internal") return undefined;
-  throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
-}
-
-/** Weighted random choice, unless `chooseBackend` makes it; undefined when no backend has weight. */
-export function pick(
-  route: { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
-  { random, chooseBackend }: Pick<Services, "random" | "chooseBackend">,
-): CompiledBackend | undefined {
-  const { backends, totalWeight } = route;
-  if (totalWeight === 0) return undefined;
-  if (backends.length === 1) return backends[0];
-  if (chooseBackend !== undefined) return backends[chooseBackend(backends)];
-  let at = random() * totalWeight;
-  for (const backend of backends) {
-    at -= backend.weight;
-    if (at < 0) return backend;
-  }
-  return undefined;
 }
 
 /** A route's policies after those of the routes that delegated to it, outermost first; later ones win. */

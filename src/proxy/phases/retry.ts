@@ -9,7 +9,7 @@ import type { BackendCalls } from "../../upstream/endpoints/endpoints.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 import type { Exchange, RetryState } from "../exchange/exchange.ts";
 import type { ResponseSide } from "../exchange/response-side.ts";
-import { pick } from "./match-route.ts";
+import { canServe, pick } from "./select-backend.ts";
 
 /** Each attempt starts from the same request: called before the policies of the backend, which may change it. */
 export function prepareAttempt(exchange: Exchange): void {
@@ -62,12 +62,6 @@ function otherBackend({ retry, retries, selected, services }: Exchange): Compile
   const backends = route.backends.filter((each) => !tried.has(each) && canServe(each));
   const totalWeight = backends.reduce((sum, { weight }) => sum + weight, 0);
   return pick({ backends, totalWeight }, services);
-}
-
-function canServe({ balancer, target }: CompiledBackend): boolean {
-  return balancer === undefined
-    ? target.type === "dynamic" || target.type === "internal"
-    : balancer.endpoints.length > 0;
 }
 
 /** Whether the limits of the backend allow another retry; if so, it is counted. */

@@ -17,7 +17,7 @@ import type { UpstreamConnection } from "../../upstream/connections/connection.t
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
-import { pick } from "../phases/match-route.ts";
+import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
@@ -33,7 +33,7 @@ export interface TcpHost {
 }
 
 /** What a connection is made of; `listener` is undefined when the bind has none. */
-export interface TcpOrigin {
+interface TcpOrigin {
   readonly transport: Transport;
   readonly listener: CompiledListener | undefined;
   /** Name of the TLS handshake, `` without one. */
@@ -277,8 +277,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     this.#route = listener?.tcpRoutes.find(serverName);
     this.#trace?.routeSelected(this.#route?.label, listener?.tcpRoutes.routes.map(({ label }) => label) ?? []);
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    const backend = pick(this.#route, this.#services);
-    if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+    const backend = callable(pick(this.#route, this.#services), "tcp");
     this.#backend = backend;
     this.#call = new UpstreamCall(this, backend);
     if (!this.#call.start()) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
@@ -288,15 +287,14 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return this.#backend?.balancer;
   }
 
-  /** Undefined: no healthy endpoint is left. Throws a GatewayError for backends that cannot be called at all. */
+  /** Undefined: no healthy endpoint is left. Throws TG_NO_BACKENDS if a dynamic backend has no name. */
   chooseEndpoint(): Endpoint | undefined {
     const { serverName, transport } = this.#origin;
-    const backend = this.#backend;
-    if (backend === undefined || backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
+    const backend = this.#backend as CompiledBackend;
     if (backend.balancer !== undefined) return backend.balancer.choose(undefined, this.failed);
     // A dynamic backend is the server that the client named in TLS, on the port that it connected to
     // (docs/configuration.md#tcpbackenddynamic).
-    const target = backend.dynamic?.read(this.variables) ?? (backend.target.type === "dynamic" ? serverName : "");
+    const target = backend.dynamic?.read(this.variables) ?? serverName;
     if (target === "") throw new GatewayError("TG_NO_BACKENDS");
     return this.#services.dynamic(target, transport.localPort, backend.connection);
   }

@@ -1,8 +1,17 @@
+import type { Decision, Decisions, Effect } from "../../policies/contract/decisions.ts";
 import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../../policies/contract/types.ts";
 import { detailsText } from "../../trace/details.ts";
 import type { Severity } from "../../trace/events.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { severityOf, type TraceSink } from "../../trace/tracer.ts";
+
+const SEVERITIES: Readonly<Record<Effect, Severity>> = {
+  applied: "info",
+  rejected: "error",
+  failed: "warn",
+  skipped: "info",
+  unable: "warn",
+};
 
 /**
  * The trace events of policies: those of the request, or those of a callout, whose events carry its scope. Every value passes
@@ -18,6 +27,24 @@ export class PolicyEvents implements PolicyTrace {
     this.#tracer = tracer;
     this.#scope = scope;
     this.#secrets = secrets;
+  }
+
+  report<All extends Decision>(decisions: Decisions<All>, decision: All, before?: unknown, after?: unknown): void {
+    const { effect, text: own, data } = decisions.tell(decision);
+    const text = this.#secrets.details(own) as string;
+    const { kind } = decisions;
+    const severity = SEVERITIES[effect];
+    if (effect === "skipped" || effect === "unable") {
+      this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason: text } }, null, this.#scope);
+      return;
+    }
+    const details = { details: text, ...(data !== undefined && { data: this.#secrets.details(data) }) };
+    const snapshot =
+      before === undefined && after === undefined
+        ? null
+        : { before: this.#secrets.details(before), after: this.#secrets.details(after) };
+    const message = { type: "policy", kind, result: { type: "apply", ...details, snapshot } } as const;
+    this.#tracer.emit(severity, message, null, this.#scope);
   }
 
   applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {

@@ -257,16 +257,15 @@ export class RequestTrace extends PolicyEvents {
     this.#timing = { reusedConnection: false, ...timingOf(times) };
   }
 
-  /** Reports endpoints that were skipped because they are evicted, or used in spite of that; otherwise nothing. */
-  endpointChosen(chosen: Endpoint | undefined, among: readonly Endpoint[]): void {
+  /** Reports the endpoints that the balancer has noted as evicted, `chosen` among them if there was no better one. */
+  endpointChosen(chosen: Endpoint | undefined, evicted: readonly Endpoint[]): void {
+    if (evicted.length === 0 || chosen === undefined) return;
     const now = performance.now();
-    const leftOut = among.filter((endpoint) => endpoint.isEvicted(now));
-    if (leftOut.length === 0 || chosen === undefined) return;
     const details = {
       endpoint: chosen.pool.name,
-      leftOut: leftOut.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${each.whyLeftOut(now)}`),
+      leftOut: evicted.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${each.whyLeftOut(now)}`),
     };
-    if (chosen.isEvicted(now)) this.failed("health", { ...details, noneHealthy: chosen.whyLeftOut(now) });
+    if (evicted.includes(chosen)) this.failed("health", { ...details, noneHealthy: chosen.whyLeftOut(now) });
     else this.applied("health", details);
   }
 

@@ -13,7 +13,7 @@ import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { LocateFailure } from "../../upstream/resolve/resolver.ts";
 import type { CompiledBackend, CompiledListener, CompiledTcpRoute } from "../compile/compiled.ts";
 import type { LiveConnection } from "../ingress/arrival.ts";
-import { pick } from "../phases/match-route.ts";
+import { callable, pick } from "../phases/select-backend.ts";
 import type { Services } from "../services/services.ts";
 import { type AccessLogRules, isLogged, logAccess } from "../telemetry/log-access.ts";
 import { connectionVariables, shownOfConnection } from "../variables/connection-variables.ts";
@@ -234,12 +234,8 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   #choose(): Endpoint {
     this.#route = this.listener?.tcpRoutes.find("");
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    const backend = pick(this.#route, this.#services);
-    if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
-    this.#backend = backend;
-    if (backend.target.type === "invalid") throw new GatewayError("TG_BACKEND_MISSING");
-    if (backend.balancer === undefined) throw new GatewayError("TG_BACKEND_TYPE");
-    const endpoint = backend.balancer.choose();
+    this.#backend = callable(pick(this.#route, this.#services), "udp");
+    const endpoint = this.#backend.balancer?.choose();
     if (endpoint === undefined) throw new GatewayError("TG_NO_HEALTHY_BACKENDS");
     return endpoint;
   }

@@ -7,7 +7,8 @@ import {
   type ResponseParts,
   type SourceParts,
 } from "../../cel/index.ts";
-import type { HttpRequest, HttpResponse } from "../../http/message/message.ts";
+import { grpcStatusIn } from "../../http/grpc-reply.ts";
+import type { HeaderList, HttpRequest, HttpResponse } from "../../http/message/message.ts";
 import { Source } from "../../http/source.ts";
 import type { Downstream } from "../../http/stream.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
@@ -16,15 +17,19 @@ import type { RecordedBodies } from "../body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Services } from "../services/services.ts";
 
+/** What expressions can read of a response. */
+interface ReadableResponse {
+  /** undefined: there is none yet. */
+  readonly head: HttpResponse | undefined;
+  readonly heldBytes: Uint8Array | undefined;
+  readonly grpcStatus: number | undefined;
+}
+
 /** What expressions can read of an exchange. */
 interface ReadableExchange {
   readonly request: HttpRequest;
   readonly requestSide: { readonly bytes: Uint8Array | undefined };
-  readonly responseSide: {
-    readonly head: HttpResponse | undefined;
-    readonly heldBytes: Uint8Array | undefined;
-    readonly grpcStatus: number | undefined;
-  };
+  readonly responseSide: ReadableResponse;
   readonly recorded: RecordedBodies | undefined;
   readonly downstream: Downstream;
   readonly bind: CompiledBind;
@@ -48,15 +53,27 @@ interface ReadableExchange {
 export class ExchangeVariables implements Activation {
   readonly #exchange: ReadableExchange;
   readonly request: RequestParts;
+  readonly #shownResponse: ReadableResponse;
   #response: ResponseParts | undefined;
   #budget: Budget | undefined;
   #telemetryBudget: Budget | undefined;
   /** The budget is accounted to the route. */
   #routed = false;
 
-  constructor(exchange: ReadableExchange) {
+  /** `response`: the one that expressions read. */
+  constructor(exchange: ReadableExchange, response: ReadableResponse = exchange.responseSide) {
     this.#exchange = exchange;
+    this.#shownResponse = response;
     this.request = new RequestVariable(exchange);
+  }
+
+  /** The same variables and budget with another response, which has no body. */
+  withResponse(head: HttpResponse, trailers: HeaderList): Activation {
+    const grpcStatus = grpcStatusIn(head.headers) ?? grpcStatusIn(trailers);
+    const variables = new ExchangeVariables(this.#exchange, { head, heldBytes: undefined, grpcStatus });
+    variables.#budget = this.budget;
+    variables.#routed = this.#routed;
+    return variables;
   }
 
   /** Telemetry has a separate budget: the log needs its fields even if the policies have used up theirs. */
@@ -84,8 +101,8 @@ export class ExchangeVariables implements Activation {
   }
 
   get response(): ResponseParts | undefined {
-    if (this.#exchange.responseSide.head === undefined) return undefined;
-    this.#response ??= new ResponseVariable(this.#exchange);
+    if (this.#shownResponse.head === undefined) return undefined;
+    this.#response ??= new ResponseVariable(this.#exchange, this.#shownResponse);
     return this.#response;
   }
   get source(): SourceParts {
@@ -203,24 +220,26 @@ class RequestVariable implements RequestParts {
 
 class ResponseVariable implements ResponseParts {
   readonly #exchange: ReadableExchange;
+  readonly #response: ReadableResponse;
 
-  constructor(exchange: ReadableExchange) {
+  constructor(exchange: ReadableExchange, response: ReadableResponse) {
     this.#exchange = exchange;
+    this.#response = response;
   }
   get status(): number {
-    return this.#exchange.responseSide.head?.status ?? 0;
+    return this.#response.head?.status ?? 0;
   }
   get headers(): readonly string[] {
-    return this.#exchange.responseSide.head?.headers ?? [];
+    return this.#response.head?.headers ?? [];
   }
   get sensitive(): Names {
     return sensitiveNames(this.#exchange);
   }
   get body(): Uint8Array | undefined {
-    const { recorded, result, responseSide } = this.#exchange;
-    return (result.endedAt === 0 ? undefined : recorded?.response?.bytes) ?? responseSide.heldBytes;
+    const { recorded, result } = this.#exchange;
+    return (result.endedAt === 0 ? undefined : recorded?.response?.bytes) ?? this.#response.heldBytes;
   }
   get grpcStatus(): number | undefined {
-    return this.#exchange.responseSide.grpcStatus;
+    return this.#response.grpcStatus;
   }
 }

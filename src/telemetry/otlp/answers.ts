@@ -11,7 +11,7 @@ import { ExportTraceServiceResponseSchema } from "../../gen/opentelemetry/proto/
 import type { Signal } from "./messages.ts";
 
 /** What a collector rejected of a request that it accepted otherwise (OTLP specification, "Partial Success"). */
-export interface PartialSuccess {
+interface PartialSuccess {
   /** Spans or log records. */
   readonly rejected: number;
   /** May be present without rejected entries, as a warning. */

@@ -28,7 +28,7 @@ export interface Span {
 }
 
 /** One event (opentelemetry/proto/logs/v1/logs.proto, `LogRecord`), at level info. */
-export interface LogRecord {
+interface LogRecord {
   /** Milliseconds since the epoch. */
   readonly time: number;
   readonly body: string;

@@ -13,7 +13,7 @@ export type Send = (chunks: readonly Chunk[], gone: AbortSignal) => Promise<Send
 
 /** Why entries were dropped. */
 const DROP_REASONS = ["queue_full", "failed", "rejected", "shutdown"] as const;
-export type DropReason = (typeof DROP_REASONS)[number];
+type DropReason = (typeof DROP_REASONS)[number];
 
 /** Totals since the start. */
 export interface ExportCounts {
@@ -22,7 +22,7 @@ export interface ExportCounts {
 }
 
 /** Reports when exports start to fail and when they recover. */
-export interface ExportReports {
+interface ExportReports {
   failing(message: string): void;
   working(dropped: number): void;
   /** The shutdown has left these behind: no scrape will see them counted. */

@@ -21,7 +21,7 @@ export function encodeChunk(entries: readonly Uint8Array[]): Chunk {
 }
 
 /** The instrumentation scope of all exports. */
-export interface Scope {
+interface Scope {
   readonly name: string;
   readonly version: string;
 }

@@ -2,7 +2,7 @@ import { type Activation, type CelEnvironment, type Expression, toJson } from ".
 import type { SamplingRules } from "../settings.ts";
 
 /** Whether the client began the trace, or it is new. */
-export type Origin = "client" | "random";
+type Origin = "client" | "random";
 
 /** Which requests leave spans (docs/telemetry.md#which-requests-are-sampled). */
 export class Sampler {

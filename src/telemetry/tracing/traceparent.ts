@@ -1,7 +1,7 @@
 import { randomFillSync } from "node:crypto";
 
 /** What `traceparent` says of the caller's span (W3C Trace Context, section 3.2). */
-export interface TraceParent {
+interface TraceParent {
   /** 32 lower-case hexadecimal digits, not all zero. */
   readonly traceId: string;
   /** 16 such digits. */

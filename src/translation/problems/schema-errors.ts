@@ -19,7 +19,7 @@ const MAX_NAMED = 10;
 const UNWORDED = "Invalid input";
 
 /** A validated value and the destination of its problems. */
-export interface Validated {
+interface Validated {
   readonly value: unknown;
   readonly report: Report;
 }
@@ -206,7 +206,7 @@ const TYPE_NAMES: Readonly<Record<string, string>> = {
 };
 
 /** The name of a schema's type in messages. */
-export function typeName(type: string): string {
+function typeName(type: string): string {
   return TYPE_NAMES[type] ?? type;
 }
 
@@ -221,7 +221,7 @@ function objectWith(fields: readonly string[]): string {
 }
 
 /** Describes a value. Text is not quoted, because it may be a secret; a `secret` number is only called a number. */
-export function kindOf(value: unknown, secret = false): string {
+function kindOf(value: unknown, secret = false): string {
   if (value === null) return "empty";
   if (Array.isArray(value)) return "a list";
   if (typeof value === "string" || typeof value === "object") return typeName(typeof value);

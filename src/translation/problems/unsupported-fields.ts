@@ -140,7 +140,7 @@ function holdsPolicies(place: string): boolean {
 }
 
 /** A path without indices and names, such as `gateways.*.listeners` for a listener of any gateway. */
-export function placeOf(path: Path): string {
+function placeOf(path: Path): string {
   return path
     .map((part, i) => (i === 1 && path[0] === "gateways" ? "*" : part))
     .filter((part) => typeof part === "string")

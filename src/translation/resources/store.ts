@@ -40,7 +40,7 @@ interface Timing {
 const TIMING: Required<Timing> = { refresh: 15 * 60_000, retry: 1000, longest: 60_000, cooldown: 30_000 };
 
 /** Callbacks about documents in use. */
-export interface ResourceListener {
+interface ResourceListener {
   /** A document has changed, or has been fetched for the first time. Returns false if the configuration cannot use it; the configuration then stays as it was. */
   changed(): Promise<boolean>;
   /** An attempt to fetch a document has failed. `former`: an earlier one stays in use. */

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 
 /** `params` of the issue that says that none of some fields is set. */
-export interface NoneOf {
+interface NoneOf {
   readonly noneOf: readonly string[];
 }
 

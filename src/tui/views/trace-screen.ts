@@ -58,7 +58,7 @@ function keyLine(width: number): string {
 }
 
 /** Two lines above the panes: the request with its status and duration; its route and what decided. */
-export function Header({ state }: { readonly state: State }): ReactNode {
+function Header({ state }: { readonly state: State }): ReactNode {
   const theme = useTheme();
   const width = Math.max(state.size.columns, 20);
   const { request, status, duration, route, why, severity } = outcomeOf(state.rows);
@@ -148,7 +148,7 @@ function HelpPane({ area }: { readonly area: Area }): ReactNode {
   });
 }
 
-export interface FrameProps {
+interface FrameProps {
   readonly area: Area;
   readonly title: string;
   /** Shown in the lower edge: which part of the content is visible. */
@@ -159,7 +159,7 @@ export interface FrameProps {
 }
 
 /** A pane with its title in the upper edge. */
-export function Frame({ area, title, position, active, lines }: FrameProps): ReactNode {
+function Frame({ area, title, position, active, lines }: FrameProps): ReactNode {
   const theme = useTheme();
   const edge = active ? theme.activeFrame : theme.frame;
   const inner = area.width - 2;
@@ -186,6 +186,6 @@ export function Frame({ area, title, position, active, lines }: FrameProps): Rea
 }
 
 /** `3–9 of 42`, or nothing when everything is visible. */
-export function positionOf(top: number, visible: number, total: number): string {
+function positionOf(top: number, visible: number, total: number): string {
   return total <= visible ? "" : `${top + 1}–${Math.min(top + visible, total)} of ${total}`;
 }

@@ -1,3 +1,4 @@
+/** The balancers of backends, and the buckets of endpoints that algorithms pick from. */
 import type { Endpoint } from "../endpoints/endpoint.ts";
 
 /** Chooses the endpoint of one attempt among those of a backend. */
@@ -7,9 +8,9 @@ export interface Balancer {
   /**
    * undefined = there is no endpoint with capacity. `key`: what session affinity has derived from the request
    * (docs/policies/session-affinity.md); balancers without affinity ignore it. Endpoints in `failed` are chosen only if there are
-   * no others.
+   * no others. For a trace, the evicted endpoints are added to `evicted`, with the chosen one if there was no better one.
    */
-  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined;
+  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined;
   /** Whether any endpoint besides `endpoint` and those in `failed` takes calls now. */
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean;
   /** The endpoint of this name (`host:port`) if it takes calls now: for requests that belong to one endpoint. */
@@ -29,7 +30,8 @@ export class SingleEndpoint implements Balancer {
     this.endpoints = [endpoint];
   }
 
-  choose(): Endpoint {
+  choose(_key?: Uint8Array, _failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint {
+    noteEvicted(evicted, this.endpoints, clock);
     return this.#endpoint;
   }
 
@@ -39,8 +41,16 @@ export class SingleEndpoint implements Balancer {
 
   find(name: string): Endpoint | undefined {
     const endpoint = this.#endpoint;
-    return endpoint.pool.name === name && isActive(endpoint, () => performance.now()) ? endpoint : undefined;
+    return endpoint.pool.name === name && isActive(endpoint, clock) ? endpoint : undefined;
   }
+}
+
+function noteEvicted(notes: Endpoint[] | undefined, among: readonly Endpoint[], now: () => number): void {
+  if (notes !== undefined) for (const endpoint of among) if (isEvicted(endpoint, now)) notes.push(endpoint);
+}
+
+function clock(): number {
+  return performance.now();
 }
 
 function isActive(endpoint: Endpoint, now: () => number): boolean {
@@ -68,7 +78,7 @@ export class BucketBalancer implements Balancer {
   readonly #now: () => number;
 
   /** `buckets`: the nearest first; endpoints with capacity 0 are drained and never chosen. `now`: the clock of evictions. */
-  constructor(buckets: readonly (readonly Endpoint[])[], pick: Algorithm, now: () => number = () => performance.now()) {
+  constructor(buckets: readonly (readonly Endpoint[])[], pick: Algorithm, now = clock) {
     const usable = buckets.map((bucket) => bucket.filter(({ capacity }) => capacity > 0));
     this.#buckets = usable.filter((bucket) => bucket.length > 0).map((bucket) => new Bucket(bucket));
     this.endpoints = usable.flat();
@@ -76,7 +86,8 @@ export class BucketBalancer implements Balancer {
     this.#now = now;
   }
 
-  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined {
+  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined {
+    noteEvicted(evicted, this.endpoints, this.#now);
     const other = failed === undefined ? undefined : this.#chooseAmong(this.#without(failed), key);
     return other ?? this.#chooseAmong(this.#buckets, key);
   }
@@ -113,7 +124,7 @@ export class BucketBalancer implements Balancer {
 }
 
 /** Endpoints that are equally near; never empty. */
-export class Bucket {
+class Bucket {
   readonly endpoints: readonly Endpoint[];
   /** Running sum of capacities, so that a draw is weighted. */
   readonly #bounds: readonly number[];

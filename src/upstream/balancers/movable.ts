@@ -16,8 +16,8 @@ export class MovableBalancer implements Balancer {
     return this.#current.endpoints;
   }
 
-  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>): Endpoint | undefined {
-    return this.#current.choose(key, failed);
+  choose(key?: Uint8Array, failed?: ReadonlySet<Endpoint>, evicted?: Endpoint[]): Endpoint | undefined {
+    return this.#current.choose(key, failed, evicted);
   }
 
   hasOther(endpoint: Endpoint, failed?: ReadonlySet<Endpoint>): boolean {

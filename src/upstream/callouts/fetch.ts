@@ -8,7 +8,7 @@ import type { PoolTarget } from "../settings/pool-target.ts";
 import { type CallResponse, callUpstream, NEEDS_BODY } from "./http-call.ts";
 
 /** One request to a URL. */
-export interface FetchRequest {
+interface FetchRequest {
   readonly method: "GET" | "POST";
   /** Without Host, Content-Length and hop-by-hop fields. */
   readonly headers: HeaderList;

@@ -29,7 +29,7 @@ import type { UpstreamStream } from "../h2/stream.ts";
 import type { CallObserver } from "./http-call.ts";
 
 /** A call before its first message. */
-export interface GrpcRequest {
+interface GrpcRequest {
   /** `/package.Service/Method`. */
   readonly method: string;
   /** Metadata, and the authority; `` = that of the endpoint. */

@@ -7,7 +7,7 @@ import { type Callout, NEEDS_STATUS, reasonOf } from "./callout.ts";
 import { NEEDS_BODY } from "./http-call.ts";
 
 /** How a collector is called. */
-export interface OtlpCall {
+interface OtlpCall {
   readonly protocol: "grpc" | "http";
   /** Path of HTTP requests. */
   readonly path: string;

@@ -43,10 +43,6 @@ function responseOf(status: number, headers: string[] = []) {
 function contextOf(x: string): OutcomeContext {
   const request = { method: "GET", scheme: "http", authority: "a", path: "/", search: "", version: "HTTP/1.1" };
   return {
-    response: undefined,
-    trailers: [],
-    get variables(): Activation {
-      return { request: { ...request, headers: ["x", x] }, ...(this.response && { response: this.response }) };
-    },
+    variablesWith: (response): Activation => ({ request: { ...request, headers: ["x", x] }, response }),
   };
 }

@@ -1,3 +1,4 @@
+/** Outlier detection: what a call says about its endpoint, and when failures evict it. */
 import type { Activation, CelEnvironment, Condition } from "../../cel/index.ts";
 import { grpcStatusIn, isGrpc } from "../../http/grpc-reply.ts";
 import type { HeaderList, HttpResponse } from "../../http/message/message.ts";
@@ -22,12 +23,13 @@ export const SUCCEEDED: CallOutcome = { healthy: true, wait: undefined };
 /** There was no usable response. */
 export const NO_RESPONSE: CallOutcome = { healthy: false, wait: undefined };
 
-/** What `unhealthyExpression` reads: the request, and the response that is set while it is evaluated. */
+/** What `unhealthyExpression` reads. */
 export interface OutcomeContext {
-  response: HttpResponse | undefined;
-  trailers: HeaderList;
-  readonly variables: Activation;
+  /** The variables of the request with this response, which is not the one that the client gets, or not yet. */
+  variablesWith(response: HttpResponse, trailers: HeaderList): Activation;
 }
+
+const NO_TRAILERS: HeaderList = [];
 
 /**
  * Outlier detection of a backend (`health`, docs/policies/health.md): which calls have failed, and when failures evict the
@@ -51,7 +53,7 @@ export class OutlierDetector {
     if (this.#unhealthy === undefined) return { healthy, wait };
     const { status, headers } = response;
     const head = isGrpc(headers) ? { status, headers: [...headers] } : undefined;
-    return { healthy: !matches(this.#unhealthy, context, response, context.trailers, !healthy), wait, head };
+    return { healthy: !matches(this.#unhealthy, context.variablesWith(response, NO_TRAILERS), !healthy), wait, head };
   }
 
   /** gRPC says at the end how a call went: `response.grpcStatus` exists now, beside the head as the backend has sent it. */
@@ -61,7 +63,11 @@ export class OutlierDetector {
     const { head } = outcome;
     if (this.#unhealthy === undefined) outcome.healthy &&= status === 0;
     else if (head !== undefined)
-      outcome.healthy = !matches(this.#unhealthy, context, head, trailers, head.status >= 500 || status !== 0);
+      outcome.healthy = !matches(
+        this.#unhealthy,
+        context.variablesWith(head, trailers),
+        head.status >= 500 || status !== 0,
+      );
   }
 
   /**
@@ -89,24 +95,11 @@ export class OutlierDetector {
 }
 
 /**
- * Whether the condition matches a response that is not the one that the client gets, or not yet. `otherwise`: the result
- * without a condition, and where it fails. A condition may read the request, so a failure alone must not let a client evict
+ * `otherwise`: the result where the condition fails. It may read the request, so a failure alone must not let a client evict
  * endpoints.
  */
-function matches(
-  condition: Condition,
-  context: OutcomeContext,
-  response: HttpResponse,
-  trailers: HeaderList,
-  otherwise: boolean,
-): boolean {
-  const before = { response: context.response, trailers: context.trailers };
-  context.response = response;
-  context.trailers = trailers;
-  const matched = condition.matches(context.variables, () => otherwise);
-  context.response = before.response;
-  context.trailers = before.trailers;
-  return matched;
+function matches(condition: Condition, variables: Activation, otherwise: boolean): boolean {
+  return condition.matches(variables, () => otherwise);
 }
 
 /** A response without `grpc-status` has not failed as far as gRPC is concerned. */

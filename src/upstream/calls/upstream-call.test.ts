@@ -6,7 +6,7 @@ import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { requestHeadText } from "../../http/h1/serialize.ts";
 import { requestStart } from "../../http/h2/fields.ts";
-import type { HttpResponse, Latin1 } from "../../http/message/message.ts";
+import type { Latin1 } from "../../http/message/message.ts";
 import { UNKNOWN_LENGTH } from "../../http/stream.ts";
 import { ANYWHERE } from "../../net/testing/egress.ts";
 import { type Balancer, BucketBalancer } from "../balancers/balancer.ts";
@@ -18,7 +18,7 @@ import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { ConnectionSettings } from "../settings/pool-target.ts";
 import type { Health } from "../settings/settings.ts";
-import { type OutcomeContext, OutlierDetector } from "./outlier.ts";
+import { OutlierDetector } from "./outlier.ts";
 import { type CallFailure, type CallProtocol, UpstreamCall, type UpstreamCaller } from "./upstream-call.ts";
 
 /** The endpoint at a port of 127.0.0.1, with a new pool; closed at the end of its block. */
@@ -100,15 +100,7 @@ class Caller implements UpstreamCaller {
   onResponse(head: ResponseHead): void {
     this.#status = head.status;
     const { status, headers } = head;
-    const response: HttpResponse = { status, headers };
-    const context: OutcomeContext = {
-      response: undefined,
-      trailers: [],
-      get variables() {
-        return this.response === undefined ? {} : { response: this.response };
-      },
-    };
-    this.call.classify(context, response);
+    this.call.classify({ variablesWith: (response) => ({ response }) }, { status, headers });
   }
 
   onResponseBody(): void {}

@@ -30,7 +30,7 @@ import { type CallOutcome, NO_RESPONSE, type OutcomeContext, type OutlierDetecto
 export type CallProtocol = "http1" | "http2" | "grpc" | "connect" | "raw";
 
 /** What all calls to one backend share; made when the configuration compiles. */
-export interface CallTarget {
+interface CallTarget {
   /** Counts sends; undefined if the count is not shown anywhere. */
   readonly calls: BackendCalls | undefined;
   /** Without it, a call fails by a 5xx status or without a response, and no endpoint is evicted. */

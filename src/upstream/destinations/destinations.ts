@@ -19,7 +19,7 @@ import type { BackendHttp, BackendTcp, BackendTunnel, HttpVersion, SessionAffini
 import type { Target } from "../settings/target.ts";
 
 /** The policies of a backend that say how it is connected to and which endpoint is chosen. */
-export interface DestinationPolicies {
+interface DestinationPolicies {
   readonly backendTLS?: BackendTls | undefined;
   readonly tcp?: BackendTcp | undefined;
   readonly http?: BackendHttp | undefined;
@@ -48,7 +48,7 @@ interface ServiceDestination extends Destination {
 type ServiceTarget = Extract<Target, { type: "service" }>;
 
 /** The destinations of the configuration in effect, and the services that they were made from. */
-export interface FormerDestinations {
+interface FormerDestinations {
   readonly services: ServiceIndex;
   readonly locality: Locality;
   readonly ofServices: ReadonlyMap<string, ServiceDestination>;

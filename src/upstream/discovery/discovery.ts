@@ -50,7 +50,7 @@ export interface Workload {
 }
 
 /** A service with the workloads behind it, in the order of the configuration. */
-export interface IndexedService {
+interface IndexedService {
   /** undefined: workloads refer to a service that is not defined. */
   readonly service: Service | undefined;
   readonly workloads: readonly Workload[];

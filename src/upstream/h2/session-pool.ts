@@ -46,7 +46,7 @@ export interface SessionOpener {
   onFault(error: unknown): void;
 }
 
-export interface SessionLimits {
+interface SessionLimits {
   /** Requests that wait for room. */
   readonly maxPendingRequests: number;
   /**

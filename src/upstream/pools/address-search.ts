@@ -9,7 +9,7 @@ import type { Address } from "../settings/pool-target.ts";
 const NO_ROOM = "the limit of open files leaves no room for another connection";
 
 /** Connects to one address: the attempt succeeds or `failed` is called. Returns a function that cancels it. */
-export type Dial<Connected> = (
+type Dial<Connected> = (
   address: ResolvedAddress,
   attempt: ConnectAttempt<Connected>,
   failed: (error: Error | undefined) => void,

@@ -28,7 +28,7 @@ export interface ConnectionSettings {
 }
 
 /** HTTP proxies that connections go through; all are equivalent. */
-export interface ProxyRoute {
+interface ProxyRoute {
   readonly proxies: readonly Address[];
   /** Value of Proxy-Authorization. */
   readonly authorization?: string | undefined;

@@ -14,7 +14,7 @@ import { type DeltaResponse, type ProxyNode, readResponse, writeRequest } from "
 const FIRST_PAUSE = 200;
 const LONGEST_PAUSE = 15_000;
 
-export interface XdsClientOptions extends ConnectionOptions {
+interface XdsClientOptions extends ConnectionOptions {
   readonly node: ProxyNode;
   readonly log: Logger;
   /** Called for every complete state; `changed`: it differs from the one before, or is the first. */

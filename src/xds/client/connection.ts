@@ -34,7 +34,7 @@ export interface ConnectionOptions {
   readonly egress: Egress;
 }
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   onMessage(message: Uint8Array): void;
   /** The last event: why the stream has ended. */
   onEnd(reason: string): void;

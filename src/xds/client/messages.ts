@@ -5,7 +5,7 @@
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
 /** A DeltaDiscoveryRequest. */
-export interface DeltaRequest {
+interface DeltaRequest {
   readonly typeUrl: string;
   /** In the first request of a stream. */
   readonly node?: ProxyNode;
@@ -43,7 +43,7 @@ export interface NamedResource {
 }
 
 /** A Resource or an Address of tracegate.dev.config.v1. */
-export interface Part {
+interface Part {
   kind: string;
   owner: string;
   order: string;

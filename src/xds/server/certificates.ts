@@ -27,7 +27,7 @@ const CHECK_EVERY = 10 * 60_000;
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
 
-export interface XdsCertificatesOptions {
+interface XdsCertificatesOptions {
   readonly client: KubeClient;
   /** Of the controller. */
   readonly namespace: string;

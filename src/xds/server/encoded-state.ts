@@ -11,7 +11,7 @@ import { ADDRESS_TYPE, type Address, type GatewayState, RESOURCE_TYPE, type Reso
 export type TypeUrl = typeof RESOURCE_TYPE | typeof ADDRESS_TYPE;
 export const TYPES: readonly TypeUrl[] = [ADDRESS_TYPE, RESOURCE_TYPE];
 
-export interface Encoded {
+interface Encoded {
   readonly source: Resource | Address;
   /** Digest of the bytes: the same in every replica of the controller, and after its restart. */
   readonly version: string;
@@ -21,7 +21,7 @@ export interface Encoded {
 }
 
 /** Resources of one type by name. */
-export interface Resources extends ReadonlyMap<string, Encoded> {}
+interface Resources extends ReadonlyMap<string, Encoded> {}
 
 export interface EncodedState {
   readonly types: Readonly<Record<TypeUrl, Resources>>;

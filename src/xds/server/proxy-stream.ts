@@ -6,7 +6,7 @@ import type { ProxyStatus, Rejection } from "./proxies.ts";
 import { responsesOf } from "./responses.ts";
 
 /** The transport of a proxy's stream. */
-export interface ResponseWriter {
+interface ResponseWriter {
   /** False = wait for `onDrain`. */
   write(response: Buffer): boolean;
 }

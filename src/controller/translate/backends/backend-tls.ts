@@ -11,7 +11,7 @@ import type { ConditionDraft } from "../model/model.ts";
 import { byAge } from "../model/precedence.ts";
 
 /** How connections to a port of a Service are made: with these settings, or not at all. */
-export type BackendTlsChoice = { readonly tls: BackendTls } | { readonly invalid: string };
+type BackendTlsChoice = { readonly tls: BackendTls } | { readonly invalid: string };
 
 /** Only Services can be targets (BackendTLSPolicySpec.targetRefs). */
 export function isService({ group, kind }: Pick<PolicyTargetReference, "group" | "kind">): boolean {

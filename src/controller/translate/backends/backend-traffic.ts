@@ -38,7 +38,7 @@ export const trafficPolicyOf = defineQuery<string | undefined>("trafficPolicyOf"
 });
 
 /** What a policy asks for. */
-export interface TrafficSettings {
+interface TrafficSettings {
   readonly session?: SessionPersistence;
   readonly budget?: RetryBudgetSettings;
 }

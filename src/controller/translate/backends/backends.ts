@@ -11,7 +11,7 @@ import { backendInput, callContext, hostOf } from "../policy/calls.ts";
 import { translateKinds } from "../policy/model.ts";
 import { Problems } from "../policy/problems.ts";
 
-export interface BackendModel {
+interface BackendModel {
   /** `invalid` if there is no address. */
   readonly target: Target;
   /** Its own policies; those that are attached to it come from `attachedPolicies`. */

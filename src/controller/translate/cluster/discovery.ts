@@ -7,7 +7,7 @@ import type { LoadBalancer, Preference, Service, Workload } from "../../../upstr
 import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
 
 /** A service with what serves it. */
-export interface ServiceAddresses {
+interface ServiceAddresses {
   readonly service: Service;
   readonly workloads: readonly Workload[];
 }

@@ -2,7 +2,7 @@
 import type { Gateway, Service } from "../../../kube/objects.ts";
 import type { Problem } from "./listeners.ts";
 
-export interface RequestedAddresses {
+interface RequestedAddresses {
   /** Static addresses; empty: any. */
   readonly ips: readonly string[];
   /** Why the Gateway is not accepted. */

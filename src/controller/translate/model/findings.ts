@@ -3,7 +3,7 @@ import { isFalse, isTrue, joined } from "./conditions.ts";
 import type { ConditionDraft } from "./model.ts";
 
 /** A reference that cannot be followed, with a reason of the condition ResolvedRefs. */
-export interface BrokenReference {
+interface BrokenReference {
   readonly reason:
     | "RefNotPermitted"
     | "InvalidKind"
@@ -16,7 +16,7 @@ export interface BrokenReference {
 }
 
 /** A rule with a value that cannot be served. */
-export interface InvalidRule {
+interface InvalidRule {
   readonly index: number;
   readonly reason: "UnsupportedValue" | "IncompatibleFilters";
   /** Begins with the field, such as `matches[0].path.value`. */

@@ -92,7 +92,7 @@ function calledConfig(
 }
 
 /** A TracegateBackend as written. */
-export interface BackendRead extends BackendInput {
+interface BackendRead extends BackendInput {
   readonly spec: BackendSpec | undefined;
   readonly problems: readonly string[];
 }

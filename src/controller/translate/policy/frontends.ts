@@ -10,7 +10,7 @@ import type { Callee } from "./names.ts";
 import { inputsAt, withoutLost } from "./parts.ts";
 import { policyTarget } from "./targets.ts";
 
-export interface FrontendModel {
+interface FrontendModel {
   readonly frontend: Frontend;
   /** What listeners with TLS have in common. */
   readonly tls: NonNullable<FrontendInput["tls"]>;

@@ -16,7 +16,7 @@ import { translateFrontendInput } from "./frontend-input.ts";
 import { policyInput } from "./input.ts";
 import { Problems } from "./problems.ts";
 
-export interface PolicyModel {
+interface PolicyModel {
   readonly sets: PhaseSets;
   readonly frontend: FrontendInput;
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */

@@ -21,13 +21,13 @@ export interface Part {
 }
 
 /** What a policy configures at one target. */
-export interface PolicyParts extends Aged {
+interface PolicyParts extends Aged {
   readonly override: boolean;
   readonly parts: readonly Part[];
 }
 
 /** A part of a policy that has no effect, because another policy configures the same at the same target. */
-export interface LostPart extends Part {
+interface LostPart extends Part {
   /** Key of the policy without effect. */
   readonly policy: string;
   /** Key of the policy that applies. */
@@ -35,7 +35,7 @@ export interface LostPart extends Part {
 }
 
 /** The policies that are attached to one target. */
-export interface AttachedInputs {
+interface AttachedInputs {
   /** In order of precedence. */
   readonly inputs: readonly PolicyInput[];
   /** Of each of them. */

@@ -9,7 +9,7 @@ import type { ConditionDraft, GatewayModel, ListenerModel, RouteKind } from "../
 import { isFromAllowed } from "../model/namespaces.ts";
 
 /** The route that attaches. */
-export interface AttachingRoute {
+interface AttachingRoute {
   readonly kind: RouteKind;
   readonly namespace: string;
   /** Lower-case; empty = any. TCPRoutes and UDPRoutes have none. */

@@ -28,7 +28,7 @@ type FilterPolicies = Pick<
 type FilterKind = keyof FilterPolicies;
 
 /** The place of filters: in rule `rule`, at `path` in it, such as `backendRefs[0].filters`. */
-export interface FilterPlace {
+interface FilterPlace {
   readonly rule: number;
   readonly path: string;
   /** Backend: they apply to the requests of one backend. */

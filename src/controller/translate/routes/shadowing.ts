@@ -8,7 +8,7 @@ import { contributionsOf } from "./gateway-routes.ts";
 import type { RuleMatch } from "./rule-matches.ts";
 
 /** Messages about the shadowed rules of a route, by the keys of the listeners where they are. */
-export type ShadowedRules = Readonly<Record<string, readonly string[]>>;
+type ShadowedRules = Readonly<Record<string, readonly string[]>>;
 
 /** By `<kind>/<namespace>/<name>` of routes, for all listeners of a Gateway. */
 export const shadowedRules = defineQuery<Readonly<Record<string, ShadowedRules>>>("shadowedRules", (read, gateway) => {

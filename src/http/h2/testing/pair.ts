@@ -155,7 +155,7 @@ export class TestServer implements Disposable {
   }
 }
 
-export interface Pair extends Disposable {
+interface Pair extends Disposable {
   readonly client: Side;
   readonly server: Side;
 }

@@ -7,7 +7,7 @@ type Answer = Partial<Pick<ErrorAnswer, "status" | "headers">>;
 const REALM = "Restricted";
 
 /** Status and challenge for requests without a valid credential. 401 and 407 require one (RFC 9110, section 11.6.1). */
-export interface Challenge {
+interface Challenge {
   /** The request has no credential. */
   readonly missing: Answer;
   /** The credential is invalid; for Bearer with `error="invalid_token"` (RFC 6750, section 3.1). */

@@ -10,7 +10,7 @@ import { cookieOf, queryParameterOf, removeCookie, removeQueryParameter } from "
 type Carrying = Pick<OutgoingContext, "request" | "variables">;
 
 /** A compiled location, which finds and removes the credential of requests. */
-export interface CredentialFinder {
+interface CredentialFinder {
   /** Expressions that `find` evaluates, so that callers wait for a body which they read; empty for other locations. */
   readonly expressions: readonly Expression[];
   /**

@@ -7,6 +7,17 @@ import { cookiePairs, findCookie } from "../../../base/cookies.ts";
 import type { HeaderList } from "../../../http/message/message.ts";
 import { copyField, madeOf } from "../../../http/message/message.ts";
 import { latin1 } from "../../../http/message/syntax.ts";
+import type { CredentialLocation } from "../../schema/location.ts";
+
+/** A location as the texts of decisions name it. */
+export function placeText(location: CredentialLocation): string {
+  if ("header" in location) {
+    const { name, prefix } = location.header;
+    return `the header ${name}${prefix === "" ? "" : ` after ${JSON.stringify(prefix)}`}`;
+  }
+  if ("queryParameter" in location) return `the query parameter ${location.queryParameter.name}`;
+  return "cookie" in location ? `the cookie ${location.cookie.name}` : `\`${location.expression}\``;
+}
 
 /**
  * The last value of a parameter, as routes and expressions read it (docs/configuration.md#routematch), decoded as forms are;

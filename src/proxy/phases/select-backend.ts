@@ -1,0 +1,51 @@
+/** Which backend is called: the choice by weight, and whether HTTP, TCP or UDP can be sent to it. */
+import { GatewayError } from "../../base/errors.ts";
+import type { Target } from "../../upstream/settings/target.ts";
+import type { CompiledBackend } from "../compile/compiled.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import type { Services } from "../services/services.ts";
+
+/** The kinds of target that each protocol can be sent to. */
+const SERVED: Readonly<Record<"http" | "tcp" | "udp", ReadonlySet<Target["type"]>>> = {
+  http: new Set(["static", "unix", "service", "dynamic", "internal"]),
+  tcp: new Set(["static", "unix", "service", "dynamic"]),
+  udp: new Set(["static", "service"]),
+};
+
+/** The phase `select-backend`: checks that the chosen backend can be called. */
+export function selectBackend(exchange: Exchange): undefined {
+  const { selected } = exchange;
+  const backend = callable(selected.backend, "http");
+  selected.reachedBackend = true;
+  if (backend.dynamic !== undefined) selected.dynamicTarget = backend.dynamic.read(exchange.variables);
+}
+
+/** The chosen backend. Throws TG_NO_BACKENDS if there is none, TG_BACKEND_MISSING or TG_BACKEND_TYPE if it cannot be called. */
+export function callable(backend: CompiledBackend | undefined, protocol: keyof typeof SERVED): CompiledBackend {
+  if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
+  const { type } = backend.target;
+  if (SERVED[protocol].has(type)) return backend;
+  throw new GatewayError(type === "invalid" ? "TG_BACKEND_MISSING" : "TG_BACKEND_TYPE");
+}
+
+/** Whether a request can be sent to a backend now: it has an endpoint, or needs none. */
+export function canServe({ balancer, target }: CompiledBackend): boolean {
+  return SERVED.http.has(target.type) && (balancer === undefined || balancer.endpoints.length > 0);
+}
+
+/** Weighted random choice, unless `chooseBackend` makes it; undefined when no backend has weight. */
+export function pick(
+  route: { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
+  { random, chooseBackend }: Pick<Services, "random" | "chooseBackend">,
+): CompiledBackend | undefined {
+  const { backends, totalWeight } = route;
+  if (totalWeight === 0) return undefined;
+  if (backends.length === 1) return backends[0];
+  if (chooseBackend !== undefined) return backends[chooseBackend(backends)];
+  let at = random() * totalWeight;
+  for (const backend of backends) {
+    at -= backend.weight;
+    if (at < 0) return backend;
+  }
+  return undefined;
+}
