@@ -1,4 +1,4 @@
-import type { Path } from "./paths.ts";
+import { formatPath, type Path } from "./paths.ts";
 
 /** Where a listener, route, policy or rule of a configuration was written. */
 export interface Origin {
@@ -9,8 +9,15 @@ export interface Origin {
 }
 
 /** Names a Kubernetes object. */
-interface ObjectName {
+export interface ObjectName {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
+}
+
+/** `binds[0].listeners[0].routes[1]`, or `HTTPRoute shop/web spec.rules[1]`. */
+export function formatOrigin({ object, path }: Origin): string {
+  const field = formatPath(path);
+  if (object === undefined) return field;
+  return `${object.kind} ${object.namespace}/${object.name}${field === "" ? "" : ` ${field}`}`;
 }

@@ -78,9 +78,7 @@ export function originsOf(
       const backend = backends.find(({ key }) => key === container.backend);
       return backend && below(originOfBackend(backend), at ?? [...policiesOfBackend(backend), kind]);
     }
-    const entry = targeted.find(
-      ({ name }) => name !== null && `${name.namespace}/${name.name}` === container.policy,
-    );
+    const entry = targeted.find(({ name }) => name !== null && `${name.namespace}/${name.name}` === container.policy);
     if (entry?.origin !== undefined) return below(entry.origin, at ?? ["policy", kind]);
     const [namespace = "", name = ""] = container.policy.split("/");
     return { object: { kind: "TracegatePolicy", namespace, name }, path: at ?? [] };

@@ -69,10 +69,10 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   const { port } = server.address() as AddressInfo;
   assert.equal(lines[0], `POST /shop/cart?q=1 → 200 · route default/shop · endpoint 127.0.0.1:${port}`);
   assert.deepEqual(lines.slice(1, 3), [
-    "✓ route shop  longer path",
-    "    ✗ route all  precedence: shop is more specific (longer path)",
+    `✓ route shop  longer path  ${folder}/gateway.yaml:12`,
+    `    ✗ route all  precedence: shop is more specific (longer path)  ${folder}/gateway.yaml:5`,
   ]);
-  assert.ok(lines.includes("✓ policy request_header_modifier  set.x-team=shop"));
+  assert.ok(lines.includes(`✓ policy request_header_modifier  set.x-team=shop  ${folder}/gateway.yaml:17`));
   assert.ok(lines.some((line) => line.startsWith("✓ request POST http://shop.test/shop/cart?q=1  to backend ")));
   assert.ok(lines.includes("    x-team: shop") && lines.includes("    authorization: <redacted>"));
   assert.ok(lines.includes("✓ response 200"));

@@ -1,7 +1,9 @@
+import { formatOrigin, type Origin } from "../base/origin.ts";
+import { formatPath } from "../base/paths.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
 import { type Context, write, writeJson } from "../cli/runner/context.ts";
 import { CliError, usage } from "../cli/runner/errors.ts";
-import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
+import { type ConfigSource, loadConfig, locating, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
@@ -10,7 +12,7 @@ import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import { readAssumptionTexts, textOf } from "../rehearsal/assumptions.ts";
 import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
-import { stepsOf } from "../trace/steps.ts";
+import { type Step, stepsOf } from "../trace/steps.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
 import { stepLines } from "../tui/step-lines.ts";
@@ -27,14 +29,16 @@ interface ExplainOptions {
 /** Explains what a configuration does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
 export async function explain({ file, assume, source, request }: ExplainOptions, context: Context): Promise<number> {
   const { assumed, facts } = read(assume, request, source);
-  const rehearsal = await rehearsalOf({ kind: "file", path: file }, context.env);
+  const configuration = rereadable({ kind: "file", path: file });
+  const rehearsal = await rehearsalOf(configuration, context.env);
+  const locate = locating(configuration, context.env);
   try {
     const bind = bindOf(rehearsal.binds, facts.url);
     const outcomes = await rehearsal.outcomes(facts, bind, assumed).catch((error: unknown) => {
       throw asUsage(error);
     });
-    if (context.json) await writeJson(context, { outcomes: outcomes.map(outcomeJson) });
-    else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts)).join("\n"));
+    if (context.json) await writeJson(context, { outcomes: outcomes.map((outcome) => outcomeJson(outcome, locate)) });
+    else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts, locate)).join("\n"));
     return outcomes.every(refuses) ? 1 : 0;
   } finally {
     rehearsal.close();
@@ -42,9 +46,8 @@ export async function explain({ file, assume, source, request }: ExplainOptions,
 }
 
 async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<Rehearsal> {
-  const again = rereadable(source);
   const store = ResourceStore.ofFile();
-  const loaded = await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store);
+  const loaded = await loadWithResources((known) => store.obeying(loadConfig(source, env, known)), store);
   if (!loaded.ok)
     throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
   return rehearse(loaded, env);
@@ -90,7 +93,7 @@ function bindOf(binds: readonly CompiledBind[], url: URL): CompiledBind {
   );
 }
 
-function outcomeJson({ given, share, record, events }: Outcome): object {
+function outcomeJson({ given, share, record, events }: Outcome, locate: ReturnType<typeof locating>): object {
   const { listener, route, endpoint, status, error, reason } = record ?? {};
   return {
     given,
@@ -101,7 +104,16 @@ function outcomeJson({ given, share, record, events }: Outcome): object {
     status,
     reason: reason ?? "Upstream",
     error,
-    steps: stepsOf(events),
+    steps: stepsOf(events).map((step) => located(step, locate)),
+  };
+}
+
+/** Origins with the place of their path in the file. */
+function located({ origin, steps, ...step }: Step, locate: ReturnType<typeof locating>): object {
+  return {
+    ...step,
+    ...(origin !== undefined && { origin: { path: formatPath(origin.path), ...locate(origin.path) } }),
+    steps: steps.map((each) => located(each, locate)),
   };
 }
 
@@ -113,7 +125,11 @@ function refuses({ record }: Outcome): boolean {
   return reason !== "Upstream" && (record.status >= 400 || record.error !== undefined);
 }
 
-function outcomeText({ given, share, record, events }: Outcome, { method, target }: RequestFacts): string {
+function outcomeText(
+  { given, share, record, events }: Outcome,
+  { method, target }: RequestFacts,
+  locate: ReturnType<typeof locating>,
+): string {
   const { status = "no response", route, endpoint, error = "" } = record ?? {};
   const parts = [
     `${method} ${redactTarget(target, SECRET_PARAMETERS)} → ${status}`,
@@ -125,5 +141,9 @@ function outcomeText({ given, share, record, events }: Outcome, { method, target
   const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
   const condition = assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`];
   const title = parts.filter((part) => part !== "").join(" · ");
-  return `${[...condition, title, ...stepLines(stepsOf(events))].join("\n")}\n`;
+  const written = (origin: Origin): string => {
+    const place = locate(origin.path);
+    return place === undefined ? formatOrigin(origin) : `${place.file}:${place.line}`;
+  };
+  return `${[...condition, title, ...stepLines(stepsOf(events), written)].join("\n")}\n`;
 }

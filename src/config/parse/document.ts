@@ -1,5 +1,5 @@
 import { type Document, parseDocument } from "yaml";
-import { formatPath, type Path } from "../../base/paths.ts";
+import { formatPath, type Path, valueAt } from "../../base/paths.ts";
 import { redactUrls } from "../../base/redaction.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
 import { isSecret, type Problem } from "../../translation/problems/problem.ts";
@@ -76,6 +76,18 @@ export class ConfigDocument {
     if (offset === undefined) return false;
     this.#add(this.#expanded.toOriginal(offset + column - 1), formatPath(path), problem, true);
     return true;
+  }
+
+  /** Where the value at `path` is written, by its key if it has one: line and column count from 1. Undefined without such a value. */
+  placeOf(path: Path): Position | undefined {
+    if (valueAt(this.value, path) === undefined) return undefined;
+    const key = path.at(-1);
+    const offset =
+      typeof key === "string"
+        ? this.#where().offsetOf(path.slice(0, -1), key)
+        : this.#where().offsetOf(path, undefined);
+    this.#lines ??= new Lines(this.#text);
+    return this.#lines.place(this.#expanded.toOriginal(offset));
   }
 
   /** Adds a problem that has no place in the text, such as one of the environment. */

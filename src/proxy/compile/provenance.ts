@@ -20,8 +20,15 @@ export class Provenance {
   constructor({ binds, backends, targeted }: Pick<Ir, "binds" | "backends" | "targeted">) {
     this.#listeners = new Map(binds.flatMap(({ listeners }) => listeners.map((listener) => [listener.key, listener])));
     this.#containers = {
-      backends: backends.map(({ key, name, namespace, origin }) => ({ key, name, ...(namespace !== undefined && { namespace }), ...(origin !== undefined && { origin }) })),
-      targeted: targeted.flatMap(({ name, origin }) => (name === null || origin === undefined ? [] : [{ name, origin }])),
+      backends: backends.map(({ key, name, namespace, origin }) => ({
+        key,
+        name,
+        ...(namespace !== undefined && { namespace }),
+        ...(origin !== undefined && { origin }),
+      })),
+      targeted: targeted.flatMap(({ name, origin }) =>
+        name === null || origin === undefined ? [] : [{ name, origin }],
+      ),
     };
   }
 
@@ -56,7 +63,8 @@ export class Provenance {
   ofRoute(parents: readonly CompiledRoute[], route: CompiledRoute): PolicyOrigins {
     const levels = [...parents, route].map((each) => {
       const written = this.#find(each);
-      const sources = written === undefined ? {} : originsOf(written, originOfRoute(written), ["policies"], this.#containers);
+      const sources =
+        written === undefined ? {} : originsOf(written, originOfRoute(written), ["policies"], this.#containers);
       return { set: each.policySet, sources };
     });
     return mergeLevels<Origin>(...levels).sources as PolicyOrigins;
