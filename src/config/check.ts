@@ -31,15 +31,17 @@ export async function checkConfig(
   source: ConfigSource,
   env: Readonly<Record<string, string | undefined>>,
   { offline = false } = {},
-): Promise<CheckReport> {
+): Promise<{ readonly report: CheckReport; readonly loaded: LoadResult }> {
   const again = rereadable(source);
   if (offline) {
     const loaded = loadConfig(again, env);
     const { urls } = loaded;
-    return { ...reportOf(loaded), ...(urls.length > 0 && { notFetched: [...new Set(urls)].map(shownUrl) }) };
+    const notFetched = urls.length > 0 && { notFetched: [...new Set(urls)].map(shownUrl) };
+    return { report: { ...reportOf(loaded), ...notFetched }, loaded };
   }
   const store = ResourceStore.ofFile();
-  return reportOf(await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store));
+  const loaded = await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store);
+  return { report: reportOf(loaded), loaded };
 }
 
 /** The report about a loaded configuration. */

@@ -195,10 +195,7 @@ export function locating(
 ): (path: Path) => { readonly file: string; readonly line: number; readonly column: number } | undefined {
   const file = nameOf(source);
   const document = new ConfigDocument(file, source.kind === "text" ? source.text : readText(source.path), env);
-  return (path) => {
-    const place = document.placeOf(path);
-    return place && { file, ...place };
-  };
+  return (path) => (valueAt(document.value, path) === undefined ? undefined : { file, ...document.placeOf(path) });
 }
 
 /** The name of a configuration's source in messages. */

@@ -15,7 +15,6 @@ import {
   SERVICE_ACCOUNT,
   unusable,
 } from "./credentials.ts";
-import { jsonLines } from "./json-lines.ts";
 import { Throttle } from "./throttle.ts";
 
 /** Milliseconds without a byte after which a request fails. Large lists take seconds to begin. */
@@ -266,4 +265,23 @@ function broken(error: unknown, { method, path, signal }: Send): unknown {
   if (error instanceof KubeError || signal?.aborted === true) return error;
   const [resource] = path.split("?", 1);
   return new KubeError(0, "Connection", `${method} ${resource}: ${messageOf(error)}`);
+}
+
+const LINE_FEED = 0x0a;
+
+/** Parses a stream of JSON values, one a line. Lines may be of any length. @throws SyntaxError */
+async function* jsonLines<T>(stream: AsyncIterable<Uint8Array>): AsyncGenerator<T> {
+  /** Parts of a line whose end has not arrived. */
+  let begun: Uint8Array[] = [];
+  for await (const chunk of stream) {
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end >= 0; end = chunk.indexOf(LINE_FEED, from)) {
+      begun.push(chunk.subarray(from, end));
+      const line = Buffer.concat(begun).toString("utf8");
+      begun = [];
+      from = end + 1;
+      if (line.trim() !== "") yield JSON.parse(line) as T;
+    }
+    if (from < chunk.length) begun.push(chunk.subarray(from));
+  }
 }

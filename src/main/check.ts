@@ -1,40 +1,81 @@
-import { type CheckReport, checkConfig } from "../config/check.ts";
-import type { ConfigSource } from "../config/load.ts";
-import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
+import { messageOf } from "../base/errors.ts";
+import { type Context, write, writeJson } from "../cli/runner/context.ts";
+import { CliError } from "../cli/runner/errors.ts";
+import { checkConfig } from "../config/check.ts";
+import type { ConfigSource, LoadResult } from "../config/load.ts";
+import { readText } from "../config/parse/inputs.ts";
+import { readCases } from "../rehearsal/cases/read-cases.ts";
+import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
+import { sensitiveHeaders } from "../trace/redaction.ts";
+import { caseText, hasPassed, junitReport, renderReport, summaryText } from "./check-report.ts";
+import { rehearse } from "./explain.ts";
 
-/** Prints the problems of a configuration, as text or JSON. Resolves with the exit code: 0 valid, 1 not. */
+export type CheckFormat = "text" | "json" | "junit";
+
+interface CheckOptions {
+  /** Default false. */
+  readonly offline?: boolean;
+  /** A file of cases. */
+  readonly expect?: string | undefined;
+  /** Default text. */
+  readonly output?: CheckFormat | undefined;
+}
+
+/**
+ * Prints the problems of a configuration and, if it is valid, how its cases turn out. Resolves with the exit code: 1 if the configuration or
+ * the cases are not valid, or a case fails.
+ */
 export async function check(
   source: ConfigSource,
-  { json, offline = false }: { readonly json: boolean; readonly offline?: boolean },
-  env: Readonly<Record<string, string | undefined>>,
-  print: (text: string) => Promise<void>,
+  { offline = false, expect, output = "text" }: CheckOptions,
+  context: Context,
 ): Promise<number> {
-  const report = await checkConfig(source, env, { offline });
-  await print(json ? `${JSON.stringify(report, undefined, 2)}\n` : renderReport(report));
-  return report.ok ? 0 : 1;
-}
-
-/** Every diagnostic with its position; for a valid configuration also the number of its objects. */
-export function renderReport({ diagnostics, summary, startOnly, notFetched = [] }: CheckReport): string {
-  const unseen = notFetched.map((url) => `note: not fetched and not checked, because of --offline: ${url}\n`).join("");
-  const problems = formatDiagnostics(diagnostics) + unseen;
-  if (summary === undefined) {
-    const errors = diagnostics.filter((each) => each.severity === "error").length;
-    return `${problems}${count(errors, "problem")}\n`;
+  const print = (text: string): Promise<void> => write(context.stdout, text);
+  const { report, loaded } = await checkConfig(source, context.env, { offline });
+  if (expect === undefined || !loaded.ok) {
+    await (output === "json" ? writeJson(context, report) : print(renderReport(report)));
+    return report.ok ? 0 : 1;
   }
-  const { binds, listeners, routes, tcpRoutes, backends } = summary;
-  const counts = [
-    count(binds, "bind"),
-    count(listeners, "listener"),
-    count(routes, "route"),
-    ...(tcpRoutes > 0 ? [count(tcpRoutes, "TCP route")] : []),
-    count(backends, "backend"),
-  ];
-  const note =
-    startOnly === undefined ? "" : `note: read only at startup, so a change needs a restart: ${startOnly.join(", ")}\n`;
-  return `${problems}valid: ${counts.join(", ")}\n${note}`;
+  const cases = casesOf(expect, loaded, context);
+  if ("diagnostics" in cases) {
+    const invalid = { ok: false, diagnostics: [...report.diagnostics, ...cases.diagnostics] };
+    await (output === "json" ? writeJson(context, invalid) : print(renderReport(invalid)));
+    return 1;
+  }
+  if (output === "text") await print(renderReport(report));
+  const rehearsal = rehearse(loaded, context.env);
+  const verdicts: Verdict[] = [];
+  try {
+    for await (const verdict of runCases(cases, rehearsal, sensitiveHeaders(loaded.config.sensitiveHeaders))) {
+      verdicts.push(verdict);
+      if (output === "text") await print(caseText(cases.file, verdict));
+    }
+  } finally {
+    rehearsal.close();
+  }
+  const ok = verdicts.every(hasPassed);
+  if (output === "text") await print(summaryText(verdicts));
+  else if (output === "junit") await print(junitReport(cases.file, verdicts));
+  else await writeJson(context, { ...report, ok, cases: verdicts.map(verdictJson) });
+  return ok ? 0 : 1;
 }
 
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
+function casesOf(file: string, { ir }: Extract<LoadResult, { ok: true }>, { env }: Context) {
+  let text: string;
+  try {
+    text = readText(file);
+  } catch (error) {
+    throw new CliError("failure", `cannot read ${file}: ${messageOf(error)}`);
+  }
+  return readCases(file, text, ir, env);
+}
+
+function verdictJson(verdict: Verdict): object {
+  const {
+    case: { name, line, column },
+    failures,
+    open,
+    problem,
+  } = verdict;
+  return { name, line, column, ok: hasPassed(verdict), failures, open: Object.fromEntries(open), problem };
 }

@@ -4,6 +4,7 @@ import { type Command, defineCommand, type Program } from "../cli/runner/define-
 import { usage } from "../cli/runner/errors.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
 import { ASSUME_SUMMARY } from "../rehearsal/assumptions.ts";
+import type { CheckFormat } from "./check.ts";
 import { HarmlessSignals } from "./harmless-signals.ts";
 import { versionInfo } from "./version.ts";
 
@@ -58,20 +59,40 @@ const run = defineCommand({
 const check = defineCommand({
   name: "check",
   summary: "Check a configuration file and print every problem",
+  description: [
+    "With --expect also rehearses requests, without a running gateway, and compares what happens to them with what the file of cases expects. Exits with 1 if the configuration is not valid or a case fails.",
+  ],
   options: {
     file: FILE,
+    expect: {
+      type: "text",
+      value: "file",
+      completes: "file",
+      summary: "Cases: requests, and what the configuration should do with them",
+    },
+    output: {
+      type: "text",
+      short: "o",
+      value: "format",
+      choices: ["text", "json", "junit"],
+      invalid: (value: string) => `output format "${value}" not supported`,
+      summary: "Output format (default text); junit is for the results of --expect",
+    },
     offline: { type: "switch", summary: "Make no network request: documents behind URLs are not checked" },
   },
   examples: [
     { does: "Every problem with its position", run: "check -f gateway.yaml" },
     { does: "The same as JSON", run: "check -f gateway.yaml --json" },
+    { does: "Requests with known results, as in CI", run: "check -f gateway.yaml --expect cases.yaml -o junit" },
     { does: "Without access to the issuers' documents, as in CI", run: "check -f gateway.yaml --offline" },
   ],
-  async run({ options: { file, offline } }, context) {
+  async run({ options: { file, expect, offline, output } }, context) {
     if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
+    if (output === "junit" && expect === undefined)
+      throw usage("-o junit reports on cases", "tracegate check -f FILE --expect CASES -o junit");
     const { check } = await import("./check.ts");
-    const print = (text: string): Promise<void> => write(context.stdout, text);
-    return check({ kind: "file", path: file }, { json: context.json, offline }, context.env, print);
+    const format = context.json ? "json" : (output as CheckFormat | undefined);
+    return check({ kind: "file", path: file }, { offline, expect, output: format }, context);
   },
 });
 

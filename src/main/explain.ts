@@ -8,7 +8,6 @@ import { loadWithResources } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { packIr } from "../ir/packed-ir.ts";
-import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import { readAssumptionTexts, textOf } from "../rehearsal/assumptions.ts";
 import { BadFacts, factsOf, type RequestFacts } from "../rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../rehearsal/rehearsal.ts";
@@ -33,13 +32,12 @@ export async function explain({ file, assume, source, request }: ExplainOptions,
   const rehearsal = await rehearsalOf(configuration, context.env);
   const locate = locating(configuration, context.env);
   try {
-    const bind = bindOf(rehearsal.binds, facts.url);
-    const outcomes = await rehearsal.outcomes(facts, bind, assumed).catch((error: unknown) => {
-      throw asUsage(error);
-    });
+    const outcomes = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
     if (context.json) await writeJson(context, { outcomes: outcomes.map((outcome) => outcomeJson(outcome, locate)) });
     else await write(context.stdout, outcomes.map((outcome) => outcomeText(outcome, facts, locate)).join("\n"));
     return outcomes.every(refuses) ? 1 : 0;
+  } catch (error) {
+    throw asUsage(error);
   } finally {
     rehearsal.close();
   }
@@ -73,24 +71,6 @@ function read(assume: readonly string[], request: readonly string[], source: str
 /** A mistake in the request or in what is assumed is one on the command line. */
 function asUsage(error: unknown): unknown {
   return error instanceof BadFacts ? usage(error.message, error.hint) : error;
-}
-
-/** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. */
-function bindOf(binds: readonly CompiledBind[], url: URL): CompiledBind {
-  const isTls = url.protocol === "https:";
-  const fitting = binds.filter(({ protocol }) => protocol === (isTls ? "tls" : "http"));
-  const port = Number(url.port || (isTls ? 443 : 80));
-  const named = fitting.find((bind) => bind.port === port);
-  const [only, ...others] = fitting;
-  if (named !== undefined) return named;
-  if (url.port === "" && only !== undefined && others.length === 0) return only;
-  const ports = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
-  throw usage(
-    `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
-    ports.length === 0
-      ? `none of its binds serves ${url.protocol.slice(0, -1)}`
-      : `write ${ports.slice(0, 5).join(" or ")}`,
-  );
 }
 
 function outcomeJson({ given, share, record, events }: Outcome, locate: ReturnType<typeof locating>): object {

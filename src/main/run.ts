@@ -5,10 +5,11 @@ import { appRoot } from "../base/app-root.ts";
 import { formatLine, type Logger, LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { type Context, write } from "../cli/runner/context.ts";
+import { checkConfig } from "../config/check.ts";
 import type { ConfigSource } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import type { WorkerThreads } from "../worker/worker-threads.ts";
-import { check } from "./check.ts";
+import { renderReport } from "./check-report.ts";
 import { createDefaultConfig, defaultConfigPath } from "./default-config.ts";
 import { Gateway, StartError } from "./gateway.ts";
 import type { HarmlessSignals } from "./harmless-signals.ts";
@@ -36,9 +37,10 @@ export async function validateOnly(named: NamedConfig, { env, stdout, stderr }: 
     await write(stdout, "No local configuration\nConfiguration is valid!\n");
     return 0;
   }
-  const code = await check(source, { json: false }, env, (text) => write(stderr, text));
-  if (code === 0) await write(stdout, "Configuration is valid!\n");
-  return code;
+  const { report } = await checkConfig(source, env);
+  await write(stderr, renderReport(report));
+  if (report.ok) await write(stdout, "Configuration is valid!\n");
+  return report.ok ? 0 : 1;
 }
 
 /**

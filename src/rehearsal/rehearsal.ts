@@ -40,7 +40,7 @@ import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
 import { type Assumptions, checkUse } from "./assumptions.ts";
 import { Choices, type Given } from "./choices.ts";
-import type { RequestFacts } from "./facts.ts";
+import { BadFacts, type RequestFacts } from "./facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
 interface RehearsalSettings {
@@ -186,6 +186,24 @@ export class Rehearsal {
 
   get binds(): readonly CompiledBind[] {
     return [...this.#generation.binds.values()];
+  }
+
+  /** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. Throws BadFacts. */
+  bindFor(url: URL): CompiledBind {
+    const isTls = url.protocol === "https:";
+    const fitting = this.binds.filter(({ protocol }) => protocol === (isTls ? "tls" : "http"));
+    const port = Number(url.port || (isTls ? 443 : 80));
+    const named = fitting.find((bind) => bind.port === port);
+    const [only, ...others] = fitting;
+    if (named !== undefined) return named;
+    if (url.port === "" && only !== undefined && others.length === 0) return only;
+    const ports = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
+    throw new BadFacts(
+      `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
+      ports.length === 0
+        ? `none of its binds serves ${url.protocol.slice(0, -1)}`
+        : `write ${ports.slice(0, 5).join(" or ")}`,
+    );
   }
 
   /**

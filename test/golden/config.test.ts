@@ -15,7 +15,7 @@ import { reportOf } from "../../src/config/check.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
-import { renderReport } from "../../src/main/check.ts";
+import { renderReport } from "../../src/main/check-report.ts";
 import { formatDiagnostics } from "../../src/translation/problems/diagnostics.ts";
 import type { Resource } from "../../src/translation/resources/store.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";

@@ -1,5 +1,4 @@
-import { textReply } from "../server/reply.ts";
-import { configRoutes } from "./config.ts";
+import { jsonReply, textReply } from "../server/reply.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
 import { profileRoutes } from "./profiles.ts";
@@ -16,6 +15,21 @@ const indexRoute: AdminRoute = {
     return textReply(200, `tracegate ${plane.version} admin server\n\n${lines.join("")}`);
   },
 };
+
+const configRoutes: readonly AdminRoute[] = [
+  {
+    path: "/config_dump",
+    methods: ["GET"],
+    summary: "the configuration in effect",
+    handle: async ({ plane }) => jsonReply(await plane.configDump()),
+  },
+  {
+    path: "/config/status",
+    methods: ["GET"],
+    summary: "generation in effect, and why the newest configuration was rejected",
+    handle: ({ plane }) => jsonReply(plane.configStatus()),
+  },
+];
 
 /** Every endpoint of the admin server, in the order of the index. */
 export const ADMIN_ROUTES: readonly AdminRoute[] = [

@@ -1,5 +1,5 @@
 import { type Document, parseDocument } from "yaml";
-import { formatPath, type Path, valueAt } from "../../base/paths.ts";
+import { formatPath, type Path } from "../../base/paths.ts";
 import { redactUrls } from "../../base/redaction.ts";
 import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
 import { isSecret, type Problem } from "../../translation/problems/problem.ts";
@@ -78,14 +78,11 @@ export class ConfigDocument {
     return true;
   }
 
-  /** Where the value at `path` is written, by its key if it has one: line and column count from 1. Undefined without such a value. */
-  placeOf(path: Path): Position | undefined {
-    if (valueAt(this.value, path) === undefined) return undefined;
+  /** Where the value at `path` is written: its key, if it has one. */
+  placeOf(path: Path): Position {
     const key = path.at(-1);
-    const offset =
-      typeof key === "string"
-        ? this.#where().offsetOf(path.slice(0, -1), key)
-        : this.#where().offsetOf(path, undefined);
+    const where = this.#where();
+    const offset = typeof key === "string" ? where.offsetOf(path.slice(0, -1), key) : where.offsetOf(path, undefined);
     this.#lines ??= new Lines(this.#text);
     return this.#lines.place(this.#expanded.toOriginal(offset));
   }

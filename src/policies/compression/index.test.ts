@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import type { HttpResponse } from "../../http/message/message.ts";
 import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
-import { compression } from "./index.ts";
+import { compileContentTypes, compression } from "./index.ts";
 import { schema } from "./schema.ts";
 
 const policy = compression.create(schema.parse({ encodings: ["gzip"], minSize: 10 }), DEPS);
@@ -113,4 +113,18 @@ test("settings that cannot work are rejected", () => {
     [{ levels: { br: 11 } }, /6/],
   ] as const)
     assert.throws(() => schema.parse(config), message);
+});
+
+test("patterns cover types and suffixes, in any case and with parameters", () => {
+  const isListed = compileContentTypes(["text/*", "application/*+json", "image/SVG+xml"]);
+  for (const type of ["text/html", "Text/HTML; charset=utf-8", "application/problem+json;v=1", "image/svg+xml"])
+    assert.ok(isListed(type), type);
+  for (const type of ["", "text", "application/json", "application/x+jsonp", "image/png", "x-text/html"])
+    assert.ok(!isListed(type), type);
+});
+
+test("event streams match only by their full name, gRPC never", () => {
+  assert.ok(!compileContentTypes(["text/*"])("text/event-stream"));
+  assert.ok(compileContentTypes(["text/event-stream"])("text/event-stream;charset=utf-8"));
+  assert.ok(!compileContentTypes(["application/*"])("application/grpc+proto"));
 });

@@ -9,13 +9,16 @@ import { latin1 } from "../../http/message/syntax.ts";
 import type { ContentCoding, PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { negotiate } from "./accept-encoding.ts";
-import { compileContentTypes } from "./content-types.ts";
 import { encoderStage, encodeWhole, MAX_WHOLE } from "./encoder.ts";
 import type { Compression } from "./schema.ts";
 
 const KIND = "compression";
 /** Fields with a digest of the content or of its encoded form (RFC 9530, RFC 3230, RFC 1864): it would be wrong afterwards. */
 const DIGEST = /(?:^|[\s,])(?:content-digest|repr-digest|digest|content-md5)(?:$|[\s,])/i;
+/**
+ * Compressed only if it is listed by name, not by a pattern: event streams are open for hours, each with the memory of an encoder.
+ */
+const EVENT_STREAM = "text/event-stream";
 /** RFC 9111 5.2.1.6 and 5.2.2.6. */
 const NO_TRANSFORM = /(?:^|[\s,])no-transform(?:$|[\s,])/i;
 const VARIES = /(?:^|[\s,])(?:\*|accept-encoding)(?:$|[\s,])/i;
@@ -178,4 +181,23 @@ function forbidsTransform(headers: HeaderList): boolean {
 /** Whether a field of this name has a member that `pattern` matches. */
 function lists(headers: HeaderList, field: string, pattern: RegExp): boolean {
   return headers.some((name, i) => i % 2 === 0 && name === field && pattern.test(headers[i + 1] as string));
+}
+
+/** Compiles the patterns `type/subtype`, `type/*` and `type/*+suffix`. The test takes the value of a Content-Type field. */
+export function compileContentTypes(patterns: readonly string[]): (contentType: string) => boolean {
+  const exact = new Set<string>();
+  const wild: { readonly prefix: string; readonly suffix: string }[] = [];
+  for (const pattern of patterns.map((each) => each.toLowerCase())) {
+    const star = pattern.indexOf("*");
+    if (star === -1) exact.add(pattern);
+    else wild.push({ prefix: pattern.slice(0, star), suffix: pattern.slice(star + 1) });
+  }
+  return (contentType) => {
+    const semicolon = contentType.indexOf(";");
+    const type = (semicolon === -1 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
+    // gRPC compresses its messages itself, and its clients know no Content-Encoding.
+    if (type.startsWith("application/grpc")) return false;
+    if (exact.has(type)) return true;
+    return type !== EVENT_STREAM && wild.some(({ prefix, suffix }) => type.startsWith(prefix) && type.endsWith(suffix));
+  };
 }

@@ -3,11 +3,23 @@
  * stream. Clients and backends enforce it too; the gateway ends calls whose client is lost or whose backend ignores it.
  */
 import { GatewayError } from "../../base/errors.ts";
-import { formatGrpcTimeout, parseGrpcTimeout } from "../../http/grpc-timeout.ts";
 import { getHeader, type HeaderList, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 
 const FIELD = "grpc-timeout";
+/** Milliseconds of each unit. */
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ["H", 3_600_000],
+  ["M", 60_000],
+  ["S", 1000],
+  ["m", 1],
+  ["u", 1e-3],
+  ["n", 1e-6],
+]);
+/** gRPC over HTTP/2, "Requests". */
+const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
+/** Eight digits. */
+const MAX_VALUE = 99_999_999;
 /** Milliseconds, about 24.8 days: Node.js fires a timer with a longer delay after 1 ms. */
 const MAX_DELAY = 2 ** 31 - 1;
 
@@ -49,4 +61,16 @@ export class GrpcDeadline {
   stop(): void {
     clearTimeout(this.#timer);
   }
+}
+
+/** Milliseconds, with fractions; undefined where the text is malformed. */
+export function parseGrpcTimeout(text: string): number | undefined {
+  const [, value, unit = ""] = TIMEOUT.exec(text) ?? [];
+  return value === undefined ? undefined : Number(value) * (UNITS.get(unit) ?? 0);
+}
+
+/** The text for a number of milliseconds, in seconds if it has more than eight digits; at least 1 ms. */
+export function formatGrpcTimeout(milliseconds: number): `${number}m` | `${number}S` {
+  const whole = Math.max(1, Math.floor(milliseconds));
+  return whole <= MAX_VALUE ? `${whole}m` : `${Math.min(MAX_VALUE, Math.floor(whole / 1000))}S`;
 }

@@ -70,7 +70,7 @@ routes:
 - policies: {jwtAuth: {issuer: i, audiences: [a], jwks: {url: "${url}"}}}
   backends: [{host: "192.0.2.1:80"}]
 `;
-  const report = await checkConfig({ kind: "text", text }, {});
+  const { report } = await checkConfig({ kind: "text", text }, {});
   assert.match(JSON.stringify(report), /is a name inside the cluster/);
   assert.equal(asked, 0);
 });

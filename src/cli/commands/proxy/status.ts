@@ -63,10 +63,7 @@ export const status = defineCommand({
 
 /** Of every Gateway of the namespace, or of all namespaces, one table after the other. */
 async function statusOfAll(options: StatusOptions, context: Context): Promise<void> {
-  const [{ allGateways }, { proxySyncs, syncFailure, syncTable }] = await Promise.all([
-    import("../../cluster/all-gateways.ts"),
-    import("../../cluster/status.ts"),
-  ]);
+  const { allGateways, proxySyncs, syncFailure, syncTable } = await import("../../cluster/status.ts");
   const found: { name: string; rows: readonly ProxySync[]; failure: CliError | undefined }[] = [];
   for (const name of await allGateways(options, context)) {
     try {

@@ -1,0 +1,104 @@
+/** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
+
+import type { CheckReport } from "../config/check.ts";
+import { ASSUMPTIONS, isAssumption, textOf } from "../rehearsal/assumptions.ts";
+import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
+import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
+import { stepLines } from "../tui/step-lines.ts";
+
+/** Every diagnostic with its position; for a valid configuration also the number of its objects. */
+export function renderReport({ diagnostics, summary, startOnly, notFetched = [] }: CheckReport): string {
+  const unseen = notFetched.map((url) => `note: not fetched and not checked, because of --offline: ${url}\n`).join("");
+  const problems = formatDiagnostics(diagnostics) + unseen;
+  if (summary === undefined) {
+    const errors = diagnostics.filter((each) => each.severity === "error").length;
+    return `${problems}${count(errors, "problem")}\n`;
+  }
+  const { binds, listeners, routes, tcpRoutes, backends } = summary;
+  const counts = [
+    count(binds, "bind"),
+    count(listeners, "listener"),
+    count(routes, "route"),
+    ...(tcpRoutes > 0 ? [count(tcpRoutes, "TCP route")] : []),
+    count(backends, "backend"),
+  ];
+  const note =
+    startOnly === undefined ? "" : `note: read only at startup, so a change needs a restart: ${startOnly.join(", ")}\n`;
+  return `${problems}valid: ${counts.join(", ")}\n${note}`;
+}
+
+/** A line for a case that passes; below one that fails what was expected, what came and why. */
+export function caseText(file: string, verdict: Verdict): string {
+  const { name, line, column } = verdict.case;
+  if (hasPassed(verdict)) return `✓ ${name}\n`;
+  return [`✗ ${name}  ${file}:${line}:${column}`, ...reasons(verdict).map((each) => `    ${each}`), ""].join("\n");
+}
+
+/** `3 cases: 2 passed, 1 failed`. */
+export function summaryText(verdicts: readonly Verdict[]): string {
+  const failed = verdicts.filter((verdict) => !hasPassed(verdict)).length;
+  const counts = [`${verdicts.length - failed} passed`, ...(failed > 0 ? [`${failed} failed`] : [])];
+  return `${count(verdicts.length, "case")}: ${counts.join(", ")}\n`;
+}
+
+export function hasPassed({ failures, problem }: Verdict): boolean {
+  return failures.length === 0 && problem === undefined;
+}
+
+/** The cases as JUnit's XML, which CI systems show as test results. */
+export function junitReport(file: string, verdicts: readonly Verdict[]): string {
+  const failed = verdicts.filter((verdict) => !hasPassed(verdict)).length;
+  const seconds = (ms: number): string => (ms / 1000).toFixed(3);
+  const time = seconds(verdicts.reduce((sum, { durationMs }) => sum + durationMs, 0));
+  const suite = `name=${xml(file)} tests="${verdicts.length}" failures="${failed}" errors="0" skipped="0" time="${time}"`;
+  const cases = verdicts.flatMap((verdict) => {
+    const { name, line } = verdict.case;
+    const head = `    <testcase name=${xml(name)} classname=${xml(file)} file=${xml(file)} line="${line}" time="${seconds(verdict.durationMs)}"`;
+    if (hasPassed(verdict)) return [`${head}/>`];
+    const [first = "", ...rest] = reasons(verdict);
+    const text = xml([first, ...rest].join("\n")).slice(1, -1);
+    return [`${head}>`, `      <failure message=${xml(first)}>${text}</failure>`, "    </testcase>"];
+  });
+  const lines = [`<testsuites ${suite}>`, `  <testsuite ${suite}>`, ...cases, "  </testsuite>", "</testsuites>"];
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${lines.join("\n")}\n`;
+}
+
+function reasons({ failures, open, problem }: Verdict): string[] {
+  if (problem !== undefined) return [problem];
+  const [first] = failures;
+  const isCertain = open.size === 0;
+  const shown = isCertain && first !== undefined ? [first] : failures;
+  const unknown = [...open].map(([name, values]) => `it depends on ${name}, so write assume: ${waysOf(name, values)}`);
+  return [...unknown, ...shown.flatMap((failure) => failureLines(failure, isCertain ? [] : [...open.keys()]))];
+}
+
+function failureLines({ given, differences, why }: Failure, open: readonly string[]): string[] {
+  const condition = open.flatMap((name) => (name in given ? [`${name}=${textOf(given[name])}`] : []));
+  const lines = [
+    ...differences.map(({ field, expected, actual }) => `${field}: expected ${shown(expected)}, got ${shown(actual)}`),
+    ...stepLines(why),
+  ];
+  return condition.length === 0 ? lines : [`if ${condition.join(", ")}:`, ...lines.map((line) => `    ${line}`)];
+}
+
+/** How a case assumes something: `{extAuthz: allow}`, or what else is possible. */
+function waysOf(name: string, values: readonly unknown[]): string {
+  const ways = isAssumption(name) && name !== "backend" ? ASSUMPTIONS[name].values : values.map(textOf);
+  return ways.map((way) => `{${name}: ${way}}`).join(" or ");
+}
+
+function shown(value: string | number | null): string {
+  return value === null ? "none" : typeof value === "string" ? JSON.stringify(value) : String(value);
+}
+
+/** An attribute's value with its quotes; characters that XML cannot hold are left out. */
+function xml(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones.
+  const possible = text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "");
+  const escaped = possible.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return `"${escaped.replaceAll('"', "&quot;")}"`;
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? "" : "s"}`;
+}

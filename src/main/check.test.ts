@@ -1,0 +1,285 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { stringify } from "yaml";
+import { invokeProgram } from "../cli/fixtures/invoke.ts";
+import { tracegate } from "./commands.ts";
+
+let folder = "";
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tracegate-check-"));
+});
+after(() => rm(folder, { recursive: true }));
+
+const SECRET = "a-secret-value";
+const BACKEND = { host: "127.0.0.1:9099" };
+const extAuthz = { host: "127.0.0.1:9000", protocol: { http: {} } };
+const ROUTES = [
+  {
+    name: "all",
+    policies: {
+      requestHeaderModifier: { set: { "x-team": "shop", authorization: SECRET } },
+      responseHeaderModifier: { set: { "x-served": "yes" } },
+    },
+    backends: [BACKEND],
+  },
+  {
+    name: "admin",
+    matches: [{ path: { pathPrefix: "/admin" } }],
+    policies: { authorization: { rules: [{ require: 'request.headers["x-user"] == "admin"' }] } },
+    backends: [BACKEND],
+  },
+  {
+    name: "asks",
+    matches: [{ path: { pathPrefix: "/asks" } }],
+    policies: { extAuthz },
+    backends: [BACKEND],
+  },
+];
+
+/** `cases` as text keeps the places of its problems. */
+async function check(cases: readonly object[] | string, ...args: readonly string[]) {
+  const file = join(folder, "gateway.yaml");
+  const expected = join(folder, "cases.yaml");
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ name: "web", routes: ROUTES }] }] }));
+  await writeFile(expected, typeof cases === "string" ? cases : stringify({ cases }));
+  const outcome = await invokeProgram(tracegate, ["check", "-f", file, "--expect", expected, ...args]);
+  assert.equal(outcome.stderr, "");
+  return { ...outcome, stdout: outcome.stdout.replaceAll(`${folder}/`, "") };
+}
+
+const request = (path: string, headers: Readonly<Record<string, string>> = {}): object => ({
+  url: `http://shop.test:8080${path}`,
+  headers,
+});
+
+test("cases that turn out as expected: every field that a case can name", async () => {
+  const { code, stdout } = await check([
+    {
+      name: "forwarded",
+      request: { ...request("/a?b=c"), method: "PUT", body: "text", source: "192.0.2.7" },
+      expect: {
+        listener: "web",
+        route: "all",
+        backend: "127.0.0.1:9099",
+        status: 200,
+        code: null,
+        sent: { path: "/a?b=c", headers: { "X-Team": "shop", authorization: SECRET, "x-forwarded-for": "192.0.2.7" } },
+        headers: { "X-Served": "yes", "x-team": null },
+      },
+    },
+    {
+      name: "named by longer parts of keys",
+      request: request("/a"),
+      expect: { route: "default/all", backend: "all/backend0" },
+    },
+    {
+      name: "refused",
+      request: request("/admin"),
+      expect: { route: "admin", backend: null, status: 403, code: "TG_AUTHORIZATION", sent: null },
+    },
+    { name: "not valid for HTTP", request: request("/a/../b"), expect: { status: 400, route: null, listener: null } },
+    {
+      name: "the backend fails",
+      request: request("/a"),
+      assume: { response: 503 },
+      expect: { status: 503, code: null },
+    },
+  ]);
+  assert.equal(
+    stdout,
+    [
+      "valid: 1 bind, 1 listener, 3 routes, 3 backends",
+      "✓ forwarded",
+      "✓ named by longer parts of keys",
+      "✓ refused",
+      "✓ not valid for HTTP",
+      "✓ the backend fails",
+      "5 cases: 5 passed",
+      "",
+    ].join("\n"),
+  );
+  assert.equal(code, 0);
+});
+
+test("a difference: what was expected, what came, and what decided; secrets are not shown", async () => {
+  const { code, stdout } = await check([
+    { name: "admins only", request: request("/admin", { "x-user": "joe" }), expect: { status: 200 } },
+    { name: "another route", request: request("/a"), expect: { route: "admin", sent: { path: "/b" } } },
+    {
+      name: "a secret",
+      request: request("/a"),
+      expect: { listener: null, backend: null, sent: { headers: { authorization: null, "x-team": "x" } } },
+    },
+  ]);
+  assert.equal(code, 1);
+  assert.ok(!stdout.includes(SECRET));
+  assert.equal(
+    stdout,
+    `valid: 1 bind, 1 listener, 3 routes, 3 backends
+✗ admins only  cases.yaml:2:5
+    status: expected 200, got 403
+    ✗ policy authorization
+        ✗ rule require request.headers["x-user"] == "admin"  request.headers["x-user"]: "joe"
+✗ another route  cases.yaml:9:5
+    route: expected "admin", got "default/default/bind/8080/web/default/all"
+    sent.path: expected "/b", got "/a"
+    ✓ route all  the only route that matches
+        ✗ route admin  path: /a is not under prefix /admin
+        ✗ route asks  path: /a is not under prefix /asks
+✗ a secret  cases.yaml:17:5
+    listener: expected none, got "web"
+    backend: expected none, got "/default/default/bind/8080/web/default/all/backend0"
+    sent.headers.authorization: expected none, got "<redacted>"
+    sent.headers.x-team: expected "x", got "shop"
+    ✓ route all  the only route that matches
+        ✗ route admin  path: /a is not under prefix /admin
+        ✗ route asks  path: /a is not under prefix /asks
+3 cases: 0 passed, 3 failed
+`,
+  );
+});
+
+test("what is not known: outcomes that agree pass, others say what to assume", async () => {
+  const { code, stdout } = await check([
+    { name: "agree", request: request("/asks"), expect: { route: "asks" } },
+    { name: "differ", request: request("/asks"), expect: { status: 200 } },
+    { name: "assumed", request: request("/asks"), assume: { extAuthz: "deny" }, expect: { status: 403 } },
+    { name: "agree in what is wrong", request: request("/asks"), expect: { route: "all" } },
+    { name: "assumed in vain", request: request("/a"), assume: { extAuthz: "deny" }, expect: { status: 200 } },
+    { name: "no such port", request: { url: "http://shop.test:1/" }, expect: { status: 200 } },
+  ]);
+  assert.equal(code, 1);
+  const lines = stdout.split("\n").map((line) => line.trim());
+  const after = (name: string): string[] => {
+    const start = lines.findIndex((line) => line.startsWith(`✗ ${name}  `));
+    return lines.slice(start + 1, start + 4);
+  };
+  assert.ok(lines.includes("✓ agree") && lines.includes("✓ assumed"));
+  const [unknown = "", condition, difference] = after("differ");
+  assert.match(unknown, /^it depends on extAuthz, so write assume: \{extAuthz: allow\} or \{extAuthz: deny\} or /);
+  assert.deepEqual([condition, difference], ["if extAuthz=deny:", "status: expected 200, got 403"]);
+  assert.match(after("agree in what is wrong")[0] ?? "", /^route: expected "all", got /);
+  assert.match(after("assumed in vain")[0] ?? "", /^nothing depends on the assumption extAuthz/);
+  assert.match(after("no such port")[0] ?? "", /no bind for http on port 1; write http:\/\/shop\.test:8080$/);
+  assert.equal(lines.at(-2), "6 cases: 2 passed, 4 failed");
+});
+
+test("JUnit's XML and JSON have the same results", async () => {
+  const cases = [
+    { name: "passes", request: request("/a"), expect: { status: 200 } },
+    { name: 'a "name" & <more>', request: request("/admin", { "x-user": "joe" }), expect: { status: 200 } },
+  ];
+  const junit = await check(cases, "-o", "junit");
+  assert.equal(junit.code, 1);
+  const text = junit.stdout.replaceAll(/time="\d+\.\d{3}"/g, 'time="T"');
+  const suite = `name="cases.yaml" tests="2" failures="1" errors="0" skipped="0" time="T"`;
+  assert.equal(
+    text,
+    `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites ${suite}>
+  <testsuite ${suite}>
+    <testcase name="passes" classname="cases.yaml" file="cases.yaml" line="2" time="T"/>
+    <testcase name="a &quot;name&quot; &amp; &lt;more&gt;" classname="cases.yaml" file="cases.yaml" line="8" time="T">
+      <failure message="status: expected 200, got 403">status: expected 200, got 403
+✗ policy authorization
+    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;  request.headers[&quot;x-user&quot;]: &quot;joe&quot;</failure>
+    </testcase>
+  </testsuite>
+</testsuites>
+`,
+  );
+  const { code, stdout } = await check(cases, "--json");
+  const { ok, cases: results } = JSON.parse(stdout);
+  assert.deepEqual([code, ok], [1, false]);
+  assert.deepEqual(
+    results.map(({ name, line, ok }: Record<string, unknown>) => [name, line, ok]),
+    [
+      ["passes", 2, true],
+      ['a "name" & <more>', 8, false],
+    ],
+  );
+  const [difference] = results[1].failures[0].differences;
+  assert.deepEqual(difference, { field: "status", expected: 200, actual: 403 });
+});
+
+const CASE = `cases:
+  - name: one
+    request: {url: "http://a:8080/"}
+    expect: {status: 200}
+`;
+const MISTAKES: readonly (readonly [what: string, text: string, ...problems: readonly RegExp[]])[] = [
+  ["no cases", "cases: []\n", /^cases\.yaml:1:8: error: cases: must not be empty$/],
+  [
+    "an unknown field",
+    CASE.replace("status", "statu"),
+    /^cases\.yaml:4:14: error: cases\[0\]\.expect\.statu: unknown field; did you mean "status"\?$/,
+  ],
+  [
+    "a wrong type",
+    CASE.replace("200", '"200"'),
+    /^cases\.yaml:4:22: error: cases\[0\]\.expect\.status: is a string; expected a number without quotes$/,
+  ],
+  [
+    "nothing expected",
+    CASE.replace("status: 200", ""),
+    /^cases\.yaml:4:13: error: cases\[0\]\.expect: expects nothing; write what should happen, such as status: 200$/,
+  ],
+  [
+    "not a code",
+    CASE.replace("status: 200", "code: TG_ROUTE_MISSING"),
+    /^cases\.yaml:4:20: error: cases\[0\]\.expect\.code: not a known value/,
+  ],
+  [
+    "not a URL",
+    CASE.replace("http://a:8080/", "ftp://a/"),
+    /^cases\.yaml:3:14: error: cases\[0\]\.request: the scheme ftp /,
+  ],
+  [
+    "a route that is not there",
+    CASE.replace("status: 200", "route: admins"),
+    /^cases\.yaml:4:21: error: cases\[0\]\.expect\.route: the configuration has no route "admins"; did you mean "admin"\?$/,
+  ],
+  [
+    "a listener that is not there",
+    CASE.replace("status: 200", "listener: x"),
+    /the configuration has no listener "x"; expected null, or a listener such as web$/,
+  ],
+  [
+    "an assumption that does not exist",
+    `${CASE}    assume: {response: 99}\n`,
+    /^cases\.yaml:5:13: error: cases\[0\]\.assume: response cannot be "99"/,
+  ],
+  [
+    "a name twice",
+    `${CASE}${CASE.split("\n").slice(1).join("\n")}`,
+    /^cases\.yaml:5:11: error: cases\[1\]\.name: another case has this name/,
+  ],
+  ["not YAML", "cases: [\n", /^cases\.yaml:\d+:\d+: error: not valid YAML/],
+];
+
+for (const [what, text, ...problems] of MISTAKES)
+  test(`bad input: ${what}`, async () => {
+    const { code, stdout } = await check(text);
+    assert.equal(code, 1);
+    const lines = stdout.split("\n");
+    for (const problem of problems)
+      assert.ok(
+        lines.some((line) => problem.test(line)),
+        stdout,
+      );
+    assert.match(lines.at(-2) ?? "", /^\d+ problems?$/);
+  });
+
+test("a file that cannot be read, and -o junit without cases, are mistakes of the command line", async () => {
+  const file = join(folder, "gateway.yaml");
+  await check(CASE);
+  const absent = await invokeProgram(tracegate, ["check", "-f", file, "--expect", join(folder, "absent.yaml")]);
+  assert.equal(absent.code, 1);
+  assert.match(absent.stderr, /cannot read .*absent\.yaml: it does not exist/);
+  const junit = await invokeProgram(tracegate, ["check", "-f", file, "-o", "junit"]);
+  assert.equal(junit.code, 2);
+  assert.match(junit.stderr, /-o junit reports on cases/);
+});

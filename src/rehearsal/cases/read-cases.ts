@@ -1,0 +1,83 @@
+import type { Path } from "../../base/paths.ts";
+import { ConfigDocument } from "../../config/parse/document.ts";
+import type { Ir } from "../../ir/ir.ts";
+import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
+import { knownFields } from "../../translation/problems/known-fields.ts";
+import { reportIssues } from "../../translation/problems/schema-errors.ts";
+import { type Assumptions, readAssumptions } from "../assumptions.ts";
+import { BadFacts, factsOfRequest, type RequestFacts } from "../facts.ts";
+import { caseFile, type Expectation, type TestCase } from "./case-schema.ts";
+import { Places } from "./places.ts";
+
+/** One case, ready to be rehearsed. */
+export interface Case {
+  readonly name: string;
+  /** Where it stands in the file, from 1. */
+  readonly line: number;
+  readonly column: number;
+  readonly facts: RequestFacts;
+  readonly assumed: Assumptions;
+  readonly expect: Expectation;
+}
+
+/** The cases of a file, and the names that the configuration has for them. */
+export interface Cases {
+  readonly file: string;
+  readonly cases: readonly Case[];
+  readonly places: Places;
+}
+
+const FIELDS = knownFields(caseFile);
+const NAMED = ["listener", "route", "backend"] as const;
+
+/** Reads the text of a case file for a configuration. `env` replaces variables, as in a configuration. */
+export function readCases(
+  file: string,
+  text: string,
+  ir: Ir,
+  env: Readonly<Record<string, string | undefined>>,
+): Cases | { readonly diagnostics: readonly Diagnostic[] } {
+  const document = new ConfigDocument(file, text, env);
+  if (!document.ok) return document;
+  const parsed = caseFile.safeParse(document.value);
+  if (!parsed.success) {
+    reportIssues(document, parsed.error.issues, FIELDS);
+    return document;
+  }
+  const places = new Places(ir);
+  const names = new Set<string>();
+  const cases = parsed.data.cases.map((each, i): Case => {
+    const path = ["cases", i];
+    if (names.has(each.name))
+      document.report([...path, "name"], { message: "another case has this name; a report could not tell them apart" });
+    names.add(each.name);
+    for (const kind of NAMED) {
+      const name = each.expect[kind];
+      const problem = name == null ? undefined : places.problemWith(kind, name);
+      if (problem !== undefined) document.report([...path, "expect", kind], problem);
+    }
+    return {
+      name: each.name,
+      ...document.placeOf(path),
+      facts: checked(document, [...path, "request"], () => factsOf(each.request)),
+      assumed: checked(document, [...path, "assume"], () => readAssumptions(each.assume ?? {})),
+      expect: each.expect,
+    };
+  });
+  return document.ok ? { file, cases, places } : document;
+}
+
+function factsOf({ url, method, headers = {}, body = "", source }: TestCase["request"]): RequestFacts {
+  return factsOfRequest({ url, method, headers: Object.entries(headers), body, source });
+}
+
+/** The value, or a problem at `path`, with which the file has no cases. */
+function checked<Value>(document: ConfigDocument, path: Path, read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof BadFacts)) throw error;
+    document.report(path, { message: `${error.message}; ${error.hint}` });
+    return {} as Value;
+  }
+}
