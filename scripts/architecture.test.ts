@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path/posix";
 import { suite, test } from "node:test";
-import { readText, root } from "./lib/files.ts";
+import { ROOMS } from "./layers.ts";
+import { projectFiles, readText, root } from "./lib/files.ts";
 import { importsOf, withoutComments } from "./lib/source.ts";
 
 /**
@@ -57,24 +58,56 @@ function declares(file: string, name: string): boolean {
 }
 
 test("the page describes every room, in the order of imports", () => {
-  const described = [...readText(PAGE).matchAll(/^\| `src\/(\w+)\/` \|/gm)].map((match) => match[1] ?? "");
+  const [table = ""] = readText(PAGE).split("```text");
+  const described = [...table.matchAll(/^\| `src\/(\w+)\/` \|/gm)].map((match) => match[1] ?? "");
   const rooms = readdirSync(`${root}src`, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   assert.deepEqual(described.toSorted(), rooms.map(({ name }) => name).toSorted());
-  const layers = [...readText("scripts/layers.ts").matchAll(/^ {2}"(\w+)",$/gm)].map((match) => match[1] ?? "");
-  assert.deepEqual(
-    described,
-    layers.filter((room) => described.includes(room)),
-  );
+  assert.deepEqual(described, ROOMS);
 });
 
 const all = walks();
 
-test("there are the six walks", () => {
+/** Folders of tests' helpers, which belong to no floor. */
+const HELPERS = ["fixtures", "testing"];
+
+test("the drawing has every room once, and no room on a floor above one that imports it", () => {
+  const [, drawing = ""] = /```text\n([\s\S]*?)```/.exec(readText(PAGE)) ?? [];
+  const floors = drawing.split("\n").map((line) => line.trim().split(/ {2,}/, 1)[0]?.split(" · ") ?? []);
+  const floorOf = new Map(floors.flatMap((rooms, floor) => rooms.map((room) => [room, floor] as const)));
+  floorOf.delete("");
+  assert.deepEqual([...floorOf.keys()].toSorted(), ROOMS.toSorted());
+  for (const path of projectFiles().filter((each) => /^src\/\w+\/.*(?<!\.test)\.ts$/.test(each))) {
+    for (const target of importsFrom(path)) {
+      const [from = "", to = ""] = [path, target].map((each) => each.split("/")[1]?.replace(/\.ts$/, ""));
+      assert.ok(
+        (floorOf.get(from) ?? 0) <= (floorOf.get(to) ?? 0),
+        `${path} imports ${target}, which is drawn above it`,
+      );
+    }
+  }
+});
+
+for (const [, room = "", list = ""] of readText(PAGE).matchAll(/^\| `(src\/[\w/]+)\/` \| (`\w+`(?:, `[\w-]+`)*) \|$/gm))
+  test(`the sub-rooms of ${room} are listed from the bottom to the top`, () => {
+    const listed = [...list.matchAll(/`([\w-]+)`/g)].map(([, name = ""]) => name);
+    const folders = readdirSync(root + room, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    const names = folders.map(({ name }) => name).filter((name) => !HELPERS.includes(name));
+    assert.deepEqual(listed.toSorted(), names.toSorted());
+    const subRoom = (path: string): number => listed.indexOf(path.slice(room.length + 1).split("/")[0] ?? "");
+    for (const path of projectFiles().filter((each) => each.startsWith(`${room}/`) && /(?<!\.test)\.ts$/.test(each)))
+      for (const target of importsFrom(path)) {
+        const [from, to] = [subRoom(path), target.startsWith(`${room}/`) ? subRoom(target) : -1];
+        assert.ok(from < 0 || to <= from, `${path} imports ${target}, a later sub-room`);
+      }
+  });
+
+test("there are the seven walks", () => {
   assert.deepEqual(
     [...all.keys()],
     [
       "A request",
       "A configuration",
+      "A Gateway API object",
       "A configuration from a controller",
       "A trace event",
       "An explanation",

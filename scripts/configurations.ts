@@ -13,7 +13,7 @@ const ENV = /^# env: (\w+)=(.*)$/gm;
 /** Every marked configuration, with the place of its first line. */
 function configurations(files: readonly string[]): { where: string; text: string }[] {
   const examples = files
-    .filter((path) => /^examples\/.*\.ya?ml$/.test(path))
+    .filter((path) => /^examples\/(?!cases\/).*\.ya?ml$/.test(path))
     .map((path) => ({ where: path, text: readText(path) }));
   const blocks = files
     .filter((path) => path.endsWith(".md"))

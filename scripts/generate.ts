@@ -4,7 +4,7 @@ import { dirname } from "node:path/posix";
 import { celPage } from "./lib/cel-docs.ts";
 import { commandPage } from "./lib/command-page.ts";
 import { ConfigReference } from "./lib/config-docs.ts";
-import { configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
+import { caseJsonSchema, configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
 import { crdTables } from "./lib/crd-docs.ts";
 import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
@@ -16,6 +16,7 @@ import { KINDS, policyPages } from "./lib/policy-docs.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
 import { generateMessages } from "./messages.ts";
+import { roomPages } from "./rooms.ts";
 
 /** Path relative to the checkout → content. */
 function generatedFiles(): ReadonlyMap<string, string> {
@@ -34,6 +35,7 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ],
     ...installManifest(),
     ["docs/tgctl.md", commandPage(readText("docs/tgctl.md"))],
+    ...roomPages(),
   ]);
 }
 
@@ -44,6 +46,7 @@ function configFiles(): (readonly [path: string, text: string])[] {
   return [
     ...Object.entries(policyPages(reference, readNeeded)),
     ["schema/config.json", formatSchema(editorJsonSchema())],
+    ["schema/expectations.json", formatSchema(caseJsonSchema())],
     [page, generatedPart(page, readText(page), "fields", reference.configuration())],
   ];
 }

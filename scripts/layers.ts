@@ -8,7 +8,7 @@ import type { Result } from "./lib/report.ts";
 import { type Import, importsOf } from "./lib/source.ts";
 
 /** The rooms of src/ from the bottom to the top: each may import from itself and from those before it. */
-const ROOMS = [
+export const ROOMS: readonly string[] = [
   "gen",
   "base",
   "net",
@@ -67,6 +67,12 @@ const THREADS: readonly { readonly entry: string; readonly without: RegExp; read
 /** `src/http/h1/parse.ts` → `http`, `src/main.ts` → `main`. */
 function roomOf(path: string): string {
   return path.split("/")[1]?.replace(/\.ts$/, "") ?? "";
+}
+
+/** The rooms that a room may import, from the bottom to the top. */
+export function mayImport(room: string): readonly string[] {
+  const below = ROOMS.slice(0, ROOMS.indexOf(room));
+  return VIEWS.includes(room) ? below.filter((each) => !DATA_PLANE.includes(each)) : below;
 }
 
 /** Why `from` may not import `item`, or undefined when it may. */

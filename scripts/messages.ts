@@ -23,7 +23,7 @@ export async function generateMessages(): Promise<void> {
   const { code, output } = await run("buf", ["generate"]);
   if (code !== 0) throw new Error(`buf generate: ${output}`);
   // The project has no ESLint, so nothing reads the compiler's suppression.
-  for (const path of projectFiles().filter((each) => each.startsWith("src/gen/")))
+  for (const path of projectFiles().filter((each) => /^src\/gen\/.*\.ts$/.test(each)))
     writeFileSync(root + path, readText(path).replace("/* eslint-disable */\n", ""));
   writeFileSync(root + MANIFEST, `${JSON.stringify(digests(), undefined, 2)}\n`);
 }
@@ -46,7 +46,7 @@ function digests(): Digests {
   const sources = files.filter((path) => path.endsWith(".proto") || /^buf(\.gen)?\.yaml$/.test(path));
   return {
     from: digest([...compiler, ...sources.flatMap(withText)]),
-    to: digest(files.filter((path) => path.startsWith("src/gen/")).flatMap(withText)),
+    to: digest(files.filter((path) => /^src\/gen\/.*\.ts$/.test(path)).flatMap(withText)),
   };
 }
 

@@ -11,6 +11,7 @@ const ENTRIES = [
   "main",
   "worker/worker",
   "config/load-worker",
+  "rehearsal/rehearsal-worker",
   "policies/basic-auth/hashing-thread",
   "cli/main",
 ] as const;

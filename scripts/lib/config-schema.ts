@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { configFile } from "../../src/config/schema/config.ts";
 import { POLICY_SCHEMAS } from "../../src/policies/schemas.ts";
+import { caseFile } from "../../src/rehearsal/cases/case-schema.ts";
 
 /** The keywords of JSON Schema (draft 2020-12) that the schema of a configuration uses. */
 export interface JsonSchema {
@@ -47,6 +48,12 @@ export function editorJsonSchema(): JsonSchema {
       // A named schema is visited more than once: for its definition, and for every reference to it.
     } else if (pattern?.startsWith(VARIABLE) === false) jsonSchema.pattern = `${VARIABLE}|${pattern}`;
   });
+}
+
+/** The schema of a file of cases, for `tracegate check --expect`. */
+export function caseJsonSchema(): JsonSchema {
+  const { $schema, ...rest } = z.toJSONSchema(caseFile, { io: "input", target: "draft-2020-12" });
+  return { $schema, $id: "tracegate-expectations.json", ...rest } as JsonSchema;
 }
 
 /** The text of a schema file; lists of texts that fit in a line stand in one. */

@@ -9,8 +9,8 @@ import { corsHeaders, Guard } from "./server/guard.ts";
 import { type RunningServer, startHttpServer } from "./server/http-server.ts";
 import { type PlainReply, type Reply, textReply } from "./server/reply.ts";
 
-/** Bytes. No endpoint reads a body; a body up to this size is dropped, a larger one gets 413. */
-const MAX_BODY = 64 * 1024;
+/** Bytes. An endpoint that reads no body drops one up to this size; a larger one gets 413. */
+const MAX_DROPPED = 64 * 1024;
 
 type AdminRoutes<Plane> = ReadonlyMap<string, AdminRoute<Plane>>;
 
@@ -72,10 +72,10 @@ export async function dispatchTo<Plane>(
   if (request.method === "OPTIONS" && "access-control-allow-origin" in corsHeaders(request)) return textReply(204, "");
   const method = route.methods.find((known) => known === request.method);
   if (method === undefined) return route.otherMethod ?? methodNotAllowed(path, route.methods);
-  const refusal = await dropBody(request);
-  if (refusal !== undefined) return refusal;
+  const body = await readBody(request, route.maxBody);
+  if (!Buffer.isBuffer(body)) return body;
   const parameters = new URLSearchParams(query);
-  return unknownParameter(route, parameters) ?? route.handle({ plane, method, query: parameters, signal });
+  return unknownParameter(route, parameters) ?? route.handle({ plane, method, query: parameters, body, signal });
 }
 
 /** A misspelled parameter must not silently do something else: `?levl=debug` would only show the level. */
@@ -100,12 +100,20 @@ function split(target: string): [string, string] {
   return mark < 0 ? [target, ""] : [target.slice(0, mark), target.slice(mark + 1)];
 }
 
-async function dropBody(request: IncomingMessage): Promise<PlainReply | undefined> {
+/** The body if the endpoint reads one, or the response to one that is too long. */
+async function readBody(request: IncomingMessage, max = 0): Promise<Buffer | PlainReply> {
+  const chunks: Buffer[] = [];
+  const most = max === 0 ? MAX_DROPPED : max;
   let size = 0;
   // Leaving the loop early must not destroy the connection, because the response still has to be sent on it.
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    size += Buffer.isBuffer(chunk) ? chunk.length : 0;
-    if (size > MAX_BODY) return textReply(413, "no endpoint takes a body\n", { connection: "close" });
+    if (!Buffer.isBuffer(chunk)) continue;
+    size += chunk.length;
+    if (size > most) {
+      const why = max === 0 ? "this endpoint takes no body" : `the body is longer than ${max} bytes`;
+      return textReply(413, `${why}\n`, { connection: "close" });
+    }
+    if (max > 0) chunks.push(chunk);
   }
-  return undefined;
+  return Buffer.concat(chunks);
 }

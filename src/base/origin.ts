@@ -6,6 +6,8 @@ export interface Origin {
   readonly object?: ObjectName;
   /** The field in the file or object: names of fields and positions in lists, such as `["binds", 0, "port"]`. */
   readonly path: Path;
+  /** Of the field in the file, where it is shown: found by parsing the file again. */
+  readonly place?: { readonly file: string; readonly line: number; readonly column: number };
 }
 
 /** Names a Kubernetes object. */
@@ -15,8 +17,9 @@ export interface ObjectName {
   readonly name: string;
 }
 
-/** `binds[0].listeners[0].routes[1]`, or `HTTPRoute shop/web spec.rules[1]`. */
-export function formatOrigin({ object, path }: Origin): string {
+/** `gateway.yaml:31`; without a place `binds[0].listeners[0].routes[1]`, or `HTTPRoute shop/web spec.rules[1]`. */
+export function formatOrigin({ object, path, place }: Origin): string {
+  if (place !== undefined) return `${place.file}:${place.line}`;
   const field = formatPath(path);
   if (object === undefined) return field;
   return `${object.kind} ${object.namespace}/${object.name}${field === "" ? "" : ` ${field}`}`;

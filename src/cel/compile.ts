@@ -16,6 +16,7 @@ import { formatType } from "./environment/types.ts";
 import { compileNode } from "./evaluate/compile.ts";
 import type { Evaluator, Slots } from "./evaluate/evaluator.ts";
 import { FUNCTIONS } from "./functions/functions.ts";
+import { type Observation, ObservedExpression } from "./observation.ts";
 import type { Node } from "./syntax/ast.ts";
 import { CelError } from "./syntax/cel-error.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
@@ -41,6 +42,13 @@ export interface Expression {
   evaluate(activation: Activation): CelValue;
 }
 
+/** Whether a condition is met, and why. */
+interface ObservedCondition extends Observation {
+  readonly met: boolean;
+  /** Why it is neither met nor unmet. */
+  readonly error?: CelError;
+}
+
 /** Whether an expression reads the body of this message, or the beginning of it. */
 export function readsBody({ reads }: Pick<Expression, "reads">, message: "request" | "response"): boolean {
   return reads.has(`${message}.body`) || reads.has(`${message}.bodyPrefix`);
@@ -54,6 +62,8 @@ export interface Condition extends Expression {
    * condition is neither met nor unmet, and `whenFailed` decides: a deny rule must not be bypassed by making it fail.
    */
   matches(activation: Activation, whenFailed: WhenFailed): boolean;
+  /** Like matches, with what was read and computed. Slow at first, and several times slower than matches after that. */
+  observe(activation: Activation): ObservedCondition;
 }
 
 /** The result of a condition that failed. May throw to reject the request. */
@@ -65,6 +75,7 @@ export type WhenFailed = (error: CelError) => boolean;
  */
 export class CelEnvironment {
   readonly #functions: CustomFunctions;
+  readonly #environments = new Map<Scope, Environment>();
 
   /** `functions`: those that the configuration defines. */
   constructor(functions: CustomFunctions) {
@@ -103,8 +114,13 @@ export class CelEnvironment {
   }
 
   #in(scope: Scope): Environment {
-    const custom = this.#functions;
-    return { variables: VARIABLES[scope], functions: FUNCTIONS, custom, container: "", lenient: false };
+    let environment = this.#environments.get(scope);
+    if (environment === undefined) {
+      const custom = this.#functions;
+      environment = { variables: VARIABLES[scope], functions: FUNCTIONS, custom, container: "", lenient: false };
+      this.#environments.set(scope, environment);
+    }
+    return environment;
   }
 }
 
@@ -130,6 +146,9 @@ class CompiledExpression implements Condition {
   readonly flattens: boolean;
   readonly #run: Evaluator;
   readonly #hasSlots: boolean;
+  readonly #environment: Environment;
+  /** Made when it is needed: most expressions are never observed. */
+  #observed: ObservedExpression | undefined;
 
   constructor(text: string, node: Node, checked: Checked, environment: Environment) {
     this.text = text;
@@ -138,16 +157,30 @@ class CompiledExpression implements Condition {
     this.flattens = node.kind === "call" && node.target === undefined && FLATTENING.has(node.name);
     this.#run = compileNode(node, checked, text);
     this.#hasSlots = checked.slotCount > 0;
+    this.#environment = environment;
   }
 
   evaluate(activation: Activation): CelValue {
-    const value = this.#valueOf(activation);
+    const value = this.#valueOf(activation, this.#run);
     if (value instanceof Failure) throw this.#errorOf(value);
     return value;
   }
 
   matches(activation: Activation, whenFailed: WhenFailed): boolean {
-    const value = this.#valueOf(activation);
+    return this.#decide(this.#valueOf(activation, this.#run), whenFailed);
+  }
+
+  observe(activation: Activation): ObservedCondition {
+    this.#observed ??= new ObservedExpression(this.text, this.#environment);
+    let error: CelError | undefined;
+    const met = this.#decide(this.#valueOf(activation, this.#observed.evaluator), (failed) => {
+      error = failed;
+      return false;
+    });
+    return { met, ...(error !== undefined && { error }), ...this.#observed.observationOf(activation) };
+  }
+
+  #decide(value: CelValue | Failure, whenFailed: WhenFailed): boolean {
     if (typeof value === "boolean") return value;
     if (value === null) return false;
     if (!(value instanceof Failure))
@@ -155,11 +188,11 @@ class CompiledExpression implements Condition {
     return value.absent ? false : whenFailed(this.#errorOf(value));
   }
 
-  #valueOf(activation: Activation): CelValue | Failure {
+  #valueOf(activation: Activation, run: Evaluator): CelValue | Failure {
     const { budget } = activation;
     startBudget(budget);
     try {
-      return this.#run(activation, this.#hasSlots ? [] : NO_SLOTS);
+      return run(activation, this.#hasSlots ? [] : NO_SLOTS);
     } catch (error) {
       return fail(messageOf(error));
     } finally {

@@ -5,6 +5,7 @@ import {
   type Activation,
   CelEnvironment,
   CelError,
+  type Condition,
   type CustomFunctions,
   STANDARD_ENVIRONMENT as cel,
   type Expression,
@@ -118,6 +119,42 @@ const { expression } = fc.letrec<{ expression: string }>((tie) => {
 
 test("well-formed expressions of any types end with a value or a CelError", () => {
   fc.assert(fc.property(expression, run), { numRuns: 8000 });
+});
+
+test("an observed condition is met when it is met unobserved, and its parts have the values of their texts", () => {
+  let compared = 0;
+  const known = fc.constantFrom("request.method", 'request.headers["x-a"]', 'request.headers["x-none"]', "dyn(jwt.n)");
+  const side = fc.oneof(known, known, fc.constantFrom('"GET"', '"1"', "dyn(source.port)"), expression);
+  const comparison = fc
+    .tuple(side, fc.constantFrom("==", "!=", "<", ">="), side, fc.constantFrom("&&", "||"))
+    .map(([a, sign, b, then]) => `(${a} ${sign} ${b}) ${then} `);
+  const condition = fc
+    .array(comparison, { minLength: 1, maxLength: 4 })
+    .map((all) => `${all.join("")} response.code == 200`);
+  fc.assert(
+    fc.property(condition, (text) => {
+      let compiled: Condition;
+      try {
+        compiled = cel.compileCondition(text, "response");
+      } catch {
+        return;
+      }
+      const { met, error, parts } = compiled.observe(ACTIVATION);
+      let failed: CelError | undefined;
+      const matches = compiled.matches(ACTIVATION, (cause) => {
+        failed = cause;
+        return false;
+      });
+      assert.deepEqual([met, error?.what], [matches, failed?.what], text);
+      for (const { from, to, result } of parts) {
+        const alone = outcome(text.slice(from, to));
+        if (alone !== "refused") assert.deepEqual("error" in result ? "failed" : result, alone, text);
+      }
+      compared++;
+    }),
+    { numRuns: 4000 },
+  );
+  assert.ok(compared > 1000, `${compared} compared`);
 });
 
 test("any text is definitions of functions or CelErrors", () => {

@@ -9,7 +9,7 @@ export {
 export { readFunctions } from "./custom/compile-functions.ts";
 export type { Activation, RequestParts, ResponseParts, SourceParts } from "./environment/activation.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
-export { Inputs, type InputValue } from "./inputs.ts";
+export type { InputValue, PartValue } from "./observation.ts";
 export { HttpRequestView } from "./request-view.ts";
 export { CelError } from "./syntax/cel-error.ts";
 export { Budget, type StepAccount } from "./values/budget.ts";

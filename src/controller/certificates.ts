@@ -3,7 +3,8 @@
  * a `FormerCertificate` for each whose new content must not replace what it held before, and the `Clock`.
  */
 import type { Logger } from "../base/log.ts";
-import { type Kind, keyOfObject, type Objects, type Secret } from "../kube/objects.ts";
+import { keyOfObject } from "../kube/keys.ts";
+import type { Kind, Objects, Secret } from "../kube/objects.ts";
 import { findExpired } from "../tls/tls-check.ts";
 import type { CertificateAndKey } from "../tls/tls-settings.ts";
 import type { Graph } from "./graph/graph.ts";

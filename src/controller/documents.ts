@@ -3,7 +3,7 @@
  * name, after each change of the graph. Out: `FetchedDocument`s. One that fails later stays as it was.
  */
 import type { Logger } from "../base/log.ts";
-import { keyOfObject } from "../kube/objects.ts";
+import { keyOfObject } from "../kube/keys.ts";
 import { type Resource, type ResourceStore, shownUrl } from "../translation/resources/store.ts";
 import { defineQuery, type Graph } from "./graph/graph.ts";
 import type { FetchedDocument } from "./graph/inputs.ts";

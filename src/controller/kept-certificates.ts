@@ -6,7 +6,8 @@ import { createHash } from "node:crypto";
 import { asError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { type KubeClient, KubeError, resourcePath } from "../kube/client.ts";
-import { keyOfObject, type OwnerReference, type Secret } from "../kube/objects.ts";
+import { keyOfObject, nameOfKey } from "../kube/keys.ts";
+import type { OwnerReference, Secret } from "../kube/objects.ts";
 import { RESOURCES } from "../kube/resources.ts";
 import type { CertificateAndKey } from "../tls/tls-settings.ts";
 import { CONTROLLER, MANAGER } from "./base/manifest.ts";
@@ -97,7 +98,7 @@ export class CertificateKeeper {
 
   constructor(client: KubeClient, log: Logger) {
     const work = async (key: string, signal: AbortSignal): Promise<boolean> => {
-      const [namespace = "", name = ""] = key.split("/");
+      const { namespace, name } = nameOfKey(key);
       const copy = this.#wanted.missing.find((each) => keyOfObject(each) === key);
       try {
         if (copy !== undefined) {

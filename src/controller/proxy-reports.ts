@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { nameOfKey } from "../kube/keys.ts";
 import type { Graph } from "./graph/graph.ts";
 import { type ProxyReport, proxyReport, type Rejection } from "./graph/inputs.ts";
 
@@ -99,7 +100,7 @@ export class ProxyReports {
       .map(({ pod, message }) => ({ pod, message }))
       .sort((a, b) => (a.pod < b.pod ? -1 : a.pod > b.pod ? 1 : 0))
       .slice(0, MAX_SHOWN);
-    const [namespace = "", name = ""] = gateway.split("/");
+    const { namespace, name } = nameOfKey(gateway);
     return rejections.length === 0 ? undefined : proxyReport(namespace, name, rejections);
   }
 }

@@ -7,7 +7,8 @@
 import { asError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
 import { type KubeClient, KubeError, resourcePath } from "../kube/client.ts";
-import { type Kind, keyOfObject, type Objects, type Secret } from "../kube/objects.ts";
+import { keyOfObject, objectKey, refOf } from "../kube/keys.ts";
+import type { Kind, Objects, Secret } from "../kube/objects.ts";
 import type { Sink } from "../kube/reflector.ts";
 import { RESOURCES } from "../kube/resources.ts";
 import { trimMetadata } from "../kube/trim.ts";
@@ -160,6 +161,6 @@ export class ReferencedObjects implements Sink {
 }
 
 function parts(id: string) {
-  const [kind = "", namespace = "", name = ""] = id.split("/");
-  return { kind: kind as ReferencedKind, key: `${namespace}/${name}`, namespace, name };
+  const ref = refOf<ReferencedKind>(id);
+  return { ...ref, key: objectKey(ref) };
 }

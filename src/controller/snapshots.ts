@@ -1,7 +1,7 @@
 /** The controller's state as the admin server shows it. Contents of Secrets, and settings that may hold some, are left out. */
 import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
 import { SENSITIVE_HEADERS, SensitiveNames } from "../base/sensitive-names.ts";
-import { keyOfObject } from "../kube/objects.ts";
+import { keyOfObject } from "../kube/keys.ts";
 import type { GatewayState } from "../xds/resources.ts";
 import type { Graph } from "./graph/graph.ts";
 import type { InputKind, Inputs } from "./graph/inputs.ts";

@@ -4,7 +4,8 @@
  */
 import { asError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
-import { type Kind, keyOfObject, type Objects } from "../kube/objects.ts";
+import { keyOfObject } from "../kube/keys.ts";
+import type { Kind, Objects } from "../kube/objects.ts";
 import type { Sink } from "../kube/reflector.ts";
 import type { GatewayState } from "../xds/resources.ts";
 import type { Graph } from "./graph/graph.ts";

@@ -1,5 +1,6 @@
 import type { LogOutput } from "../base/log.ts";
 import type { KubeClient } from "../kube/client.ts";
+import { nameOfKey } from "../kube/keys.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 import type { ControllerSettings } from "./base/settings.ts";
 import { ClassKeeper } from "./deploy/class-keeper.ts";
@@ -108,7 +109,7 @@ export class ClusterWriters {
 
   #report(gateway: string, error: string | undefined): void {
     const { graph, changed } = this.#options;
-    const [namespace = "", name = ""] = gateway.split("/");
+    const { namespace, name } = nameOfKey(gateway);
     if (error === undefined) graph.delete("DeploymentReport", gateway);
     else graph.set(deploymentReport(namespace, name, error));
     changed();

@@ -7,7 +7,6 @@ import type { ObjectName, Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import { kindsOf, type Level, NO_LEVEL, type Sources } from "../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../policies/policy-set.ts";
-import type { Backend, Route, TargetedPolicy } from "./ir.ts";
 
 /** Where one policy, or some rules of one, were written. */
 export interface PolicySource {
@@ -37,8 +36,11 @@ interface Holder {
 
 /** What sources name. */
 export interface Containers {
-  readonly backends: readonly Pick<Backend, "key" | "name" | "namespace" | "origin">[];
-  readonly targeted: readonly Pick<TargetedPolicy, "name" | "origin">[];
+  readonly backends: readonly NamedBackend[];
+  readonly targeted: readonly {
+    readonly name: { readonly name: string; readonly namespace: string } | null;
+    readonly origin?: Origin;
+  }[];
 }
 
 /** Policies that are written at one place. `source`: where, absent for the holder itself. */
@@ -98,17 +100,18 @@ export function originsOf(
   );
 }
 
-export function originOfRoute({ origin }: Route): Origin | undefined {
-  return origin;
+interface NamedBackend {
+  readonly key: string;
+  readonly name: string;
+  readonly namespace?: string;
+  readonly origin?: Origin;
 }
 
-type BackendPlace = Containers["backends"][number];
-
-function originOfBackend({ origin, name, namespace }: BackendPlace): Origin | undefined {
+function originOfBackend({ origin, name, namespace }: NamedBackend): Origin | undefined {
   return namespace === undefined ? origin : { object: { kind: "TracegateBackend", namespace, name }, path: [] };
 }
 
-function policiesOfBackend({ namespace }: BackendPlace): Path {
+function policiesOfBackend({ namespace }: NamedBackend): Path {
   return namespace === undefined ? ["policies"] : ["spec", "policies"];
 }
 

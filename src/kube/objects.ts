@@ -579,12 +579,3 @@ export const GATEWAY_GROUP = "gateway.networking.k8s.io";
 /** Of the kinds of the Gateway API that are experiments, whose names begin with X. */
 export const EXPERIMENTAL_GROUP = "gateway.networking.x-k8s.io";
 export const TRACEGATE_GROUP = "tracegate.dev";
-
-/** `<namespace>/<name>`, or `<name>` without a namespace: how objects are referred to everywhere in the controller. */
-export function objectKey({ namespace, name }: { readonly namespace?: string; readonly name: string }): string {
-  return namespace === undefined || namespace === "" ? name : `${namespace}/${name}`;
-}
-
-export function keyOfObject({ metadata }: KubeObject): string {
-  return objectKey(metadata);
-}

@@ -6,7 +6,8 @@ import { until } from "../../test/helpers/until.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { Backoff } from "./backoff.ts";
-import { type Kind, keyOfObject, type Objects } from "./objects.ts";
+import { keyOfObject } from "./keys.ts";
+import type { Kind, Objects } from "./objects.ts";
 import { Reflector, type ReflectorOptions, type Sink } from "./reflector.ts";
 
 /** Keeps what it is given, and lets tests wait for it. */

@@ -8,7 +8,8 @@ import { asError } from "../base/errors.ts";
 import type { Logger, LogThrottle } from "../base/log.ts";
 import { Backoff } from "./backoff.ts";
 import { type KubeClient, KubeError, resourcePath } from "./client.ts";
-import { type Kind, type Objects, objectKey } from "./objects.ts";
+import { objectKey } from "./keys.ts";
+import type { Kind, Objects } from "./objects.ts";
 import { RESOURCES } from "./resources.ts";
 import { trimMetadata } from "./trim.ts";
 

@@ -1,9 +1,9 @@
+import { EXPLAIN_OPTIONS, EXPLAIN_REST } from "../cli/explain/words.ts";
 import { completionCommand, helpCommand } from "../cli/runner/builtin.ts";
 import { write } from "../cli/runner/context.ts";
 import { type Command, defineCommand, type Program } from "../cli/runner/define-command.ts";
 import { usage } from "../cli/runner/errors.ts";
 import { isReadOnce } from "../config/parse/inputs.ts";
-import { ASSUME_SUMMARY } from "../rehearsal/assumptions.ts";
 import type { CheckFormat } from "./check.ts";
 import { HarmlessSignals } from "./harmless-signals.ts";
 import { versionInfo } from "./version.ts";
@@ -105,17 +105,8 @@ const explain = defineCommand({
     "Rehearses the request: routes, policies and backends are those of the gateway, but the request is not sent. The response of the backend is assumed (--assume response=503; by default 200). Where the outcome depends on a service that a policy calls, each outcome is shown, or only the assumed one (--assume extAuthz=deny).",
     "The request is written as for curl: [METHOD] URL, -X, -H, -d, -A, -u. Exits with 1 if the gateway refuses it in every outcome.",
   ],
-  rest: { name: "[method] url", summary: "The request" },
-  options: {
-    file: FILE,
-    assume: {
-      type: "list",
-      whole: true,
-      value: "name=value",
-      summary: ASSUME_SUMMARY,
-    },
-    source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
-  },
+  rest: EXPLAIN_REST,
+  options: { file: FILE, ...EXPLAIN_OPTIONS },
   examples: [
     { does: "Which route a request gets, and why", run: "explain -f gateway.yaml -- http://shop.example/cart" },
     {
@@ -130,8 +121,8 @@ const explain = defineCommand({
   async run({ options: { file, assume, source }, rest = [] }, context) {
     if (file === undefined) throw usage("explain needs a file", EXPLAIN_USAGE);
     if (rest.length === 0) throw usage("explain needs a URL after --", EXPLAIN_USAGE);
-    const { explain } = await import("./explain.ts");
-    return explain({ file, assume, source, request: rest }, context);
+    const { explainFile } = await import("./explain.ts");
+    return explainFile({ file, assume, source, request: rest }, context);
   },
 });
 

@@ -209,12 +209,7 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]",
   ],
   [[], ["http://a/x y"], '"http://a/x y" has a character that a URL cannot have', "encode it, such as a space as %20"],
-  [
-    [],
-    ["GET /\r\n", "http://a/"],
-    '"GET /\\r\\n" is not a method',
-    "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]",
-  ],
+  [[], ["GET /\r\n", "http://a/"], '"GET /\\r\\n" is not a method', "write one such as POST"],
   [
     ["--assume", "networkExtAuthz=no"],
     ["http://a/"],

@@ -17,6 +17,7 @@ import { callersOf } from "../ir/callers-of.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { missingInternals } from "../net/node-internals.ts";
+import { RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
@@ -30,7 +31,7 @@ import type { GatewayLog, LogSink } from "./log-sink.ts";
 import { makePlane } from "./plane.ts";
 import { StreamFollower } from "./stream-follower.ts";
 import { makeExports, type TelemetryExport } from "./telemetry-export.ts";
-import { memoryLimit, openFilesWarning, supervisorSettings } from "./worker-settings.ts";
+import { memoryLimit, openFilesWarning, rehearsalSettings, supervisorSettings } from "./worker-settings.ts";
 
 /** Milliseconds for the last exports if the drain has used up its deadline. */
 const MIN_EXPORT_MS = 1000;
@@ -49,6 +50,7 @@ export class Gateway {
   /** Called after each attempt to bring a configuration into effect; `status` says how it ended. */
   onAttempt: () => void = () => {};
   readonly supervisor: Supervisor;
+  readonly rehearsals: RehearsalThread;
   readonly exports: TelemetryExport;
   readonly sink: LogSink;
   readonly settings: Settings;
@@ -128,6 +130,10 @@ export class Gateway {
       onWorkerDeath: (name, error) => this.#log.error("a worker died and is being replaced", { worker: name, error }),
     };
     this.supervisor = new Supervisor(supervised, events, threads);
+    this.rehearsals = new RehearsalThread({
+      ...rehearsalSettings(loaded.config, env),
+      buckets: this.supervisor.buckets,
+    });
     this.#plane = makePlane(this);
   }
 
@@ -288,7 +294,7 @@ export class Gateway {
     this.#memory?.close();
     this.#follower.close();
     this.#resources.close();
-    await this.supervisor.stop();
+    await Promise.all([this.supervisor.stop(), this.rehearsals.close()]);
     await Promise.all([this.#internal, ...this.#servers.values()].map((server) => server.close()));
   }
 }

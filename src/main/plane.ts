@@ -11,6 +11,8 @@ import { redactAll } from "../base/redaction.ts";
 import { CelError } from "../cel/index.ts";
 import type { Settings } from "../config/settings.ts";
 import { type PackedIr, unpackIr } from "../ir/packed-ir.ts";
+import { readQuestion } from "../rehearsal/question.ts";
+import { RehearsalBusy, type RehearsalThread } from "../rehearsal/rehearsal-thread.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
 import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
 import { readThreadMemory } from "../telemetry/thread-memory.ts";
@@ -26,6 +28,7 @@ import { versionInfo } from "./version.ts";
 /** The part of a gateway that the plane uses. */
 interface PlaneSource {
   readonly supervisor: Supervisor;
+  readonly rehearsals: RehearsalThread;
   readonly settings: Settings;
   readonly exports: { metrics(): ExtraMetric[] };
   readonly sink: { metrics(): ExtraMetric[] };
@@ -63,6 +66,16 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
         if (error instanceof CelError) throw new AdminBadRequest(`invalid expression: ${message}`);
         if (error instanceof TooManyTraces) throw new AdminUnavailable(message);
         throw error;
+      }
+    },
+    async explain(value) {
+      const question = readQuestion(value);
+      const { generation } = gateway.status;
+      try {
+        const { configuration, rehearsals } = gateway;
+        return { generation, outcomes: await rehearsals.outcomes(configuration, supervisor.ports, question) };
+      } catch (error) {
+        throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }
     },
     async configDump() {

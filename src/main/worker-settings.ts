@@ -6,6 +6,7 @@ import { OwnSockets } from "../base/own-sockets.ts";
 import type { Settings } from "../config/settings.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import { sessionKey } from "../policies/session-persistence/session-key.ts";
+import type { RehearsalSettings } from "../rehearsal/rehearsal.ts";
 import { LookupLanes } from "../upstream/resolve/lookup-lanes.ts";
 import { containerBytes, residentBytes } from "../worker/memory-in-use.ts";
 import type { MemoryLimit } from "../worker/memory-watch.ts";
@@ -56,8 +57,17 @@ export function supervisorSettings(
   };
 }
 
+/** The settings of rehearsals, without what only a running gateway has. */
+export function rehearsalSettings(
+  { sensitiveHeaders, expressions, locality }: Settings,
+  env: Readonly<Record<string, string | undefined>>,
+): RehearsalSettings {
+  const perRequest = expressions.perRequest * 1000;
+  return { sensitiveHeaders, perRequest, ...keysOf(env), env: snapshotEnv(env), locality };
+}
+
 /** The keys that seal the cookies of `oidc` and the sessions of `sessionPersistence`. */
-export function keysOf(
+function keysOf(
   env: Readonly<Record<string, string | undefined>>,
 ): Pick<SupervisorSettings["worker"], "oidcCookieKey" | "sessionKey"> {
   const oidcCookieKey = parseCookieKey(env[COOKIE_SECRET] ?? "");

@@ -6,7 +6,7 @@
 import { BadFacts } from "./facts.ts";
 
 /** Plain JSON, such as the claims of a token. */
-type Data = Readonly<Record<string, unknown>>;
+export type Data = Readonly<Record<string, unknown>>;
 
 /** A response that a backend or service is assumed to send. */
 export interface AssumedResponse {
@@ -130,7 +130,7 @@ export function readAssumptionTexts(texts: readonly string[]): Assumptions {
 }
 
 /** `NAME=VALUE`; without `=` the value is empty. */
-function splitAssumption(text: string): [name: string, value: string] {
+export function splitAssumption(text: string): [name: string, value: string] {
   const mark = text.indexOf("=");
   return mark < 0 ? [text, ""] : [text.slice(0, mark), text.slice(mark + 1)];
 }

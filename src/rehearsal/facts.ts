@@ -14,7 +14,7 @@ export interface RequestFacts {
   readonly source: { readonly address: string; readonly port: number };
 }
 
-/** What is wrong with a request that was written on a command line, and how to write it. */
+/** What is wrong with a request, and how to write it. */
 export class BadFacts extends Error {
   readonly hint: string;
   constructor(message: string, hint: string) {
@@ -22,8 +22,6 @@ export class BadFacts extends Error {
     this.hint = hint;
   }
 }
-
-const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
 
 /** A request as a user writes it. */
 export interface WrittenRequest {
@@ -36,32 +34,43 @@ export interface WrittenRequest {
   readonly source?: string | undefined;
 }
 
-/** Reads `[METHOD] URL` and some options of curl: `-X`, `-H`, `-d`, `-A`, `-u`. Throws BadFacts. `source`: the client's address. */
-export function factsOf(words: readonly string[], source?: string): RequestFacts {
-  const fields: [name: string, value: string][] = [];
-  const positional: string[] = [];
-  let method: string | undefined;
-  let body = "";
-  for (let i = 0; i < words.length; i++) {
-    const word = words[i] as string;
-    if (!word.startsWith("-") || word === "-") {
-      positional.push(word);
-      continue;
-    }
-    const option = OPTIONS[word];
-    const value = words[++i];
-    if (option === undefined) throw new BadFacts(`unknown option ${word} of the request`, USAGE);
-    if (value === undefined) throw new BadFacts(`${word} needs a value`, USAGE);
-    if (option === "-X") method = value;
-    else if (option === "-d") body += body === "" ? value : `&${value}`;
-    else if (option === "-A") fields.push(["User-Agent", value]);
-    else if (option === "-u") fields.push(credentials(value));
-    else fields.push(fieldOf(value));
+const FIELDS: Readonly<Record<keyof WrittenRequest, (value: unknown) => boolean>> = {
+  url: isText,
+  method: isText,
+  headers: (value) => pairsOf(value).every((pair) => pair.length === 2 && pair.every(isText)),
+  body: isText,
+  source: isText,
+};
+const EXAMPLE =
+  'write {"url": "http://shop.example/cart", "method": "POST", "headers": {"x-canary": "yes"}, "body": "…"}';
+
+/** A request as JSON has it: `headers` is an object, or a list of pairs. Throws BadFacts; `at` begins its messages. */
+export function readRequest(value: unknown, at = "request"): WrittenRequest {
+  if (!isObject(value)) throw new BadFacts(`${at}: expected an object`, EXAMPLE);
+  for (const [name, field] of Object.entries(value)) {
+    if (!isField(name)) throw new BadFacts(`${at}.${name}: unknown field`, `write ${Object.keys(FIELDS).join(", ")}`);
+    if (!FIELDS[name](field)) throw new BadFacts(`${at}.${name}: not what a request has there`, EXAMPLE);
   }
-  const text = positional.pop();
-  if (text === undefined) throw new BadFacts("no URL", USAGE);
-  if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
-  return factsOfRequest({ url: text, method: positional[0] ?? method, headers: fields, body, source });
+  if (!("url" in value)) throw new BadFacts(`${at}.url: missing`, EXAMPLE);
+  const { headers = {}, body = "", ...others } = value as WrittenRequest;
+  return { ...others, headers: pairsOf(headers) as [string, string][], body };
+}
+
+function pairsOf(value: unknown): unknown[][] {
+  if (Array.isArray(value)) return value.map((each) => (Array.isArray(each) ? each : []));
+  return isObject(value) ? Object.entries(value) : [[]];
+}
+
+function isField(name: string): name is keyof WrittenRequest {
+  return Object.hasOwn(FIELDS, name);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The bytes of a request, with the fields that curl would add. Throws BadFacts. */
@@ -71,26 +80,18 @@ export function factsOfRequest(request: WrittenRequest): RequestFacts {
   const url = urlOf(text);
   const method = request.method ?? (body === "" ? "GET" : "POST");
   if (method === "" || /[^\x21-\x7e]/.test(method))
-    throw new BadFacts(`${JSON.stringify(method)} is not a method`, USAGE);
+    throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as POST");
+  for (const [name, value] of headers)
+    if (!/^[^\r\n:]+$/.test(name) || /[\r\n]/.test(value))
+      throw new BadFacts(
+        `${JSON.stringify(`${name}: ${value}`)} is not a header field`,
+        "write a name and a value of one line",
+      );
   const fields = [...headers];
   if (url.username !== "")
     fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
   return build(method, url, targetOf(text), fields, body, source);
 }
-
-/** Options of curl by their long names too. */
-const OPTIONS: Readonly<Record<string, string>> = {
-  "-X": "-X",
-  "--request": "-X",
-  "-H": "-H",
-  "--header": "-H",
-  "-d": "-d",
-  "--data": "-d",
-  "-A": "-A",
-  "--user-agent": "-A",
-  "-u": "-u",
-  "--user": "-u",
-};
 
 function build(
   method: string,
@@ -119,13 +120,6 @@ function build(
     serverName,
     source: { address: source, port: 50_000 },
   };
-}
-
-function fieldOf(text: string): [name: string, value: string] {
-  const colon = text.indexOf(":");
-  if (colon < 1 || /[\r\n]/.test(text))
-    throw new BadFacts(`-H ${JSON.stringify(text)} is not a header field`, "write -H 'name: value'");
-  return [text.slice(0, colon), text.slice(colon + 1).trim()];
 }
 
 function credentials(text: string): [name: string, value: string] {

@@ -7,7 +7,8 @@ import { LocalGateway } from "../../test/helpers/local-gateway.ts";
 import { fc } from "../../test/helpers/property.ts";
 import { RawPeer, statusOf } from "../../test/helpers/raw-peer.ts";
 import { irOf } from "../../test/helpers/supervisor.ts";
-import { factsOf } from "./facts.ts";
+import { requestOf } from "./curl.ts";
+import { factsOfRequest } from "./facts.ts";
 import { type Outcome, Rehearsal } from "./rehearsal.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
@@ -187,12 +188,9 @@ test("a rehearsal has the outcome of the real request", async () => {
           assert.ok(bind !== undefined);
           for (const { method, host, target, headers, body } of requests) {
             const options = headers.flatMap((each) => ["-H", each]);
-            const facts = factsOf([
-              method,
-              `http://${host}${target}`,
-              ...options,
-              ...(body === "" ? [] : ["-d", body]),
-            ]);
+            const facts = factsOfRequest(
+              requestOf([method, `http://${host}${target}`, ...options, ...(body === "" ? [] : ["-d", body])]),
+            );
             const outcomes = await rehearsal.outcomes(facts, bind, {});
             heads.length = 0;
             const lines = gateway.lines.length;

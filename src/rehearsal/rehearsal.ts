@@ -17,6 +17,7 @@ import { createBuckets, TokenBuckets } from "../policies/token-buckets/buckets.t
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
 import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
+import type { Ports } from "../proxy/data-plane.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { Overload } from "../proxy/overload/overload.ts";
 import { BindServer } from "../proxy/ports/bind-server.ts";
@@ -43,13 +44,18 @@ import { Choices, type Given } from "./choices.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
-interface RehearsalSettings {
+export interface RehearsalSettings {
   readonly sensitiveHeaders: readonly string[];
   /** In microseconds; see `config.expressions`. */
   readonly perRequest: number;
   /** Keys of `oidc` and of `sessionPersistence`; see `ThreadEnvironment`. */
   readonly oidcCookieKey?: Uint8Array | undefined;
   readonly sessionKey: Uint8Array;
+  /** Shared memory of the gateway's `TokenBuckets`, whose tokens are counted and not taken; by default all buckets are full. */
+  readonly buckets?: SharedArrayBuffer;
+  /** As in `Services`; by default unknown. */
+  readonly env?: Services["env"];
+  readonly locality?: Services["locality"];
 }
 
 /** What happens to the request if services respond and backends are chosen as `given`. */
@@ -70,12 +76,12 @@ export interface Outcome {
 /** Runs of one explanation: with more choices, the rest is left out. */
 const MAX_RUNS = 16;
 const LONGEST_RUN_MS = 30_000;
-/** Room for the buckets that one request uses: they are filled again before each run. */
-const SMALL = {
-  common: 64,
+/** Buckets from which nothing is taken are full. */
+const UNUSED = {
+  common: 1,
   sizes: [
-    { shares: 64, sets: 1 },
-    { shares: 64, sets: 1 },
+    { shares: 1, sets: 1 },
+    { shares: 1, sets: 1 },
   ],
 } as const;
 const CALM = {
@@ -110,9 +116,6 @@ export class Rehearsal {
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
-  readonly #buckets = new TokenBuckets(createBuckets(SMALL));
-  /** Of buckets from which nothing was taken. */
-  readonly #full = Uint8Array.from(new Uint8Array(this.#buckets.memory));
   readonly #records: Records;
   #onEvent: (json: string | undefined) => void = () => {};
 
@@ -148,13 +151,13 @@ export class Rehearsal {
       policies: {
         hidden: sensitiveHeaders(settings.sensitiveHeaders),
         log: output.logger("proxy"),
-        buckets: this.#buckets,
+        buckets: new TokenBuckets(settings.buckets ?? createBuckets(UNUSED), 0, undefined, undefined, false),
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
         answers: this.#choices,
       },
-      env: {},
+      env: settings.env ?? {},
       overload: new Overload(
         { maxLag: 0, heapShare: 0 },
         new MemoryPressure(1),
@@ -169,7 +172,7 @@ export class Rehearsal {
       }),
       sockets: new SocketBudget(),
       workloads: new Workloads(),
-      locality: {},
+      locality: settings.locality ?? {},
       upstreamCall: metrics.upstreamCall("Primary", "Http"),
       buffers: new BufferBudget(),
       random: () => 0,
@@ -188,21 +191,26 @@ export class Rehearsal {
     return [...this.#generation.binds.values()];
   }
 
-  /** The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. Throws BadFacts. */
-  bindFor(url: URL): CompiledBind {
+  /**
+   * The bind that a client would reach with the URL: by its port or, without one, the only bind for its scheme. `ports`: where binds
+   * listen, if not where the configuration says. Throws BadFacts.
+   */
+  bindFor(url: URL, ports: Ports = {}): CompiledBind {
     const isTls = url.protocol === "https:";
-    const fitting = this.binds.filter(({ protocol }) => protocol === (isTls ? "tls" : "http"));
+    const fitting = this.binds
+      .filter(({ protocol }) => protocol === (isTls ? "tls" : "http"))
+      .map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
     const port = Number(url.port || (isTls ? 443 : 80));
     const named = fitting.find((bind) => bind.port === port);
     const [only, ...others] = fitting;
     if (named !== undefined) return named;
     if (url.port === "" && only !== undefined && others.length === 0) return only;
-    const ports = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
+    const known = fitting.map((bind) => `${url.protocol}//${url.hostname}:${bind.port}`);
     throw new BadFacts(
       `the configuration has no bind for ${url.protocol.slice(0, -1)} on port ${port}`,
-      ports.length === 0
+      known.length === 0
         ? `none of its binds serves ${url.protocol.slice(0, -1)}`
-        : `write ${ports.slice(0, 5).join(" or ")}`,
+        : `write ${known.slice(0, 5).join(" or ")}`,
     );
   }
 
@@ -230,7 +238,6 @@ export class Rehearsal {
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     const events: TraceEvent[] = [];
     this.#records.last = undefined;
-    new Uint8Array(this.#buckets.memory).set(this.#full);
     this.#choices.begin(given);
     this.#backend.sent.length = 0;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });

@@ -59,6 +59,8 @@ export type TraceMessage =
         readonly error?: string;
         /** Values of the paths in the rule, such as `jwt.sub`; null if absent. */
         readonly inputs?: Readonly<Record<string, unknown>>;
+        /** Results of the parts of the rule that were evaluated, other than its paths; absent if there are none. */
+        readonly values?: readonly PartResult[];
       }[];
       readonly result: "allow" | "deny";
     }
@@ -94,6 +96,16 @@ export type TraceMessage =
     }
   | { readonly type: "traceEnded"; readonly reason: string }
   | { readonly type: "dropped"; readonly count: number };
+
+/** The result of a part of an expression: `from` and `to` are offsets into its text, in UTF-16 units. */
+export interface PartResult {
+  readonly from: number;
+  readonly to: number;
+  /** JSON; absent if the part failed. */
+  readonly value?: unknown;
+  /** Why it failed. */
+  readonly error?: string;
+}
 
 /** How a gRPC call ended. */
 export interface GrpcEnd {

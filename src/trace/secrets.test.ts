@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SensitiveNames, SensitiveParameters } from "../base/sensitive-names.ts";
+import { STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import { RequestSecrets } from "./secrets.ts";
 
 const of = (reveal = false): RequestSecrets =>
@@ -15,6 +16,40 @@ test("a redacted value is redacted wherever it reappears, whole or in part", () 
     "x-accept": "everything",
   });
   assert.equal(secrets.input(["user"], "Bearer abcdefgh"), "<redacted>");
+});
+
+test("what is computed from a secret is hidden, unless it is true or false", () => {
+  const secrets = of();
+  secrets.remember(["authorization", "Bearer abcdefgh"]);
+  const text =
+    '[request.headers.authorization.split(" ")[1].size(), jwt.sub.size(), string(request.body).size()].size() > 1 && request.headers["x-tenant"].startsWith("t")';
+  const request = {
+    method: "GET",
+    scheme: "http",
+    authority: "a",
+    path: "/",
+    search: "",
+    version: "",
+    body: Buffer.of(65),
+  };
+  const headers = ["authorization", "Bearer abcdefgh", "x-tenant", "tenant"];
+  const { parts } = STANDARD_ENVIRONMENT.compileCondition(text, "request").observe({
+    request: { ...request, headers },
+    jwt: { sub: "alice" },
+  });
+  const shown = parts.map((part) => [text.slice(part.from, part.to), secrets.part(part).value]);
+  assert.deepEqual(Object.fromEntries(shown), {
+    'request.headers.authorization.split(" ")[1].size()': "<redacted>",
+    'request.headers.authorization.split(" ")[1]': "<redacted>",
+    'request.headers.authorization.split(" ")': "<redacted>",
+    "jwt.sub.size()": 5,
+    "string(request.body).size()": "<redacted>",
+    "string(request.body)": "<redacted>",
+    '[request.headers.authorization.split(" ")[1].size(), jwt.sub.size(), string(request.body).size()].size() > 1': true,
+    '[request.headers.authorization.split(" ")[1].size(), jwt.sub.size(), string(request.body).size()].size()':
+      "<redacted>",
+    'request.headers["x-tenant"].startsWith("t")': true,
+  });
 });
 
 test("attributes of cookies are not secrets, and short values are not searched for", () => {

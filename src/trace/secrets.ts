@@ -1,7 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import { cookiePairs } from "../base/cookies.ts";
 import type { ShownValues } from "../base/errors.ts";
 import { REDACTED, redactTarget, redactUrls } from "../base/redaction.ts";
 import type { Names } from "../base/sensitive-names.ts";
+import type { PartValue } from "../cel/index.ts";
+import type { PartResult } from "./events.ts";
 import { redactFields, redactHeaders } from "./redaction.ts";
 
 /** Minimum length, in characters, of a secret that is searched for in other values: shorter ones would match parts of words. */
@@ -98,6 +101,14 @@ export class RequestSecrets implements ShownValues {
     const redacted = this.data(value);
     const text = typeof redacted === "string" ? redacted : JSON.stringify(redacted);
     return text.length <= MAX_INPUT ? redacted : `${text.slice(0, MAX_INPUT)}…`;
+  }
+
+  /** A part of an expression. What is computed from a value that is not shown as it is, is not shown either, unless it is true or false. */
+  part({ from, to, result, reads, readsMore }: PartValue): PartResult {
+    if ("error" in result) return { from, to, error: this.#text(result.error) };
+    const isOpen = !readsMore && reads.every(({ path, value }) => isDeepStrictEqual(this.input(path, value), value));
+    const isPlain = typeof result.value === "boolean" || result.value === null;
+    return { from, to, value: isPlain ? result.value : isOpen ? this.input([], result.value) : REDACTED };
   }
 
   #data(value: unknown, byName: boolean, depth: number): unknown {

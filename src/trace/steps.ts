@@ -18,8 +18,8 @@ export interface Step {
   /** Whether it passed, was chosen or is true; `unknown` depends on what is not known, `notReached` comes after the end. */
   readonly result: "yes" | "no" | "unknown" | "skipped" | "notReached";
   readonly reason?: string;
-  /** What an expression read and computed: text of a part of it, and its value, redacted. */
-  readonly values?: readonly { readonly text: string; readonly value: unknown }[];
+  /** What an expression computed and read: text of a part of it, and its value or why it has none, redacted. */
+  readonly values?: readonly { readonly text: string; readonly value?: unknown; readonly error?: string }[];
   /** Where what decided was written. */
   readonly origin?: Origin;
   /** Header fields of a request or response, redacted. */
@@ -111,14 +111,20 @@ function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessag
 
 type RuleResult = Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number];
 
-function rule({ name, matched, mode, error, inputs = {} }: RuleResult, origin: Origin | undefined): Step {
-  const values = Object.entries(inputs).map(([text, value]) => `${text}: ${JSON.stringify(value)}`);
-  const reason = [error, ...values].filter((part) => part !== undefined).join(", ");
+function rule(
+  { name, matched, mode, error, inputs = {}, values: parts = [] }: RuleResult,
+  origin: Origin | undefined,
+): Step {
+  const values = [
+    ...parts.map(({ from, to, ...result }) => ({ text: name.slice(from, to), ...result })),
+    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
+  ];
   return {
     kind: "rule",
     name: `${mode} ${name}`,
     result: matched ? "yes" : "no",
-    ...(reason !== "" && { reason }),
+    ...(error !== undefined && { reason: error }),
+    ...(values.length > 0 && { values }),
     ...(origin !== undefined && { origin }),
     steps: [],
   };

@@ -1,11 +1,11 @@
-import { formatOrigin, type Origin } from "../base/origin.ts";
+import { formatOrigin } from "../base/origin.ts";
 import type { Step } from "../trace/steps.ts";
 import { shortRoute } from "./fields.ts";
 
 const SIGNS = { yes: "✓", no: "✗", unknown: "?", skipped: "–", notReached: "–" } as const;
 
-/** The steps as lines of text, indented by four characters for each level; routes have short names. `locate`: an origin as text. */
-export function stepLines(steps: readonly Step[], locate: (origin: Origin) => string = formatOrigin): string[] {
+/** The steps as lines of text, indented by four characters for each level; routes have short names. */
+export function stepLines(steps: readonly Step[]): string[] {
   const keys = routesIn(steps);
   const short = new Map(keys.map((key) => [key, shortRoute(key, keys)]));
   const named = (text: string): string => {
@@ -13,26 +13,27 @@ export function stepLines(steps: readonly Step[], locate: (origin: Origin) => st
     for (const [key, name] of short) result = result.replaceAll(key, () => name);
     return result;
   };
-  return linesOf(steps, "", named, locate);
+  return linesOf(steps, "", named);
 }
 
-function linesOf(
-  steps: readonly Step[],
-  indent: string,
-  named: (text: string) => string,
-  locate: (origin: Origin) => string,
-): string[] {
-  return steps.flatMap(({ kind, name, result, reason = "", origin, headers = {}, steps: inner }) => {
+function linesOf(steps: readonly Step[], indent: string, named: (text: string) => string): string[] {
+  return steps.flatMap(({ kind, name, result, reason = "", values = [], origin, headers = {}, steps: inner }) => {
     const [first = "", ...rest] = reason.split("\n");
     const title = kind === "route" ? named(name) : name;
-    const parts = [`${SIGNS[result]} ${kind} ${title}`, named(first), origin === undefined ? "" : locate(origin)];
+    const parts = [`${SIGNS[result]} ${kind} ${title}`, named(first), origin === undefined ? "" : formatOrigin(origin)];
     return [
       `${indent}${parts.filter((part) => part !== "").join("  ")}`,
       ...rest.map((line) => `${indent}    ${line}`),
+      ...values.map(({ text, value, error }) => `${indent}    ${inline(text)} → ${error ?? JSON.stringify(value)}`),
       ...Object.entries(headers).map(([field, value]) => `${indent}    ${field}: ${value}`),
-      ...linesOf(inner, `${indent}    `, named, locate),
+      ...linesOf(inner, `${indent}    `, named),
     ];
   });
+}
+
+/** On one line. */
+function inline(text: string): string {
+  return text.replaceAll(/\s+/g, " ");
 }
 
 function routesIn(steps: readonly Step[]): string[] {

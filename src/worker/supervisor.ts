@@ -133,6 +133,11 @@ export class Supervisor implements WorkerEvents {
     return this.#ports;
   }
 
+  /** Shared memory of the `TokenBuckets`. */
+  get buckets(): SharedArrayBuffer {
+    return this.#buckets.memory;
+  }
+
   /** The live workers, in the order of their start. */
   get workers(): readonly WorkerHandle[] {
     return [...this.#workers.values()];

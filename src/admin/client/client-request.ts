@@ -36,6 +36,7 @@ export interface AdminRequest {
   readonly method: "GET" | "POST";
   /** With query. */
   readonly path: string;
+  readonly body?: string;
   readonly signal?: AbortSignal | undefined;
   /** Milliseconds until the response head must have arrived. */
   readonly timeout: number;
@@ -77,7 +78,7 @@ export function openAdminRequest(address: AdminAddress, options: AdminRequest): 
       if (response.statusCode === 200) resolve(response);
       else statusError(response, options, shown).then(reject, reject);
     });
-    request.end();
+    request.end(options.body);
   });
 }
 

@@ -1,3 +1,5 @@
+import type { Explanation } from "../../rehearsal/explanation.ts";
+import type { Question } from "../../rehearsal/question.ts";
 import type { ConfigStatus } from "../plane/config-status.ts";
 import {
   type AdminAddress,
@@ -18,6 +20,8 @@ export type { TraceStream } from "./trace-stream.ts";
 
 const TIMEOUT = 10_000;
 const HEAP_TIMEOUT = 30_000;
+/** Others may be in progress. */
+const EXPLAIN_TIMEOUT = 60_000;
 
 interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -70,6 +74,19 @@ export class AdminClient {
     if (duration !== undefined) query.set("duration", duration);
     const path = withQuery("/debug/trace", query);
     return new TraceStream((stop) => this.#open({ method: "POST", path, signal: stop, timeout: TIMEOUT }), signal);
+  }
+
+  /** What the gateway would do with a request. */
+  async explain(question: Question, { signal }: CallOptions = {}): Promise<Explanation> {
+    const request = {
+      method: "POST",
+      path: "/explain",
+      body: JSON.stringify(question),
+      timeout: EXPLAIN_TIMEOUT,
+    } as const;
+    const explanation = await adminJson(this.#address, { ...request, signal });
+    if (isExplanation(explanation)) return explanation;
+    throw new AdminClientError("protocol", `${this.address} returned something other than an explanation for /explain`);
   }
 
   /** The server's text `current log level is <filter>`, with its line feed. */
@@ -136,4 +153,8 @@ export class AdminClient {
 
 function isConfigStatus(value: unknown): value is ConfigStatus {
   return typeof value === "object" && value !== null && "generation" in value && "synchronized" in value;
+}
+
+function isExplanation(value: unknown): value is Explanation {
+  return typeof value === "object" && value !== null && "outcomes" in value && Array.isArray(value.outcomes);
 }

@@ -1,3 +1,4 @@
+import type { Explanation } from "../../rehearsal/explanation.ts";
 import type { ConfigStatus } from "./config-status.ts";
 
 /**
@@ -14,6 +15,12 @@ export interface AdminPlane {
    * @throws AdminUnavailable when the maximum number of traces is open
    */
   openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle>;
+  /**
+   * Explains what the gateway would do with a request; `question`: see `Question`.
+   * @throws BadFacts for a question that cannot be rehearsed
+   * @throws AdminUnavailable when too many are waiting
+   */
+  explain(question: unknown): Promise<Explanation>;
   /** The canonical text of the current log filter. */
   logFilter(): string;
   /**

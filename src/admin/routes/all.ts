@@ -1,4 +1,5 @@
 import { jsonReply, textReply } from "../server/reply.ts";
+import { explainRoutes } from "./explain.ts";
 import { loggingRoutes } from "./logging.ts";
 import { processRoutes } from "./process.ts";
 import { profileRoutes } from "./profiles.ts";
@@ -36,6 +37,7 @@ export const ADMIN_ROUTES: readonly AdminRoute[] = [
   indexRoute,
   ...configRoutes,
   ...traceRoutes,
+  ...explainRoutes,
   ...loggingRoutes,
   ...processRoutes,
   ...profileRoutes,

@@ -11,6 +11,8 @@ export interface AdminRoute<Plane = AdminPlane> {
   readonly otherMethod?: PlainReply;
   /** Names of the query parameters; any other gets 400. Default: none. */
   readonly parameters?: readonly string[] | "any";
+  /** Bytes of the body at most. Default: none is read. */
+  readonly maxBody?: number;
   /** One line for the index: what it returns, and its parameters. */
   readonly summary: string;
   /** @throws AdminBadRequest for a wrong parameter */
@@ -21,6 +23,8 @@ export interface AdminCall<Plane = AdminPlane> {
   readonly plane: Plane;
   readonly method: AdminMethod;
   readonly query: URLSearchParams;
+  /** Empty unless the route reads it. */
+  readonly body: Buffer;
   /** Aborts when the client disconnects or the server closes. */
   readonly signal: AbortSignal;
 }

@@ -20,8 +20,9 @@ export function compileCall(node: Call, compilation: Compilation): Evaluator {
   const special =
     compileLogic(node, compilation) ??
     compileHeader(node, compilation) ??
-    compileStatusComparison(node, compilation) ??
-    compileConstantEquality(node, compilation);
+    (compilation.fuses
+      ? (compileStatusComparison(node, compilation) ?? compileConstantEquality(node, compilation))
+      : undefined);
   if (special !== undefined) return special;
   const resolved = compilation.checked.calls.get(node);
   if (resolved === undefined) {

@@ -25,9 +25,23 @@ import type { Compilation, Evaluator } from "./evaluator.ts";
 import { compileLoop } from "./loops.ts";
 import { compileSelect } from "./selects.ts";
 
+/** Compiles the parts of a checked expression. `watch` may replace the evaluator of each part by one that does the same. */
+export function compilationOf(
+  checked: Checked,
+  text: string,
+  watch?: (node: Node, run: Evaluator) => Evaluator,
+): Compilation {
+  const compile = (node: Node): Evaluator => {
+    const run = compileKind(node, compilation);
+    return watch === undefined ? run : watch(node, run);
+  };
+  const compilation: Compilation = { checked, text, compile, fuses: watch === undefined };
+  return compilation;
+}
+
 /** Turns a checked expression into closures, and does once everything that does not depend on a request. */
 export function compileNode(root: Node, checked: Checked, text: string): Evaluator {
-  const compilation: Compilation = { checked, text, compile: (node) => compileKind(node, compilation) };
+  const compilation = compilationOf(checked, text);
   const run = compilation.compile(root);
   const cost = costOf(root);
   return (activation, slots) => {

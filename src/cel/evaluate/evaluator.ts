@@ -14,5 +14,7 @@ export type Evaluator = (activation: Activation, slots: Slots) => CelValue | Fai
 export interface Compilation {
   readonly checked: Checked;
   readonly text: string;
+  /** Whether nodes may be compiled together with their operands, which are then not compiled on their own. */
+  readonly fuses: boolean;
   compile(node: Node): Evaluator;
 }

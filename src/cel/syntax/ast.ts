@@ -1,24 +1,27 @@
 import type { CelValue } from "../values/types.ts";
 
-/** `start` and `end` are offsets into the text in UTF-16 units; errors point at `at`, such as an operator's sign. */
-interface At {
+/** Where a node stands, as offsets into the text in UTF-16 units. Brackets around the node are outside. */
+export interface Place {
+  /** Where errors point, such as an operator's sign. */
   readonly at: number;
+  readonly from: number;
+  readonly to: number;
 }
 
-interface Literal extends At {
+interface Literal extends Place {
   readonly kind: "literal";
   readonly value: CelValue;
 }
 
 /** A name, also `a.b` where a macro made it; `absolute` for `.name`, which no container or loop variable hides. */
-export interface Identifier extends At {
+export interface Identifier extends Place {
   readonly kind: "identifier";
   readonly name: string;
   readonly absolute: boolean;
 }
 
 /** `operand.field`, `operand.?field`, and `has(operand.field)` when `test`. */
-export interface Select extends At {
+export interface Select extends Place {
   readonly kind: "select";
   readonly operand: Node;
   readonly field: string;
@@ -27,25 +30,25 @@ export interface Select extends At {
 }
 
 /** A function or, by names such as `_+_`, an operator. `target`: the receiver of a method. */
-export interface Call extends At {
+export interface Call extends Place {
   readonly kind: "call";
   readonly name: string;
   readonly target: Node | undefined;
   readonly args: readonly Node[];
 }
 
-export interface ListLiteral extends At {
+export interface ListLiteral extends Place {
   readonly kind: "list";
   readonly elements: readonly { readonly value: Node; readonly optional: boolean }[];
 }
 
-export interface MapLiteral extends At {
+export interface MapLiteral extends Place {
   readonly kind: "map";
   readonly entries: readonly { readonly key: Node; readonly value: Node; readonly optional: boolean }[];
 }
 
 /** `pkg.Message{field: value}`; read so that the error can say that there are no messages here. */
-interface MessageLiteral extends At {
+interface MessageLiteral extends Place {
   readonly kind: "message";
   readonly name: string;
 }
@@ -63,7 +66,7 @@ export type LoopKind =
   | "filterKeys";
 
 /** A macro that iterates over a list or map. One variable: element or key; two: index and element, or key and value. */
-export interface Loop extends At {
+export interface Loop extends Place {
   readonly kind: "loop";
   readonly loop: LoopKind;
   readonly range: Node;
@@ -74,7 +77,7 @@ export interface Loop extends At {
 }
 
 /** `cel.bind(name, value, body)`. */
-export interface Bind extends At {
+export interface Bind extends Place {
   readonly kind: "bind";
   readonly name: string;
   readonly value: Node;
@@ -82,7 +85,7 @@ export interface Bind extends At {
 }
 
 /** `opt.optMap(name, body)` and, when `flat`, `optFlatMap`. */
-export interface OptionalMap extends At {
+export interface OptionalMap extends Place {
   readonly kind: "optionalMap";
   readonly operand: Node;
   readonly name: string;
@@ -91,7 +94,7 @@ export interface OptionalMap extends At {
 }
 
 /** `default(x, y)`, `coalesce(x, y, …)`: the first argument that is neither an error nor null. */
-export interface Fallback extends At {
+export interface Fallback extends Place {
   readonly kind: "fallback";
   readonly choices: readonly Node[];
   /** Skips only absent values; any other error is the result. */

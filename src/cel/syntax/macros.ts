@@ -1,4 +1,4 @@
-import type { Call, LoopKind, Node } from "./ast.ts";
+import type { Call, LoopKind, Node, Place } from "./ast.ts";
 import { CelError } from "./cel-error.ts";
 
 type Expand = (call: Call, target: Node, text: string) => Node | undefined;
@@ -21,7 +21,7 @@ const MEMBER_MACROS: Readonly<Record<string, Expand>> = {
   with: (call, target, text) => {
     const [name, body] = call.args;
     if (call.args.length !== 2 || name === undefined || body === undefined) return undefined;
-    return { kind: "bind", name: variable(name, text), value: target, body, at: call.at };
+    return { kind: "bind", name: variable(name, text), value: target, body, ...placeOf(call) };
   },
 };
 
@@ -34,40 +34,46 @@ export function isMacro(name: string): boolean {
 
 /** The expansion of a macro call, or undefined if the call is not one. Throws CelError for a misused macro. */
 export function expandMacro(call: Call, text: string): Node | undefined {
-  const { name, target, args, at } = call;
+  const { name, target, args } = call;
   if (target === undefined) {
     if (name === "has") return has(call, text);
     if ((name === "default" && args.length === 2) || (name === "coalesce" && args.length > 0))
-      return { kind: "fallback", choices: args, onlyAbsent: name === "default", at };
+      return { kind: "fallback", choices: args, onlyAbsent: name === "default", ...placeOf(call) };
     return undefined;
   }
   if (target.kind === "identifier" && target.name === "cel") return celMacro(call, text);
   return Object.hasOwn(MEMBER_MACROS, name) ? MEMBER_MACROS[name]?.(call, target, text) : undefined;
 }
 
-function has({ args, at }: Call, text: string): Node | undefined {
+function has({ args, at, from, to }: Call, text: string): Node | undefined {
   const [operand] = args;
   if (args.length !== 1 || operand === undefined) return undefined;
   if (operand.kind !== "select" || operand.test) throw new CelError("has() needs a field, as in has(a.b)", text, at);
-  return { ...operand, test: true };
+  return { ...operand, test: true, from, to };
 }
 
-function celMacro({ name, args, at }: Call, text: string): Node | undefined {
+function celMacro(call: Call, text: string): Node | undefined {
+  const { name, args } = call;
+  const place = placeOf(call);
   const [first, second, third] = args;
   if (first === undefined) return undefined;
   if (name === "bind" && args.length === 3 && second !== undefined && third !== undefined)
-    return { kind: "bind", name: variable(first, text), value: second, body: third, at };
+    return { kind: "bind", name: variable(first, text), value: second, body: third, ...place };
   if (name === "block" && args.length === 2 && first.kind === "list" && second !== undefined) {
     return first.elements.reduceRight<Node>(
-      (body, { value }, index) => ({ kind: "bind", name: `@index${index}`, value, body, at }),
+      (body, { value }, index) => ({ kind: "bind", name: `@index${index}`, value, body, ...place }),
       second,
     );
   }
   if (name === "index" && args.length === 1)
-    return { kind: "identifier", name: `@index${number(first)}`, absolute: false, at };
+    return { kind: "identifier", name: `@index${number(first)}`, absolute: false, ...place };
   if ((name === "iterVar" || name === "accuVar") && args.length === 2 && second !== undefined)
-    return { kind: "identifier", name: `@${name}${number(first)}_${number(second)}`, absolute: false, at };
+    return { kind: "identifier", name: `@${name}${number(first)}_${number(second)}`, absolute: false, ...place };
   return undefined;
+}
+
+function placeOf({ at, from, to }: Call): Place {
+  return { at, from, to };
 }
 
 function number(node: Node): string {
@@ -76,30 +82,41 @@ function number(node: Node): string {
 
 /** `range.loop(x, body)`, and `range.loop(i, x, body)` unless there is one variable only. */
 function predicate(loop: LoopKind, variables = 2): Expand {
-  return ({ args, at }, range, text) => {
+  return (call, range, text) => {
+    const { args, at } = call;
     const body = args.at(-1);
     if (body === undefined || args.length < 2 || args.length > variables + 1) return undefined;
     const names = args.slice(0, -1).map((node) => variable(node, text));
-    return { kind: "loop", loop, range, variables: distinct(names, at, text), filter: undefined, body, at };
+    return {
+      kind: "loop",
+      loop,
+      range,
+      variables: distinct(names, at, text),
+      filter: undefined,
+      body,
+      ...placeOf(call),
+    };
   };
 }
 
 /** `range.loop(x, body)` or `range.loop(x, filter, body)`, with the given number of variables. */
 function transform(loop: LoopKind, variables: number): Expand {
-  return ({ args, at }, range, text) => {
+  return (call, range, text) => {
+    const { args, at } = call;
     const body = args.at(-1);
     if (body === undefined || args.length < variables + 1 || args.length > variables + 2) return undefined;
     const names = args.slice(0, variables).map((node) => variable(node, text));
     const filter = args.length === variables + 2 ? args[variables] : undefined;
-    return { kind: "loop", loop, range, variables: distinct(names, at, text), filter, body, at };
+    return { kind: "loop", loop, range, variables: distinct(names, at, text), filter, body, ...placeOf(call) };
   };
 }
 
 function optionalMap(flat: boolean): Expand {
-  return ({ args, at }, operand, text) => {
+  return (call, operand, text) => {
+    const { args } = call;
     const [name, body] = args;
     if (args.length !== 2 || name === undefined || body === undefined) return undefined;
-    return { kind: "optionalMap", operand, name: variable(name, text), body, flat, at };
+    return { kind: "optionalMap", operand, name: variable(name, text), body, flat, ...placeOf(call) };
   };
 }
 

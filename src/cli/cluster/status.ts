@@ -2,6 +2,7 @@
 
 import type { ConfigStatus } from "../../admin/client/client.ts";
 import { resourcePath } from "../../kube/client.ts";
+import { nameOfKey, objectKey } from "../../kube/keys.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import { list, record, table, text } from "../dump/dump.ts";
@@ -63,7 +64,7 @@ export async function proxySyncs(
     const { name: podName = name, namespace = "" } = pod ?? {};
     const row = { pod: podName, namespace };
     // If the controller cannot be asked, the proxy's own report is used.
-    const of = sent?.get(`${namespace}/${podName}`);
+    const of = sent?.get(objectKey({ namespace, name: podName }));
     const known = { ...row, controller: of?.controller ?? null, sent: of?.version ?? null };
     if (result.status === "rejected") {
       const { message, why, hint } = CliError.from(result.reason);
@@ -123,8 +124,8 @@ async function sentStates(
       if (result.status === "rejected") throw result.reason;
       const { controller, proxies } = result.value;
       for (const proxy of list(proxies).map(record)) {
-        const [gatewayNamespace] = text(proxy.gateway).split("/");
-        const key = `${gatewayNamespace}/${text(proxy.pod)}`;
+        const { namespace } = nameOfKey(text(proxy.gateway));
+        const key = objectKey({ namespace, name: text(proxy.pod) });
         const connectedAt = text(proxy.connectedAt);
         // After a reconnection, the old stream may not have ended yet.
         if ((sent.get(key)?.connectedAt ?? "") > connectedAt) continue;

@@ -17,7 +17,19 @@ async function complete(...words: string[]): Promise<(string | undefined)[]> {
 }
 
 test("commands, aliases, options and values are completed", async () => {
-  const all = ["proxy", "controller", "version", "help", "completion", "trace", "status", "config", "log", "profile"];
+  const all = [
+    "proxy",
+    "controller",
+    "version",
+    "help",
+    "completion",
+    "trace",
+    "explain",
+    "status",
+    "config",
+    "log",
+    "profile",
+  ];
   assert.deepEqual(await complete(""), all);
   assert.deepEqual(await complete("proxy", "--json", "c"), ["config"]);
   assert.deepEqual(await complete("proxy", "cfg", "be", "--a"), ["--all"]);

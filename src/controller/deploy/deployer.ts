@@ -7,7 +7,8 @@ import { createHash, randomBytes } from "node:crypto";
 import { asError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
 import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
-import { type Kind, type KubeObject, objectKey } from "../../kube/objects.ts";
+import { objectKey, refOf } from "../../kube/keys.ts";
+import type { Kind, KubeObject } from "../../kube/objects.ts";
 import { Reflector, type Sink } from "../../kube/reflector.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import { CONTROLLER, MANAGED_BY, MANAGER, type Manifest, OWNED_KINDS, type OwnedKind, PODS } from "../base/manifest.ts";
@@ -263,7 +264,7 @@ export class Deployer {
   async #deleteOthers(key: string, wanted: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
     const owned = [...this.#owned].filter(([, { gateway }]) => gateway === key);
     const workload = owned.find(([id, { kind }]) => wanted.has(id) && isWorkload(kind))?.[1];
-    const replaced = [...wanted].some((id) => isWorkload(id.slice(0, id.indexOf("/")))) && workload?.available !== true;
+    const replaced = [...wanted].some((id) => isWorkload(refOf(id).kind)) && workload?.available !== true;
     for (const [id, object] of owned) {
       // Old pods serve until new ones do.
       if (wanted.has(id) || (replaced && isWorkload(object.kind))) continue;

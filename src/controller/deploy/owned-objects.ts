@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { refKey } from "../../kube/keys.ts";
 import type { DaemonSet, Deployment, KubeObject, ObjectMeta } from "../../kube/objects.ts";
 import { type OwnedKind, PODS } from "../base/manifest.ts";
 
@@ -20,7 +21,7 @@ export interface OwnedObject {
 
 /** Identifies an object among all that are owned: `<kind>/<namespace>/<name>`. */
 export function ownedId({ kind, metadata }: { readonly kind: string; readonly metadata: ObjectName }): string {
-  return `${kind}/${metadata.namespace}/${metadata.name}`;
+  return refKey({ kind, ...metadata });
 }
 
 type ObjectName = Pick<ObjectMeta, "name" | "namespace">;

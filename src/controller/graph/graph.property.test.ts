@@ -75,7 +75,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 function answer(graph: Graph, query: number, key: string): unknown {
   try {
-    return graph.query<unknown>(QUERIES[query] ?? all, key);
+    return graph.query<unknown, string>(QUERIES[query] ?? all, key);
   } catch (error) {
     return String(error);
   }

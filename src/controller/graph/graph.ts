@@ -5,7 +5,8 @@
  * identity, so whatever depends on it is not recomputed, and consumers find changes by comparing references.
  */
 import { isDeepStrictEqual } from "node:util";
-import { type GatewayStatus, type KubeObject, keyOfObject } from "../../kube/objects.ts";
+import { keyOfObject } from "../../kube/keys.ts";
+import type { GatewayStatus, KubeObject } from "../../kube/objects.ts";
 import type { InputKind, Inputs } from "./inputs.ts";
 
 /** What a query may read. Everything else that it depends on must be constant. */
@@ -17,8 +18,12 @@ export interface Read {
   /** The objects that an index files under `value`, sorted by key. */
   find<K extends InputKind>(index: Index<K>, value: string): readonly Inputs[K][];
   /** The result of another query. Queries must not be circular. */
-  query<Result>(query: Query<Result>, key: string): Result;
+  query<Result, S extends Subject>(query: Query<Result, S>, subject: NoInfer<S>): Result;
 }
+
+/** What a query is about: the key of an object, or several texts, such as a Gateway and a bind of it. */
+type Subject = string | readonly string[];
+export type Pair = readonly [string, string];
 
 /** Files objects of one kind under values. Indexes are compared by identity: make each one once. */
 export interface Index<K extends InputKind> {
@@ -30,14 +35,17 @@ export function defineIndex<K extends InputKind>(kind: K, values: Index<K>["valu
   return { kind, values };
 }
 
-/** A pure function of what it reads and of a text that says for what. Compared by identity: make each one once. */
-export interface Query<Result> {
+/** A pure function of what it reads and of its subject. Compared by identity: make each one once. */
+export interface Query<Result, S extends Subject = string> {
   /** For error messages. */
   readonly name: string;
-  readonly run: (read: Read, key: string) => Result;
+  readonly run: (read: Read, subject: S) => Result;
 }
 
-export function defineQuery<Result>(name: string, run: Query<Result>["run"]): Query<Result> {
+export function defineQuery<Result, S extends Subject = string>(
+  name: string,
+  run: Query<Result, S>["run"],
+): Query<Result, S> {
   return { name, run };
 }
 
@@ -112,7 +120,7 @@ interface Table {
 export class Graph {
   readonly #tables = new Map<InputKind, Table>();
   readonly #filed = new Map<Index<InputKind>, Filed>();
-  readonly #memos = new Map<Query<unknown>, Map<string, Memo<unknown>>>();
+  readonly #memos = new Map<Query<unknown, never>, Map<string, Memo<unknown>>>();
   /** What was asked for from outside since the last change. */
   readonly #asked = new Set<Memo<unknown>>();
   #revision = 1;
@@ -173,8 +181,8 @@ export class Graph {
     return this.#tables.get(kind)?.objects.size ?? 0;
   }
 
-  query<Result>(query: Query<Result>, key: string): Result {
-    const memo = this.#memo(query, key);
+  query<Result, S extends Subject>(query: Query<Result, S>, subject: NoInfer<S>): Result {
+    const memo = this.#memo(query, subject);
     this.#asked.add(memo);
     return memo.value();
   }
@@ -277,9 +285,10 @@ export class Graph {
     return filed;
   }
 
-  #memo<Result>(query: Query<Result>, key: string): Memo<Result> {
+  #memo<Result>(query: Query<Result, never>, subject: Subject): Memo<Result> {
     const memos = existingOr(this.#memos, query, () => new Map<string, Memo<unknown>>());
-    return existingOr(memos, key, () => new Memo<unknown>(this, query, key)) as Memo<Result>;
+    const key = typeof subject === "string" ? subject : subject.join("\0");
+    return existingOr(memos, key, () => new Memo<unknown>(this, query, subject)) as Memo<Result>;
   }
 
   /** What one run of a query reads, noted in `reads`. */
@@ -306,8 +315,8 @@ export class Graph {
         cell.fill(found);
         return found as never;
       },
-      query: (query, key) => {
-        const memo = this.#memo(query, key);
+      query: (query, subject) => {
+        const memo = this.#memo(query, subject);
         reads.add(memo);
         return memo.value();
       },
@@ -315,11 +324,11 @@ export class Graph {
   }
 }
 
-/** The result of a query for one key. */
+/** The result of a query about one subject. */
 class Memo<Result> extends Source {
   readonly #graph: Graph;
-  readonly #query: Query<Result>;
-  readonly #key: string;
+  readonly #query: Query<Result, never>;
+  readonly #subject: Subject;
   #reads: readonly Source[] = [];
   #result: { readonly value: Result } | undefined;
   #changedAt = 0;
@@ -332,11 +341,11 @@ class Memo<Result> extends Source {
    */
   #marked = true;
 
-  constructor(graph: Graph, query: Query<Result>, key: string) {
+  constructor(graph: Graph, query: Query<Result, never>, subject: Subject) {
     super();
     this.#graph = graph;
     this.#query = query;
-    this.#key = key;
+    this.#subject = subject;
   }
 
   get reads(): readonly Source[] {
@@ -368,7 +377,7 @@ class Memo<Result> extends Source {
   #update(): void {
     if (!this.#marked) return;
     const { revision } = this.#graph;
-    if (this.#running) throw new Error(`query ${this.#query.name} of ${this.#key} depends on itself`);
+    if (this.#running) throw new Error(`query ${this.#query.name} of ${this.#subject} depends on itself`);
     this.#running = true;
     try {
       if (this.#result === undefined || this.#stale()) this.#run(revision);
@@ -387,7 +396,7 @@ class Memo<Result> extends Source {
 
   #run(revision: number): void {
     const reads = new Set<Source>();
-    const value = this.#query.run(this.#graph.recorder(reads), this.#key);
+    const value = this.#query.run(this.#graph.recorder(reads), this.#subject as never);
     for (const source of this.#reads) if (!reads.has(source)) source.removeReader(this as Memo<unknown>);
     for (const source of reads) source.addReader(this as Memo<unknown>);
     // An array takes a third of the memory.

@@ -1,4 +1,5 @@
-import { type Kind, type KubeObject, keyOfObject, type PolicyAncestorStatus } from "../../kube/objects.ts";
+import { keyOfObject } from "../../kube/keys.ts";
+import type { Kind, KubeObject, PolicyAncestorStatus } from "../../kube/objects.ts";
 import type { Read } from "../graph/graph.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model/model.ts";

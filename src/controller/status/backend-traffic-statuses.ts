@@ -1,12 +1,14 @@
 /** Statuses of XBackendTrafficPolicies, with one ancestor for each Gateway whose routes send to their targets. */
+
 import { isDeepStrictEqual } from "node:util";
-import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";
+import { keyOfObject, refOf } from "../../kube/keys.ts";
+import { TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";
 import { defineQuery, type Read } from "../graph/graph.ts";
 import { backendTarget, trafficPolicyOf, trafficSettings } from "../translate/backends/backend-traffic.ts";
 import { keyOfService } from "../translate/cluster/discovery.ts";
 import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
 import type { ConditionDraft } from "../translate/model/model.ts";
-import { placeOf } from "../translate/policy/targets.ts";
+import type { TargetRef } from "../translate/policy/targets.ts";
 import { routeModel } from "../translate/routes/routes.ts";
 import { gatewaysOfRoute, routesOfService } from "../translate/routes/service-routes.ts";
 import { ancestorStatus } from "./ancestors.ts";
@@ -34,9 +36,9 @@ function targetsOf({ metadata, spec }: XBackendTrafficPolicy): readonly string[]
   return spec.targetRefs.flatMap((ref) => backendTarget(metadata.namespace, ref) ?? []);
 }
 
-/** Keys (`<kind>/<namespace>/<name>`) of the routes with HTTP that refer to a `policyTarget`. */
+/** Keys (`<kind>/<namespace>/<name>`) of the routes with HTTP that refer to a `refKey`. */
 function routesOf(read: Read, target: string): readonly string[] {
-  const { kind, namespace, name } = placeOf(target);
+  const { kind, namespace, name } = refOf<TargetRef["kind"]>(target);
   const routes = read.query(routesOfService, kind === "Service" ? `${namespace}/${name}` : target);
   return routes.filter((route) => route.startsWith("HTTPRoute/") || route.startsWith("GRPCRoute/"));
 }
@@ -53,9 +55,7 @@ function conditionsOf(read: Read, policy: XBackendTrafficPolicy, key: string): r
   const accepted = isTrue("Accepted", "Accepted", joined(["Policy is accepted", ...exceptions]));
   const others = targetsOf(policy)
     .filter((target) => read.query(trafficPolicyOf, target) === key)
-    .flatMap((target) =>
-      routesOf(read, target).filter((route) => read.query(hasOtherSessions, `${key} ${target} ${route}`)),
-    );
+    .flatMap((target) => routesOf(read, target).filter((route) => read.query(hasOtherSessions, [key, target, route])));
   if (others.length === 0) return [accepted];
   const routes = others.map((route) => route.replace("/", " "));
   const why = `Other sessions take precedence, of the route, of a TracegatePolicy, or of an older policy for another of its backends: ${joined(routes)}`;
@@ -76,7 +76,7 @@ function targetProblem(
       message: `targetRefs: ${ref.kind} of group "${ref.group}" is not supported; use a Service or a TracegateBackend (${TRACEGATE_GROUP})`,
     };
   const object = `${ref.kind} ${namespace}/${ref.name}`;
-  if (read.get(placeOf(target).kind, `${namespace}/${ref.name}`) === undefined)
+  if (read.get(refOf<TargetRef["kind"]>(target).kind, `${namespace}/${ref.name}`) === undefined)
     return { reason: "TargetNotFound", message: `${object} does not exist` };
   const owner = read.query(trafficPolicyOf, target);
   return owner === keyOfObject(policy)
@@ -85,14 +85,14 @@ function targetProblem(
 }
 
 /**
- * Whether a route sends to the target of a policy in a rule that uses other sessions than the policy's. Key:
- * `<policy> <target> <route>`.
+ * Whether a route sends to the target of a policy in a rule that uses other sessions than the policy's. Of a policy, a target
+ * (`refKey`) and a route.
  */
-const hasOtherSessions = defineQuery<boolean>("hasOtherSessions", (read, text) => {
-  const [key = "", target = "", routeKey = ""] = text.split(" ");
+type PolicyAtRoute = readonly [policy: string, target: string, route: string];
+const hasOtherSessions = defineQuery<boolean, PolicyAtRoute>("hasOtherSessions", (read, [key, target, routeKey]) => {
   const found = read.query(trafficSettings, key);
   if ("problem" in found || found.session === undefined) return false;
-  const { kind, namespace, name } = placeOf(target);
+  const { kind, namespace, name } = refOf<TargetRef["kind"]>(target);
   const service = keyOfService(namespace, name);
   const { parents } = read.query(routeModel, routeKey);
   return parents

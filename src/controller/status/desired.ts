@@ -1,3 +1,4 @@
+import { nameOfKey } from "../../kube/keys.ts";
 import { GATEWAY_GROUP, type Kind, type ParentReference, type RouteGroupKind } from "../../kube/objects.ts";
 import type { ConditionDraft } from "../translate/model/model.ts";
 
@@ -50,7 +51,6 @@ export type StatusBody =
 /** References to Gateways (`<namespace>/<name>`) as ancestors of a policy, each once, sorted. */
 export function gatewayReferences(gateways: readonly string[]): readonly ParentReference[] {
   return [...new Set(gateways)].sort().map((gateway) => {
-    const [namespace = "", name = ""] = gateway.split("/");
-    return { group: GATEWAY_GROUP, kind: "Gateway", namespace, name };
+    return { group: GATEWAY_GROUP, kind: "Gateway", ...nameOfKey(gateway) };
   });
 }

@@ -1,5 +1,5 @@
 /** Statuses of GatewayClasses, Gateways and ListenerSets. */
-import { keyOfObject } from "../../kube/objects.ts";
+import { keyOfObject } from "../../kube/keys.ts";
 import { defineQuery, type Query, type Read } from "../graph/graph.ts";
 import { gatewayModel } from "../translate/listeners/gateways.ts";
 import { gatewayOfSet } from "../translate/listeners/listener-sets.ts";

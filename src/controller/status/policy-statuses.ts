@@ -1,5 +1,6 @@
 /** Statuses of TracegatePolicies and TracegateBackends (docs/crds.md#what-a-status-says). */
-import { keyOfObject, type ParentReference, TRACEGATE_GROUP } from "../../kube/objects.ts";
+import { keyOfObject, refKey, refOf } from "../../kube/keys.ts";
+import { type ParentReference, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import { SECTIONS, TARGET_KINDS } from "../crd/policy.ts";
 import { defineQuery, type Read } from "../graph/graph.ts";
 import { policyAttachments } from "../translate/attachments.ts";
@@ -12,7 +13,7 @@ import { policyModel } from "../translate/policy/model.ts";
 import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
 import { isAttachable, partsAt } from "../translate/policy/parts.ts";
 import { type Replaceable, replaceableAt } from "../translate/policy/replaceable.ts";
-import { policyTarget, type ResolvedTarget } from "../translate/policy/targets.ts";
+import type { ResolvedTarget } from "../translate/policy/targets.ts";
 import { type DesiredStatus, gatewayReferences } from "./desired.ts";
 
 export function policyStatuses(read: Read): readonly DesiredStatus[] {
@@ -39,7 +40,7 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     problem: attachmentProblem(read, input, target, gateways),
   }));
   const overridden = targets.flatMap(({ target, gateways }) => overriddenAt(read, key, target, gateways));
-  const parts = targets.flatMap(({ target }) => partsAt(input, targetText(target)).parts).length;
+  const parts = targets.flatMap(({ target }) => partsAt(input, refKey(target)).parts).length;
   const accepted = acceptance(model, overridden, parts);
   const problems = targets.map(({ problem }) => problem).filter((problem) => problem !== undefined);
   if (targets.length === 0)
@@ -122,12 +123,8 @@ function overriddenText({ kind, target, by, wider, listener }: Overridden): stri
 
 /** `HTTPRoute/apps/web/main` → `HTTPRoute apps/web (main)`. */
 function inWords(target: string): string {
-  const [kind, namespace, name, section] = target.split("/");
+  const { kind, namespace, name, section } = refOf(target);
   return `${kind} ${namespace}/${name}${section === undefined ? "" : ` (${section})`}`;
-}
-
-function targetText({ kind, namespace, name, section }: ResolvedTarget): string {
-  return policyTarget(kind, namespace, name, section);
 }
 
 /** Why a policy has no or only a partial effect at a target. */
@@ -138,10 +135,10 @@ function attachmentProblem(
   gateways: readonly string[],
 ): string | undefined {
   if (target.problem !== undefined) return target.problem;
-  const what = inWords(targetText(target));
+  const what = inWords(refKey(target));
   const misplaced = SECTIONS.filter((name) => input.sections.includes(name) && !isAttachable(name, input, target.kind));
   if (misplaced.length > 0) return `${misplaced.join(", ")} cannot be attached to ${what}`;
-  if (partsAt(input, targetText(target)).parts.length === 0) return `Nothing in this policy applies to ${what}`;
+  if (partsAt(input, refKey(target)).parts.length === 0) return `Nothing in this policy applies to ${what}`;
   if (gateways.length > 0) return undefined;
   const ours = controllerName(read);
   if (target.kind === "Gateway") return `${what} is not managed by ${ours}; check its gatewayClassName`;

@@ -1,5 +1,6 @@
 /** Statuses of routes, with one entry for each parent that is ours. */
-import { type KubeObject, keyOfObject, type RouteParentStatus } from "../../kube/objects.ts";
+import { keyOfObject, objectKey, refKey, refOf } from "../../kube/keys.ts";
+import type { KubeObject, RouteParentStatus } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../graph/graph.ts";
 import { isTrue, joined } from "../translate/model/conditions.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
@@ -16,18 +17,20 @@ export function routeStatuses(read: Read): readonly DesiredStatus[] {
 const statusesOfShard = defineQuery<readonly DesiredStatus[]>("statusesOfShard", (read, shard) =>
   ROUTE_KINDS.flatMap((kind) =>
     read
-      .query(routesOfShard, `${kind} ${shard}`)
+      .query(routesOfShard, [kind, shard])
       .map((route) => read.query(routeStatus, route))
       .filter((status) => status !== undefined),
   ),
 );
 
 /** Keys (`<kind>/<namespace>/<name>`) of routes. A query of its own: a route that changes leaves them as they are. */
-const routesOfShard = defineQuery<readonly string[]>("routesOfShard", (read, key) => {
-  const [kind, shard = ""] = key.split(" ") as [RouteKind, string];
-  const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SHARD[kind] as Index<RouteKind>, shard);
-  return routes.map((route) => `${kind}/${keyOfObject(route)}`);
-});
+const routesOfShard = defineQuery<readonly string[], readonly [RouteKind, string]>(
+  "routesOfShard",
+  (read, [kind, shard]) => {
+    const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SHARD[kind] as Index<RouteKind>, shard);
+    return routes.map(({ metadata }) => refKey({ kind, ...metadata }));
+  },
+);
 
 const inShard = (route: KubeObject): readonly string[] => [String(shardOf(keyOfObject(route)))];
 const BY_SHARD: { readonly [K in RouteKind]: Index<K> } = {
@@ -40,8 +43,8 @@ const BY_SHARD: { readonly [K in RouteKind]: Index<K> } = {
 
 /** Key: `<kind>/<namespace>/<name>`. undefined: no parent is ours or has been. */
 const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read, key) => {
-  const kind = key.slice(0, key.indexOf("/")) as RouteKind;
-  const name = key.slice(kind.length + 1);
+  const { kind, ...ref } = refOf<RouteKind>(key);
+  const name = objectKey(ref);
   const route = read.get(kind, name);
   if (route === undefined) return undefined;
   const { parents } = read.query(routeModel, key);

@@ -1,10 +1,10 @@
 /** Which Gateways policies have an effect on: those that their targets belong to, or that use them. */
-import { keyOfObject } from "../../kube/objects.ts";
+import { keyOfObject, refKey } from "../../kube/keys.ts";
 import { defineQuery, type Read } from "../graph/graph.ts";
 import { gatewayModel } from "./listeners/gateways.ts";
 import { gatewayOfSet } from "./listeners/listener-sets.ts";
 import { policyInput } from "./policy/input.ts";
-import { policyTarget, type ResolvedTarget, type TargetPlace, targetsOf } from "./policy/targets.ts";
+import { type ResolvedTarget, type TargetRef, targetsOf } from "./policy/targets.ts";
 import { gatewaysOfRoute, gatewaysOfService } from "./routes/service-routes.ts";
 
 /** A target of a policy, with the keys of the Gateways of ours that it belongs to or is used by. */
@@ -32,9 +32,9 @@ export const policiesOfGateway = defineQuery<readonly string[]>("policiesOfGatew
 );
 
 /** Keys of the Gateways of ours that what is attached to a target has an effect on. */
-function gatewaysOf(read: Read, target: TargetPlace): readonly string[] {
+function gatewaysOf(read: Read, target: TargetRef): readonly string[] {
   if (target.kind !== "Service" && target.kind !== "TracegateBackend") return gatewaysAt(read, target);
-  const callers = read.query(callersOf, policyTarget(target.kind, target.namespace, target.name));
+  const callers = read.query(callersOf, refKey({ ...target, section: undefined }));
   const gateways = callers.flatMap((caller) => {
     const input = read.query(policyInput, caller);
     return input === undefined ? [] : targetsOf(read, input).flatMap((each) => gatewaysAt(read, each));
@@ -42,7 +42,7 @@ function gatewaysOf(read: Read, target: TargetPlace): readonly string[] {
   return [...new Set([...gatewaysAt(read, target), ...gateways])].sort();
 }
 
-/** Keys of the policies that call a Service or TracegateBackend, such as an authorization service. Key: a `policyTarget`. */
+/** Keys of the policies that call a Service or TracegateBackend, such as an authorization service. Key: a `refKey`. */
 const callersOf = defineQuery<readonly string[]>("callersOf", (read, target) =>
   read
     .list("TracegatePolicy")
@@ -50,7 +50,7 @@ const callersOf = defineQuery<readonly string[]>("callersOf", (read, target) =>
     .filter((key) =>
       read
         .query(policyInput, key)
-        ?.callees.some(({ kind, namespace, name }) => policyTarget(kind, namespace, name) === target),
+        ?.callees.some(({ kind, namespace, name }) => refKey({ kind, namespace, name }) === target),
     ),
 );
 
@@ -71,6 +71,6 @@ function gatewaysAt(read: Read, { kind, namespace, name, problem }: ResolvedTarg
     case "TracegateBackend":
       return read.query(gatewaysOfService, `${kind}/${key}`);
     default:
-      return [...new Set(read.query(gatewaysOfRoute, policyTarget(kind, namespace, name)))].sort();
+      return [...new Set(read.query(gatewaysOfRoute, refKey({ kind, namespace, name })))].sort();
   }
 }

@@ -2,9 +2,11 @@
  * The state that the proxies of a Gateway are sent. Every resource is a query that reads little, so it stays the same object until
  * one of its inputs changes: the stream finds what to send by comparing references.
  */
+
 import type { Bind } from "../../ir/ir.ts";
+import { nameOfKey } from "../../kube/keys.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
-import { defineQuery } from "../graph/graph.ts";
+import { defineQuery, type Pair } from "../graph/graph.ts";
 import { backendModel } from "./backends/backends.ts";
 import { addressesOf, prefersNear } from "./cluster/addresses.ts";
 import { proxiesOf } from "./cluster/proxies.ts";
@@ -24,12 +26,12 @@ export const gatewayState = defineQuery<GatewayState | undefined>("gatewayState"
   const add = (resource: Resource): unknown => resources.set(nameOfResource(resource), resource);
   const listeners = read.query(listenerKeys, key);
   for (const bind of new Set(listeners.map(({ bind }) => bind))) {
-    const resource = read.query(bindResource, `${key} ${bind}`);
+    const resource = read.query(bindResource, [key, bind]);
     if (resource !== undefined) add(resource);
   }
   const served = new Set<string>();
   for (const listener of listeners) {
-    const resource = read.query(listenerResource, `${key} ${listener.key}`);
+    const resource = read.query(listenerResource, [key, listener.key]);
     if (resource === undefined) continue;
     add(resource);
     served.add(listener.key);
@@ -59,7 +61,7 @@ const gatewayBackends = defineQuery<readonly string[]>("gatewayBackends", (read,
 const backendResource = defineQuery<Resource | undefined>("backendResource", (read, key) => {
   const model = read.query(backendModel, key);
   if (model === undefined) return undefined;
-  const [namespace = "", name = ""] = key.split("/");
+  const { namespace, name } = nameOfKey(key);
   const { target, policies } = model;
   return { kind: "backend", backend: { key: `/${key}`, name, namespace, target, policies } };
 });
@@ -78,9 +80,9 @@ const gatewayServices = defineQuery<readonly string[]>("gatewayServices", (read,
     for (const service of contribution.services) services.add(service);
   const listeners = read.query(listenerKeys, key);
   for (const listener of listeners)
-    collectServiceKeys(read.query(listenerResource, `${key} ${listener.key}`)?.listener.policies, services);
+    collectServiceKeys(read.query(listenerResource, [key, listener.key])?.listener.policies, services);
   for (const bind of new Set(listeners.map(({ bind }) => bind)))
-    collectServiceKeys(read.query(bindResource, `${key} ${bind}`)?.bind.frontend, services);
+    collectServiceKeys(read.query(bindResource, [key, bind])?.bind.frontend, services);
   return [...services].sort();
 });
 
@@ -101,9 +103,7 @@ function bindKey({ protocol, port }: ListenerModel): string {
 type BindResource = Extract<Resource, { kind: "bind" }>;
 type ListenerResource = Extract<Resource, { kind: "listener" }>;
 
-/** Key: `<gateway> <bind>`. */
-const bindResource = defineQuery<BindResource | undefined>("bindResource", (read, key) => {
-  const [gateway = "", bind] = key.split(" ");
+const bindResource = defineQuery<BindResource | undefined, Pair>("bindResource", (read, [gateway, bind]) => {
   const listeners = (read.query(gatewayModel, gateway)?.listeners ?? []).filter(
     (listener) => listener.programmed && bindKey(listener) === bind,
   );
@@ -118,7 +118,7 @@ const bindResource = defineQuery<BindResource | undefined>("bindResource", (read
       protocol: protocolOfBind(first),
       tunnelProtocol: "direct",
       mode: "standard",
-      frontend: read.query(frontendOf, `${gateway} ${first.port}`).frontend,
+      frontend: read.query(frontendOf, [gateway, String(first.port)]).frontend,
     },
   };
 });
@@ -138,12 +138,10 @@ function protocolOfBind({ protocol }: ListenerModel): Bind["protocol"] {
   }
 }
 
-/** Key: `<gateway> <listener>`. */
-const listenerResource = defineQuery<ListenerResource | undefined>("listenerResource", (read, key) => {
-  const [gateway = "", listenerKey] = key.split(" ");
-  const listener = read.query(gatewayModel, gateway)?.listeners.find((each) => each.key === listenerKey);
+const listenerResource = defineQuery<ListenerResource | undefined, Pair>("listenerResource", (read, [gateway, key]) => {
+  const listener = read.query(gatewayModel, gateway)?.listeners.find((each) => each.key === key);
   if (listener === undefined || !listener.programmed || listener.protocol === "unsupported") return undefined;
-  const [gatewayNamespace = "", gatewayName = ""] = gateway.split("/");
+  const { namespace: gatewayNamespace, name: gatewayName } = nameOfKey(gateway);
   return {
     kind: "listener",
     bind: bindKey(listener),
@@ -156,7 +154,7 @@ const listenerResource = defineQuery<ListenerResource | undefined>("listenerReso
       protocol: listener.protocol,
       ...(listener.tls !== undefined &&
         listener.tls !== "passthrough" && {
-          tls: withFrontendTls(listener.tls, read.query(frontendOf, `${gateway} ${listener.port}`).tls),
+          tls: withFrontendTls(listener.tls, read.query(frontendOf, [gateway, String(listener.port)]).tls),
         }),
       policies: mergeAttached(read, "gateway", listenerTargets(listener)),
     },

@@ -5,7 +5,7 @@ import { TestPlane } from "../../../test/helpers/data-plane.ts";
 import { oddObjects } from "../../../test/helpers/kube/odd-objects.ts";
 import { packState } from "../../../test/helpers/kube/pack-state.ts";
 import { fc } from "../../../test/helpers/property.ts";
-import { keyOfObject } from "../../kube/objects.ts";
+import { keyOfObject } from "../../kube/keys.ts";
 import type { Graph } from "../graph/graph.ts";
 import { desiredStatuses } from "../status/statuses.ts";
 import { cluster } from "./fixtures/cluster.ts";

@@ -1,9 +1,10 @@
 /** The TracegatePolicies of a Gateway as its proxies show them in dumps; what they do is part of routes and listeners already. */
 
 import type { TargetedPolicy } from "../../ir/ir.ts";
+import { nameOfKey, refKey } from "../../kube/keys.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { dumpFrontend } from "../../translation/frontend.ts";
-import { defineQuery } from "../graph/graph.ts";
+import { defineQuery, type Pair } from "../graph/graph.ts";
 import { policiesOfGateway, policyAttachments } from "./attachments.ts";
 import { keyOfService } from "./cluster/discovery.ts";
 import { callContext } from "./policy/calls.ts";
@@ -11,7 +12,7 @@ import { translateFrontendInput } from "./policy/frontend-input.ts";
 import { policyInput } from "./policy/input.ts";
 import { policyModel } from "./policy/model.ts";
 import { isAttachable, isUsable } from "./policy/parts.ts";
-import { policyTarget, type ResolvedTarget } from "./policy/targets.ts";
+import type { ResolvedTarget } from "./policy/targets.ts";
 
 /** Key: `<namespace>/<name>` of a Gateway. */
 export const targetedPolicies = defineQuery<readonly TargetedPolicy[]>("targetedPolicies", (read, gateway) =>
@@ -19,20 +20,17 @@ export const targetedPolicies = defineQuery<readonly TargetedPolicy[]>("targeted
     read
       .query(policyAttachments, key)
       .filter(({ gateways }) => gateways.includes(gateway))
-      .flatMap(({ target }) =>
-        read.query(targetedAt, `${key} ${policyTarget(target.kind, target.namespace, target.name, target.section)}`),
-      ),
+      .flatMap(({ target }) => read.query(targetedAt, [key, refKey(target)])),
   ),
 );
 
-/** One entry for each kind. Key: `<policy> <target>`. */
-const targetedAt = defineQuery<readonly TargetedPolicy[]>("targetedAt", (read, text) => {
-  const [key = "", at = ""] = text.split(" ");
+/** One entry for each kind that a policy configures at one of its targets (`refKey`). */
+const targetedAt = defineQuery<readonly TargetedPolicy[], Pair>("targetedAt", (read, [key, at]) => {
   const input = read.query(policyInput, key);
   const model = read.query(policyModel, key);
   const target = read.query(policyAttachments, key).find((each) => nameOf(each.target) === at)?.target;
   if (input === undefined || model === undefined || target === undefined) return [];
-  const [namespace = "", name = ""] = key.split("/");
+  const { namespace, name } = nameOfKey(key);
   const entry = (what: string, policy: TargetedPolicy["policy"]): TargetedPolicy => ({
     key: `${key}/${at}/${what}`,
     name: { kind: "TracegatePolicy", name, namespace },
@@ -58,7 +56,7 @@ const targetedAt = defineQuery<readonly TargetedPolicy[]>("targetedAt", (read, t
 });
 
 function nameOf({ kind, namespace, name, section }: ResolvedTarget): string {
-  return policyTarget(kind, namespace, name, section);
+  return refKey({ kind, namespace, name, section });
 }
 
 /** A target in the form of the configuration dump. */

@@ -70,7 +70,8 @@ test("a trace shows why a rule could not be evaluated", () => {
   const trace = new RecordedTrace();
   const { onRequest } = create({ rules: [{ mode: "deny", expression: FAILS }] });
   assert.throws(() => onRequest?.(contextOf({}, { trace })), { code: "TG_AUTHORIZATION" });
-  const redacted = [{ name: FAILS, matched: false, mode: "deny", error: "the text is not JSON", inputs: [PATH] }];
+  const error = "the text is not JSON";
+  const redacted = [{ name: FAILS, matched: false, mode: "deny", error, inputs: [PATH] }];
   assert.deepEqual(trace.events, [{ kind: "authorizationResult", rules: redacted, result: "deny" }]);
 });
 

@@ -1,22 +1,11 @@
 import type { ShownValues } from "../../base/errors.ts";
-import {
-  type Activation,
-  type CelEnvironment,
-  type CelError,
-  type Condition,
-  Inputs,
-  type Scope,
-} from "../../cel/index.ts";
+import type { Activation, CelEnvironment, Condition, Scope } from "../../cel/index.ts";
 import type { AuthorizationRuleResult } from "../contract/types.ts";
 import type { AuthorizationRule } from "./schema.ts";
 
 type Mode = AuthorizationRule["mode"];
 
-type Rule = AuthorizationRule & {
-  readonly condition: Condition;
-  /** Reads the values of the rule's paths; compiled for the first trace, since most rules never need it. */
-  inputs: Inputs | undefined;
-};
+type Rule = AuthorizationRule & { readonly condition: Condition };
 
 /**
  * A `deny` rule that fails to evaluate denies: it might have been true. The reference lets such requests pass, which would make
@@ -42,21 +31,13 @@ export type Denial =
  */
 export class Rules {
   readonly #all: readonly Rule[];
-  readonly #scope: Scope;
-  readonly #cel: CelEnvironment;
   readonly #deny: readonly Rule[];
   readonly #require: readonly Rule[];
   readonly #allow: readonly Rule[];
 
   /** `scope`: what the rules may read, of a request or of a connection. Throws CelError for a rule that does not compile. */
   constructor(rules: readonly AuthorizationRule[], scope: Scope, cel: CelEnvironment) {
-    this.#all = rules.map((rule) => ({
-      ...rule,
-      condition: cel.compileCondition(rule.expression, scope),
-      inputs: undefined,
-    }));
-    this.#scope = scope;
-    this.#cel = cel;
+    this.#all = rules.map((rule) => ({ ...rule, condition: cel.compileCondition(rule.expression, scope) }));
     const of = (mode: Mode): Rule[] => this.#all.filter((rule) => rule.mode === mode);
     this.#deny = of("deny");
     this.#require = of("require");
@@ -73,7 +54,7 @@ export class Rules {
     readonly denial: Denial | undefined;
     readonly results: readonly AuthorizationRuleResult[];
   } {
-    const results = new Map(this.#all.map((rule) => [rule, this.#resultOf(rule, variables)]));
+    const results = new Map(this.#all.map((rule) => [rule, resultOf(rule, variables)]));
     return { denial: this.decide(variables, results), results: [...results.values()] };
   }
 
@@ -90,7 +71,7 @@ export class Rules {
   /** The text of a denial by its values; expressions are left out, because they may contain secrets. */
   describe(denial: Denial, variables: Activation, shown: ShownValues): string {
     if (denial.mode === "allow") return "no allow rule is true";
-    const { matched, inputs = [] } = this.#resultOf(denial.rule, variables);
+    const { matched, inputs = [] } = resultOf(denial.rule, variables);
     const what = matched ? "is true" : denial.mode === "deny" ? "cannot be evaluated" : "is not true";
     const values = inputs
       .slice(0, MAX_VALUES)
@@ -98,24 +79,18 @@ export class Rules {
     const index = this.#all.indexOf(denial.rule);
     return `${denial.mode} rules[${index}] ${what}${values.length === 0 ? "" : ` (${values.join(", ")})`}`;
   }
+}
 
-  #resultOf(rule: Rule, variables: Activation): AuthorizationRuleResult {
-    const { expression, mode, condition } = rule;
-    let error: CelError | undefined;
-    const matched = condition.matches(variables, (failed) => {
-      error = failed;
-      return false;
-    });
-    rule.inputs ??= new Inputs(expression, this.#scope, this.#cel);
-    const inputs = rule.inputs.of(variables);
-    return {
-      name: expression,
-      matched,
-      mode,
-      ...(error !== undefined && { error: error.what }),
-      ...(inputs.length > 0 && { inputs }),
-    };
-  }
+function resultOf({ expression, mode, condition }: Rule, variables: Activation): AuthorizationRuleResult {
+  const { met, error, inputs, parts } = condition.observe(variables);
+  return {
+    name: expression,
+    matched: met,
+    mode,
+    ...(error !== undefined && { error: error.what }),
+    ...(inputs.length > 0 && { inputs }),
+    ...(parts.length > 0 && { parts }),
+  };
 }
 
 /** What a failed rule counts as. */

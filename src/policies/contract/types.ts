@@ -1,6 +1,6 @@
 import type { Milliseconds } from "../../base/durations.ts";
 import type { GatewayError } from "../../base/errors.ts";
-import type { Activation, Condition, InputValue } from "../../cel/index.ts";
+import type { Activation, Condition, InputValue, PartValue } from "../../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../../http/message/message.ts";
 import type { CredentialLocation } from "../schema/location.ts";
 import type { DecisionTrace } from "./decisions.ts";
@@ -229,6 +229,8 @@ export interface AuthorizationRuleResult {
   readonly mode: "allow" | "deny" | "require";
   /** Values of the paths in the expression. */
   readonly inputs?: readonly InputValue[];
+  /** Results of parts of the expression. */
+  readonly parts?: readonly PartValue[];
   /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */
   readonly error?: string;
 }

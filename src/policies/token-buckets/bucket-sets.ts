@@ -61,6 +61,8 @@ export class BucketSets {
   remaining = 0;
   untilFill = 0;
   fullAt = 0;
+  /** Since when the tokens left were counted. */
+  #since = 0;
   /** Whether it dropped a bucket that was not full. */
   evicted = false;
 
@@ -122,6 +124,16 @@ export class BucketSets {
     }
   }
 
+  /**
+   * As `take`, but takes and writes nothing. It needs no lock, so it delays no request: while another thread takes a token, it sees the
+   * bucket before or after that.
+   */
+  peek(first: number, sets: number, hash: Hash64, rule: BucketRule, evict: boolean): boolean | undefined {
+    const now = this.now();
+    const at = this.#find(first + ((hash.low >>> 0) % sets), hash, now, evict);
+    return at === -1 ? undefined : this.#count(at, hash, rule, now);
+  }
+
   /** Runs `work` while no other thread can reassign shares. */
   withShares<T>(work: () => T): T {
     const last = this.#locks.length - 1;
@@ -140,10 +152,25 @@ export class BucketSets {
   }
 
   #takeFrom(at: number, hash: Hash64, rule: BucketRule, now: number): boolean {
-    const { maxTokens, tokensPerFill, fillInterval } = rule;
+    const admitted = this.#count(at, hash, rule, now);
+    this.#low[at] = hash.low;
+    this.#high[at] = hash.high;
+    this.#tokens[at] = this.remaining;
+    this.#filledAt[at] = this.#since;
+    this.#fullAt[at] = this.fullAt;
+    return admitted;
+  }
+
+  /** Whether the bucket has a token, and the results as if it were taken. A slot of another bucket is one for a new bucket. */
+  #count(
+    at: number,
+    { low, high }: Hash64,
+    { maxTokens, tokensPerFill, fillInterval }: BucketRule,
+    now: number,
+  ): boolean {
     let tokens = maxTokens;
     let filledAt = now;
-    if ((this.#fullAt[at] as number) > now) {
+    if ((this.#fullAt[at] as number) > now && this.#low[at] === low && this.#high[at] === high) {
       const since = this.#filledAt[at] as number;
       const fills = Math.floor((now - since) / fillInterval);
       tokens = Math.min(maxTokens, (this.#tokens[at] as number) + fills * tokensPerFill);
@@ -152,10 +179,6 @@ export class BucketSets {
     }
     const admitted = tokens >= 1;
     if (admitted) tokens--;
-    this.#low[at] = hash.low;
-    this.#high[at] = hash.high;
-    this.#tokens[at] = tokens;
-    this.#filledAt[at] = filledAt;
     const missing = maxTokens - tokens;
     this.fullAt =
       missing === 0
@@ -163,14 +186,14 @@ export class BucketSets {
         : tokensPerFill === 0
           ? Number.POSITIVE_INFINITY
           : filledAt + Math.ceil(missing / tokensPerFill) * fillInterval;
-    this.#fullAt[at] = this.fullAt;
+    this.#since = filledAt;
     this.remaining = tokens;
     // Never more than the interval: a sum with the time since boot would be rounded.
     this.untilFill = fillInterval - (now - filledAt);
     return admitted;
   }
 
-  /** The slot of the bucket, or else one that is free, marked as full. If there is none: -1, or, with `evict`, the one that is free soonest. */
+  /** The slot of the bucket, or else one that is free. If there is none: -1, or, with `evict`, the one that is free soonest. */
   #find(set: number, { low, high }: Hash64, now: number, evict: boolean): number {
     const first = set * WAYS;
     let soonest = first;
@@ -183,7 +206,6 @@ export class BucketSets {
       if (!evict) return -1;
       this.evicted = true;
     }
-    this.#fullAt[soonest] = now;
     return soonest;
   }
 

@@ -40,17 +40,19 @@ export class TokenBuckets {
   readonly memory: SharedArrayBuffer;
   readonly #sets: BucketSets;
   readonly #counters: BucketCounters | undefined;
+  readonly #taking: boolean;
 
-  /** `worker`: index of the thread. `now`: milliseconds of a clock that all threads share. */
-  constructor(memory = createBuckets(), worker = 0, counters?: BucketCounters, now?: () => number) {
+  /** `worker`: index of the thread. `now`: milliseconds of a clock that all threads share. `taking` false: `take` takes nothing, as for rehearsals. */
+  constructor(memory = createBuckets(), worker = 0, counters?: BucketCounters, now?: () => number, taking = true) {
     this.memory = memory;
     this.#sets = new BucketSets(memory, worker, now);
     this.#counters = counters;
+    this.#taking = taking;
   }
 
   /** The buckets of the limit `name`: the same ones in every thread, and after a reload. */
   of(name: string): LimitBuckets {
-    return new LimitBuckets(this.#sets, name, this.#counters);
+    return new LimitBuckets(this.#sets, name, this.#counters, this.#taking);
   }
 
   /** Releases the locks of a thread that died while holding them. Call only after the thread has ended. */
@@ -63,6 +65,7 @@ export class LimitBuckets {
   readonly #sets: BucketSets;
   readonly #name: string;
   readonly #counters: BucketCounters | undefined;
+  readonly #taking: boolean;
   /** Identifies the limit in the table of shares. */
   readonly #id: Hash64 = { low: 0, high: 0 };
   readonly #hash: Hash64 = { low: 0, high: 0 };
@@ -73,10 +76,11 @@ export class LimitBuckets {
   /** Time in milliseconds before which the limit does not look for a share. */
   #lookAt = 0;
 
-  constructor(sets: BucketSets, name: string, counters: BucketCounters | undefined) {
+  constructor(sets: BucketSets, name: string, counters: BucketCounters | undefined, taking: boolean) {
     this.#sets = sets;
     this.#name = name;
     this.#counters = counters;
+    this.#taking = taking;
     sets.hash(name, this.#id);
   }
 
@@ -93,6 +97,7 @@ export class LimitBuckets {
   /** Takes a token from the bucket of `key`, or from that of all requests without one. False if it is empty. */
   take(rule: BucketRule, key?: string): boolean {
     if (key === undefined) return this.#takeCommon(this.#name, rule);
+    if (!this.#taking) return this.#peek(rule, key);
     const sets = this.#sets;
     if (this.#hasShare()) {
       sets.hash(`${this.#name} =${key}`, this.#hash);
@@ -111,9 +116,24 @@ export class LimitBuckets {
   #takeCommon(name: string, rule: BucketRule): boolean {
     const sets = this.#sets;
     sets.hash(name, this.#hash);
+    if (!this.#taking) return sets.peek(0, sets.layout.common, this.#hash, rule, true) === true;
     const admitted = sets.take(0, sets.layout.common, this.#hash, rule, true);
     if (sets.evicted && this.#counters !== undefined) this.#counters.limitEvictions().count++;
     return admitted === true;
+  }
+
+  /** A limit that would claim an idle share has a full bucket there, as a new one in the memory for all. */
+  #peek(rule: BucketRule, key: string): boolean {
+    const sets = this.#sets;
+    this.#share = this.#owned();
+    if (this.#share === NONE) {
+      const name = sets.idleAt.some((at) => at <= sets.now()) ? `${this.#name} =${key}` : `${this.#name} overflow`;
+      return this.#takeCommon(name, rule);
+    }
+    this.#locate();
+    sets.hash(`${this.#name} =${key}`, this.#hash);
+    const admitted = sets.peek(this.#first, this.#setCount, this.#hash, rule, false);
+    return admitted ?? this.#takeCommon(`${this.#name} overflow`, rule);
   }
 
   /** Another limit may have claimed the share since it became idle. Then this finds or claims another one, if possible. */
@@ -132,19 +152,26 @@ export class LimitBuckets {
 
   /** The share that another thread has claimed for the limit, else the first that is idle; NONE if all are in use. */
   #claim(now: number): number {
+    const owned = this.#owned();
+    if (owned !== NONE) return owned;
     const { owners, idleAt } = this.#sets;
     const { low, high } = this.#id;
-    let idle = NONE;
-    for (let share = 0; share < idleAt.length; share++) {
-      if (owners[2 * share] === low && owners[2 * share + 1] === high) return share;
-      if (idle === NONE && (idleAt[share] as number) <= now) idle = share;
-    }
+    const idle = idleAt.findIndex((at) => at <= now);
     if (idle === NONE) return NONE;
     // Its old buckets stay: they are full, and their hashes differ from those of this limit's keys.
     owners[2 * idle] = low;
     owners[2 * idle + 1] = high;
     idleAt[idle] = now + RESERVED_MS;
     return idle;
+  }
+
+  /** The share of this limit; NONE if no thread has claimed one. */
+  #owned(): number {
+    const { owners, idleAt } = this.#sets;
+    const { low, high } = this.#id;
+    for (let share = 0; share < idleAt.length; share++)
+      if (owners[2 * share] === low && owners[2 * share + 1] === high) return share;
+    return NONE;
   }
 
   #locate(): void {

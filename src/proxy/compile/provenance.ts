@@ -4,13 +4,20 @@
  */
 import type { Origin } from "../../base/origin.ts";
 import type { Ir, Listener, Route } from "../../ir/ir.ts";
-import { type Containers, originOfRoute, originsOf, type PolicyOrigins } from "../../ir/origins.ts";
+import { type Containers, originsOf, type PolicyOrigins } from "../../ir/origins.ts";
 import { type PackedRoutes, placeAt, routeAt } from "../../ir/packed-ir.ts";
 import { mergeLevels } from "../../policies/merge.ts";
+import type { PolicySet } from "../../policies/policy-set.ts";
 import type { KnownRoute } from "../match/router.ts";
-import type { CompiledBackend, CompiledRoute } from "./compiled.ts";
 
-type KnownRoutes = ReadonlyMap<string, KnownRoute<CompiledRoute>>;
+/** A compiled route, as far as this goes. */
+interface Compiled {
+  readonly key: string;
+  readonly policySet: PolicySet;
+  readonly backends: readonly object[];
+}
+
+type KnownRoutes = ReadonlyMap<string, KnownRoute<Compiled>>;
 
 export class Provenance {
   readonly #listeners: ReadonlyMap<string, Pick<Listener, "policies" | "sources" | "origin">>;
@@ -45,7 +52,7 @@ export class Provenance {
       let index = 0;
       for (const { route } of known.values()) {
         if (keys.has(route.key)) {
-          const origin = originOfRoute(routeWithPlace(packed, index));
+          const origin = routeWithPlace(packed, index).origin;
           if (origin !== undefined) found.set(route.key, origin);
         }
         index++;
@@ -60,26 +67,25 @@ export class Provenance {
   }
 
   /** `parents`: the routes that delegated to it, the outermost first. */
-  ofRoute(parents: readonly CompiledRoute[], route: CompiledRoute): PolicyOrigins {
+  ofRoute(parents: readonly Compiled[], route: Compiled): PolicyOrigins {
     const levels = [...parents, route].map((each) => {
       const written = this.#find(each);
-      const sources =
-        written === undefined ? {} : originsOf(written, originOfRoute(written), ["policies"], this.#containers);
+      const sources = written === undefined ? {} : originsOf(written, written.origin, ["policies"], this.#containers);
       return { set: each.policySet, sources };
     });
     return mergeLevels<Origin>(...levels).sources as PolicyOrigins;
   }
 
-  ofBackend(route: CompiledRoute, backend: CompiledBackend): PolicyOrigins {
+  ofBackend(route: Compiled, backend: object): PolicyOrigins {
     const written = this.#find(route);
     const index = route.backends.indexOf(backend);
     const own = written?.backends[index];
     return written === undefined || own === undefined
       ? {}
-      : originsOf(own, originOfRoute(written), ["backends", index, "policies"], this.#containers);
+      : originsOf(own, written.origin, ["backends", index, "policies"], this.#containers);
   }
 
-  #find(wanted: CompiledRoute): Route | undefined {
+  #find(wanted: Compiled): Route | undefined {
     for (const { packed, known } of this.#owners) {
       let index = 0;
       for (const { route } of known.values()) {

@@ -11,7 +11,7 @@ import { ERRORS, type ErrorCode, GatewayError, type Reason, type Why } from "../
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
-import type { HeaderList, HttpRequest, Latin1, LocalReply } from "../../http/message/message.ts";
+import type { HeaderList, HttpRequest, Latin1 } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
 import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
 import type { HeaderEdit } from "../../policies/contract/header-edits.ts";
@@ -28,7 +28,6 @@ import type {
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
-import type { BackendCalls } from "../../upstream/endpoints/endpoints.ts";
 import { BufferShare } from "../body/buffer-budget.ts";
 import { RecordedBodies } from "../body/recorded-bodies.ts";
 import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
@@ -39,35 +38,17 @@ import type { RequestSpan } from "../telemetry/request-span.ts";
 import { RequestTrace } from "../trace/request-trace.ts";
 import { ExchangeVariables, sensitiveNames } from "../variables/exchange-variables.ts";
 import { GrpcDeadline } from "./grpc-deadline.ts";
+import { type AttemptFailed, GONE, type PhaseResult, type WAIT } from "./phase-result.ts";
 import { RequestSide } from "./request-side.ts";
 import { ResponseSide } from "./response-side.ts";
+import type { Retries } from "./retries.ts";
 
-/** What a phase returns when an event will continue the exchange, by one of the methods of `Lifecycle`. */
-export const WAIT = Symbol("wait");
-
-/** undefined = continue with the next phase; a reply is an error exit. */
-export type PhaseResult = undefined | LocalReply | typeof WAIT | Promise<undefined | LocalReply>;
-
-/** Takes exchanges through their phases: handle-request.ts. Calls for a closed exchange do nothing. */
+/** Takes exchanges through their phases: handle-request.ts. */
 export interface Lifecycle {
   /** In the order in which they run; `Exchange.phase` is an index. */
   readonly phases: readonly { readonly name: string }[];
-  /** Runs the current phase and those after it, until one waits. */
-  run(exchange: Exchange): void;
-  /** The event that the current phase waited for has happened: runs the next phases. */
-  resume(exchange: Exchange): void;
-  /** The attempt has a response: passes it on, or tries again. */
-  attemptAnswered(exchange: Exchange): void;
-  /** The attempt has failed with `error`: tries again if the retry policy allows it. `why` is for the trace. */
-  attemptFailed(exchange: Exchange, error: GatewayError, why: string): void;
-  /** Responds to the client at once, or aborts a response whose head has been sent. */
-  exit(exchange: Exchange, answer: GatewayError | LocalReply): void;
-  /** Ends a gRPC response that has begun with the status of an error; false if the client would not see it. */
-  endGrpc(exchange: Exchange, code: ErrorCode): boolean;
-  /** `exit` with what was thrown; anything but a GatewayError is a defect and becomes TG_INTERNAL. */
-  fail(exchange: Exchange, error: unknown): void;
-  /** Skips to the last phase: no response can be sent. */
-  end(exchange: Exchange): void;
+  /** Ends the current phase and runs those that follow, until one waits. Does nothing for a closed exchange. */
+  endPhase(exchange: Exchange, result: PhaseResult): void;
 }
 
 const NO_ROUTES: readonly CompiledRoute[] = Object.freeze([]);
@@ -117,7 +98,8 @@ export interface BackendCall {
   readonly answeredAt: number;
   /** The connection or stream of the request; undefined before there is one and after the end of the response. */
   readonly upstream: Upstream | undefined;
-  attempt(): void;
+  /** Makes the next attempt; its outcome is an event unless it has failed at once. */
+  attempt(): typeof WAIT | AttemptFailed;
   /** The whole response has been sent. */
   complete(): void;
   /** Drops the current attempt, if any. `countFailure`: outlier detection counts it against the endpoint. */
@@ -128,22 +110,6 @@ export interface BackendCall {
   discardResponse(): void;
   /** The gateway responds in place of the backend, for this reason. */
   answeredInstead(error: string | null): void;
-}
-
-/** State of the `retry` policy over the attempts of one request. */
-export interface RetryState {
-  /** Retries so far. */
-  count: number;
-  /** The request before the policies of the backend changed it, from which each retry starts. */
-  readonly original: HttpRequest;
-  /** Milliseconds before the next retry, if the backend has requested a delay; replaces the backoff. */
-  wait: number | undefined;
-  /** Backends of earlier attempts; only with `otherBackends`. */
-  tried: Set<CompiledBackend> | undefined;
-  /** The backend whose limits count the request as retried; undefined = none. */
-  counted: BackendCalls | undefined;
-  /** The end of the request must be counted too. */
-  leaves: boolean;
 }
 
 const NO_METADATA: RequestMetadata = Object.freeze({});
@@ -168,8 +134,8 @@ export class Exchange implements ServerStream, PolicyContext {
   /** The beginnings of both bodies, if the access log, metrics or spans read them. */
   recorded: RecordedBodies | undefined;
 
-  /** Index into the phases of the lifecycle. */
-  phase = 0;
+  /** Index into the phases of the lifecycle; -1 before the first. */
+  phase = -1;
   /** The last phase has begun: later events are ignored. */
   closed = false;
   readonly selected = new Selection();
@@ -189,8 +155,8 @@ export class Exchange implements ServerStream, PolicyContext {
   retry: RetryPlan | undefined;
   acceptedCoding: ContentCoding | undefined;
   session: PersistentSession | undefined;
-  /** Set only with a retry policy, from `backend-policies` on. */
-  retries: RetryState | undefined;
+  /** Set only with a retry policy, from `select-backend` on. */
+  retries: Retries | undefined;
 
   /** Set only for gRPC calls whose client has set a deadline. */
   grpcDeadline: GrpcDeadline | undefined;
@@ -260,36 +226,20 @@ export class Exchange implements ServerStream, PolicyContext {
 
   // ── through the phases ──
 
+  /** Begins the first phase. */
   start(): void {
-    this.#lifecycle.run(this);
+    this.endPhase(undefined);
   }
 
-  attemptAnswered(): void {
-    this.#lifecycle.attemptAnswered(this);
-  }
-
-  attemptFailed(error: GatewayError, why: string): void {
-    this.#lifecycle.attemptFailed(this, error, why);
-  }
-
-  exit(answer: GatewayError | LocalReply): void {
-    this.#lifecycle.exit(this, answer);
-  }
-
-  fail(error: unknown): void {
-    this.#lifecycle.fail(this, error);
+  /** Ends the current phase with what an event has brought. */
+  endPhase(result: PhaseResult): void {
+    this.#lifecycle.endPhase(this, result);
   }
 
   /** The end of the response has been sent. */
   responseComplete(): void {
     this.call?.complete();
-    this.#lifecycle.resume(this);
-  }
-
-  /** A defect of the gateway has cut a response short. */
-  abort(): void {
-    this.downstream.abort();
-    this.#lifecycle.end(this);
+    this.endPhase(undefined);
   }
 
   /** Records why the gateway responds in place of the backend, or cuts the backend's response short. */
@@ -306,14 +256,14 @@ export class Exchange implements ServerStream, PolicyContext {
     this.#deadline = setTimeout(() => {
       if (this.closed || this.responseSide.started) return;
       this.call?.expire();
-      this.exit(new GatewayError("TG_REQUEST_TIMEOUT"));
+      this.endPhase(new GatewayError("TG_REQUEST_TIMEOUT"));
     }, left);
   }
 
   /** Starts the timer of a gRPC call's deadline, if it has one. Throws TG_INVALID_REQUEST for a malformed one. */
   startGrpcDeadline(): void {
     this.grpcDeadline ??= GrpcDeadline.of(this.request.headers, this.startedAt, () => {
-      if (!this.closed) this.exit(new GatewayError("TG_DEADLINE_EXCEEDED"));
+      this.endPhase(new GatewayError("TG_DEADLINE_EXCEEDED"));
     });
   }
 
@@ -330,6 +280,7 @@ export class Exchange implements ServerStream, PolicyContext {
     this.stopDeadline();
     this.grpcDeadline?.stop();
     this.#share?.close();
+    this.retries?.countAt(undefined);
     if (this.#onClose !== undefined) for (const callback of this.#onClose) callback();
   }
 
@@ -368,14 +319,14 @@ export class Exchange implements ServerStream, PolicyContext {
     result.reason = ERRORS[code].reason;
     if (!this.responseSide.started && !UNANSWERED.has(code)) this.#engineAnswered(code);
     this.call?.abandon({ countFailure: false });
-    this.#lifecycle.end(this);
+    this.endPhase(GONE);
   }
 
   onClientFault(code: ErrorCode, detail: string): boolean {
     if (this.closed) return false;
     this.call?.abandon({ countFailure: false });
     this.blame(code, `${ERRORS[code].message}: ${detail}`);
-    return this.#lifecycle.endGrpc(this, code);
+    return this.responseSide.endGrpc(code);
   }
 
   /** Records the response that the engine has sent: for gRPC calls, a status (http2-stream.ts). */

@@ -33,7 +33,7 @@ interface Owner {
   readonly bufferShare: BufferShare;
   readonly closed: boolean;
   readonly call: { readonly upstream: Upstream | undefined } | undefined;
-  exit(answer: GatewayError | LocalReply): void;
+  endPhase(answer: GatewayError | LocalReply): void;
 }
 
 export class RequestSide implements BodySide {
@@ -212,6 +212,6 @@ export class RequestSide implements BodySide {
   }
 
   breakOff(answer: GatewayError | LocalReply): void {
-    this.#exchange.exit(answer);
+    this.#exchange.endPhase(answer);
   }
 }

@@ -4,8 +4,8 @@
  * on the body; then they pass through a `BufferedBody`.
  */
 import { httpDate } from "../../base/dates.ts";
-import type { GatewayError } from "../../base/errors.ts";
-import { grpcStatusIn, isGrpc } from "../../http/grpc-reply.ts";
+import { ERRORS, type ErrorCode, type GatewayError } from "../../base/errors.ts";
+import { grpcStatusIn, grpcStatusOfError, grpcTrailers, isGrpc } from "../../http/grpc-reply.ts";
 import { alignNames } from "../../http/h1/serialize.ts";
 import {
   getHeader,
@@ -36,7 +36,7 @@ interface Owner {
   readonly requestSide: { readonly complete: boolean; openTunnel(): void };
   readonly result: { status: number };
   responseComplete(): void;
-  exit(answer: GatewayError | LocalReply): void;
+  endPhase(answer: GatewayError | LocalReply): void;
 }
 
 const NO_HEADERS: HeaderList = [];
@@ -207,9 +207,13 @@ export class ResponseSide implements BodySide, BodyDestination {
     else this.#body.end(trailers);
   }
 
-  /** Ends a gRPC response that has begun with these trailers. Returns false if they cannot reach the client. */
-  endGrpc(trailers: HeaderList): boolean {
+  /**
+   * Ends a gRPC response that has begun with the status of an error, which tells the client more than a reset. Returns false if the
+   * client would not see it.
+   */
+  endGrpc(code: ErrorCode): boolean {
     const { head } = this;
+    const trailers = grpcTrailers(grpcStatusOfError(code), ERRORS[code].message);
     if (head === undefined || this.#length !== UNKNOWN_LENGTH) return false;
     if (this.#translator !== undefined) {
       if (this.#translator.withinMessage) return false;
@@ -293,7 +297,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   }
 
   breakOff(answer: GatewayError | LocalReply): void {
-    this.#exchange.exit(answer);
+    this.#exchange.endPhase(answer);
   }
 }
 

@@ -28,7 +28,6 @@ import type { OutcomeContext } from "../../upstream/calls/outlier.ts";
 import {
   type CallFailure,
   type CallProtocol,
-  isIdempotent,
   UpstreamCall,
   type UpstreamCaller,
 } from "../../upstream/calls/upstream-call.ts";
@@ -40,17 +39,18 @@ import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { UpstreamSession } from "../../upstream/h2/session.ts";
 import type { Pool } from "../../upstream/pools/pool.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
-import { type BackendCall, type Exchange, WAIT } from "../exchange/exchange.ts";
+import type { BackendCall, Exchange } from "../exchange/exchange.ts";
+import { ANSWERED, AttemptFailed, GONE, WAIT } from "../exchange/phase-result.ts";
 import { mayFailInTrailers } from "./retry.ts";
 
 /** Bytes of a request body that are kept for further attempts (docs/policies/retry.md). */
 const REPLAY_BYTES = 64 * 1024;
 const NO_HEADERS: HeaderList = [];
 
-export function attempt(exchange: Exchange): typeof WAIT {
+/** The phase `attempt`: its outcome is an event, unless there is no endpoint. */
+export function attempt(exchange: Exchange): typeof WAIT | AttemptFailed {
   exchange.call ??= new HttpCall(exchange);
-  exchange.call.attempt();
-  return WAIT;
+  return exchange.call.attempt();
 }
 
 /** Balancers choose evicted and full endpoints too, if there are no others. */
@@ -95,8 +95,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     return this.#exchange.variables.withResponse(response, trailers);
   }
 
-  /** Throws TG_NO_HEALTHY_BACKENDS or TG_UPGRADE_MISMATCH; later failures are events. */
-  attempt(): void {
+  /** Throws TG_UPGRADE_MISMATCH. */
+  attempt(): typeof WAIT | AttemptFailed {
     const { retry, backendRequestTimeout } = this.#exchange;
     // A retry at the same endpoint would probably fail again.
     if (this.#endpoint !== undefined) {
@@ -107,11 +107,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#call = call;
     this.#held = undefined;
     if (retry !== undefined) call.retryBackoff = retry.backoff;
-    if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return;
+    if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return WAIT;
     const error = new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints });
-    // Another backend may have an endpoint; this one would not have any for a retry either.
-    if (retry?.otherBackends !== true) throw error;
-    this.#exchange.attemptFailed(error, "the backend has no endpoint");
+    return new AttemptFailed(error, "the backend has no endpoint");
   }
 
   // ── for the call ──
@@ -191,7 +189,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     this.#answered(200, NO_HEADERS);
     exchange.responseSide.begin({ status: 200, headers: [] }, TUNNEL, null);
-    exchange.attemptAnswered();
+    exchange.endPhase(ANSWERED);
   }
 
   get loop(): Latin1 {
@@ -248,7 +246,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   #openWebSocket(session: UpstreamSession, scheme: "http" | "https", call: UpstreamCall): void {
     const { request, downstream } = this.#exchange;
     if (!session.connectProtocol) {
-      this.#exchange.exit(noUpgrade(downstream.upgrade, " but does not support extended CONNECT"));
+      this.#exchange.endPhase(noUpgrade(downstream.upgrade, " but does not support extended CONNECT"));
       return;
     }
     const headers = madeOf(request.headers, [...endToEnd(request.headers)]);
@@ -274,7 +272,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     trace?.responseSnapshot("backend response ready", response);
     responseSide.begin(response, length, head.rawNames);
     if (mayFailInTrailers(exchange, length)) this.#held = response;
-    else exchange.attemptAnswered();
+    else exchange.endPhase(ANSWERED);
   }
 
   /** Passes the held response on. False: it is not passed on, for example because it is retried. */
@@ -282,7 +280,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const exchange = this.#exchange;
     const held = this.#held;
     this.#held = undefined;
-    exchange.attemptAnswered();
+    exchange.endPhase(ANSWERED);
     return !exchange.closed && exchange.responseSide.head === held;
   }
 
@@ -310,7 +308,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     this.abandon({ countFailure: true });
     const detail = `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`;
-    this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", detail));
+    this.#exchange.endPhase(new GatewayError("TG_UPGRADE_MISMATCH", detail));
     return false;
   }
 
@@ -319,7 +317,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const { request, downstream } = this.#exchange;
     if (request.version !== "HTTP/2" || downstream.upgrade === "" || status >= 300) return false;
     this.abandon({ countFailure: true });
-    this.#exchange.exit(new GatewayError("TG_UPGRADE_MISMATCH", `backend responded with ${status} without an upgrade`));
+    this.#exchange.endPhase(
+      new GatewayError("TG_UPGRADE_MISMATCH", `backend responded with ${status} without an upgrade`),
+    );
     return true;
   }
 
@@ -366,19 +366,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
-    const exchange = this.#exchange;
-    if (code === "TG_HEAD_TOO_LARGE") {
-      // Not retried: the head would be just as large.
-      exchange.exit(new GatewayError(code, message));
-      return;
-    }
-    if (!timedOut) {
-      exchange.attemptFailed(new GatewayError(code, message), message);
-      return;
-    }
-    const error = new GatewayError(code);
-    if (!sent || this.#mayRunTwice()) exchange.attemptFailed(error, "upstream call timeout");
-    else exchange.exit(error);
+    const failed = timedOut
+      ? new AttemptFailed(new GatewayError(code), "upstream call timeout", sent)
+      : new AttemptFailed(new GatewayError(code, message), message);
+    this.#exchange.endPhase(failed);
   }
 
   onUpstreamFault(error: unknown): void {
@@ -386,15 +377,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     exchange.services.log.error("a request failed inside the gateway", { error: asError(error) });
     if (exchange.closed) return;
     exchange.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
-    exchange.abort();
-  }
-
-  /** Whether the retry policy repeats an attempt that the backend may still be processing. */
-  #mayRunTwice(): boolean {
-    const { retry, request, trace } = this.#exchange;
-    if (retry === undefined || retry.namesMethods || isIdempotent(request.method)) return true;
-    trace?.skipped("retry", `the backend may still be working on the request, and ${request.method} is not idempotent`);
-    return false;
+    exchange.downstream.abort();
+    exchange.endPhase(GONE);
   }
 
   // ── the end ──

@@ -1,7 +1,7 @@
 /**
  * The life of a request, from top to bottom; docs/lifecycle.md describes the same phases with every error exit. A phase returns
  * undefined to continue, a reply to leave the path, or `WAIT` (or a promise) to wait for the network or a policy.
- * `bind-server.ts` opens an exchange for each request; its events come back here through `LIFECYCLE`.
+ * `bind-server.ts` opens an exchange for each request. What comes from sockets and timers ends the current phase, see `endPhase`.
  */
 import { asError, GatewayError } from "../../base/errors.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
@@ -9,14 +9,23 @@ import { isLoop, MAX_HOPS } from "../../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
-import { Exchange, type Lifecycle, type PhaseResult, WAIT } from "../exchange/exchange.ts";
+import { Exchange, type Lifecycle } from "../exchange/exchange.ts";
+import {
+  ANSWERED,
+  AttemptFailed,
+  type AttemptOutcome,
+  GONE,
+  type PhaseResult,
+  Retry,
+  WAIT,
+} from "../exchange/phase-result.ts";
 import { dropImitations } from "../fields/client-fields.ts";
 import type { Services } from "../services/services.ts";
 import { attempt } from "./attempt.ts";
 import { finish } from "./finish.ts";
 import { matchRoute } from "./match-route.ts";
-import { answerInstead, endGrpc, respond } from "./respond.ts";
-import { afterBackoff, prepareAttempt, reasonToRetry, retryAllowed } from "./retry.ts";
+import { answerInstead, respond } from "./respond.ts";
+import { afterAttempt } from "./retry.ts";
 import { backendPolicies, gatewayPolicies, responsePolicies, routePolicies } from "./run-policies.ts";
 import { selectBackend } from "./select-backend.ts";
 import { selectListener } from "./select-listener.ts";
@@ -34,37 +43,26 @@ export const PHASES: readonly PhaseSpec[] = [
   { name: "gateway-policies", run: gatewayPolicies },
   { name: "match-route", run: matchRoute },
   { name: "route-policies", run: routePolicies },
-  // Retries come back here: see `attemptAnswered` and `attemptFailed`.
+  // Retries come back here, see `backOff`.
   { name: "select-backend", run: selectBackend },
   { name: "backend-policies", run: backendPolicies },
-  // Waits for the response's head.
+  // Waits for the response's head; `afterAttempt` decides about a retry.
   { name: "attempt", run: attempt },
-  // Errors and replies of policies come in here: see `exit`.
+  // Errors and replies of policies come in here, see `replaceResponse`.
   { name: "response-policies", run: responsePolicies },
   // Waits for the end of the response's body.
   { name: "respond", run: respond },
   { name: "finish", run: finish },
 ];
 
-// Where events enter; the names above are what documentation and the task dump show.
-const SELECT_BACKEND = PHASES.findIndex(({ name }) => name === "select-backend");
-const BACKEND_POLICIES = SELECT_BACKEND + 1;
-const ATTEMPT = BACKEND_POLICIES + 1;
+// Where the loop does not go on with the next phase; the names above are what documentation and the task dump show.
+const ROUTE_POLICIES = PHASES.findIndex(({ name }) => name === "route-policies");
+const ATTEMPT = PHASES.findIndex(({ name }) => name === "attempt");
 const RESPONSE_POLICIES = ATTEMPT + 1;
 const RESPOND = RESPONSE_POLICIES + 1;
 const FINISH = RESPOND + 1;
 
-const LIFECYCLE: Lifecycle = {
-  phases: PHASES,
-  run,
-  resume,
-  attemptAnswered,
-  attemptFailed,
-  exit,
-  endGrpc,
-  fail,
-  end,
-};
+const LIFECYCLE: Lifecycle = { phases: PHASES, endPhase };
 
 /** Opens the exchange of a request; `start` begins its first phase. */
 export function openExchange(
@@ -77,30 +75,36 @@ export function openExchange(
 }
 
 /**
- * The loop over the phases. It is synchronous until a phase waits, because most requests wait for the upstream only, and a promise
- * for each phase would cost a turn of the microtask queue. Calls nest: an event that ends a phase runs the next ones.
+ * The loop over the phases, and over the attempts at the backend: acts on the result of the current phase, then runs the next one. It is
+ * synchronous until a phase waits, because most requests wait for the upstream only, and a promise for each phase would cost a turn of
+ * the microtask queue. Calls nest: an event that comes while a phase runs ends that phase here, and runs the next ones.
  */
-function run(exchange: Exchange): void {
-  while (exchange.phase < PHASES.length) {
-    const { phase } = exchange;
-    let result: PhaseResult;
-    try {
-      result = (PHASES[phase] as PhaseSpec).run(exchange);
-    } catch (error) {
-      fail(exchange, error);
-      return;
-    }
-    // A body stage may have responded in the meantime.
-    if (result === WAIT || exchange.phase !== phase) return;
-    if (result instanceof Promise) {
+function endPhase(exchange: Exchange, ended: PhaseResult): void {
+  let result = ended;
+  while (!exchange.closed) {
+    if (result === ANSWERED || result instanceof AttemptFailed) result = follow(exchange, result);
+    if (result === undefined) exchange.phase++;
+    else if (result === WAIT) return;
+    else if (result === GONE) exchange.phase = FINISH;
+    else if (result instanceof Promise) {
       waitFor(exchange, result);
       return;
-    }
-    if (result !== undefined) {
-      exit(exchange, result);
+    } else if (result instanceof Retry) {
+      backOff(exchange, result);
       return;
+    } else if (!exchange.responseSide.started) exchange.phase = replaceResponse(exchange, result);
+    else {
+      result = cutResponse(exchange, result);
+      continue;
     }
-    exchange.phase++;
+    const { phase } = exchange;
+    try {
+      result = (PHASES[phase] as PhaseSpec).run(exchange);
+      // An event has ended the phase meanwhile: a body stage may have responded, for example.
+      if (exchange.phase !== phase) return;
+    } catch (error) {
+      result = asGatewayError(exchange, error);
+    }
   }
 }
 
@@ -108,90 +112,67 @@ function run(exchange: Exchange): void {
 function waitFor(exchange: Exchange, result: Promise<undefined | LocalReply>): void {
   const { phase } = exchange;
   if (phase < ATTEMPT) exchange.startDeadline();
-  result.then(
-    (reply) => {
-      // The deadline may have passed, or the client may have left meanwhile.
-      if (exchange.phase !== phase) return;
-      if (reply === undefined) resume(exchange);
-      else exit(exchange, reply);
-    },
-    (error: unknown) => {
-      if (exchange.phase === phase) fail(exchange, error);
-    },
-  );
+  // The deadline may have passed, or the client may have left meanwhile.
+  const end = (outcome: PhaseResult): void => {
+    if (exchange.phase === phase) endPhase(exchange, outcome);
+  };
+  result.then(end, (error: unknown) => end(asGatewayError(exchange, error)));
 }
 
-function resume(exchange: Exchange): void {
-  if (exchange.closed) return;
-  exchange.phase++;
-  run(exchange);
-}
+// ── after an attempt ──
 
-// ── retries: from the end of an attempt back to the backend, which may be another one ──
-
-function attemptAnswered(exchange: Exchange): void {
-  const why = exchange.retry === undefined ? undefined : reasonToRetry(exchange);
-  if (why === undefined) resume(exchange);
-  else {
-    exchange.responseSide.discard();
-    exchange.call?.discardResponse();
-    retry(exchange, why);
-  }
-}
-
-function attemptFailed(exchange: Exchange, error: GatewayError, why: string): void {
+function follow(exchange: Exchange, outcome: AttemptOutcome): undefined | GatewayError | Retry {
   // Once the response's head has been passed on, the rest of the response cannot come from elsewhere.
-  if (exchange.phase === ATTEMPT && retryAllowed(exchange)) {
-    exchange.responseSide.discard();
-    retry(exchange, why);
-  } else exit(exchange, error);
+  return exchange.phase > ATTEMPT && outcome !== ANSWERED ? outcome.error : afterAttempt(exchange, outcome);
 }
 
-function retry(exchange: Exchange, why: string): void {
-  afterBackoff(exchange, why, () => {
-    prepareAttempt(exchange);
-    exchange.phase = SELECT_BACKEND;
-    run(exchange);
-  });
+/** Drops what the attempt has brought, and goes back to select-backend after a while. */
+function backOff(exchange: Exchange, { afterMs }: Retry): void {
+  exchange.responseSide.discard();
+  exchange.call?.discardResponse();
+  // The response may have stopped it.
+  exchange.startDeadline();
+  const timer = setTimeout(() => {
+    // The deadline may have passed meanwhile.
+    if (exchange.phase !== ATTEMPT) return;
+    exchange.phase = ROUTE_POLICIES;
+    endPhase(exchange, undefined);
+  }, afterMs);
+  exchange.onClose(() => clearTimeout(timer));
 }
 
 // ── error exits ──
 
 /**
- * Before the response's head is sent, the error or reply becomes the response and passes through the response policies, so errors get
- * CORS and security headers too. After it, a gRPC call ends with a status; for other responses, only closing the connection shows
- * the client that the body is incomplete.
+ * The error or reply becomes the response and passes through the response policies, so errors get CORS and security headers too. Those
+ * of a response policy do not pass through them again. Returns the phase that follows.
  */
-function exit(exchange: Exchange, answer: GatewayError | LocalReply): void {
-  if (exchange.closed) return;
+function replaceResponse(exchange: Exchange, answer: GatewayError | LocalReply): number {
   exchange.call?.abandon({ countFailure: false });
-  if (exchange.responseSide.started) {
-    if (answer instanceof GatewayError) {
-      exchange.blame(answer.code, answer.message);
-      if (endGrpc(exchange, answer.code)) return;
-    } else exchange.result.error ??= "a policy aborted the response";
-    exchange.abort();
-    return;
-  }
   answerInstead(exchange, answer);
-  // A reply or error of a response policy does not pass through the response policies again.
-  exchange.phase = exchange.phase < RESPONSE_POLICIES ? RESPONSE_POLICIES : RESPOND;
-  run(exchange);
+  return exchange.phase < RESPONSE_POLICIES ? RESPONSE_POLICIES : RESPOND;
+}
+
+/**
+ * The response's head has been sent. A gRPC call ends with a status; for other responses, only closing the connection shows the client
+ * that the body is incomplete.
+ */
+function cutResponse(exchange: Exchange, answer: GatewayError | LocalReply): typeof WAIT | typeof GONE {
+  exchange.call?.abandon({ countFailure: false });
+  if (answer instanceof GatewayError) {
+    exchange.blame(answer.code, answer.message);
+    if (exchange.responseSide.endGrpc(answer.code)) return WAIT;
+  } else exchange.result.error ??= "a policy aborted the response";
+  exchange.downstream.abort();
+  return GONE;
 }
 
 /** A defect is logged with its stack; the client and the access log get the text of TG_INTERNAL only. */
-function fail(exchange: Exchange, error: unknown): void {
+function asGatewayError(exchange: Exchange, error: unknown): GatewayError {
   const known = error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
   if (known.code === "TG_INTERNAL")
     exchange.services.log.error("a request failed inside the gateway", { error: asError(error) });
-  exit(exchange, known);
-}
-
-/** The client is gone, or a defect has cut the response: there is nothing to send. */
-function end(exchange: Exchange): void {
-  if (exchange.closed) return;
-  exchange.phase = FINISH;
-  run(exchange);
+  return known;
 }
 
 // ── phases without a separate file ──

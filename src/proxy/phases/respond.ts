@@ -3,10 +3,11 @@
  * place that makes error responses, except for requests that could not be read, to which the protocol engine responds.
  */
 
-import { ERRORS, type ErrorAnswer, type ErrorCode, GatewayError } from "../../base/errors.ts";
-import { grpcError, grpcStatusOfError, grpcTrailers, isGrpc } from "../../http/grpc-reply.ts";
+import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
+import { grpcError, grpcStatusOfError, isGrpc } from "../../http/grpc-reply.ts";
 import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
-import { type Exchange, WAIT } from "../exchange/exchange.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import { WAIT } from "../exchange/phase-result.ts";
 
 /** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
 export function respond(exchange: Exchange): typeof WAIT {
@@ -48,13 +49,4 @@ function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswe
     headers: [...grpcError(request.headers, grpcStatusOfError(code), message), ...headers],
     body: "",
   };
-}
-
-/**
- * Ends a gRPC response that has begun with the status of an error, which tells the client more than a reset. Returns false if the
- * client would not see it.
- */
-export function endGrpc({ responseSide }: Exchange, code: ErrorCode): boolean {
-  const { message } = ERRORS[code];
-  return responseSide.endGrpc(grpcTrailers(grpcStatusOfError(code), message));
 }

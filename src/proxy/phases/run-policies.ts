@@ -8,8 +8,8 @@ import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compi
 import type { RequestPolicyKind } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
-import type { Exchange, PhaseResult } from "../exchange/exchange.ts";
-import { prepareAttempt } from "./retry.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import type { PhaseResult } from "../exchange/phase-result.ts";
 
 /** Policies of the listener and its gateway, before the route is known. */
 export function gatewayPolicies(exchange: Exchange): PhaseResult {
@@ -29,10 +29,9 @@ export function routePolicies(exchange: Exchange): PhaseResult {
   return runChain(exchange, chain, 0, "route", "route policies");
 }
 
-/** Policies of the backend, again for each attempt, from the request as it was before the first. */
+/** Policies of the backend, again for each attempt. */
 export function backendPolicies(exchange: Exchange): PhaseResult {
   const { backend } = exchange.selected;
-  prepareAttempt(exchange);
   if (backend === undefined) return undefined;
   exchange.trace?.policySelection("backend", backend.policies.effective);
   const outcome = runChain(exchange, backend.policies, 0, "backend", undefined);

@@ -3,6 +3,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
+import { Retries } from "../exchange/retries.ts";
 import type { Services } from "../services/services.ts";
 
 /** The kinds of target that each protocol can be sent to. */
@@ -12,9 +13,13 @@ const SERVED: Readonly<Record<"http" | "tcp" | "udp", ReadonlySet<Target["type"]
   udp: new Set(["static", "service"]),
 };
 
-/** The phase `select-backend`: checks that the chosen backend can be called. */
+/** The phase `select-backend`: checks that the chosen backend can be called. Each attempt begins here, with the same request. */
 export function selectBackend(exchange: Exchange): undefined {
   const { selected } = exchange;
+  if (exchange.retry !== undefined) {
+    exchange.retries ??= new Retries(exchange.request);
+    exchange.retries.restore(exchange.request);
+  }
   const backend = callable(selected.backend, "http");
   selected.reachedBackend = true;
   if (backend.dynamic !== undefined) selected.dynamicTarget = backend.dynamic.read(exchange.variables);

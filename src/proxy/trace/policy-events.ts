@@ -77,11 +77,13 @@ export class PolicyEvents implements PolicyTrace {
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
     const severity = result === "allow" && !failed ? "success" : "error";
-    const redacted = rules.map(({ inputs, ...rule }) => ({
+    const redacted = rules.map(({ error, inputs, parts, ...rule }) => ({
       ...rule,
+      ...(error !== undefined && { error: String(this.#secrets.details(error)) }),
       ...(inputs !== undefined && {
         inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
       }),
+      ...(parts !== undefined && { values: parts.map((part) => this.#secrets.part(part)) }),
     }));
     this.#tracer.emit(severity, { type: "authorizationResult", rules: redacted, result }, null, this.#scope);
   }

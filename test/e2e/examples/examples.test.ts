@@ -45,7 +45,9 @@ const noCurl = await run("curl", ["--version"]).then(
 const echo = await startEcho(0);
 after(() => echo.close());
 
-const names = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter((each) => each.endsWith(".yaml"));
+const names = readdirSync(FOLDER, { recursive: true, encoding: "utf8" }).filter(
+  (each) => each.endsWith(".yaml") && !each.startsWith("cases/"),
+);
 const texts = new Map(names.sort().map((name) => [name, readFileSync(`${FOLDER}/${name}`, "utf8")]));
 const environments = [...texts.values()].flatMap((text) => [...text.matchAll(ENV)]);
 

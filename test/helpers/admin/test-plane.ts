@@ -9,6 +9,7 @@ import {
 } from "../../../src/admin/plane/plane.ts";
 import { LogOutput } from "../../../src/base/log.ts";
 import { type LogFilter, parseLogFilter } from "../../../src/base/log-filter.ts";
+import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { readThreadMemory } from "../../../src/telemetry/thread-memory.ts";
 
 /** A gateway without a data plane for tests of the servers; tests send the trace events themselves. */
@@ -52,6 +53,10 @@ export class TestPlane implements AdminPlane {
     this.traces.push(trace);
     this.#notify();
     return trace;
+  }
+
+  async explain(): Promise<Explanation> {
+    return { generation: 3, outcomes: [] };
   }
 
   logFilter(): string {

@@ -1,6 +1,7 @@
 import type { Group } from "../../runner/define-command.ts";
 import type { TraceView } from "../../trace/source.ts";
 import { configAll, configBackends, configListeners, configPolicies, configRoutes } from "./config.ts";
+import { explain } from "./explain.ts";
 import { log } from "./log.ts";
 import { profileCpu, profileHeap } from "./profile.ts";
 import { status } from "./status.ts";
@@ -23,5 +24,5 @@ const profile: Group = {
 export const proxyGroup = (loadTraceView: () => Promise<TraceView>): Group => ({
   name: "proxy",
   summary: "Inspect a proxy",
-  commands: [traceCommand(loadTraceView), status, config, log, profile],
+  commands: [traceCommand(loadTraceView), explain, status, config, log, profile],
 });

@@ -1,9 +1,9 @@
 /** What a route's backendRefs refer to. */
 
+import { keyOfObject, refKey } from "../../../kube/keys.ts";
 import {
   type BackendReference,
   GATEWAY_GROUP,
-  keyOfObject,
   type Service,
   type ServicePort,
   TRACEGATE_GROUP,
@@ -17,7 +17,6 @@ import type { Findings } from "../model/findings.ts";
 import { isGranted } from "../model/grants.ts";
 import type { RouteKind } from "../model/model.ts";
 import { mergeAttached } from "../policy/policies.ts";
-import { policyTarget } from "../policy/targets.ts";
 import { backendTlsOf } from "./backend-tls.ts";
 import { backendModel } from "./backends.ts";
 
@@ -35,7 +34,7 @@ export interface ResolvedBackend {
   readonly target: Target;
   /** Its own. */
   readonly policies: PolicySet;
-  /** The `policyTarget`s of the backend, the widest first. */
+  /** The `refKey`s of the backend, the widest first. */
   readonly targets: readonly string[];
   /** Of a TracegateBackend: `<namespace>/<name>`. */
   readonly backend?: string;
@@ -91,7 +90,7 @@ function resolveTracegateBackend(read: Read, namespace: string, name: string, re
     );
   if (target.type === "invalid")
     return refuse("UnsupportedValue", `TracegateBackend ${namespace}/${name} is invalid, see its status`);
-  const targets = [policyTarget("TracegateBackend", namespace, name)];
+  const targets = [refKey({ kind: "TracegateBackend", namespace, name })];
   return { target, policies, targets, backend: `${namespace}/${name}` };
 }
 
@@ -109,10 +108,10 @@ function resolveService({ read, kind }: Referrer, service: Service, number: numb
         : `Service ${reference} has no port ${number}/${protocol}; use one of ${known}`,
     );
   }
-  const tls = read.query(backendTlsOf, port.name === undefined ? reference : `${reference}/${port.name}`);
+  const tls = read.query(backendTlsOf, [reference, port.name ?? ""]);
   if (tls !== undefined && "invalid" in tls)
     return refuse("InvalidBackendTLSPolicy", `Service ${reference}: ${tls.invalid}`);
-  const whole = policyTarget("Service", namespace, name);
+  const whole = refKey({ kind: "Service", namespace, name });
   const targets = [whole, `${whole}/${number}`];
   const policies = tls === undefined ? NO_POLICY_SET : { backendTLS: tls.tls };
   const problem = HTTP_KINDS.has(kind)

@@ -2,9 +2,10 @@
  * BackendTLSPolicy: TLS on connections to a Service, with the CAs and names that verify it. A Service with an invalid policy gets
  * no connections: plaintext would reveal what should be encrypted.
  */
-import { type BackendTlsPolicy, keyOfObject, type PolicyTargetReference } from "../../../kube/objects.ts";
+import { keyOfObject, nameOfKey } from "../../../kube/keys.ts";
+import type { BackendTlsPolicy, PolicyTargetReference } from "../../../kube/objects.ts";
 import type { BackendTls } from "../../../tls/tls-settings.ts";
-import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
+import { defineIndex, defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { loadCaBundle } from "../cluster/secrets.ts";
 import { isFalse, isTrue, joined } from "../model/conditions.ts";
 import type { ConditionDraft } from "../model/model.ts";
@@ -24,14 +25,14 @@ const BY_SERVICE = defineIndex("BackendTLSPolicy", ({ metadata, spec }) => [
 ]);
 
 /**
- * Key: `<namespace>/<service>[/<port name>]`; undefined: no policy. A policy for the port goes before one for the whole Service, of
+ * Of a Service (`objectKey`) and the name of a port, which may be empty; undefined: no policy. A policy for the port goes before one for the whole Service, of
  * equals the oldest (BackendTLSPolicySpec.targetRefs).
  */
-export const backendTlsOf = defineQuery<BackendTlsChoice | undefined>("backendTlsOf", (read, key) => {
-  const [namespace, service, port] = key.split("/");
-  const candidates = read.find(BY_SERVICE, `${namespace}/${service}`);
-  const ofPort = port === undefined ? undefined : winner(candidates, service ?? "", port);
-  const policy = ofPort ?? winner(candidates, service ?? "", undefined);
+export const backendTlsOf = defineQuery<BackendTlsChoice | undefined, Pair>("backendTlsOf", (read, [key, port]) => {
+  const { name } = nameOfKey(key);
+  const candidates = read.find(BY_SERVICE, key);
+  const ofPort = port === "" ? undefined : winner(candidates, name, port);
+  const policy = ofPort ?? winner(candidates, name, undefined);
   if (policy === undefined) return undefined;
   const { tls, conditions } = read.query(translatedBackendTls, keyOfObject(policy));
   if (tls !== undefined) return { tls };

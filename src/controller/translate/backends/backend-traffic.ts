@@ -5,7 +5,8 @@
  * is a session that chooses among them.
  */
 import { z } from "zod";
-import { keyOfObject, TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../../kube/objects.ts";
+import { keyOfObject, refKey } from "../../../kube/keys.ts";
+import { TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../../kube/objects.ts";
 import { NO_POLICY_SET } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import { retryBudget } from "../../../policies/schema/upstream-settings.ts";
@@ -13,7 +14,6 @@ import { type SessionPersistence, schema } from "../../../policies/session-persi
 import type { RetryBudgetSettings } from "../../../upstream/settings/settings.ts";
 import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
 import { type Aged, byAge, byPrecedence, createdAt } from "../model/precedence.ts";
-import { policyTarget } from "../policy/targets.ts";
 import type { ResolvedBackend } from "./backend-refs.ts";
 
 type TargetReference = XBackendTrafficPolicy["spec"]["targetRefs"][number];
@@ -21,17 +21,17 @@ type TargetReference = XBackendTrafficPolicy["spec"]["targetRefs"][number];
 /** Kinds of backends by their groups. */
 const KINDS: Readonly<Record<string, string>> = { "": "Service", [TRACEGATE_GROUP]: "TracegateBackend" };
 
-/** The `policyTarget` of a reference; undefined: not a kind of backend that routes can send to. */
+/** The `refKey` of a reference; undefined: not a kind of backend that routes can send to. */
 export function backendTarget(namespace: string, { group, kind, name }: TargetReference): string | undefined {
-  return KINDS[group] === kind ? policyTarget(kind, namespace, name) : undefined;
+  return KINDS[group] === kind ? refKey({ kind, namespace, name }) : undefined;
 }
 
-/** Policies by the `policyTarget`s of their targets. */
+/** Policies by the `refKey`s of their targets. */
 const BY_TARGET = defineIndex("XBackendTrafficPolicy", ({ metadata, spec }) => [
   ...new Set(spec.targetRefs.flatMap((ref) => backendTarget(metadata.namespace, ref) ?? [])),
 ]);
 
-/** Key of the policy that has a target (`policyTarget`), the oldest one, valid or not (GEP-713, conflict resolution). */
+/** Key of the policy that has a target (`refKey`), the oldest one, valid or not (GEP-713, conflict resolution). */
 export const trafficPolicyOf = defineQuery<string | undefined>("trafficPolicyOf", (read, target) => {
   const [first] = [...read.find(BY_TARGET, target)].sort(byAge);
   return first && keyOfObject(first);
@@ -74,7 +74,7 @@ interface SessionChoice extends Aged {
   readonly session: SessionPersistence;
 }
 
-/** The sessions that the policy of a backend (`policyTarget`) asks for. */
+/** The sessions that the policy of a backend (`refKey`) asks for. */
 const sessionAt = defineQuery<SessionChoice | undefined>("sessionAt", (read, target) => {
   const key = read.query(trafficPolicyOf, target);
   const policy = key && read.get("XBackendTrafficPolicy", key);
@@ -84,7 +84,7 @@ const sessionAt = defineQuery<SessionChoice | undefined>("sessionAt", (read, tar
   return { key, created: createdAt(policy), session: found.session };
 });
 
-/** The retry budget of a backend, by the policy that it has. `whole`: its `policyTarget`, if it is one that can be called. */
+/** The retry budget of a backend, by the policy that it has. `whole`: its `refKey`, if it is one that can be called. */
 export function retryBudgetOf(read: Read, whole: string | undefined): PolicySet {
   const key = whole && read.query(trafficPolicyOf, whole);
   const found = key ? read.query(trafficSettings, key) : {};

@@ -22,7 +22,7 @@ export function addressesOf(read: Read, services: Iterable<string>): ReadonlyMap
     }
   }
   for (const [uid, keys] of servicesOf) {
-    const workload = read.query(workloadAddress, [uid, ...keys.sort()].join(" "));
+    const workload = read.query(workloadAddress, [uid, ...keys.sort()]);
     if (workload !== undefined) addresses.set(nameOfAddress(workload), workload);
   }
   return addresses;
@@ -43,10 +43,12 @@ const workloadsByUid = defineQuery<ReadonlyMap<string, Workload>>("workloadsByUi
   mergeWorkloads([read.query(serviceAddresses, key)?.workloads ?? []]),
 );
 
-/** Key: `<uid> <service key>…`, the services that it serves. */
-const workloadAddress = defineQuery<Address | undefined>("workloadAddress", (read, key) => {
-  const [uid = "", ...services] = key.split(" ");
-  const parts = services.map((service) => read.query(workloadsByUid, service).get(uid));
-  const workload = mergeWorkloads([parts.filter((part) => part !== undefined)]).get(uid);
-  return workload && { kind: "workload", workload };
-});
+/** Of a uid and the keys of the services that it serves. */
+const workloadAddress = defineQuery<Address | undefined, readonly string[]>(
+  "workloadAddress",
+  (read, [uid = "", ...services]) => {
+    const parts = services.map((service) => read.query(workloadsByUid, service).get(uid));
+    const workload = mergeWorkloads([parts.filter((part) => part !== undefined)]).get(uid);
+    return workload && { kind: "workload", workload };
+  },
+);

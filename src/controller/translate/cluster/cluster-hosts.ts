@@ -6,7 +6,7 @@
 import { canonicalAddress, Networks } from "../../../base/ip-address.ts";
 import type { HostCheck } from "../../../translation/target.ts";
 import { comparableName, isBelow } from "../../../upstream/resolve/lookup-rules.ts";
-import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
+import { defineIndex, defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { DEFAULT_HOST_RULES } from "../../graph/inputs.ts";
 
 /** Addresses of pods and Services. EndpointSlices include those of the API server. */
@@ -23,15 +23,14 @@ const SLICES = defineIndex("EndpointSlice", ({ endpoints }) =>
 /** Whether a host that an object of `namespace` names is inside the cluster, and how to reach it otherwise. */
 export function hostCheck(read: Read, namespace: string): HostCheck {
   return (host) => {
-    const why = read.query(refusal, `${namespace} ${host}`);
+    const why = read.query(refusal, [namespace, host]);
     return why === undefined ? undefined : { message: why, cause: { code: "clusterHost" } };
   };
 }
 
-/** Key: `<namespace> <host>`. A separate query: pods come and go, and most hosts do not depend on them. */
-const refusal = defineQuery<string | undefined>("hostRefusal", (read, key) => {
-  const at = key.indexOf(" ");
-  const [namespace, host] = [key.slice(0, at), comparableName(key.slice(at + 1))];
+/** Of a namespace and a host. A separate query: pods come and go, and most hosts do not depend on them. */
+const refusal = defineQuery<string | undefined, Pair>("hostRefusal", (read, [namespace, written]) => {
+  const host = comparableName(written);
   const { allowClusterHosts, domains, denyNetworks } = read.get("HostRules", "controller") ?? DEFAULT_HOST_RULES;
   const address = canonicalAddress(host.replace(/%.*$/, ""));
   if (address !== undefined && new Networks(denyNetworks).isReachedBy(address))

@@ -2,6 +2,7 @@
  * Services of Kubernetes and the endpoints behind them, as the data plane knows services and workloads. Routes refer to a service
  * by its key, so a pod that comes or goes changes what is here and no route.
  */
+import { nameOfKey } from "../../../kube/keys.ts";
 import type { EndpointSlice, Service as KubeService, ServicePort } from "../../../kube/objects.ts";
 import type { LoadBalancer, Preference, Service, Workload } from "../../../upstream/discovery/discovery.ts";
 import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
@@ -49,7 +50,7 @@ const SLICES = defineIndex("EndpointSlice", ({ metadata: { namespace, labels } }
  * each slice, so named target ports may differ between pods.
  */
 export const serviceAddresses = defineQuery<ServiceAddresses | undefined>("serviceAddresses", (read, key) => {
-  const [namespace = "", hostname = ""] = key.split("/");
+  const { namespace, name: hostname } = nameOfKey(key);
   const label = hostname.slice(0, -`.${namespace}.${CLUSTER_DOMAIN}`.length);
   const name = label.startsWith(UDP) ? label.slice(UDP.length) : label;
   const service = read.get("Service", `${namespace}/${name}`);

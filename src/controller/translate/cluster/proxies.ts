@@ -2,7 +2,7 @@
  * The proxies of a Gateway as workloads: a pod cannot look up the region and zone of its node, so each finds itself, or another
  * proxy of the same node, among the workloads that it is sent.
  */
-import { keyOfObject } from "../../../kube/objects.ts";
+import { keyOfObject, nameOfKey } from "../../../kube/keys.ts";
 import type { Workload } from "../../../upstream/discovery/discovery.ts";
 import { type Address, nameOfAddress } from "../../../xds/resources.ts";
 import { deploymentName, GATEWAY_NAME } from "../../base/manifest.ts";
@@ -17,7 +17,7 @@ const BY_GATEWAY = defineIndex("Pod", ({ metadata: { namespace, labels } }) => {
 
 /** By name. Pods that run nowhere yet, or on nodes without labels of a region and zone, are left out. */
 export function proxiesOf(read: Read, gateway: string): ReadonlyMap<string, Address> {
-  const [namespace = "", name = ""] = gateway.split("/");
+  const { namespace, name } = nameOfKey(gateway);
   const pods = read.query(podsOf, `${namespace}/${deploymentName(name)}`);
   const proxies = pods.map((pod) => read.query(proxyAddress, pod)).filter((address) => address !== undefined);
   return new Map(proxies.map((address) => [nameOfAddress(address), address]));
@@ -31,7 +31,7 @@ const proxyAddress = defineQuery<Address | undefined>("proxyAddress", (read, key
   const { node, serviceAccount } = read.query(podFacts, key);
   const locality = node === undefined ? {} : read.query(nodeLocality, node);
   if (node === undefined || Object.keys(locality).length === 0) return undefined;
-  const [namespace = "", name = ""] = key.split("/");
+  const { namespace, name } = nameOfKey(key);
   const workload: Workload = {
     uid: uidOfPod(namespace, name),
     name,

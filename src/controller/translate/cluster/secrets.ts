@@ -1,5 +1,6 @@
 /** Certificates of Secrets and ConfigMaps. Queries, so that each is parsed once and not for everything that refers to it. */
-import { GATEWAY_GROUP, objectKey, type Secret } from "../../../kube/objects.ts";
+import { objectKey, refOf } from "../../../kube/keys.ts";
+import { GATEWAY_GROUP, type Secret } from "../../../kube/objects.ts";
 import { readCertificate } from "../../../tls/certificate-list.ts";
 import { checkTlsServer, findExpired, type TlsProblem } from "../../../tls/tls-check.ts";
 import type { CertificateAndKey } from "../../../tls/tls-settings.ts";
@@ -111,10 +112,10 @@ const CERTIFICATE_PROBLEMS: { readonly [F in NonNullable<TlsProblem["field"]> | 
   key: "tls.key is not the private key of the certificate in tls.crt, in PEM and without a passphrase",
 };
 
-/** Key: `<kind>/<namespace>/<name>`. */
+/** Key: a `refKey`. */
 const caBundle = defineQuery<Loaded<string>>("caBundle", (read, key) => {
-  const [kind, ...rest] = key.split("/");
-  const name = rest.join("/");
+  const { kind, ...ref } = refOf(key);
+  const name = objectKey(ref);
   const shown = `${kind} ${name}`;
   const encoded = (text: string | undefined): string | undefined => (text === undefined ? undefined : decode(text));
   const object = kind === "Secret" ? read.get("Secret", name) : read.get("ConfigMap", name);

@@ -1,5 +1,6 @@
 /** A Gateway with the listeners that it and its ListenerSets declare. */
-import { type Gateway, keyOfObject } from "../../../kube/objects.ts";
+import { keyOfObject } from "../../../kube/keys.ts";
+import type { Gateway } from "../../../kube/objects.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { type Loaded, loadCertificate } from "../cluster/secrets.ts";
 import { isFalse, isTrue } from "../model/conditions.ts";

@@ -1,11 +1,6 @@
 /** The TracegateParameters that a Gateway or its class refers to. */
-import {
-  type Gateway,
-  type GatewayClass,
-  objectKey,
-  type ParametersReference,
-  TRACEGATE_GROUP,
-} from "../../../kube/objects.ts";
+import { objectKey } from "../../../kube/keys.ts";
+import { type Gateway, type GatewayClass, type ParametersReference, TRACEGATE_GROUP } from "../../../kube/objects.ts";
 import { parseParameters } from "../../crd/parameters.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import type { Problem } from "./listeners.ts";

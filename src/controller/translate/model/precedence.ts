@@ -1,5 +1,6 @@
 /** Which of several objects takes precedence (Gateway API, "Conflicts"): the oldest, then the first by `<namespace>/<name>`. */
-import { type KubeObject, keyOfObject } from "../../../kube/objects.ts";
+import { keyOfObject } from "../../../kube/keys.ts";
+import type { KubeObject } from "../../../kube/objects.ts";
 
 /** The inputs of precedence. */
 export interface Aged {

@@ -1,5 +1,7 @@
 /** Calls that policies make, with the policies that are attached to what they call. */
+
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
+import { nameOfKey, refKey } from "../../../kube/keys.ts";
 import type { PolicyInputs } from "../../../policies/policy-set.ts";
 import type { CalledInputs } from "../../../translation/call-policies.ts";
 import { type CallContext, CalledTargets } from "../../../translation/called-targets.ts";
@@ -13,7 +15,6 @@ import { type Callee, nameOfBackend } from "./names.ts";
 import { inputsAt, withoutLost } from "./parts.ts";
 import { Problems } from "./problems.ts";
 import { ObjectSources } from "./sources.ts";
-import { policyTarget } from "./targets.ts";
 
 /** The inputs for translating the policies of an object of `namespace`. `urls` collects the URLs that they name. */
 export function callContext(
@@ -35,7 +36,7 @@ interface Attached {
   readonly callees: readonly Callee[];
 }
 
-/** What is attached to a Service, a port of it, or a TracegateBackend, as written. Key: a `policyTarget`. */
+/** What is attached to a Service, a port of it, or a TracegateBackend, as written. Key: a `refKey`. */
 const attachedInputs = defineQuery<Attached>("attachedInputs", (read, target) => {
   const attached = inputsAt(read, target);
   const policies: PolicyInputs = {};
@@ -70,7 +71,7 @@ function calledConfig(
     const id = JSON.stringify(callee);
     if (seen.has(id)) continue;
     seen.add(id);
-    const target = policyTarget(kind, namespace, name);
+    const target = refKey({ kind, namespace, name });
     if (callee.kind === "Service") {
       const { port } = callee;
       const key = keyOfService(namespace, name);
@@ -104,7 +105,7 @@ export const backendInput = defineQuery<BackendRead>("backendInput", (read, key)
   const result = backendSpec.safeParse(backend?.spec);
   return {
     spec: result.data,
-    ...readBackendPolicies(read, key.split("/")[0] ?? "", result.data?.policies ?? {}, problems),
+    ...readBackendPolicies(read, nameOfKey(key).namespace, result.data?.policies ?? {}, problems),
     problems: problems.errors,
   };
 });

@@ -1,14 +1,14 @@
 /** `frontend` of TracegatePolicies: settings of client connections, for the binds of a Gateway. */
 
 import type { Frontend } from "../../../ir/ir.ts";
+import { nameOfKey, type ObjectRef, refKey } from "../../../kube/keys.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
-import { defineQuery, type Read } from "../../graph/graph.ts";
+import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { callContext } from "./calls.ts";
 import { translateFrontendInput } from "./frontend-input.ts";
 import { policyModel } from "./model.ts";
 import type { Callee } from "./names.ts";
 import { inputsAt, withoutLost } from "./parts.ts";
-import { policyTarget } from "./targets.ts";
 
 interface FrontendModel {
   readonly frontend: Frontend;
@@ -17,16 +17,16 @@ interface FrontendModel {
 }
 
 /**
- * Key: `<namespace>/<gateway> <port>`. Policies of the whole Gateway, replaced field by field by those of its listeners on that port;
+ * Of a Gateway and a port. Policies of the whole Gateway, replaced field by field by those of its listeners on that port;
  * of two listeners by those of the first.
  */
-export const frontendOf = defineQuery<FrontendModel>("frontendOf", (read, key) => {
-  const [gateway = "", port] = key.split(" ");
-  const [namespace = "", name = ""] = gateway.split("/");
-  const target = policyTarget("Gateway", namespace, name);
+export const frontendOf = defineQuery<FrontendModel, Pair>("frontendOf", (read, [gateway, port]) => {
+  const ref: ObjectRef = { kind: "Gateway", ...nameOfKey(gateway) };
   const listeners = read.get("Gateway", gateway)?.spec.listeners ?? [];
-  const sections = listeners.filter((each) => String(each.port) === port).map((each) => `${target}/${each.name}`);
-  const whole = levelOf(read, target);
+  const sections = listeners
+    .filter((each) => String(each.port) === port)
+    .map((each) => refKey({ ...ref, section: each.name }));
+  const whole = levelOf(read, refKey(ref));
   // What is assigned later replaces what was assigned before.
   const listenersLastFirst = sections.map((each) => levelOf(read, each)).reverse();
   const input: FrontendInput = {};
@@ -35,7 +35,7 @@ export const frontendOf = defineQuery<FrontendModel>("frontendOf", (read, key) =
   const callees = [whole, ...listenersLastFirst].flatMap((level) => level.callees);
   const { frontend } = translateFrontendInput(
     input,
-    callContext(read, namespace, callees, () => {}, []),
+    callContext(read, ref.namespace, callees, () => {}, []),
   );
   return { frontend, tls: input.tls ?? {} };
 });

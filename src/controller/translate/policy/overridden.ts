@@ -1,7 +1,9 @@
 /** Which parts of a policy have no effect, because another policy applies instead. */
+
+import { refKey } from "../../../kube/keys.ts";
 import type { Read } from "../../graph/graph.ts";
 import { inputsAt, isCombined, type Part } from "./parts.ts";
-import { policyTarget, type TargetPlace } from "./targets.ts";
+import type { TargetRef } from "./targets.ts";
 
 export interface Overridden extends Part {
   /** `<kind>/<namespace>/<name>[/<section>]` */
@@ -18,10 +20,10 @@ export interface Overridden extends Part {
 export function overriddenAt(
   read: Read,
   policy: string,
-  place: TargetPlace,
+  place: TargetRef,
   gateways: readonly string[],
 ): readonly Overridden[] {
-  const target = policyTarget(place.kind, place.namespace, place.name, place.section);
+  const target = refKey(place);
   const attached = inputsAt(read, target);
   const own = attached.parts.find(({ key }) => key === policy)?.parts ?? [];
   const lost = attached.lost
@@ -53,14 +55,14 @@ export function overriddenAt(
 }
 
 /** Targets of the listeners of the same port, whose settings of connections apply instead (`frontendOf`). */
-function earlierListeners(read: Read, { kind, namespace, name, section }: TargetPlace): readonly string[] {
+function earlierListeners(read: Read, { kind, namespace, name, section }: TargetRef): readonly string[] {
   if (kind !== "Gateway" || section === undefined) return [];
   const listeners = read.get("Gateway", `${namespace}/${name}`)?.spec.listeners ?? [];
   const own = listeners.findIndex((each) => each.name === section);
   return listeners
     .slice(0, Math.max(own, 0))
     .filter(({ port }) => port === listeners[own]?.port)
-    .map((each) => policyTarget(kind, namespace, name, each.name));
+    .map((each) => refKey({ kind, namespace, name, section: each.name }));
 }
 
 function isSame(a: Part, b: Part): boolean {
@@ -68,8 +70,8 @@ function isSame(a: Part, b: Part): boolean {
 }
 
 /** The targets around one. With several Gateways none is certain to be around it. */
-function widerTargets({ kind, namespace, name, section }: TargetPlace, gateways: readonly string[]): readonly string[] {
-  const whole = section === undefined ? [] : [policyTarget(kind, namespace, name)];
+function widerTargets({ kind, namespace, name, section }: TargetRef, gateways: readonly string[]): readonly string[] {
+  const whole = section === undefined ? [] : [refKey({ kind, namespace, name })];
   const [gateway, ...others] = gateways;
   if (kind === "Gateway" || gateway === undefined || others.length > 0) return whole;
   return [`Gateway/${gateway}`, ...whole];

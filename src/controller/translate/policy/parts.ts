@@ -4,6 +4,7 @@
  * before those without.
  */
 
+import { refOf } from "../../../kube/keys.ts";
 import type { PolicyKind } from "../../../policies/policy-set.ts";
 import { KINDS } from "../../../policies/registry.ts";
 import { TCP_KINDS } from "../../../translation/schema/policies.ts";
@@ -11,7 +12,7 @@ import { SECTION_TARGETS, type Section, type TargetKind } from "../../crd/policy
 import type { Read } from "../../graph/graph.ts";
 import { type Aged, byPrecedence } from "../model/precedence.ts";
 import { type PolicyInput, policyInput } from "./input.ts";
-import { placeOf, policiesOf } from "./targets.ts";
+import { policiesOf } from "./targets.ts";
 
 /** A kind in a phase, or a field of `frontend`. */
 export interface Part {
@@ -43,7 +44,7 @@ interface AttachedInputs {
   readonly lost: readonly LostPart[];
 }
 
-/** What is attached to a target (`policyTarget`): to that object or section, not to what is around it. */
+/** What is attached to a target (`refKey`): to that object or section, not to what is around it. */
 export function inputsAt(read: Read, target: string): AttachedInputs {
   const inputs = read
     .query(policiesOf, target)
@@ -66,9 +67,9 @@ export function withoutLost<Set extends object>(
   return Object.fromEntries(Object.entries(set).filter(([kind]) => !isLost(kind))) as Partial<Set>;
 }
 
-/** What a policy configures at a target (`policyTarget`), also what is invalid. */
+/** What a policy configures at a target (`refKey`), also what is invalid. */
 export function partsAt(input: PolicyInput, target: string): PolicyParts {
-  const { kind } = placeOf(target);
+  const { kind } = refOf<TargetKind>(target);
   const { key, created, override } = input;
   const parts = input.sections.flatMap((section): Part[] => {
     if (!isAttachable(section, input, kind)) return [];

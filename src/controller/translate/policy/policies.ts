@@ -1,4 +1,6 @@
 /** What TracegatePolicies attach to Gateways, routes and backends, for the queries that translate those. */
+
+import { nameOfKey, refKey, refOf } from "../../../kube/keys.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";
@@ -6,19 +8,19 @@ import { defineQuery, type Read } from "../../graph/graph.ts";
 import type { AttachedPolicies, ListenerModel, PhaseSets } from "../model/model.ts";
 import { policyModel } from "./model.ts";
 import { inputsAt, isUsable, withoutLost } from "./parts.ts";
-import { placeOf, policyTarget } from "./targets.ts";
+import type { TargetRef } from "./targets.ts";
 
 const NO_SETS: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
 const NOTHING: AttachedPolicies = { ...NO_SETS, override: NO_SETS };
 
 /**
- * What TracegatePolicies attach to a `policyTarget`: to that object or section only, not to what is around it. The section of a
+ * What TracegatePolicies attach to a `refKey`: to that object or section only, not to what is around it. The section of a
  * Service is a port number. Merge levels by `mergeAttached`.
  */
 export const attachedPolicies = defineQuery<AttachedPolicies>("attachedPolicies", (read, target) => {
   const attached = inputsAt(read, target);
   if (attached.inputs.length === 0) return NOTHING;
-  const { kind: targetKind } = placeOf(target);
+  const { kind: targetKind } = refOf<TargetRef["kind"]>(target);
   const sets = { default: { ...NO_SETS }, override: { ...NO_SETS } };
   for (const { key, override, parts } of attached.parts) {
     const model = read.query(policyModel, key);
@@ -59,10 +61,8 @@ export function listenerTargets({
   listenerSet,
   name,
 }: Pick<ListenerModel, "gateway" | "listenerSet" | "name">): string[] {
-  const [namespace = "", gatewayName = ""] = gateway.split("/");
-  const whole = policyTarget("Gateway", namespace, gatewayName);
-  if (listenerSet === undefined) return [whole, `${whole}/${name}`];
-  const [setNamespace = "", setName = ""] = listenerSet.split("/");
-  const set = policyTarget("ListenerSet", setNamespace, setName);
-  return [whole, set, `${set}/${name}`];
+  const whole = { kind: "Gateway", ...nameOfKey(gateway) };
+  const set = listenerSet === undefined ? undefined : { kind: "ListenerSet", ...nameOfKey(listenerSet) };
+  const around = set === undefined ? [whole] : [whole, set];
+  return [...around, { ...(set ?? whole), section: name }].map(refKey);
 }

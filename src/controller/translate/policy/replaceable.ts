@@ -1,9 +1,11 @@
 /** Policies that restrict access and do not set inheritance, and the users who can therefore replace them. */
+
+import { refKey } from "../../../kube/keys.ts";
 import type { PolicyKind } from "../../../policies/policy-set.ts";
 import type { Read } from "../../graph/graph.ts";
 import type { PolicyInput } from "./input.ts";
 import { isAttachable } from "./parts.ts";
-import { policyTarget, type TargetPlace } from "./targets.ts";
+import type { TargetRef } from "./targets.ts";
 
 /** Kinds that keep requests out. Rules of `authorization` are combined, but an `allow` rule of a narrower policy lets more in. */
 const RESTRICTING: readonly PolicyKind[] = [
@@ -21,21 +23,21 @@ const RESTRICTING: readonly PolicyKind[] = [
 
 export interface Replaceable {
   readonly kinds: readonly PolicyKind[];
-  /** A `policyTarget`. */
+  /** A `refKey`. */
   readonly target: string;
   /** `users who may write … in …` */
   readonly by: string;
 }
 
 /** The kinds of a policy that restrict access at a target for which others may write narrower policies; undefined: none, or its author has decided. */
-export function replaceableAt(read: Read, input: PolicyInput, target: TargetPlace): Replaceable | undefined {
+export function replaceableAt(read: Read, input: PolicyInput, target: TargetRef): Replaceable | undefined {
   const { kind, namespace, name, section } = target;
   if (input.decidesInheritance || (kind !== "Gateway" && kind !== "ListenerSet")) return undefined;
   if (!isAttachable("traffic", input, kind)) return undefined;
   const kinds = RESTRICTING.filter((each) => input.traffic[each] !== undefined || input.invalid.traffic.includes(each));
   const object = read.get(kind, `${namespace}/${name}`);
   if (kinds.length === 0 || object === undefined) return undefined;
-  const at = policyTarget(kind, namespace, name, section);
+  const at = refKey({ kind, namespace, name, section });
   const sets = "allowedListeners" in object.spec ? (object.spec.allowedListeners?.namespaces?.from ?? "None") : "None";
   const withSets = kind === "Gateway" && section === undefined && sets !== "None";
   if (input.phase === "gateway") {

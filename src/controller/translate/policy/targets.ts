@@ -1,32 +1,17 @@
 /** Which policies are attached to which objects. */
+import { type ObjectRef, refKey, refOf } from "../../../kube/keys.ts";
 import type { Kind, KubeObject } from "../../../kube/objects.ts";
 import { TARGET_KINDS, type TargetKind } from "../../crd/policy.ts";
 import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
 import { type PolicyInput, policyInput } from "./input.ts";
 
-/** The object that policies attach to: `<kind>/<namespace>/<name>[/<section>]`, such as `Gateway/apps/web/https`. */
-export function policyTarget(kind: string, namespace: string, name: string, section?: string): string {
-  const target = `${kind}/${namespace}/${name}`;
-  return section === undefined ? target : `${target}/${section}`;
-}
-
-/** The parts of a `policyTarget`. */
-export interface TargetPlace {
-  readonly kind: TargetKind;
-  readonly namespace: string;
-  readonly name: string;
-  readonly section?: string;
-}
-
-export function placeOf(target: string): TargetPlace {
-  const [kind = "", namespace = "", name = "", section] = target.split("/");
-  return { kind: kind as TargetKind, namespace, name, ...(section !== undefined && { section }) };
-}
+/** What a policy is attached to. */
+export type TargetRef = ObjectRef<TargetKind>;
 
 /** Policies by `<kind>/<namespace>/<name>` of their targets, and by `<kind>/<namespace>` of their selectors. */
 const BY_TARGET = defineIndex("TracegatePolicy", ({ metadata: { namespace }, spec }) => {
   const { targetRefs, targetSelectors } = Object(spec) as Readonly<Record<string, unknown>>;
-  const refs = list(targetRefs).map(({ kind, name }) => policyTarget(String(kind), namespace, String(name)));
+  const refs = list(targetRefs).map(({ kind, name }) => refKey({ kind: String(kind), namespace, name: String(name) }));
   const selectors = list(targetSelectors).map(({ kind }) => `${String(kind)}/${namespace}`);
   return [...new Set([...refs, ...selectors])];
 });
@@ -35,12 +20,12 @@ function list(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   return Array.isArray(value) ? value.map((each: unknown) => Object(each) as Readonly<Record<string, unknown>>) : [];
 }
 
-/** Keys of the policies that are attached to a target (`policyTarget`): to that object or section, not to what is around it. */
+/** Keys of the policies that are attached to a target (`refKey`): to that object or section, not to what is around it. */
 export const policiesOf = defineQuery<readonly string[]>("policiesOf", (read, target) => {
-  const place = placeOf(target);
+  const place = refOf<TargetKind>(target);
   const { kind, namespace, name } = place;
   const candidates = [
-    ...read.find(BY_TARGET, policyTarget(kind, namespace, name)),
+    ...read.find(BY_TARGET, refKey({ kind, namespace, name })),
     ...read.find(BY_TARGET, `${kind}/${namespace}`),
   ];
   const keys = new Set(candidates.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`));
@@ -53,12 +38,12 @@ export const policiesOf = defineQuery<readonly string[]>("policiesOf", (read, ta
   });
 });
 
-function isSameTarget(a: TargetPlace, b: TargetPlace): boolean {
+function isSameTarget(a: TargetRef, b: TargetRef): boolean {
   return a.kind === b.kind && a.namespace === b.namespace && a.name === b.name && a.section === b.section;
 }
 
 /** Whether the target of a reference exists. */
-export interface ResolvedTarget extends TargetPlace {
+export interface ResolvedTarget extends TargetRef {
   readonly problem?: string;
 }
 
@@ -100,7 +85,7 @@ interface Sectioned {
 }
 
 /** Sections of Services are port numbers, as backendRefs have them. */
-function inSection(object: KubeObject, place: TargetPlace, section: string): ResolvedTarget {
+function inSection(object: KubeObject, place: TargetRef, section: string): ResolvedTarget {
   const { listeners, rules, ports } = (object as unknown as { readonly spec?: Sectioned }).spec ?? {};
   const what = `${place.kind} ${place.namespace}/${place.name}`;
   if (place.kind === "Service") {

@@ -1,5 +1,6 @@
 /** Which listeners a route attaches to (Gateway API, "Attaching to Gateways"). */
-import { GATEWAY_GROUP, objectKey, type ParentReference } from "../../../kube/objects.ts";
+import { objectKey } from "../../../kube/keys.ts";
+import { GATEWAY_GROUP, type ParentReference } from "../../../kube/objects.ts";
 import type { Read } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { gatewayOfSet } from "../listeners/listener-sets.ts";

@@ -3,7 +3,7 @@
  * its shard only; the results of all others are as before.
  */
 import { nameOfResource, type RouteResource } from "../../../xds/resources.ts";
-import { defineQuery, type Read } from "../../graph/graph.ts";
+import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { SHARD_NUMBERS, shardOf } from "../model/shards.ts";
 import { routesOfGateway } from "./route-keys.ts";
 import { routeModel } from "./routes.ts";
@@ -23,12 +23,10 @@ interface Contribution {
 
 /** What the routes add that name the Gateway or one of its ListenerSets; of each kind, one shard after the other. */
 export function contributionsOf(read: Read, gateway: string): readonly Contribution[] {
-  return SHARD_NUMBERS.map((shard) => read.query(contributionOfShard, `${gateway} ${shard}`));
+  return SHARD_NUMBERS.map((shard) => read.query(contributionOfShard, [gateway, String(shard)]));
 }
 
-/** Key: `<gateway> <shard>`. */
-const contributionOfShard = defineQuery<Contribution>("contributionOfShard", (read, key) => {
-  const [gateway = "", shard] = key.split(" ");
+const contributionOfShard = defineQuery<Contribution, Pair>("contributionOfShard", (read, [gateway, shard]) => {
   const routes = read.query(shardsOfGateway, gateway)[Number(shard)] ?? [];
   const parts = routes.map((route) => read.query(contributionOfRoute, route));
   return {

@@ -1,5 +1,6 @@
 /** Which routes name a Gateway or ListenerSet as a parent. */
-import { GATEWAY_GROUP, type KubeObject, keyOfObject, objectKey, type ParentReference } from "../../../kube/objects.ts";
+import { nameOfKey, refKey } from "../../../kube/keys.ts";
+import { GATEWAY_GROUP, type KubeObject, type ParentReference } from "../../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { ROUTE_KINDS, type RouteKind } from "../model/model.ts";
@@ -21,7 +22,7 @@ const BY_PARENT: { readonly [K in RouteKind]: Index<K> } = {
 function parentsOf({ metadata, spec }: RouteObject): readonly string[] {
   const parents = (spec.parentRefs ?? [])
     .filter(({ group = GATEWAY_GROUP }) => group === GATEWAY_GROUP)
-    .map(({ kind = "Gateway", namespace = metadata.namespace, name }) => `${kind}/${objectKey({ namespace, name })}`);
+    .map(({ kind = "Gateway", namespace = metadata.namespace, name }) => refKey({ kind, namespace, name }));
   return [...new Set(parents)];
 }
 
@@ -30,7 +31,7 @@ function parentsOf({ metadata, spec }: RouteObject): readonly string[] {
  * as it is.
  */
 const routesOfParent = defineQuery<readonly string[]>("routesOfParent", (read, parent) =>
-  ROUTE_KINDS.flatMap((kind) => find(read, kind, parent).map((route) => `${kind}/${keyOfObject(route)}`)),
+  ROUTE_KINDS.flatMap((kind) => find(read, kind, parent).map(({ metadata }) => refKey({ kind, ...metadata }))),
 );
 
 function find(read: Read, kind: RouteKind, parent: string): readonly KubeObject[] {
@@ -41,8 +42,8 @@ function find(read: Read, kind: RouteKind, parent: string): readonly KubeObject[
 export const routesOfGateway = defineQuery<readonly string[]>("routesOfGateway", (read, key) => {
   const listeners = read.query(gatewayModel, key)?.listeners ?? [];
   const sets = listeners.flatMap(({ listenerSet }) =>
-    listenerSet === undefined ? [] : [`ListenerSet/${listenerSet}`],
+    listenerSet === undefined ? [] : [refKey({ kind: "ListenerSet", ...nameOfKey(listenerSet) })],
   );
-  const parents = [`Gateway/${key}`, ...new Set(sets)];
+  const parents = [refKey({ kind: "Gateway", ...nameOfKey(key) }), ...new Set(sets)];
   return [...new Set(parents.flatMap((parent) => read.query(routesOfParent, parent)))];
 });

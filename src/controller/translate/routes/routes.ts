@@ -4,6 +4,7 @@
  */
 
 import type { Route, RouteBackend, TcpRoute } from "../../../ir/ir.ts";
+import { objectKey, refKey, refOf } from "../../../kube/keys.ts";
 import type { KubeObject, ParentReference } from "../../../kube/objects.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
@@ -17,7 +18,6 @@ import { Findings, routeConditions } from "../model/findings.ts";
 import type { Attachment, ListenerModel, ParentModel, RouteKind, RouteModel } from "../model/model.ts";
 import { createdAt } from "../model/precedence.ts";
 import { listenerTargets, mergeAttached } from "../policy/policies.ts";
-import { policyTarget } from "../policy/targets.ts";
 import { type Attaching, attach } from "./attach.ts";
 import { redirectAt } from "./filters.ts";
 import { translateGrpcRule } from "./grpc-rules.ts";
@@ -25,16 +25,17 @@ import { MISSING_FILTER, type Rule, type RuleBackend, translateHttpRule } from "
 
 const NO_ROUTE: RouteModel = { parents: [], services: [] };
 
-/** A route with its parents; the key is `<kind>/<namespace>/<name>`. A route that does not exist has no parents. */
+/** A route with its parents; the key is its `refKey`. A route that does not exist has no parents. */
 export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
-  const [kind = "", namespace = "", name = ""] = key.split("/");
-  const found = RULES[kind as RouteKind](read, `${namespace}/${name}`);
+  const ref = refOf<RouteKind>(key);
+  const { kind, namespace } = ref;
+  const found = RULES[kind](read, objectKey(ref));
   if (found === undefined) return NO_ROUTE;
   const { route, rules, findings, hostnames } = found;
   const served = rules.flatMap((rule) => withoutInvalid(rule, findings) ?? []);
-  const translation: Translation = { read, kind: kind as RouteKind, route, rules: served };
+  const translation: Translation = { read, kind, route, rules: served };
   const parents = (route.spec.parentRefs ?? []).flatMap((parentRef): ParentModel[] => {
-    const attaching = attach(read, { kind: kind as RouteKind, namespace, hostnames }, parentRef);
+    const attaching = attach(read, { kind, namespace, hostnames }, parentRef);
     if (attaching === undefined) return [];
     const conditions = routeConditions(attaching.condition, findings, rules);
     // Also of a route without a valid rule: its requests must not reach backends by a wider one, past its filters and policies.
@@ -203,8 +204,8 @@ function connectionRouteAt(place: Place): TcpRoute {
 function routeTargets({ kind, route, rule }: Place): readonly string[] {
   const { namespace, name } = route.metadata;
   return [
-    policyTarget(kind, namespace, name),
-    ...(rule.name === undefined ? [] : [policyTarget(kind, namespace, name, rule.name)]),
+    refKey({ kind, namespace, name }),
+    ...(rule.name === undefined ? [] : [refKey({ kind, namespace, name, section: rule.name })]),
   ];
 }
 

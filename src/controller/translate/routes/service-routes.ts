@@ -1,4 +1,5 @@
 /** Which routes, and so which Gateways, call a Service. */
+import { objectKey, refKey } from "../../../kube/keys.ts";
 import type {
   BackendReference,
   GrpcRoute,
@@ -8,7 +9,7 @@ import type {
   TlsRoute,
   UdpRoute,
 } from "../../../kube/objects.ts";
-import { keyOfObject, objectKey, TRACEGATE_GROUP } from "../../../kube/objects.ts";
+import { TRACEGATE_GROUP } from "../../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index } from "../../graph/graph.ts";
 import { ROUTE_KINDS, type RouteKind } from "../model/model.ts";
 import { routeModel } from "./routes.ts";
@@ -45,7 +46,7 @@ function servicesOf(owner: string, refs: readonly BackendReference[]): readonly 
   const services = refs.flatMap(({ group = "", kind = "Service", namespace = owner, name }) => {
     const key = objectKey({ namespace, name });
     if (group === "" && kind === "Service") return key;
-    return group === TRACEGATE_GROUP && kind === "TracegateBackend" ? `${kind}/${key}` : [];
+    return group === TRACEGATE_GROUP && kind === "TracegateBackend" ? refKey({ kind, namespace, name }) : [];
   });
   return [...new Set(services)];
 }
@@ -60,7 +61,7 @@ export const gatewaysOfService = defineQuery<readonly string[]>("gatewaysOfServi
 export const routesOfService = defineQuery<readonly string[]>("routesOfService", (read, service) =>
   ROUTE_KINDS.flatMap((kind) => {
     const routes: readonly KubeObject[] = read.find<RouteKind>(BY_SERVICE[kind] as Index<RouteKind>, service);
-    return routes.map((route) => `${kind}/${keyOfObject(route)}`);
+    return routes.map(({ metadata }) => refKey({ kind, ...metadata }));
   }),
 );
 

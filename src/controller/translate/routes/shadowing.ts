@@ -2,6 +2,7 @@
  * Rules of routes that no request can reach, because other rules with the same matches take precedence. The Gateway API has no
  * condition for them, although they surprise users often.
  */
+import { objectKey, refOf } from "../../../kube/keys.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { contributionsOf } from "./gateway-routes.ts";
@@ -43,7 +44,7 @@ export const shadowedRules = defineQuery<Readonly<Record<string, ShadowedRules>>
 
 function nameOf(winner: RuleMatch | undefined, loser: RuleMatch): readonly string[] {
   if (winner === undefined) return [];
-  const [kind = "", namespace = "", name = ""] = winner.route.split("/");
+  const { kind, ...name } = refOf(winner.route);
   const rule = `rules[${winner.number}]`;
-  return [winner.route === loser.route ? rule : `${rule} of ${kind} ${namespace}/${name}`];
+  return [winner.route === loser.route ? rule : `${rule} of ${kind} ${objectKey(name)}`];
 }

@@ -1,0 +1,32 @@
+import { BadFacts } from "../../rehearsal/facts.ts";
+import { AdminBadRequest } from "../plane/plane.ts";
+import { jsonReply, type PlainReply } from "../server/reply.ts";
+import type { AdminCall, AdminRoute } from "./route.ts";
+
+/** Bytes of a question, with its body or configuration. */
+const MAX_QUESTION = 4 * 1024 * 1024;
+
+export const explainRoutes: readonly AdminRoute[] = [
+  {
+    path: "/explain",
+    methods: ["POST"],
+    maxBody: MAX_QUESTION,
+    summary: 'what the gateway would do with a request; body {"request": {"url": "http://shop.example/cart"}}',
+    handle: explain,
+  },
+];
+
+async function explain({ plane, body }: AdminCall): Promise<PlainReply> {
+  let question: unknown;
+  try {
+    question = JSON.parse(body.toString("utf8"));
+  } catch {
+    throw new AdminBadRequest(`the body is not JSON; send {"request": {"url": "http://shop.example/cart"}}`);
+  }
+  try {
+    return jsonReply(await plane.explain(question));
+  } catch (error) {
+    if (!(error instanceof BadFacts)) throw error;
+    return { ...jsonReply({ error: { message: error.message, hint: error.hint } }), status: 400 };
+  }
+}

@@ -1,0 +1,37 @@
+import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
+import { textOf } from "../../rehearsal/assumptions.ts";
+import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.ts";
+import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
+import { type Context, write, writeJson } from "../runner/context.ts";
+
+/** Prints an explanation, as a tree for each outcome or as JSON. Resolves with the exit code: 1 if every outcome refuses. */
+export async function printExplanation(
+  explanation: Explanation,
+  request: WrittenRequest,
+  json: boolean,
+  context: Context,
+): Promise<number> {
+  const { outcomes } = explanation;
+  if (json) await writeJson(context, explanation);
+  else {
+    const { stepLines } = await import("../../tui/step-lines.ts");
+    const { method, target } = factsOfRequest(request);
+    const title = `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
+    const texts = outcomes.map((outcome) => [...titleOf(outcome, title), ...stepLines(outcome.steps)]);
+    await write(context.stdout, texts.map((lines) => `${lines.join("\n")}\n`).join("\n"));
+  }
+  return outcomes.every(({ refused }) => refused) ? 1 : 0;
+}
+
+/** What it was given, if anything, and the summary. */
+function titleOf({ given, share, status, route, endpoint, error }: ExplainedOutcome, request: string): string[] {
+  const parts = [
+    `${request} → ${status ?? "no response"}`,
+    ...(route === undefined ? [] : [`route ${route}`]),
+    ...(endpoint === undefined ? [] : [`endpoint ${endpoint}`]),
+    ...(error === undefined ? [] : [error]),
+  ];
+  const assumed = Object.entries(given).map(([name, value]) => `${name}=${textOf(value)}`);
+  const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
+  return [...(assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`]), parts.join(" · ")];
+}

@@ -1,0 +1,34 @@
+/** What `tracegate explain` and `tgctl explain` have in common: options, the request after `--`, and mistakes in them. */
+import { ASSUME_SUMMARY, readAssumptionTexts, splitAssumption } from "../../rehearsal/assumptions.ts";
+import { requestOf } from "../../rehearsal/curl.ts";
+import { BadFacts, factsOfRequest } from "../../rehearsal/facts.ts";
+import type { Question } from "../../rehearsal/question.ts";
+import type { OptionSpecs } from "../runner/define-command.ts";
+import { usage } from "../runner/errors.ts";
+
+export const EXPLAIN_OPTIONS = {
+  assume: { type: "list", whole: true, value: "name=value", summary: ASSUME_SUMMARY },
+  source: { type: "text", value: "address", summary: "Address of the client (default 127.0.0.1)" },
+} as const satisfies OptionSpecs;
+
+export const EXPLAIN_REST = { name: "[method] url", summary: "The request" };
+
+/** The question of a command line. Throws usage errors for what is wrong with it whatever the configuration is. */
+export function questionOf(
+  words: readonly string[],
+  { assume, source }: { readonly assume: readonly string[]; readonly source: string | undefined },
+): Question {
+  try {
+    const request = requestOf(words, source);
+    factsOfRequest(request);
+    readAssumptionTexts(assume);
+    return { request, ...(assume.length > 0 && { assume: Object.fromEntries(assume.map(splitAssumption)) }) };
+  } catch (error) {
+    throw asUsage(error);
+  }
+}
+
+/** A mistake in the request or in what is assumed is one on the command line. */
+export function asUsage(error: unknown): unknown {
+  return error instanceof BadFacts ? usage(error.message, error.hint) : error;
+}

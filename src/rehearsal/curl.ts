@@ -1,0 +1,64 @@
+/** Requests as people write them for curl: `[METHOD] URL` with some of its options. */
+import { BadFacts, type WrittenRequest } from "./facts.ts";
+
+const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
+
+/** Options with a value, by their long names too. */
+const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | "user" | "ignored">> = {
+  "-X": "method",
+  "--request": "method",
+  "-H": "header",
+  "--header": "header",
+  "-d": "data",
+  "--data": "data",
+  "--data-raw": "data",
+  "-A": "agent",
+  "--user-agent": "agent",
+  "-u": "user",
+  "--user": "user",
+  // Where curl connects to and what it does with the response: the gateway gets the same request.
+  "--resolve": "ignored",
+  "--connect-to": "ignored",
+  "-o": "ignored",
+  "--output": "ignored",
+  "-m": "ignored",
+  "--max-time": "ignored",
+};
+/** Options without a value that change nothing of the request. */
+const SWITCHES = /^(-[sSvikgf]+|--(silent|show-error|verbose|include|insecure|globoff|fail|path-as-is))$/;
+
+/** Reads `[METHOD] URL` and options of curl. `source`: the client's address. Throws BadFacts. */
+export function requestOf(words: readonly string[], source?: string): WrittenRequest {
+  const fields: [name: string, value: string][] = [];
+  const positional: string[] = [];
+  let method: string | undefined;
+  let body = "";
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i] as string;
+    if (!word.startsWith("-") || word === "-") {
+      positional.push(word);
+      continue;
+    }
+    if (SWITCHES.test(word)) continue;
+    const option = OPTIONS[word];
+    const value = words[++i];
+    if (option === undefined) throw new BadFacts(`unknown option ${word} of the request`, USAGE);
+    if (value === undefined) throw new BadFacts(`${word} needs a value`, USAGE);
+    if (option === "method") method = value;
+    else if (option === "data") body += body === "" ? value : `&${value}`;
+    else if (option === "agent") fields.push(["User-Agent", value]);
+    else if (option === "user") fields.push(["Authorization", `Basic ${Buffer.from(value).toString("base64")}`]);
+    else if (option === "header") fields.push(fieldOf(value));
+  }
+  const url = positional.pop();
+  if (url === undefined) throw new BadFacts("no URL", USAGE);
+  if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
+  return { url, method: positional[0] ?? method, headers: fields, body, source };
+}
+
+function fieldOf(text: string): [name: string, value: string] {
+  const colon = text.indexOf(":");
+  if (colon < 1 || /[\r\n]/.test(text))
+    throw new BadFacts(`-H ${JSON.stringify(text)} is not a header field`, "write -H 'name: value'");
+  return [text.slice(0, colon), text.slice(colon + 1).trim()];
+}
