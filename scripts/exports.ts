@@ -7,9 +7,6 @@ import { projectFiles, readText } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 import { importsOf, withoutComments } from "./lib/source.ts";
 
-/** Rooms under construction, whose users come later. */
-const LATER = /^src\/(rehearsal|policies)\//;
-
 const DECLARED =
   /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type) ([\w$]+)/gm;
 const LISTED = /^export (?:type )?\{([^}]*)\}/gm;
@@ -45,7 +42,7 @@ export function unusedExports(sources: ReadonlyMap<string, string>): Result {
   const problems: string[] = [];
   let count = 0;
   for (const [path, text] of code) {
-    if (!path.startsWith("src/") || path.startsWith("src/gen/") || LATER.test(path)) continue;
+    if (!path.startsWith("src/") || path.startsWith("src/gen/")) continue;
     for (const { name, line } of exportsOf(text)) {
       count++;
       const mention = new RegExp(`(?<![\\w$])${name.replaceAll("$", "\\$")}(?![\\w$])`);

@@ -8,10 +8,12 @@ import { caseJsonSchema, configJsonSchema, editorJsonSchema, formatSchema } from
 import { crdTables } from "./lib/crd-docs.ts";
 import { crdFiles } from "./lib/crds.ts";
 import { errorPage, errorTable } from "./lib/error-docs.ts";
+import { explanationSchema } from "./lib/explanation-schema.ts";
 import { featureTable } from "./lib/feature-docs.ts";
 import { readText, root } from "./lib/files.ts";
 import { generatedPart } from "./lib/generated-part.ts";
 import { installManifest } from "./lib/install-manifest.ts";
+import { lintPage } from "./lib/lint-docs.ts";
 import { KINDS, policyPages } from "./lib/policy-docs.ts";
 import type { Result } from "./lib/report.ts";
 import { tracePage, traceSchema } from "./lib/trace-docs.ts";
@@ -24,6 +26,7 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ...configFiles(),
     ["docs/expressions.md", celPage(readText("docs/expressions.md"))],
     ["docs/errors.md", errorPage()],
+    ["docs/lints.md", lintPage()],
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
@@ -46,6 +49,7 @@ function configFiles(): (readonly [path: string, text: string])[] {
   return [
     ...Object.entries(policyPages(reference, readNeeded)),
     ["schema/config.json", formatSchema(editorJsonSchema())],
+    ["schema/explanation.json", explanationSchema()],
     ["schema/expectations.json", formatSchema(caseJsonSchema())],
     [page, generatedPart(page, readText(page), "fields", reference.configuration())],
   ];

@@ -1,22 +1,14 @@
-/** The README of each room of src/: that there is one, that what it says about imports is so, and that its files exist. */
+/**
+ * What introduces the code to its readers: the README of each room of src/, with what it says about imports and files, and the comment at
+ * the head of each file of the rooms whose parts need it most.
+ */
 import { existsSync } from "node:fs";
 import { mayImport, ROOMS } from "./layers.ts";
-import { readText, root } from "./lib/files.ts";
+import { projectFiles, readText, root } from "./lib/files.ts";
 import type { Result } from "./lib/report.ts";
 
-/** Rooms whose README is still to be written. */
-const LATER: readonly string[] = [
-  "cel",
-  "trace",
-  "upstream",
-  "policies",
-  "ir",
-  "translation",
-  "config",
-  "proxy",
-  "rehearsal",
-  "tui",
-];
+/** Rooms each of whose files begins with a comment that says what the file is. */
+const WITH_HEADS = ["proxy", "cel"];
 const LINE = /^May import:.*$/m;
 
 function pageOf(room: string): string {
@@ -42,13 +34,21 @@ function missingFiles(room: string): string[] {
     .map((name) => `${pageOf(room)}: ${name} does not exist`);
 }
 
+function missingHeads(): string[] {
+  const files = new RegExp(`^src/(${WITH_HEADS.join("|")})/(?!.*(testing|fixtures)/).*(?<!\\.test)\\.ts$`);
+  return projectFiles()
+    .filter((path) => files.test(path) && !readText(path).startsWith("/**"))
+    .map((path) => `${path}:1: begin with a comment that says what the file is`);
+}
+
 export function checkRooms(): Result {
   const written = ROOMS.filter((room) => existsSync(root + pageOf(room)));
-  const missing = ROOMS.filter((room) => !written.includes(room) && !LATER.includes(room));
+  const missing = ROOMS.filter((room) => !written.includes(room));
   return {
     problems: [
       ...missing.map((room) => `${pageOf(room)} is missing: what the room is for, "May import:", where to begin`),
       ...written.flatMap(missingFiles),
+      ...missingHeads(),
     ],
     summary: `${written.length} of ${ROOMS.length} rooms have a README`,
   };

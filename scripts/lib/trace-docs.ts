@@ -45,6 +45,15 @@ const origin = {
   required: ["path"],
 };
 const anything = {} as const;
+/** Parts of an expression. */
+const parts = {
+  type: "array",
+  items: {
+    type: "object",
+    properties: { from: count, to: count, value: anything, error: text },
+    required: ["from", "to"],
+  },
+};
 const state: Field = {
   schema: { $ref: "#/$defs/requestState" },
   text: "`request`, `source`, `destination`, `backend`, `response`, `proxy`, `env`, and what policies have added (`jwt`, `apiKey`, `basicAuth`, `extauthz`, `extproc`, `metadata`), as far as they are set at this stage",
@@ -125,6 +134,20 @@ const EVENTS: Docs = {
       },
     },
   },
+  shadowDecision: {
+    when: "a policy with `shadow: true` has decided, without effect; what it did before has the scope `shadow`",
+    fields: {
+      policy: { schema: text, text: "its kind, such as `jwtAuth`" },
+      phase: { schema: { enum: ["gateway", "route", "backend"] }, text: "`gateway`, `route` or `backend`" },
+      decision: {
+        schema: { enum: ["allow", "deny", "undecided"] },
+        text: "`allow`; `deny`: the client would have got another response; `undecided`: the request ended before its body arrived, or too many requests waited for shadow policies",
+      },
+      status: { schema: { type: "integer" }, text: "of the response that the client would have got", optional: true },
+      code: { schema: text, text: "the error code of that response", optional: true },
+      reason: { schema: text, text: "why the decision is not `allow`", optional: true },
+    },
+  },
   policy: {
     when: "a policy ran, or was skipped for a reason",
     fields: {
@@ -167,14 +190,7 @@ const EVENTS: Docs = {
               mode: { enum: ["allow", "deny", "require"] },
               error: text,
               inputs: { type: "object" },
-              values: {
-                type: "array",
-                items: {
-                  type: "object",
-                  properties: { from: { type: "integer" }, to: { type: "integer" }, value: {}, error: text },
-                  required: ["from", "to"],
-                },
-              },
+              values: parts,
             },
             required: ["name", "matched", "mode"],
           },
@@ -280,6 +296,7 @@ Which phase of a request emits which: [lifecycle.md](lifecycle.md). As JSON Sche
 | \`eventEnd\` | microseconds since the trace began; never smaller than that of the event before |
 | \`severity\` | \`success\`, \`info\`, \`warn\` or \`error\` |
 | \`scope\` | absent for the request itself; for callouts, their names, outermost first |
+| \`expressions\` | those that were evaluated since the event before: \`text\`, \`value\` or \`error\`, \`inputs\` and \`values\` as in \`authorizationResult\`; absent if there are none |
 | \`message\` | one of the following, distinguished by \`type\` |
 
 | \`type\` | When | Fields |
@@ -314,6 +331,14 @@ export function traceSchema(): string {
       eventEnd: { type: "integer", description: "microseconds since the trace began" },
       severity: { enum: ["success", "info", "warn", "error"] },
       scope: texts,
+      expressions: {
+        type: "array",
+        items: {
+          type: "object",
+          properties: { text, value: anything, error: text, inputs: { type: "object" }, values: parts },
+          required: ["text"],
+        },
+      },
       message: { oneOf: variants },
     },
     required: ["eventStart", "eventEnd", "severity", "message"],

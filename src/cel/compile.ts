@@ -12,11 +12,12 @@ import { compileFunctions } from "./custom/compile-functions.ts";
 import type { Activation } from "./environment/activation.ts";
 import { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
 import type { Checked, Environment } from "./environment/environment.ts";
+import type { Observation } from "./environment/observer.ts";
 import { formatType } from "./environment/types.ts";
 import { compileNode } from "./evaluate/compile.ts";
 import type { Evaluator, Slots } from "./evaluate/evaluator.ts";
 import { FUNCTIONS } from "./functions/functions.ts";
-import { type Observation, ObservedExpression } from "./observation.ts";
+import { ObservedExpression } from "./observation.ts";
 import type { Node } from "./syntax/ast.ts";
 import { CelError } from "./syntax/cel-error.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
@@ -161,34 +162,51 @@ class CompiledExpression implements Condition {
   }
 
   evaluate(activation: Activation): CelValue {
-    const value = this.#valueOf(activation, this.#run);
+    const value = this.#valueOf(activation, false);
     if (value instanceof Failure) throw this.#errorOf(value);
     return value;
   }
 
   matches(activation: Activation, whenFailed: WhenFailed): boolean {
-    return this.#decide(this.#valueOf(activation, this.#run), whenFailed);
+    return this.#decide(this.#valueOf(activation, true), activation, whenFailed);
   }
 
   observe(activation: Activation): ObservedCondition {
-    this.#observed ??= new ObservedExpression(this.text, this.#environment);
+    const { value, observed } = this.#observe(activation);
     let error: CelError | undefined;
-    const met = this.#decide(this.#valueOf(activation, this.#observed.evaluator), (failed) => {
+    const met = this.#decide(value, activation, (failed) => {
       error = failed;
       return false;
     });
-    return { met, ...(error !== undefined && { error }), ...this.#observed.observationOf(activation) };
+    return { met, ...(error !== undefined && { error }), ...observed.observationOf(activation) };
   }
 
-  #decide(value: CelValue | Failure, whenFailed: WhenFailed): boolean {
+  #decide(value: CelValue | Failure, { unknowns }: Activation, whenFailed: WhenFailed): boolean {
     if (typeof value === "boolean") return value;
     if (value === null) return false;
     if (!(value instanceof Failure))
       return whenFailed(this.#errorOf(fail(`true or false is needed, not ${kindOf(value)}`)));
+    if (value.needs !== undefined && unknowns !== undefined) return unknowns.decide(this.text, value.needs);
     return value.absent ? false : whenFailed(this.#errorOf(value));
   }
 
-  #valueOf(activation: Activation, run: Evaluator): CelValue | Failure {
+  /** Conditions only decide: their texts are shown. */
+  #valueOf(activation: Activation, decides: boolean): CelValue | Failure {
+    const { observer } = activation;
+    if (observer === undefined) return this.#evaluate(activation, this.#run);
+    const { value, observed } = this.#observe(activation);
+    if (decides || !observed.yieldsLiterals) observer.evaluated(this.text, observed.observationOf(activation));
+    if (decides || !(value instanceof Failure) || value.needs === undefined) return value;
+    activation.unknowns?.lacks(value.needs);
+    return this.#evaluate(activation, this.#run);
+  }
+
+  #observe(activation: Activation): { readonly value: CelValue | Failure; readonly observed: ObservedExpression } {
+    this.#observed ??= new ObservedExpression(this.text, this.#environment);
+    return { value: this.#evaluate(activation, this.#observed.evaluator), observed: this.#observed };
+  }
+
+  #evaluate(activation: Activation, run: Evaluator): CelValue | Failure {
     const { budget } = activation;
     startBudget(budget);
     try {

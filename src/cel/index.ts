@@ -1,3 +1,4 @@
+/** What other rooms import of `cel`. */
 export {
   CelEnvironment,
   type Condition,
@@ -9,11 +10,12 @@ export {
 export { readFunctions } from "./custom/compile-functions.ts";
 export type { Activation, RequestParts, ResponseParts, SourceParts } from "./environment/activation.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
-export type { InputValue, PartValue } from "./observation.ts";
+export type { EvaluationObserver, InputValue, Observation, PartValue, Unknowns } from "./environment/observer.ts";
 export { HttpRequestView } from "./request-view.ts";
 export { CelError } from "./syntax/cel-error.ts";
 export { Budget, type StepAccount } from "./values/budget.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
+export { type Failure, type Need, unknown } from "./values/failure.ts";
 export { headerText } from "./values/headers.ts";
 export { held } from "./values/held.ts";
 export { CelDuration, CelSecret, CelTimestamp, type CelValue } from "./values/types.ts";

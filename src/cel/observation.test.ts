@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Activation, STANDARD_ENVIRONMENT as cel } from "./index.ts";
+import { type Activation, CelError, STANDARD_ENVIRONMENT as cel, type Observation } from "./index.ts";
 
 const ACTIVATION = {
   request: {
@@ -98,6 +98,25 @@ test("a part that fails says why; turns of a loop are not shown, bindings are", 
     "s.size() == 5": true,
     "s.size()": 5,
   });
+});
+
+test("an observer gets what each evaluation computes, and the result is the same", () => {
+  const seen: unknown[] = [];
+  const observer = { evaluated: (text: string, { whole }: Observation) => seen.push([text, whole?.result]) };
+  const observed = { ...ACTIVATION, observer };
+  assert.equal(cel.compileExpression('jwt.sub + request.headers["x-a"]', "request").evaluate(observed), "alice1");
+  // May be a credential of the configuration.
+  assert.equal(cel.compileExpression('"Bearer s" + jwt.sub', "request").evaluate(observed), "Bearer salice");
+  assert.equal(
+    cel.compileCondition("has(jwt.none)", "request").matches(observed, () => true),
+    false,
+  );
+  assert.throws(() => cel.compileExpression("int(jwt.sub)", "request").evaluate(observed), CelError);
+  assert.deepEqual(seen, [
+    ['jwt.sub + request.headers["x-a"]', { value: "alice1" }],
+    ["has(jwt.none)", { value: false }],
+    ["int(jwt.sub)", { error: '"alice" is not an integer' }],
+  ]);
 });
 
 test("a condition that is its only part shows no parts, nor do constants", () => {

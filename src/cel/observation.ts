@@ -5,44 +5,16 @@
 import { check } from "./check/checker.ts";
 import type { Activation } from "./environment/activation.ts";
 import type { Checked, Environment } from "./environment/environment.ts";
+import type { InputValue, Observation, PartValue } from "./environment/observer.ts";
 import { compilationOf } from "./evaluate/compile.ts";
 import { costOf } from "./evaluate/cost.ts";
 import type { Evaluator } from "./evaluate/evaluator.ts";
-import { children, isReserved, type Node } from "./syntax/ast.ts";
+import { type Call, children, isReserved, type Node } from "./syntax/ast.ts";
 import { LIMITS, parse } from "./syntax/parser.ts";
 import { Budget, charge, endBudget, startBudget } from "./values/budget.ts";
 import { jsonOf } from "./values/convert.ts";
 import { Failure } from "./values/failure.ts";
 import { CelMapLike, CelOptional, type CelValue } from "./values/types.ts";
-
-/** The value of one path in an expression, such as `jwt.sub` or `request.headers["x-a"]`, in one evaluation. */
-export interface InputValue {
-  readonly text: string;
-  /** The fields below the variable: `sub`; `headers`, `x-a`. */
-  readonly path: readonly string[];
-  /** JSON; null if absent. */
-  readonly value: unknown;
-}
-
-/** The result of a part of an expression that is neither a path nor constant, such as `jwt.sub == "a"` in a longer condition. */
-export interface PartValue {
-  /** Offsets into the text of the expression, in UTF-16 units. */
-  readonly from: number;
-  readonly to: number;
-  /** JSON, or why there is no value. */
-  readonly result: { readonly value: unknown } | { readonly error: string };
-  /** What it was computed from. */
-  readonly reads: readonly InputValue[];
-  /** It was computed from more than `reads`: from whole maps, a body, a secret. */
-  readonly readsMore: boolean;
-}
-
-export interface Observation {
-  /** All paths in the expression. Without whole maps of headers and bodies: they would be large, or secret. */
-  readonly inputs: readonly InputValue[];
-  /** The parts that the evaluation reached, in source order. Without those in loops, which have a value for each turn. */
-  readonly parts: readonly PartValue[];
-}
 
 /** Maximum numbers of paths and parts that are shown for an expression. */
 const MAX_INPUTS = 20;
@@ -52,7 +24,10 @@ const MAX_PARTS = 20;
 export class ObservedExpression {
   /** Evaluates the expression as its first compilation does, for `observationOf`. */
   readonly evaluator: Evaluator;
+  /** Whether the value can contain a text that stands in the expression: it may be a secret of the configuration, such as a credential. */
+  readonly yieldsLiterals: boolean;
   readonly #inputs: readonly { readonly text: string; readonly path: readonly string[]; readonly read: Evaluator }[];
+  readonly #whole: Part;
   readonly #parts: readonly Part[];
   readonly #results = new Map<Node, CelValue | Failure>();
   #result: CelValue | Failure = null;
@@ -62,18 +37,19 @@ export class ObservedExpression {
     const root = parse(text, LIMITS);
     const checked = check(root, text, environment);
     const survey = new Survey(root, checked, environment);
+    this.yieldsLiterals = yieldsLiterals(root, checked);
+    this.#whole = { node: root, reads: survey.reads };
     this.#parts = survey.parts.slice(0, MAX_PARTS);
     const recorded = new Set(this.#parts.map(({ node }) => node));
-    const { compile } = compilationOf(checked, text, (node, run) =>
-      recorded.has(node) ? this.#recorder(node, run) : run,
-    );
+    const { compile } = compilationOf(checked, text, (node, run) => {
+      const paths = survey.sources.get(node);
+      const evaluator = paths === undefined ? run : replaceable(paths, node.kind === "select" && node.test, run);
+      return recorded.has(node) ? this.#recorder(node, evaluator) : evaluator;
+    });
     this.#inputs = [...survey.inputs].slice(0, MAX_INPUTS).map(([path, node]) => {
       const fields = survey.pathOf(node) ?? [];
-      return {
-        text: path,
-        path: fields.slice(1),
-        read: compile(node.kind === "select" ? { ...node, test: false } : node),
-      };
+      const read = compile(node.kind === "select" ? { ...node, test: false } : node);
+      return { text: path, path: fields.slice(1), read: replaceable([fields], false, read) };
     });
     const [run, cost] = [compile(root), costOf(root)];
     this.evaluator = (activation, slots) => {
@@ -92,15 +68,24 @@ export class ObservedExpression {
       const result = shown(() => withoutAbsence(read(activation, [])), budget);
       if (result !== undefined && "value" in result) inputs.set(text, { text, path, value: result.value });
     }
-    const parts = this.#parts.flatMap(({ node, reads }): PartValue[] => {
-      const found = this.#results.get(node);
-      const result = found === undefined || this.#isShown(node, found) ? undefined : shown(() => found, budget);
-      if (result === undefined) return [];
+    const partOf = ({ node, reads }: Part, found: CelValue | Failure): PartValue | undefined => {
+      const result = shown(() => found, budget);
+      if (result === undefined) return undefined;
       const known = [...reads.inputs].flatMap((text) => inputs.get(text) ?? []);
       const readsMore = reads.more || known.length < reads.inputs.size;
-      return [{ from: node.from, to: node.to, result, reads: known, readsMore }];
+      return { from: node.from, to: node.to, result, reads: known, readsMore };
+    };
+    const parts = this.#parts.flatMap((part) => {
+      const found = this.#results.get(part.node);
+      return found === undefined || this.#isShown(part.node, found) ? [] : (partOf(part, found) ?? []);
     });
-    return { inputs: [...inputs.values()], parts };
+    const needs = this.#result instanceof Failure ? this.#result.needs : undefined;
+    return {
+      ...(needs !== undefined && { needs }),
+      whole: partOf(this.#whole, this.#result),
+      inputs: [...inputs.values()],
+      parts,
+    };
   }
 
   /** Whether the failure is that of a part of this part, or of the expression, which show it. */
@@ -122,8 +107,28 @@ export class ObservedExpression {
   }
 }
 
+/** Asks first whether what stands at one of the paths is assumed, or not known. */
+function replaceable(paths: readonly (readonly string[])[], presence: boolean, run: Evaluator): Evaluator {
+  return (activation, slots) => {
+    const { unknowns } = activation;
+    for (const path of unknowns === undefined ? [] : paths) {
+      const other = unknowns?.at(path, presence);
+      if (other !== undefined) return other;
+    }
+    return run(activation, slots);
+  };
+}
+
 function withoutAbsence(value: CelValue | Failure): CelValue | Failure {
   return value instanceof Failure && value.absent ? null : value;
+}
+
+function yieldsLiterals(node: Node, checked: Checked): boolean {
+  if (node.kind === "literal") return typeof node.value === "string" || node.value instanceof Uint8Array;
+  if (checked.types.get(node)?.name === "bool") return false;
+  if (node.kind === "call" && checked.customCalls.has(node)) return true;
+  const isIndex = node.kind === "call" && (node.name === "_[_]" || node.name === "_[?_]");
+  return children(node).some((child, i) => !(isIndex && i === 1) && yieldsLiterals(child, checked));
 }
 
 /** A value as JSON; undefined for whole maps of headers, bodies and what is too large. */
@@ -163,13 +168,17 @@ class Survey {
   /** A node for each path, by its text, such as `request.headers["x-a"]`. */
   readonly inputs = new Map<string, Node>();
   readonly parts: Part[] = [];
+  /** The nodes that read variables or chance, with what they read: paths from variables. */
+  readonly sources = new Map<Node, readonly (readonly string[])[]>();
+  /** What the expression is computed from. */
+  readonly reads: Reads;
   readonly #checked: Checked;
   readonly #variables: Environment["variables"];
 
   constructor(root: Node, checked: Checked, { variables }: Environment) {
     this.#checked = checked;
     this.#variables = variables;
-    this.#visit(root, new Map(), root);
+    this.reads = this.#visit(root, new Map(), root);
     this.parts.sort((a, b) => a.node.from - b.node.from || b.node.to - a.node.to);
   }
 
@@ -177,6 +186,7 @@ class Survey {
   #visit(node: Node, bound: Bound, within: Node | undefined): Reads {
     const path = this.pathOf(node, bound);
     if (path !== undefined) {
+      this.sources.set(node, [path]);
       if (path.length === 1) return MORE;
       const text = textOf(path);
       if (!this.inputs.has(text)) this.inputs.set(text, node);
@@ -207,7 +217,9 @@ class Survey {
       }
       default: {
         const own = node.kind === "call" && this.#readsItself(node.name, node) ? [MORE] : [];
-        return union([...own, ...children(node).map((child) => this.#visit(child, bound, inner))]);
+        const parts = children(node).map((child) => this.#visit(child, bound, inner));
+        if (node.kind === "call") this.#noteSource(node, bound);
+        return union([...own, ...parts]);
       }
     }
   }
@@ -216,6 +228,21 @@ class Survey {
   #readsItself(name: string, node: Node & { kind: "call" }): boolean {
     const custom = this.#checked.customCalls.get(node)?.definition;
     return name === "unredacted" || this.#checked.references.has(node) || (custom?.reads.size ?? 0) > 0;
+  }
+
+  /** Calls that read more than their arguments have, or less. */
+  #noteSource(node: Call, bound: Bound): void {
+    const { name, target } = node;
+    const custom = this.#checked.customCalls.get(node)?.definition;
+    // The bodies are among the names.
+    if (custom !== undefined) this.sources.set(node, [...custom.reads].map((read) => read.split(".")).map(withHeaders));
+    else if (target === undefined && (name === "random" || name === "uuid")) this.sources.set(node, [[`${name}()`]]);
+    else if (name === "cookie" && target !== undefined) {
+      const path = this.pathOf(target, bound);
+      if (path === undefined) return;
+      this.sources.delete(target);
+      this.sources.set(node, [[...path, "cookie"]]);
+    }
   }
 
   /** The variable and the fields below it; undefined for anything but a path. */
@@ -232,6 +259,11 @@ class Survey {
     const path = this.pathOf(operand, bound);
     return path && [...path, key.value];
   }
+}
+
+/** Of a whole message, its headers can be unknown. */
+function withHeaders(path: readonly string[]): readonly string[] {
+  return path.length === 1 && path[0] === "request" ? ["request", "headers"] : path;
 }
 
 /** Not the inner nodes of `a && b && c`, which the parser makes, nor lists and bindings, whose parts say the same. */

@@ -1,3 +1,4 @@
+/** The request alone, as filters of traces read it. */
 import type { Activation, RequestParts } from "./environment/activation.ts";
 
 /** A request as it arrived. */

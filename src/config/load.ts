@@ -75,15 +75,15 @@ const UNDAMAGED = { original: (path: Path) => path, incomplete: new Set<string>(
 /**
  * Reads, expands, parses, validates and translates a configuration. One run finds all problems of the text: invalid parts are
  * left out, and the rest is validated further. `resources` has the documents behind the URLs that the configuration refers to.
- * Never throws for what is wrong with the configuration: that is in the result's diagnostics.
+ * Never throws for what is wrong with the configuration: that is in the result's diagnostics. `reader` reads the files that it names.
  */
 export function loadConfig(
   source: ConfigSource,
   env: Readonly<Record<string, string | undefined>>,
   resources = NO_RESOURCES,
+  reader = new InputReader(),
 ): LoadResult {
   const file = nameOf(source);
-  const reader = new InputReader();
   const refused = (diagnostics: readonly Diagnostic[]): LoadResult => refuse(diagnostics, reader, []);
   let text: string;
   try {

@@ -5,8 +5,9 @@
 import { createHash } from "node:crypto";
 import { asError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { nameOfKey } from "../base/object-key.ts";
 import { type KubeClient, KubeError, resourcePath } from "../kube/client.ts";
-import { keyOfObject, nameOfKey } from "../kube/keys.ts";
+import { keyOfObject } from "../kube/keys.ts";
 import type { OwnerReference, Secret } from "../kube/objects.ts";
 import { RESOURCES } from "../kube/resources.ts";
 import type { CertificateAndKey } from "../tls/tls-settings.ts";

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { nameOfKey } from "../kube/keys.ts";
+import { nameOfKey } from "../base/object-key.ts";
 import type { Graph } from "./graph/graph.ts";
 import { type ProxyReport, proxyReport, type Rejection } from "./graph/inputs.ts";
 
@@ -31,7 +31,7 @@ const KEPT_MS = 30_000;
 /** Rejections of a Gateway that statuses show. */
 const MAX_SHOWN = 10;
 
-interface Known extends Rejection {
+interface ProxyRejection extends Rejection {
   readonly version: string;
   /** Address and port of the peer that sent it. */
   readonly peer: string;
@@ -43,7 +43,7 @@ interface Known extends Rejection {
 export class ProxyReports {
   readonly #options: ProxyReportsOptions;
   /** Gateway → pod, or peer if it names none → rejection. */
-  readonly #rejections = new Map<string, Map<string, Known>>();
+  readonly #rejections = new Map<string, Map<string, ProxyRejection>>();
 
   constructor(options: ProxyReportsOptions) {
     this.#options = options;
@@ -51,7 +51,7 @@ export class ProxyReports {
 
   /** `connected`: false when the proxy has left. */
   update({ gateway, pod: name, peer, rejection, acknowledged }: ReportingProxy, connected: boolean): void {
-    const known = this.#rejections.get(gateway) ?? new Map<string, Known>();
+    const known = this.#rejections.get(gateway) ?? new Map<string, ProxyRejection>();
     const pod = name === "" ? peer : name;
     const before = known.get(pod);
     if (!connected) {

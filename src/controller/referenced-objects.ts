@@ -6,8 +6,9 @@
  */
 import { asError } from "../base/errors.ts";
 import type { Logger } from "../base/log.ts";
+import { objectKey } from "../base/object-key.ts";
 import { type KubeClient, KubeError, resourcePath } from "../kube/client.ts";
-import { keyOfObject, objectKey, refOf } from "../kube/keys.ts";
+import { keyOfObject, refOf } from "../kube/keys.ts";
 import type { Kind, Objects, Secret } from "../kube/objects.ts";
 import type { Sink } from "../kube/reflector.ts";
 import { RESOURCES } from "../kube/resources.ts";

@@ -1,6 +1,6 @@
 import type { LogOutput } from "../base/log.ts";
+import { nameOfKey } from "../base/object-key.ts";
 import type { KubeClient } from "../kube/client.ts";
-import { nameOfKey } from "../kube/keys.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
 import type { ControllerSettings } from "./base/settings.ts";
 import { ClassKeeper } from "./deploy/class-keeper.ts";

@@ -1,8 +1,9 @@
 import { messageOf } from "../base/errors.ts";
 import type { Addresses } from "../net/addresses.ts";
+import type { ConnectHandler } from "../net/connect.ts";
 import { ConnectionStage } from "../net/connection-stage.ts";
 import { latin1Slice } from "../net/node-internals.ts";
-import type { ByteStream, ConnectHandler, Transport, TransportHandler } from "../net/transport.ts";
+import type { ByteStream, Transport, TransportHandler } from "../net/transport.ts";
 import { findHeadEnd } from "./h1/head-end.ts";
 import { parseResponseHead, ResponseHead } from "./h1/parse-head.ts";
 import { headEnd } from "./loop.ts";

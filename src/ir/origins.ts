@@ -5,8 +5,9 @@
  */
 import type { ObjectName, Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
+import { writtenKind } from "../policies/contract/shadow.ts";
 import { kindsOf, type Level, NO_LEVEL, type Sources } from "../policies/merge.ts";
-import type { PolicyKind, PolicySet } from "../policies/policy-set.ts";
+import type { PolicySet, SetKey } from "../policies/policy-set.ts";
 
 /** Where one policy, or some rules of one, were written. */
 export interface PolicySource {
@@ -25,7 +26,7 @@ export type PolicySources = Sources<PolicySource>;
 export type PolicyLevel = Level<PolicySource>;
 
 /** The origin of each kind: of `authorization` that of each rule, of others one. */
-export type PolicyOrigins = { readonly [Kind in PolicyKind]?: readonly Origin[] };
+export type PolicyOrigins = { readonly [Kind in SetKey]?: readonly Origin[] };
 
 /** What has policies. */
 interface Holder {
@@ -43,15 +44,20 @@ export interface Containers {
   }[];
 }
 
-/** Policies that are written at one place. `source`: where, absent for the holder itself. */
-export function levelOf(set: PolicySet, source: (kind: PolicyKind) => PolicySource = () => ({})): PolicyLevel {
+/** Policies that are written at one place. `source`: where the policy in a field is, absent for the holder itself. */
+export function levelOf(set: PolicySet, source: (field: string) => PolicySource = () => ({})): PolicyLevel {
   const kinds = kindsOf(set);
   if (kinds.length === 0) return NO_LEVEL;
-  const { authorization } = set;
-  const sources = Object.fromEntries(kinds.map((kind) => [kind, [source(kind)]])) as { authorization?: PolicySource[] };
-  if (authorization !== undefined)
-    sources.authorization = [{ ...source("authorization"), rules: authorization.rules.length }];
-  return { set, sources };
+  const sources = kinds.map((kind) => {
+    const rules = rulesOf(set, kind)?.length;
+    return [kind, [{ ...source(writtenKind(kind)), ...(rules !== undefined && { rules }) }]];
+  });
+  return { set, sources: Object.fromEntries(sources) };
+}
+
+/** Rules add up over levels, so that each has its own origin. */
+function rulesOf(set: PolicySet, kind: SetKey): readonly unknown[] | undefined {
+  return kind === "authorization" || kind === "shadowAuthorization" ? set[kind]?.rules : undefined;
 }
 
 /** What a holder of these policies records: the sources of the kinds that are not only written at itself. */
@@ -73,15 +79,15 @@ export function originsOf(
   own: Path,
   { backends, targeted }: Containers,
 ): PolicyOrigins {
-  const find = (kind: PolicyKind, { in: container, at }: PolicySource): Origin | undefined => {
-    if (container === undefined) return below(around, at ?? [...own, kind]);
+  const find = (kind: SetKey, { in: container, at }: PolicySource): Origin | undefined => {
+    if (container === undefined) return below(around, at ?? [...own, writtenKind(kind)]);
     if ("kind" in container) return { object: container, path: at ?? [] };
     if ("backend" in container) {
       const backend = backends.find(({ key }) => key === container.backend);
-      return backend && below(originOfBackend(backend), at ?? [...policiesOfBackend(backend), kind]);
+      return backend && below(originOfBackend(backend), at ?? [...policiesOfBackend(backend), writtenKind(kind)]);
     }
     const entry = targeted.find(({ name }) => name !== null && `${name.namespace}/${name.name}` === container.policy);
-    if (entry?.origin !== undefined) return below(entry.origin, at ?? ["policy", kind]);
+    if (entry?.origin !== undefined) return below(entry.origin, at ?? ["policy", writtenKind(kind)]);
     const [namespace = "", name = ""] = container.policy.split("/");
     return { object: { kind: "TracegatePolicy", namespace, name }, path: at ?? [] };
   };
@@ -91,8 +97,9 @@ export function originsOf(
       const origins = list.flatMap((source) => {
         const origin = find(kind, source);
         if (origin === undefined) return [];
-        if (kind !== "authorization") return [origin];
-        const rules = source.rules ?? policies.authorization?.rules.length ?? 0;
+        const all = rulesOf(policies, kind);
+        if (all === undefined) return [origin];
+        const rules = source.rules ?? all.length;
         return Array.from({ length: rules }, (_, i): Origin => ({ ...origin, path: [...origin.path, "rules", i] }));
       });
       return origins.length === 0 ? [] : [[kind, origins]];

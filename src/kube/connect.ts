@@ -29,7 +29,7 @@ const PROBE_AFTER_MS = 30_000;
 const WRITES_PER_SECOND = 50;
 const WRITE_BURST = 100;
 /** How often a request is sent again when the server asks for it (429, or 5xx with Retry-After), and its longest wait. */
-const MAX_RETRIES = 5;
+const MAX_REPEATS = 5;
 const MAX_RETRY_AFTER_MS = 10_000;
 
 interface ClientLimits {
@@ -114,7 +114,7 @@ export class HttpKubeClient implements KubeClient {
       const text = await bodyOf(response, send);
       const status = response.statusCode ?? 0;
       if (status < 300) return parse<T>(text, response);
-      const pause = attempt < MAX_RETRIES ? retryAfter(response) : undefined;
+      const pause = attempt < MAX_REPEATS ? retryAfter(response) : undefined;
       if (pause === undefined) throw kubeError(status, text, `${method} ${send.path}`);
       await delay(pause, undefined, signal === undefined ? {} : { signal });
     }
@@ -254,7 +254,7 @@ function parse<T>(text: string, response: http.IncomingMessage): T {
   return JSON.parse(text) as T;
 }
 
-/** Milliseconds after which the server asks for a retry; undefined: it does not. */
+/** Milliseconds after which the server asks for a repeat; undefined: it does not. */
 function retryAfter({ statusCode = 0, headers }: http.IncomingMessage): number | undefined {
   const seconds = Number(headers["retry-after"]);
   if (statusCode !== 429 && (statusCode < 500 || headers["retry-after"] === undefined)) return undefined;

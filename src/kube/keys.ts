@@ -1,10 +1,6 @@
-/** References to objects of the cluster, as values and as texts by which maps file them. Only this file takes the texts apart. */
+/** References to objects of the cluster, as values and as texts by which maps file them. Only this file and base/object-key.ts take these apart. */
+import { type NamespacedName, objectKey } from "../base/object-key.ts";
 import type { KubeObject } from "./objects.ts";
-
-interface NamespacedName {
-  readonly namespace: string;
-  readonly name: string;
-}
 
 /** An object, or a section of it: a listener of a Gateway, a rule of a route, a port (its number) of a Service. */
 export interface ObjectRef<K extends string = string> extends NamespacedName {
@@ -12,19 +8,8 @@ export interface ObjectRef<K extends string = string> extends NamespacedName {
   readonly section?: string | undefined;
 }
 
-/** `<namespace>/<name>`, or `<name>` without a namespace: how objects of a known kind are filed everywhere. */
-export function objectKey({ namespace, name }: { readonly namespace?: string; readonly name: string }): string {
-  return namespace === undefined || namespace === "" ? name : `${namespace}/${name}`;
-}
-
 export function keyOfObject({ metadata }: KubeObject): string {
   return objectKey(metadata);
-}
-
-/** The parts of the `objectKey` of an object with a namespace. */
-export function nameOfKey(key: string): NamespacedName {
-  const slash = key.indexOf("/");
-  return { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
 /** `<kind>/<namespace>/<name>`, with a section `<kind>/<namespace>/<name>/<section>`, such as `Gateway/apps/web/https`. */

@@ -316,7 +316,14 @@ export interface RouteParentStatus {
   readonly conditions: readonly Condition[];
 }
 
-interface RouteStatus {
+/** A route of any kind. Those of TCP and UDP have no host names. */
+interface RouteObject<K extends string, Rule> extends KubeObject {
+  readonly kind: K;
+  readonly spec: {
+    readonly parentRefs?: readonly ParentReference[];
+    readonly hostnames?: readonly string[];
+    readonly rules?: readonly Rule[];
+  };
   readonly status?: { readonly parents?: readonly RouteParentStatus[] };
 }
 
@@ -333,14 +340,7 @@ export interface HttpBackendReference extends BackendReference {
   readonly filters?: readonly HttpRouteFilter[];
 }
 
-export interface HttpRoute extends KubeObject, RouteStatus {
-  readonly kind: "HTTPRoute";
-  readonly spec: {
-    readonly parentRefs?: readonly ParentReference[];
-    readonly hostnames?: readonly string[];
-    readonly rules?: readonly HttpRouteRule[];
-  };
-}
+export type HttpRoute = RouteObject<"HTTPRoute", HttpRouteRule>;
 
 export interface HttpRouteRule {
   readonly name?: string;
@@ -433,44 +433,18 @@ export interface GrpcRouteRule extends Pick<HttpRouteRule, "name" | "filters" | 
   }[];
 }
 
-export interface GrpcRoute extends KubeObject, RouteStatus {
-  readonly kind: "GRPCRoute";
-  readonly spec: {
-    readonly parentRefs?: readonly ParentReference[];
-    readonly hostnames?: readonly string[];
-    readonly rules?: readonly GrpcRouteRule[];
-  };
-}
+export type GrpcRoute = RouteObject<"GRPCRoute", GrpcRouteRule>;
 
 interface NetworkRouteRule {
   readonly name?: string;
   readonly backendRefs?: readonly BackendReference[];
 }
 
-export interface TlsRoute extends KubeObject, RouteStatus {
-  readonly kind: "TLSRoute";
-  readonly spec: {
-    readonly parentRefs?: readonly ParentReference[];
-    readonly hostnames?: readonly string[];
-    readonly rules?: readonly NetworkRouteRule[];
-  };
-}
+export type TlsRoute = RouteObject<"TLSRoute", NetworkRouteRule>;
 
-export interface TcpRoute extends KubeObject, RouteStatus {
-  readonly kind: "TCPRoute";
-  readonly spec: {
-    readonly parentRefs?: readonly ParentReference[];
-    readonly rules?: readonly NetworkRouteRule[];
-  };
-}
+export type TcpRoute = RouteObject<"TCPRoute", NetworkRouteRule>;
 
-export interface UdpRoute extends KubeObject, RouteStatus {
-  readonly kind: "UDPRoute";
-  readonly spec: {
-    readonly parentRefs?: readonly ParentReference[];
-    readonly rules?: readonly NetworkRouteRule[];
-  };
-}
+export type UdpRoute = RouteObject<"UDPRoute", NetworkRouteRule>;
 
 interface ReferenceGrant extends KubeObject {
   readonly kind: "ReferenceGrant";

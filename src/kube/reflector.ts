@@ -6,9 +6,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
 import type { Logger, LogThrottle } from "../base/log.ts";
+import { objectKey } from "../base/object-key.ts";
 import { Backoff } from "./backoff.ts";
 import { type KubeClient, KubeError, resourcePath } from "./client.ts";
-import { objectKey } from "./keys.ts";
 import type { Kind, Objects } from "./objects.ts";
 import { RESOURCES } from "./resources.ts";
 import { trimMetadata } from "./trim.ts";

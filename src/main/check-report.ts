@@ -1,16 +1,16 @@
 /** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
 
 import type { CheckReport } from "../config/check.ts";
-import { ASSUMPTIONS, isAssumption, textOf } from "../rehearsal/assumptions.ts";
+import { ASSUMPTIONS, type AssumptionName, givenText, isAssumption, textOf } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
-import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
+import { type Diagnostic, formatDiagnostics, fullText } from "../translation/problems/diagnostics.ts";
 import { stepLines } from "../tui/step-lines.ts";
 
 /** Every diagnostic with its position; for a valid configuration also the number of its objects. */
-export function renderReport({ diagnostics, summary, startOnly, notFetched = [] }: CheckReport): string {
+export function renderReport({ ok, diagnostics, summary, startOnly, notFetched = [] }: CheckReport): string {
   const unseen = notFetched.map((url) => `note: not fetched and not checked, because of --offline: ${url}\n`).join("");
   const problems = formatDiagnostics(diagnostics) + unseen;
-  if (summary === undefined) {
+  if (!ok || summary === undefined) {
     const errors = diagnostics.filter((each) => each.severity === "error").length;
     return `${problems}${count(errors, "problem")}\n`;
   }
@@ -25,6 +25,44 @@ export function renderReport({ diagnostics, summary, startOnly, notFetched = [] 
   const note =
     startOnly === undefined ? "" : `note: read only at startup, so a change needs a restart: ${startOnly.join(", ")}\n`;
   return `${problems}valid: ${counts.join(", ")}\n${note}`;
+}
+
+/** The problems as commands of GitHub Actions, which shows them at their lines. */
+export function annotations({ diagnostics }: CheckReport): string {
+  return diagnostics
+    .map((each) => annotation(each.severity, each, each.lint ?? "configuration", withPath(each)))
+    .join("");
+}
+
+/** The same of a case that fails; nothing for one that passes. */
+export function caseAnnotation(file: string, verdict: Verdict): string {
+  if (hasPassed(verdict)) return "";
+  return annotation("error", { ...verdict.case, file }, verdict.case.name, reasons(verdict).join("\n"));
+}
+
+const COMMANDS = { error: "error", warning: "warning", note: "notice" } as const;
+
+function annotation(
+  severity: Diagnostic["severity"],
+  { file, line, column }: Pick<Diagnostic, "file" | "line" | "column">,
+  title: string,
+  text: string,
+): string {
+  const place = line === 0 ? "" : `,line=${line},col=${column}`;
+  return `::${COMMANDS[severity]} file=${property(file)}${place},title=${property(title)}::${data(text)}\n`;
+}
+
+/** Text of a command: line breaks would end it. */
+function data(text: string): string {
+  return text.replaceAll("%", "%25").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+}
+
+function property(text: string): string {
+  return data(text).replaceAll(":", "%3A").replaceAll(",", "%2C");
+}
+
+function withPath(diagnostic: Diagnostic): string {
+  return `${diagnostic.path === "" ? "" : `${diagnostic.path}: `}${fullText(diagnostic)}`;
 }
 
 /** A line for a case that passes; below one that fails what was expected, what came and why. */
@@ -63,17 +101,22 @@ export function junitReport(file: string, verdicts: readonly Verdict[]): string 
   return `<?xml version="1.0" encoding="UTF-8"?>\n${lines.join("\n")}\n`;
 }
 
-function reasons({ failures, open, problem }: Verdict): string[] {
+function reasons({ failures, open, needs, problem }: Verdict): string[] {
   if (problem !== undefined) return [problem];
   const [first] = failures;
   const isCertain = open.size === 0;
   const shown = isCertain && first !== undefined ? [first] : failures;
-  const unknown = [...open].map(([name, values]) => `it depends on ${name}, so write assume: ${waysOf(name, values)}`);
+  const unknown = [
+    ...[...open].flatMap(([name, values]) =>
+      isAssumption(name) ? `it depends on ${name}, so write assume: ${waysOf(name, values)}` : [],
+    ),
+    ...(isCertain ? [] : needs).map(({ what, supply }) => `it depends on what is not known: ${what}; ${supply}`),
+  ];
   return [...unknown, ...shown.flatMap((failure) => failureLines(failure, isCertain ? [] : [...open.keys()]))];
 }
 
 function failureLines({ given, differences, why }: Failure, open: readonly string[]): string[] {
-  const condition = open.flatMap((name) => (name in given ? [`${name}=${textOf(given[name])}`] : []));
+  const condition = open.flatMap((name) => (name in given ? [givenText(name, given[name])] : []));
   const lines = [
     ...differences.map(({ field, expected, actual }) => `${field}: expected ${shown(expected)}, got ${shown(actual)}`),
     ...stepLines(why),
@@ -82,8 +125,8 @@ function failureLines({ given, differences, why }: Failure, open: readonly strin
 }
 
 /** How a case assumes something: `{extAuthz: allow}`, or what else is possible. */
-function waysOf(name: string, values: readonly unknown[]): string {
-  const ways = isAssumption(name) && name !== "backend" ? ASSUMPTIONS[name].values : values.map(textOf);
+function waysOf(name: AssumptionName, values: readonly unknown[]): string {
+  const ways = name !== "backend" ? ASSUMPTIONS[name].values : values.map(textOf);
   return ways.map((way) => `{${name}: ${way}}`).join(" or ");
 }
 

@@ -121,8 +121,9 @@ test("a difference: what was expected, what came, and what decided; secrets are 
     `valid: 1 bind, 1 listener, 3 routes, 3 backends
 ✗ admins only  cases.yaml:2:5
     status: expected 200, got 403
-    ✗ policy authorization
-        ✗ rule require request.headers["x-user"] == "admin"  request.headers["x-user"]: "joe"
+    ✗ policy authorization  require rules[0] is not true
+        ✗ rule require request.headers["x-user"] == "admin"
+            request.headers["x-user"] → "joe"
 ✗ another route  cases.yaml:9:5
     route: expected "admin", got "default/default/bind/8080/web/default/all"
     sent.path: expected "/b", got "/a"
@@ -184,8 +185,9 @@ test("JUnit's XML and JSON have the same results", async () => {
     <testcase name="passes" classname="cases.yaml" file="cases.yaml" line="2" time="T"/>
     <testcase name="a &quot;name&quot; &amp; &lt;more&gt;" classname="cases.yaml" file="cases.yaml" line="8" time="T">
       <failure message="status: expected 200, got 403">status: expected 200, got 403
-✗ policy authorization
-    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;  request.headers[&quot;x-user&quot;]: &quot;joe&quot;</failure>
+✗ policy authorization  require rules[0] is not true
+    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;
+        request.headers[&quot;x-user&quot;] → &quot;joe&quot;</failure>
     </testcase>
   </testsuite>
 </testsuites>
@@ -272,6 +274,63 @@ for (const [what, text, ...problems] of MISTAKES)
       );
     assert.match(lines.at(-2) ?? "", /^\d+ problems?$/);
   });
+
+/** Two warnings, of which the second has a place that explains it. */
+const ODD = `binds:
+  - port: 8080
+    listeners:
+      - routes:
+          - name: b
+            matches: [{ method: get }]
+            backends: [{ host: 127.0.0.1:9099 }]
+          - name: a
+            matches: [{ method: get }]
+            backends: [{ host: 127.0.0.1:9099 }]
+`;
+
+test("--strict makes warnings errors; findings have codes, as annotations and as JSON too", async () => {
+  const file = join(folder, "odd.yaml");
+  await writeFile(file, ODD);
+  const run = async (...args: readonly string[]) => {
+    const { code, stdout } = await invokeProgram(tracegate, ["check", "-f", file, ...args]);
+    return { code, stdout: stdout.replaceAll(`${folder}/`, "") };
+  };
+  const lax = await run();
+  assert.equal(lax.code, 0);
+  assert.match(lax.stdout, /^odd\.yaml:6:33: warning: .*methods are case-sensitive; write GET \[lower-case-method\]$/m);
+  assert.match(lax.stdout, /^valid: /m);
+  const strict = await run("--strict");
+  assert.equal(strict.code, 1);
+  assert.match(strict.stdout, /^odd\.yaml:6:33: error: /m);
+  assert.match(strict.stdout, /^3 problems$/m);
+  const github = await run("--strict", "-o", "github");
+  assert.equal(github.code, 1);
+  const lines = github.stdout.trimEnd().split("\n");
+  assert.equal(lines.length, 3);
+  assert.match(
+    lines[0] ?? "",
+    /^::error file=odd\.yaml,line=5,col=13,title=shadowed-route::binds\[0\]\.listeners\[0\]\.routes\[0\]: never wins: a takes precedence/,
+  );
+  assert.match((await run("-o", "github")).stdout, /^::warning file=odd\.yaml,/);
+  const { ok, diagnostics } = JSON.parse((await run("-o", "json", "--strict")).stdout);
+  assert.equal(ok, false);
+  const [shadowed] = diagnostics;
+  assert.deepEqual(
+    [shadowed.lint, shadowed.severity, shadowed.line, shadowed.column, shadowed.remedy],
+    ["shadowed-route", "error", 5, 13, "remove it, or change the matches of one of them"],
+  );
+});
+
+test("annotations of cases: the place of the case, and what differs in one line", async () => {
+  const failing = await check(CASE.replace("200", "404"), "-o", "github");
+  assert.equal(failing.code, 1);
+  assert.match(
+    failing.stdout,
+    /^::error file=cases\.yaml,line=2,col=5,title=one::status: expected 404, got 200%0A✓ route all/,
+  );
+  const bad = await check(CASE.replace("status", "statu"), "-o", "github");
+  assert.match(bad.stdout, /^::error file=cases\.yaml,line=4,col=14,title=configuration::/);
+});
 
 test("a file that cannot be read, and -o junit without cases, are mistakes of the command line", async () => {
   const file = join(folder, "gateway.yaml");

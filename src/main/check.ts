@@ -1,22 +1,33 @@
 import { messageOf } from "../base/errors.ts";
 import { type Context, write, writeJson } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
-import { checkConfig } from "../config/check.ts";
+import { type CheckReport, checkConfig } from "../config/check.ts";
 import type { ConfigSource, LoadResult } from "../config/load.ts";
 import { readText } from "../config/parse/inputs.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
-import { caseText, hasPassed, junitReport, renderReport, summaryText } from "./check-report.ts";
+import type { Diagnostic } from "../translation/problems/diagnostics.ts";
+import {
+  annotations,
+  caseAnnotation,
+  caseText,
+  hasPassed,
+  junitReport,
+  renderReport,
+  summaryText,
+} from "./check-report.ts";
 import { rehearse } from "./explain.ts";
 
-export type CheckFormat = "text" | "json" | "junit";
+export type CheckFormat = "text" | "json" | "junit" | "github";
 
 interface CheckOptions {
   /** Default false. */
   readonly offline?: boolean;
   /** A file of cases. */
   readonly expect?: string | undefined;
+  /** Warnings count as errors. Default false. */
+  readonly strict?: boolean;
   /** Default text. */
   readonly output?: CheckFormat | undefined;
 }
@@ -27,22 +38,22 @@ interface CheckOptions {
  */
 export async function check(
   source: ConfigSource,
-  { offline = false, expect, output = "text" }: CheckOptions,
+  { offline = false, strict = false, expect, output = "text" }: CheckOptions,
   context: Context,
 ): Promise<number> {
   const print = (text: string): Promise<void> => write(context.stdout, text);
-  const { report, loaded } = await checkConfig(source, context.env, { offline });
-  if (expect === undefined || !loaded.ok) {
-    await (output === "json" ? writeJson(context, report) : print(renderReport(report)));
-    return report.ok ? 0 : 1;
+  const checked = await checkConfig(source, context.env, { offline });
+  const { loaded } = checked;
+  const report = strict ? strictly(checked.report) : checked.report;
+  const cases = expect === undefined || !loaded.ok ? undefined : casesOf(expect, loaded, context);
+  if (cases === undefined || "diagnostics" in cases || !loaded.ok) {
+    const more = cases !== undefined && "diagnostics" in cases ? cases.diagnostics : [];
+    const ok = report.ok && cases === undefined;
+    const whole = { ...report, ok, diagnostics: [...report.diagnostics, ...more] };
+    await (output === "json" ? writeJson(context, whole) : print(RENDER[output](whole)));
+    return ok ? 0 : 1;
   }
-  const cases = casesOf(expect, loaded, context);
-  if ("diagnostics" in cases) {
-    const invalid = { ok: false, diagnostics: [...report.diagnostics, ...cases.diagnostics] };
-    await (output === "json" ? writeJson(context, invalid) : print(renderReport(invalid)));
-    return 1;
-  }
-  if (output === "text") await print(renderReport(report));
+  if (output !== "json" && output !== "junit") await print(RENDER[output](report));
   const rehearsal = rehearse(loaded, context.env);
   const verdicts: Verdict[] = [];
   try {
@@ -53,11 +64,23 @@ export async function check(
   } finally {
     rehearsal.close();
   }
-  const ok = verdicts.every(hasPassed);
+  const ok = report.ok && verdicts.every(hasPassed);
   if (output === "text") await print(summaryText(verdicts));
   else if (output === "junit") await print(junitReport(cases.file, verdicts));
+  else if (output === "github") await print(verdicts.map((verdict) => caseAnnotation(cases.file, verdict)).join(""));
   else await writeJson(context, { ...report, ok, cases: verdicts.map(verdictJson) });
   return ok ? 0 : 1;
+}
+
+/** How a report without results of cases is printed; JUnit's XML has no place for problems of a configuration. */
+const RENDER = { text: renderReport, junit: renderReport, github: annotations } as const;
+
+/** The report with warnings as errors. */
+function strictly(report: CheckReport): CheckReport {
+  const diagnostics = report.diagnostics.map(
+    (each): Diagnostic => (each.severity === "warning" ? { ...each, severity: "error" } : each),
+  );
+  return { ...report, ok: !diagnostics.some(({ severity }) => severity === "error"), diagnostics };
 }
 
 function casesOf(file: string, { ir }: Extract<LoadResult, { ok: true }>, { env }: Context) {

@@ -74,10 +74,12 @@ const check = defineCommand({
       type: "text",
       short: "o",
       value: "format",
-      choices: ["text", "json", "junit"],
+      choices: ["text", "json", "junit", "github"],
       invalid: (value: string) => `output format "${value}" not supported`,
-      summary: "Output format (default text); junit is for the results of --expect",
+      summary:
+        "Output format (default text); junit is for the results of --expect, github for annotations of GitHub Actions",
     },
+    strict: { type: "switch", summary: "Treat warnings as errors" },
     offline: { type: "switch", summary: "Make no network request: documents behind URLs are not checked" },
   },
   examples: [
@@ -86,13 +88,13 @@ const check = defineCommand({
     { does: "Requests with known results, as in CI", run: "check -f gateway.yaml --expect cases.yaml -o junit" },
     { does: "Without access to the issuers' documents, as in CI", run: "check -f gateway.yaml --offline" },
   ],
-  async run({ options: { file, expect, offline, output } }, context) {
+  async run({ options: { file, expect, offline, output, strict } }, context) {
     if (file === undefined) throw usage("check needs a file", "tracegate check -f FILE");
     if (output === "junit" && expect === undefined)
       throw usage("-o junit reports on cases", "tracegate check -f FILE --expect CASES -o junit");
     const { check } = await import("./check.ts");
     const format = context.json ? "json" : (output as CheckFormat | undefined);
-    return check({ kind: "file", path: file }, { offline, expect, output: format }, context);
+    return check({ kind: "file", path: file }, { offline, strict, expect, output: format }, context);
   },
 });
 

@@ -10,7 +10,7 @@ import { digestOfPem } from "../tls/tls-check.ts";
 import { type Diagnostic, formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { type ResourceStore, shownUrl } from "../translation/resources/store.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
-import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./follower.ts";
+import { DEADLY_REPEATS, type Follower, type Host, pauseBefore } from "./follower.ts";
 
 export type Loaded = Extract<PackedLoad, { ok: true }>;
 
@@ -48,7 +48,7 @@ export class ConfigFollower implements Follower {
   #lastError: ConfigError | null = null;
   /** The version that was rejected last. */
   #rejected: { readonly hash: string | undefined; readonly attempts: number } | undefined;
-  #retry: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined;
+  #repeat: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined;
   #queue: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -81,7 +81,7 @@ export class ConfigFollower implements Follower {
       hash: inputs?.hash ?? null,
       diskDiffers,
       lastError: this.#lastError,
-      nextRetryAt: this.#retry === undefined ? null : new Date(this.#retry.at).toISOString(),
+      nextRetryAt: this.#repeat === undefined ? null : new Date(this.#repeat.at).toISOString(),
       synchronized: inputs !== undefined && !diskDiffers && this.#lastError === null,
       restartRequired: this.#restartRequired,
       missingDocuments: this.#resources.missing,
@@ -110,18 +110,18 @@ export class ConfigFollower implements Follower {
   close(): void {
     this.#closed = true;
     this.#watch.close();
-    this.#cancelRetry();
+    this.#cancelRepeat();
   }
 
-  #enqueue(retrying: boolean): Promise<boolean> {
-    const reloaded = this.#queue.then(() => this.#reloadOnce(retrying));
+  #enqueue(repeating: boolean): Promise<boolean> {
+    const reloaded = this.#queue.then(() => this.#reloadOnce(repeating));
     this.#queue = reloaded;
     return reloaded;
   }
 
-  async #reloadOnce(retrying: boolean): Promise<boolean> {
+  async #reloadOnce(repeating: boolean): Promise<boolean> {
     if (this.#closed) return false;
-    this.#cancelRetry();
+    this.#cancelRepeat();
     // The baseline for comparisons if the load fails before it reports what it read.
     const before = this.#watch.now();
     const loadedAt = new Date().toISOString();
@@ -144,7 +144,7 @@ export class ConfigFollower implements Follower {
       this.#log.info("configuration reloaded", { generation: this.#generation });
       return true;
     }
-    if (rejection !== undefined) this.#reject(rejection, retrying);
+    if (rejection !== undefined) this.#reject(rejection, repeating);
     this.#follow(loaded?.inputs.files ?? before);
     return false;
   }
@@ -204,14 +204,14 @@ export class ConfigFollower implements Follower {
       });
   }
 
-  #reject({ message, diagnostics = [], inputs, outside, deadly = false }: Rejection, retrying: boolean): void {
+  #reject({ message, diagnostics = [], inputs, outside, deadly = false }: Rejection, repeating: boolean): void {
     // The next attempt must fetch the documents again.
     this.#resources.forgetOthers(this.#inEffect?.urls ?? []);
     const same = this.#rejected !== undefined && this.#rejected.hash === inputs?.hash;
     const attempts = same ? (this.#rejected?.attempts ?? 0) + 1 : 1;
     this.#rejected = { hash: inputs?.hash, attempts };
-    const pause = outside && !(deadly && attempts > DEADLY_RETRIES) ? pauseBefore(attempts) : undefined;
-    const repeated = retrying && this.#lastError?.message === message;
+    const pause = outside && !(deadly && attempts > DEADLY_REPEATS) ? pauseBefore(attempts) : undefined;
+    const repeated = repeating && this.#lastError?.message === message;
     this.#lastError = { at: new Date().toISOString(), message, diagnostics };
     this.#host.attempted();
     if (!repeated)
@@ -221,7 +221,7 @@ export class ConfigFollower implements Follower {
       );
     if (pause === undefined || this.#closed) return;
     const timer = setTimeout(() => void this.#enqueue(true), pause).unref();
-    this.#retry = { at: Date.now() + pause, timer };
+    this.#repeat = { at: Date.now() + pause, timer };
   }
 
   /** Only files are followed: text of the command line and standard input cannot be read again. */
@@ -229,9 +229,9 @@ export class ConfigFollower implements Follower {
     if (this.#source.kind === "file" && !this.#closed) this.#watch.follow(files);
   }
 
-  #cancelRetry(): void {
-    clearTimeout(this.#retry?.timer);
-    this.#retry = undefined;
+  #cancelRepeat(): void {
+    clearTimeout(this.#repeat?.timer);
+    this.#repeat = undefined;
   }
 }
 

@@ -68,14 +68,15 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   const lines = stdout.split("\n");
   const { port } = server.address() as AddressInfo;
   assert.equal(lines[0], `POST /shop/cart?q=1 → 200 · route default/shop · endpoint 127.0.0.1:${port}`);
-  assert.deepEqual(lines.slice(1, 3), [
+  assert.deepEqual(lines.slice(1, 4), [
+    "✓ listener listener0  any host",
     `✓ route shop  longer path  ${folder}/gateway.yaml:12`,
     `    ✗ route all  precedence: shop is more specific (longer path)  ${folder}/gateway.yaml:5`,
   ]);
   assert.ok(lines.includes(`✓ policy request_header_modifier  set.x-team=shop  ${folder}/gateway.yaml:17`));
   assert.ok(lines.some((line) => line.startsWith("✓ request POST http://shop.test/shop/cart?q=1  to backend ")));
   assert.ok(lines.includes("    x-team: shop") && lines.includes("    authorization: <redacted>"));
-  assert.ok(lines.includes("✓ response 200"));
+  assert.ok(lines.includes("✓ response 200  added date"));
   assert.ok(!stdout.includes(SECRET));
   assert.equal(requests, 0);
 });
@@ -191,13 +192,133 @@ test("the response of the backend is assumed: retries happen as they would", asy
   assert.match(stdout, /^if response=\{"status":503\}:$/m);
   const fields = '{"status":201,"headers":{"x-from":"backend"},"body":"hello"}';
   const other = await explain(routes, ["--assume", `response=${fields}`], ["http://a/"]);
-  assert.match(other.stdout, /✓ response 201\n(.*\n)* {4}x-from: backend\n/);
+  assert.match(other.stdout, /✓ response 201 .*\n(.*\n)* {4}x-from: backend\n/);
   // It is the backend that fails, not the gateway that refuses.
   assert.equal(code, 0);
 });
 
+test("around what happens: listeners that lost, policies in force and not reached, the split, what changes in the response", async () => {
+  const policies = {
+    timeout: { requestTimeout: "3s" },
+    authorization: { rules: [{ allow: 'request.headers["x-role"] == "ops"' }] },
+    retry: { attempts: 2, codes: [503] },
+    requestHeaderModifier: { set: { "x-team": "shop" } },
+    responseHeaderModifier: { set: { "x-res": "1" }, remove: ["server"] },
+  };
+  const backends = [
+    { ...backend(), weight: 3 },
+    { host: "canary.test:80", weight: 1 },
+  ];
+  const listeners = [
+    { name: "any", routes: [] },
+    { name: "shop", hostname: "*.shop.test", routes: [{ name: "all", policies, backends }] },
+    { name: "other", hostname: "other.test", routes: [] },
+  ];
+  const file = join(folder, "tree.yaml");
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners }] }));
+  const run = async (...words: string[]): Promise<string[]> => {
+    const response = 'response={"headers":{"server":"b"}}';
+    const assume = words.length > 1 ? ["--assume", response] : [];
+    const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, ...assume, "--", ...words]);
+    return stdout.split("\n");
+  };
+  const listener = [
+    "✓ listener shop  host *.shop.test",
+    "    ✗ listener any  any host, which *.shop.test precedes",
+    "    ✗ listener other  a.shop.test is not other.test",
+  ];
+  const refused = await run("http://a.shop.test/");
+  // The backend does not matter, so there is one outcome.
+  assert.match(refused[0] ?? "", /^GET \/ → 403 /);
+  assert.deepEqual(refused.slice(1, 4), listener);
+  const at = refused.indexOf("✗ policy authorization  no allow rule is true");
+  assert.deepEqual(refused.slice(at + 3, at + 5), [
+    `– policy retry  ${file}:16`,
+    `– policy requestHeaderModifier  ${file}:20`,
+  ]);
+  const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
+  assert.ok(passed.includes(`✓ policy retry  attempts=2 backoff=0s codes=[503]  ${file}:16`));
+  const split = passed.findIndex((line) => line.startsWith("✓ backend "));
+  assert.match(passed[split] ?? "", /\/backend0 {2}75 % by weight$/);
+  assert.match(passed[split + 1] ?? "", /^ {4}– backend .*\/backend1 {2}25 % by weight$/);
+  assert.ok(passed.includes("✓ response 200  added x-res, date; removed server"));
+});
+
+test("connections of TCP, TLS and UDP, connections that are refused, and bytes that are no request", async () => {
+  const route = (name: string, host: string, hostnames: readonly string[] = []): object => ({
+    name,
+    hostnames,
+    backends: [{ host }],
+  });
+  const network = { networkAuthorization: { rules: [{ deny: 'source.address == "192.0.2.7"' }] } };
+  const binds = [
+    { port: 5432, listeners: [{ name: "db", protocol: "TCP", tcpRoutes: [route("db", "db.test:5432")] }] },
+    {
+      port: 443,
+      listeners: [
+        {
+          ...{ name: "pass", protocol: "TLS", hostname: "*.pass.test" },
+          tcpRoutes: [route("a", "a.test:443", ["a.pass.test"]), route("any", "b.test:443")],
+        },
+      ],
+    },
+    { port: 53, listeners: [{ name: "dns", protocol: "UDP", tcpRoutes: [route("dns", "dns.test:53")] }] },
+    { port: 80, listeners: [{ routes: [on("all", "/")] }] },
+  ];
+  const file = join(folder, "connections.yaml");
+  await writeFile(file, stringify({ frontendPolicies: network, binds }));
+  const run = async (...words: string[]): Promise<string> => {
+    const { code, stdout } = await invokeProgram(tracegate, ["explain", "-f", file, ...words]);
+    return `${stdout}${code}`;
+  };
+  assert.equal(
+    await run("--", "tcp://anything:5432"),
+    `tcp://anything:5432 → connected · route default/db · endpoint db.test:5432
+✓ listener db  the only one of its port
+✓ route db  any connection
+✓ endpoint db.test:5432  connected
+0`,
+  );
+  assert.equal(
+    await run("--", "tls://a.pass.test"),
+    `tls://a.pass.test → connected · route default/a · endpoint a.test:443
+✓ listener pass  server name *.pass.test
+✓ route a  server name a.pass.test
+    ✗ route any  any server name, a route before it fits better
+✓ endpoint a.test:443  connected
+0`,
+  );
+  assert.match(await run("--", "tls://b.pass.test"), /· route default\/any · endpoint b\.test:443\n/);
+  const none = "no TLS listener match for other.test";
+  assert.equal(
+    await run("--", "tls://other.test"),
+    `tls://other.test → refused · ${none}
+✗ listener none  no listener has this server name
+    ✗ listener pass  other.test is not *.pass.test
+✗ connection from 127.0.0.1:50000  ${none}
+1`,
+  );
+  assert.match(await run("--", "udp://anything:53"), /→ connected · route default\/dns · endpoint dns\.test:53\n/);
+  for (const url of ["tcp://anything:5432", "tls://a.pass.test", "udp://anything:53", "http://a/"])
+    assert.match(
+      await run("--source", "192.0.2.7", "--", url),
+      /→ refused · authorization failed\n(.*\n)*✗ connection from 192.0.2.7:50000 {2}authorization failed\n1$/,
+      url,
+    );
+  const malformed = "Content-Length is not one decimal number below 2^53";
+  assert.equal(
+    await run("--", "http://a/", "-H", "content-length: x"),
+    `GET / → 400 · ${malformed}\n✗ request from 127.0.0.1:50000  ${malformed}\n1`,
+  );
+});
+
 const mistakes: readonly [args: readonly string[], words: readonly string[], error: string, hint: string][] = [
-  [[], ["ftp://a/"], "the scheme ftp cannot be explained", "write a URL that begins with http:// or https://"],
+  [
+    [],
+    ["ftp://a/"],
+    "the scheme ftp cannot be explained",
+    "write a URL that begins with http://, https://, tcp://, tls:// or udp://",
+  ],
   [[], ["http://"], '"http://" is not a URL', "write a URL such as http://shop.example/cart"],
   [[], ["http://a:81/"], "the configuration has no bind for http on port 81", "write http://a:8080"],
   [[], ["https://a/"], "the configuration has no bind for https on port 443", "none of its binds serves https"],
@@ -221,6 +342,12 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     ["http://a/"],
     "nothing depends on the assumption extAuthz",
     "leave out --assume extAuthz=deny, or check which route the request gets",
+  ],
+  [
+    [],
+    ["tcp://a:8080", "-H", "x: y"],
+    "a connection of tcp has neither a method nor header fields",
+    "write tcp://a:8080, with -d for bytes that the client sends",
   ],
   [["--source", "x"], ["http://a/"], "x is not an IP address", "write an address such as 192.0.2.7"],
 ];
@@ -284,4 +411,47 @@ test("rules see the client's address that --source gives", async () => {
   const routes = [on("all", "/", { authorization: { rules } })];
   assert.equal((await outcomesOf(routes, ["--source", "192.0.2.7"], ["http://a/"])).outcomes[0]?.status, 403);
   assert.equal((await outcomesOf(routes, [], ["http://a/"])).outcomes[0]?.status, 200);
+});
+
+test("policies in shadow show what they would do, and no outcome is refused because of them", async () => {
+  const policies = {
+    apiKey: { shadow: true, mode: "strict", keys: [{ key: SECRET }] },
+    authorization: { shadow: true, rules: [{ deny: 'request.path == "/s"' }] },
+    extAuthz: { shadow: true, host: "127.0.0.1:1" },
+  };
+  const { code, stdout } = await explain(
+    [on("s", "/s", policies)],
+    ["--assume", "extAuthz=deny"],
+    ["http://localhost:8080/s"],
+  );
+  assert.equal(code, 0);
+  const shadows = stdout.split("\n").filter((line) => / shadow /.test(line));
+  assert.deepEqual(shadows, [
+    '✗ shadow apiKey  would deny with 401: no API key in the header authorization after "Bearer "',
+    "✗ shadow extAuthz  would deny with 403: external authorization failed",
+    '✗ shadow authorization  would deny with 403: deny rules[0] is true (request.path: "/s")',
+  ]);
+  assert.match(stdout, /→ 200 · route/);
+  assert.equal(requests, 0);
+});
+
+test("what is not known is said with what to supply, and so is how many outcomes are left out", async () => {
+  const names = ["x-a", "x-b", "x-c", "x-d", "x-e"];
+  const rules = names.map((name) => ({ allow: `request.headers["${name}"] == "1"` }));
+  const routes = [on("all", "/", { authorization: { rules } })];
+  const redacted = (some: readonly string[]) => some.flatMap((name) => ["-H", `${name}: <redacted>`]);
+  const { stdout } = await explain(routes, [], ["http://a/", ...redacted(["x-a"])]);
+  const lines = stdout.split("\n");
+  assert.equal(lines[0], 'if `request.headers["x-a"] == "1"` is true:');
+  assert.equal(lines[2], "not known: the field x-a; write -H 'x-a: …' with its value");
+  assert.ok(
+    lines.some((line) =>
+      line.startsWith('    ? rule allow request.headers["x-a"] == "1"  assumed true; not known: the field x-a  '),
+    ),
+  );
+  const many = await explain(routes, [], ["http://a/", ...redacted(names)]);
+  assert.match(
+    many.stdout,
+    /\n\d+ of at least \d+ outcomes shown; to see the others, assume some of what these were given\n$/,
+  );
 });

@@ -28,15 +28,20 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
   const file = rereadable({ kind: "file", path: options.file });
   const rehearsal = await rehearsalOf(file, context.env);
   try {
-    const outcomes = await explain(rehearsal, question).catch((error: unknown) => {
+    const explained = await explain(rehearsal, question).catch((error: unknown) => {
       throw asUsage(error);
     });
     const locate = locating(file, context.env);
-    const located = outcomes.map((outcome) => ({
+    const outcomes = explained.outcomes.map((outcome) => ({
       ...outcome,
       steps: outcome.steps.map((step) => inFile(step, locate)),
     }));
-    return await printExplanation({ generation: null, outcomes: located }, question.request, context.json, context);
+    return await printExplanation(
+      { generation: null, ...explained, outcomes },
+      question.request,
+      context.json,
+      context,
+    );
   } finally {
     rehearsal.close();
   }

@@ -25,12 +25,12 @@ export interface Host {
 }
 
 /** Pause before a rejected configuration is tried again; it doubles each time. */
-const FIRST_RETRY_MS = 1000;
-const LONGEST_RETRY_MS = 30_000;
-/** Retries of a configuration that kills workers, which harms traffic; after them it waits for a change. */
-export const DEADLY_RETRIES = 3;
+const FIRST_PAUSE_MS = 1000;
+const LONGEST_PAUSE_MS = 30_000;
+/** Repeats for a configuration that kills workers, which harms traffic; after them it waits for a change. */
+export const DEADLY_REPEATS = 3;
 
 /** Milliseconds: 1 s, 2 s, 4 s, up to 30 s. */
 export function pauseBefore(attempt: number): number {
-  return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(attempt - 1, 10));
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt - 1, 10));
 }

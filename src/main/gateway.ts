@@ -130,10 +130,19 @@ export class Gateway {
       onWorkerDeath: (name, error) => this.#log.error("a worker died and is being replaced", { worker: name, error }),
     };
     this.supervisor = new Supervisor(supervised, events, threads);
-    this.rehearsals = new RehearsalThread({
-      ...rehearsalSettings(loaded.config, env),
-      buckets: this.supervisor.buckets,
-    });
+    const { supervisor } = this;
+    this.rehearsals = new RehearsalThread(
+      { ...rehearsalSettings(loaded.config, env), buckets: supervisor.buckets },
+      {
+        state: () => ({
+          configuration: this.#configuration,
+          ports: supervisor.ports,
+          notices: supervisor.endpointNotices,
+          resources: resources.resources,
+        }),
+        endpoints: async (keys) => [...(await supervisor.endpoints(keys)).values()],
+      },
+    );
     this.#plane = makePlane(this);
   }
 

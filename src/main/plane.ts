@@ -70,10 +70,9 @@ export function makePlane(gateway: PlaneSource): AdminPlane {
     },
     async explain(value) {
       const question = readQuestion(value);
-      const { generation } = gateway.status;
+      const generation = question.config === undefined ? gateway.status.generation : null;
       try {
-        const { configuration, rehearsals } = gateway;
-        return { generation, outcomes: await rehearsals.outcomes(configuration, supervisor.ports, question) };
+        return { generation, ...(await gateway.rehearsals.explain(question)) };
       } catch (error) {
         throw error instanceof RehearsalBusy ? new AdminUnavailable(error.message) : error;
       }

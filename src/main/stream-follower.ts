@@ -8,7 +8,7 @@ import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { WorkersDied } from "../worker/supervisor.ts";
 import type { XdsClient } from "../xds/client/client.ts";
 import type { Loaded } from "./config-follower.ts";
-import { DEADLY_RETRIES, type Follower, type Host, pauseBefore } from "./follower.ts";
+import { DEADLY_REPEATS, type Follower, type Host, pauseBefore } from "./follower.ts";
 
 /**
  * Keeps the configuration in effect equal to what the controller streams. One state is applied at a time; what arrives
@@ -29,11 +29,11 @@ export class StreamFollower implements Follower {
   #receivedAt: string | null = null;
   #lastError: ConfigError | null = null;
   #attempts = 0;
-  #retry: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined;
+  #repeat: { readonly at: number; readonly timer: NodeJS.Timeout } | undefined;
   /** Something has arrived, or is to be tried again, since the last attempt began. */
   #due = false;
   #running: Promise<void> | undefined;
-  /** Reports the result of a retry for the responses of a rejected state. */
+  /** Reports the result of a repeat for the responses of a rejected state. */
   #answerLater: (error?: string) => void = () => {};
   #closed = false;
 
@@ -56,7 +56,7 @@ export class StreamFollower implements Follower {
       hash: this.#version,
       diskDiffers: false,
       lastError: this.#lastError,
-      nextRetryAt: this.#retry === undefined ? null : new Date(this.#retry.at).toISOString(),
+      nextRetryAt: this.#repeat === undefined ? null : new Date(this.#repeat.at).toISOString(),
       synchronized: connected && problem === null && version !== null && version === this.#version,
       restartRequired: [],
       source: this.#settings.address,
@@ -100,7 +100,7 @@ export class StreamFollower implements Follower {
 
   close(): void {
     this.#closed = true;
-    this.#cancelRetry();
+    this.#cancelRepeat();
     this.#client?.close();
   }
 
@@ -134,7 +134,7 @@ export class StreamFollower implements Follower {
   async #applyOnce(): Promise<void> {
     const client = this.#client;
     if (client?.version === undefined) return;
-    this.#cancelRetry();
+    this.#cancelRepeat();
     const { version } = client;
     const first = this.#answerLater;
     const responses = client.takeResponses();
@@ -157,7 +157,7 @@ export class StreamFollower implements Follower {
       answer();
       this.#log.info("configuration applied", { generation: this.#generation, version });
     } catch (error) {
-      // Only the last responses are acknowledged if a retry succeeds.
+      // Only the last responses are acknowledged if a repeat succeeds.
       this.#answerLater = responses;
       responses(messageOf(error));
       this.#reject(error, version);
@@ -170,7 +170,7 @@ export class StreamFollower implements Follower {
     this.#lastError = { at: new Date().toISOString(), message, diagnostics: [] };
     this.#host.attempted();
     this.#attempts++;
-    const deadly = error instanceof WorkersDied && this.#attempts > DEADLY_RETRIES;
+    const deadly = error instanceof WorkersDied && this.#attempts > DEADLY_REPEATS;
     const pause = deadly ? undefined : pauseBefore(this.#attempts);
     if (!repeated)
       this.#log.error(`cannot apply the configuration of the controller: ${message}`, {
@@ -179,11 +179,11 @@ export class StreamFollower implements Follower {
       });
     if (pause === undefined || this.#closed) return;
     const timer = setTimeout(() => void this.#apply(), pause).unref();
-    this.#retry = { at: Date.now() + pause, timer };
+    this.#repeat = { at: Date.now() + pause, timer };
   }
 
-  #cancelRetry(): void {
-    clearTimeout(this.#retry?.timer);
-    this.#retry = undefined;
+  #cancelRepeat(): void {
+    clearTimeout(this.#repeat?.timer);
+    this.#repeat = undefined;
   }
 }

@@ -7,13 +7,12 @@ import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Egress } from "../net/egress.ts";
 import { TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { AddressBook } from "../proxy/compile/address-book.ts";
-import { type CompilerServices, IrCompiler, inOneGo } from "../proxy/compile/compile-ir.ts";
-import { Metrics } from "../telemetry/metrics.ts";
+import { inOneGo } from "../proxy/compile/compile-ir.ts";
+import { Outbound, type OutboundServices } from "../proxy/compile/outbound.ts";
 import { type ExportCounts, ExportQueue } from "../telemetry/otlp/export-queue.ts";
 import { type Chunk, encodeExportRequest, exporterKey, type Signal } from "../telemetry/otlp/messages.ts";
 import { resourceAttributes } from "../telemetry/otlp/resource.ts";
 import type { ExtraMetric } from "../telemetry/prometheus.ts";
-import { TicketSecrets } from "../tls/ticket-keys.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callouts/callout.ts";
 import { fetchThrough } from "../upstream/callouts/fetch.ts";
@@ -31,9 +30,7 @@ type Worker = Pick<WorkerOptions, "pool" | "lookupFamily" | "lookupLanes" | "sen
 export function makeExports(worker: Worker, egress: Egress, env: ExportContext["env"], log: Logger): TelemetryExport {
   const resolver = new Resolver(worker.lookupFamily, egress, undefined, undefined, new LookupLanes(worker.lookupLanes));
   const pools = new Pools(worker.pool, resolver, { onConnected() {} }, new Sweeper());
-  const services: CompilerServices = {
-    metrics: new Metrics(),
-    customLabels: undefined,
+  const services: OutboundServices = {
     policies: {
       hidden: sensitiveHeaders(worker.sensitiveHeaders),
       buckets: new TokenBuckets(),
@@ -41,10 +38,7 @@ export function makeExports(worker: Worker, egress: Egress, env: ExportContext["
       log,
     },
     locality: worker.locality,
-    // Calls to collectors make no spans: each would cause another export.
-    exports: { add() {} },
     random: Math.random,
-    tickets: new TicketSecrets(),
   };
   const version = packageVersion();
   return new TelemetryExport({ env, snapshotEnv: worker.env, version, log }, services, new Endpoints(pools));
@@ -62,7 +56,7 @@ interface ExportContext {
 /** Sends spans and access log records of the workers to the collectors of the configuration. */
 export class TelemetryExport {
   readonly #context: ExportContext;
-  readonly #services: CompilerServices;
+  readonly #services: OutboundServices;
   readonly #endpoints: Endpoints;
   /** Exporters of earlier configurations stay: requests that began with one may end at any time, and idle ones cost nothing. */
   readonly #exporters = new Map<string, Exporter>();
@@ -70,7 +64,7 @@ export class TelemetryExport {
   #held: readonly Endpoint[] = [];
 
   /** `endpoints` are those of the main thread. */
-  constructor(context: ExportContext, services: CompilerServices, endpoints: Endpoints) {
+  constructor(context: ExportContext, services: OutboundServices, endpoints: Endpoints) {
     this.#context = context;
     this.#services = services;
     this.#endpoints = endpoints;
@@ -80,16 +74,16 @@ export class TelemetryExport {
   use({ frame: ir, addresses }: Pick<PackedIr, "frame" | "addresses">): void {
     const used = ir.binds.some(({ frontend }) => frontend.tracing ?? frontend.accessLog?.otlp);
     if (!used && this.#held.length === 0) return;
-    const frame = { ...ir, binds: [], routeGroups: [] };
-    const compiler = new IrCompiler(0, frame, inOneGo(AddressBook.reading(addresses)), this.#services, this.#endpoints);
+    const outbound = new Outbound(ir, inOneGo(AddressBook.reading(addresses)), this.#services, this.#endpoints);
     const cel = CelEnvironment.defining(ir.customFunctions ?? "");
     for (const { frontend } of ir.binds) {
-      if (frontend.tracing !== undefined) this.#connect("traces", frontend.tracing.collector, compiler, cel);
+      if (frontend.tracing !== undefined) this.#connect("traces", frontend.tracing.collector, outbound, cel);
       const logs = frontend.accessLog?.otlp;
-      if (logs !== undefined) this.#connect("logs", logs.collector, compiler, cel);
+      if (logs !== undefined) this.#connect("logs", logs.collector, outbound, cel);
     }
     const before = this.#held;
-    this.#held = inOneGo(compiler.finish()).endpoints;
+    outbound.finish();
+    this.#held = outbound.destinations.held;
     this.#endpoints.release(before);
   }
 
@@ -127,7 +121,7 @@ export class TelemetryExport {
     this.#held = [];
   }
 
-  #connect(signal: Signal, collector: Collector, compiler: IrCompiler, cel: CelEnvironment): void {
+  #connect(signal: Signal, collector: Collector, outbound: Outbound, cel: CelEnvironment): void {
     const key = exporterKey(signal, collector);
     let exporter = this.#exporters.get(key);
     if (exporter === undefined) {
@@ -135,7 +129,7 @@ export class TelemetryExport {
       this.#exporters.set(key, exporter);
     }
     // A reload may change the endpoints or policies of the same collector.
-    exporter.callout = compiler.callout(collector.target, collector.policies);
+    exporter.callout = outbound.callout(collector.target, collector.policies);
   }
 
   #countsOf(signal: Signal): ExportCounts {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { ErrorCode } from "../base/errors.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
+import { connect } from "./connect.ts";
 import {
   AddressRefused,
   AdmittedAddress,
@@ -16,7 +17,6 @@ import {
   type SocketAddress,
 } from "./egress.ts";
 import { admitted } from "./testing/egress.ts";
-import { connect } from "./transport.ts";
 
 const own = new OwnSockets();
 own.addPort("tcp", "bind", 8080);

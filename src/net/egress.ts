@@ -1,6 +1,6 @@
 /**
  * The one check of all addresses that this process connects to, after name resolution. In: an address, and who chose it. Out: an
- * `AdmittedAddress`, which only this file creates and which every function that opens a connection requires (transport.ts, udp-socket.ts,
+ * `AdmittedAddress`, which only this file creates and which every function that opens a connection requires (connect.ts, udp-socket.ts,
  * tls/tls-client.ts), or the reason for refusing it.
  */
 import { realpathSync, statSync } from "node:fs";

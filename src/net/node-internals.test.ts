@@ -9,6 +9,7 @@ import { constants, createGzip, createZstdCompress, gunzipSync, zstdDecompressSy
 import { RawPeer } from "../../test/helpers/raw-peer.ts";
 import { until } from "../../test/helpers/until.ts";
 import { appRoot } from "../base/app-root.ts";
+import { connect } from "./connect.ts";
 import {
   DOCUMENTED,
   describeMissing,
@@ -22,7 +23,7 @@ import { bodyEncoder } from "./node-internals-zlib.ts";
 import { pooledCopy, READ_SIZE } from "./read-buffer.ts";
 import { acceptLocally } from "./testing/acceptor.ts";
 import { admitted } from "./testing/egress.ts";
-import { connect, type Transport, type TransportHandler } from "./transport.ts";
+import type { Transport, TransportHandler } from "./transport.ts";
 
 const SAMPLE = Buffer.from([0x41, 0xe9, 0xff]);
 
@@ -374,10 +375,10 @@ test("no other file uses undocumented parts", () => {
   const users = globSync("src/**/*.ts", { cwd: appRoot })
     .filter((path) => !path.endsWith(".test.ts") && !own.includes(path) && !path.includes("/gen/"))
     .filter((path) => internals.some((each) => each.test(withoutComments(readFileSync(`${appRoot}${path}`, "utf8")))));
-  assert.deepEqual(users, ["src/net/transport.ts"]);
-  // The transport only passes on `onread`.
-  const transport = withoutComments(readFileSync(`${appRoot}src/net/transport.ts`, "utf8"));
-  assert.match(transport, /onread: onreadOptions\(reader\)/);
+  assert.deepEqual(users, ["src/net/connect.ts"]);
+  // It only passes on `onread`.
+  const opener = withoutComments(readFileSync(`${appRoot}src/net/connect.ts`, "utf8"));
+  assert.match(opener, /onread: onreadOptions\(reader\)/);
 });
 
 function withoutComments(source: string): string {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 /** The files that may open connections or call something that does, and why. */
 const OPENERS: Readonly<Record<string, string>> = {
-  "src/net/transport.ts": "takes an AdmittedAddress",
+  "src/net/connect.ts": "takes an AdmittedAddress",
   "src/net/udp-socket.ts": "takes an AdmittedAddress",
   "src/tls/tls-client.ts": "takes an AdmittedAddress",
   "src/net/node-internals.ts": "makes sockets to look at their properties, and connects none",

@@ -1,16 +1,14 @@
 /**
- * The boundary to the system's sockets: only this file and acceptor.ts use `node:net`. A transport delivers bytes in a buffer
+ * A connection's bytes, both ways: the boundary to the system's sockets, which acceptor.ts accepts and connect.ts opens. A transport delivers bytes in a buffer
  * that the next read overwrites, so a handler must consume, forward or copy them before it returns.
  */
-import { connect as netConnect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { ProxiedAddresses } from "../base/proxy-protocol.ts";
-import { type Addresses, Peer, socketAddresses } from "./addresses.ts";
+import { type Addresses, Peer } from "./addresses.ts";
 import { ByteQueue } from "./byte-queue.ts";
 import type { DirectWriter, DirectWriteSink } from "./direct-writer.ts";
-import type { AdmittedAddress } from "./egress.ts";
 import { beginsToWait, FRUGAL_BYTES, frugal, waitsNoMore } from "./frugality.ts";
-import { onreadOptions, sockets, type WriteGuard } from "./node-internals.ts";
+import { sockets, type WriteGuard } from "./node-internals.ts";
 import { lendDelivered, pooledCopy, type ReadSink, SocketReader } from "./read-buffer.ts";
 
 /** What a connection does with the events of its transport. No event follows `onClose`. */
@@ -544,55 +542,4 @@ export class Transport extends Peer implements ReadSink, WriteGuard, DirectWrite
       this.#fault(handler, error);
     }
   }
-}
-
-/** Waits for a connection; exactly one of the calls follows. */
-export interface ConnectHandler {
-  /** `agreed`: by ALPN (RFC 7301); undefined in plaintext or if nothing was agreed on. Returns the handler of the connection's events. */
-  onConnect(transport: Transport, agreed: string | undefined): TransportHandler;
-  /** No connection was made. */
-  onClose(error: Error | undefined): void;
-}
-
-/**
- * Opens a connection. Returns a function that cancels the attempt. `givenAway`: its stream will be released for something that
- * reads it in another way, such as TLS.
- */
-export function connect(
-  target: AdmittedAddress,
-  keepAliveDelay: number,
-  handler: ConnectHandler,
-  givenAway = false,
-): () => void {
-  let failure: Error | undefined;
-  const reader = new SocketReader();
-  const socket = netConnect({
-    ...target.options,
-    allowHalfOpen: true,
-    noDelay: true,
-    keepAlive: keepAliveDelay > 0,
-    keepAliveInitialDelay: keepAliveDelay,
-    autoSelectFamily: false,
-    ...(!givenAway && { onread: onreadOptions(reader) }),
-  });
-  const failed = (error: Error): void => {
-    failure = error;
-  };
-  const closed = (): void => handler.onClose(failure);
-  socket.on("error", failed);
-  socket.on("close", closed);
-  socket.once("connect", () => {
-    const refused = target.refusedAfter(socket);
-    if (refused !== undefined) {
-      socket.destroy(refused);
-      return;
-    }
-    socket.removeListener("error", failed);
-    socket.removeListener("close", closed);
-    const transport = new Transport(socket, reader, socketAddresses(socket));
-    if (givenAway) reader.readPieces(socket);
-    else sockets.readDirectly(socket, reader);
-    transport.attach(handler.onConnect(transport, undefined));
-  });
-  return () => socket.destroy();
 }

@@ -8,18 +8,19 @@ import type { Phase } from "../trace/events.ts";
 import type { SettingKind } from "../upstream/settings/settings.ts";
 import type { PolicyEnvironment } from "./contract/deps.ts";
 import { PolicyError, type PolicyProblem } from "./contract/policy-error.ts";
+import { isShadowable, shadowKey } from "./contract/shadow.ts";
 import type { PolicyHooks } from "./contract/types.ts";
 import { isConditional } from "./define/conditional.ts";
-import type { Bind, Hidden } from "./define/policy.ts";
+import type { Bind, Hidden, Policy } from "./define/policy.ts";
 import { kindsOf } from "./merge.ts";
 import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "./order.ts";
-import type { PolicyKind, PolicySet, RequestPolicyKind } from "./policy-set.ts";
-import { KINDS, REGISTRY } from "./registry.ts";
+import type { PolicyConfig, PolicySet, RequestPolicyKey, RequestPolicyKind, SetKey } from "./policy-set.ts";
+import { KINDS, REGISTRY, SHADOWS } from "./registry.ts";
 import { isSetting, UPSTREAM_SETTINGS } from "./upstream-settings/index.ts";
 
 /** A policy of a chain. */
 export interface CompiledPolicy extends PolicyHooks {
-  readonly kind: RequestPolicyKind;
+  readonly kind: RequestPolicyKey;
 }
 
 /** The policies of one phase, in the order in which they run. */
@@ -78,7 +79,7 @@ export function compilePolicies(
 ): CompiledChain {
   const kinds = kindsOf(set);
   if (kinds.length === 0) return NO_POLICIES;
-  const created = new Map<RequestPolicyKind, CompiledPolicy>();
+  const created = new Map<RequestPolicyKey, CompiledPolicy>();
   const effective: Record<string, unknown> = { ...NONE_EFFECTIVE };
   for (const kind of kinds) {
     if (set[kind] === undefined) continue;
@@ -96,7 +97,7 @@ export function compilePolicies(
 }
 
 /** The name of a kind in `effectivePolicy` of traces. */
-export function traceKeyOf(kind: PolicyKind): string {
+export function traceKeyOf(kind: SetKey): string {
   return KINDS[kind].traceKey ?? kind;
 }
 
@@ -117,14 +118,14 @@ export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment)
 }
 
 /** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (docs/trace-events.md). */
-export function stageName(kind: RequestPolicyKind, phase: Phase): string {
-  const { traceStage, gatewayTraceStage = traceStage } = REGISTRY[kind];
+export function stageName(kind: RequestPolicyKey, phase: Phase): string {
+  const { traceStage, gatewayTraceStage = traceStage } = RUNNABLE[kind];
   if (phase === "route") return traceStage;
   return `${phase} ${phase === "gateway" ? gatewayTraceStage : traceStage}`;
 }
 
 /** Checks that the kind may run in this phase, and prepares it; undefined if nothing runs, as for settings of connections. */
-function prepareKind(kind: PolicyKind, set: PolicySet, phase: Phase, cel: CelEnvironment): Bind | undefined {
+function prepareKind(kind: SetKey, set: PolicySet, phase: Phase, cel: CelEnvironment): Bind | undefined {
   const { phases } = KINDS[kind];
   if (set[kind] !== undefined && !phases.includes(phase))
     throw PolicyError.at(
@@ -141,13 +142,13 @@ function prepareKind(kind: PolicyKind, set: PolicySet, phase: Phase, cel: CelEnv
   return undefined;
 }
 
-function preparePolicy<Name extends RequestPolicyKind>(
+function preparePolicy<Name extends RequestPolicyKey>(
   kind: Name,
   set: PolicySet,
   cel: CelEnvironment,
 ): Bind | undefined {
   const config = set[kind];
-  return config === undefined ? undefined : REGISTRY[kind].prepare(config, cel);
+  return config === undefined ? undefined : RUNNABLE[kind].prepare(config, cel);
 }
 
 function checkSetting<Name extends SettingKind>(kind: Name, set: PolicySet, cel: CelEnvironment): void {
@@ -155,18 +156,21 @@ function checkSetting<Name extends SettingKind>(kind: Name, set: PolicySet, cel:
   if (config !== undefined) UPSTREAM_SETTINGS[kind].check(config, cel);
 }
 
-function traceView<Kind extends PolicyKind>(kind: Kind, set: PolicySet, hidden: Hidden): unknown {
+function traceView<Kind extends SetKey>(kind: Kind, set: PolicySet, hidden: Hidden): unknown {
   const config = set[kind];
   return config === undefined ? undefined : KINDS[kind].traceView(config, hidden);
 }
 
+const RUNNABLE: { readonly [Key in RequestPolicyKey]: Policy<Key, PolicyConfig<Key>> } = { ...REGISTRY, ...SHADOWS };
+
 /** The created policies that have `hook`, in the given order. */
 function select(
   order: readonly RequestPolicyKind[],
-  created: ReadonlyMap<RequestPolicyKind, CompiledPolicy>,
+  created: ReadonlyMap<RequestPolicyKey, CompiledPolicy>,
   hook: "onRequest" | "onResponse",
 ): readonly CompiledPolicy[] {
-  const policies = order.map((kind) => created.get(kind)).filter((policy) => policy !== undefined);
+  const keys = order.flatMap((kind): RequestPolicyKey[] => (isShadowable(kind) ? [shadowKey(kind), kind] : [kind]));
+  const policies = keys.map((key) => created.get(key)).filter((policy) => policy !== undefined);
   const running = policies.filter((policy) => policy[hook] !== undefined);
   return running.length === 0 ? NOTHING : running;
 }

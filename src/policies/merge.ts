@@ -1,4 +1,4 @@
-import type { PolicyConfig, PolicyKind, PolicySet } from "./policy-set.ts";
+import type { PolicyConfig, PolicySet, SetKey } from "./policy-set.ts";
 import { KINDS } from "./registry.ts";
 import type { CallPolicies } from "./schema/call.ts";
 
@@ -11,14 +11,14 @@ export interface Level<Source> {
   readonly sources: Sources<Source>;
 }
 
-/** One for each kind; of a kind that levels add up, such as `authorization`, one for each level that has it, the outermost first. */
-export type Sources<Source> = { readonly [Kind in PolicyKind]?: readonly Source[] | undefined };
+/** One for each key; of a kind that levels add up, such as `authorization`, one for each level that has it, the outermost first. */
+export type Sources<Source> = { readonly [Key in SetKey]?: readonly Source[] | undefined };
 
 /** The empty level. */
 export const NO_LEVEL: Level<never> = Object.freeze({ set: NO_POLICY_SET, sources: Object.freeze({}) });
 
 /**
- * Combines the policies of several levels, the outermost first, kind by kind (reference 3): the inner level replaces the outer one
+ * Combines the policies of several levels, the outermost first, key by key (reference 3): the inner level replaces the outer one
  * unless the kind has its own `merge`. Most levels are empty; then an existing one is returned instead of a copy.
  */
 export function mergeLevels<Source>(...levels: readonly Level<Source>[]): Level<Source> {
@@ -32,8 +32,8 @@ export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
 }
 
 interface Merging<Source> {
-  readonly set: { -readonly [Kind in PolicyKind]?: PolicyConfig<Kind> | undefined };
-  readonly sources: { -readonly [Kind in PolicyKind]?: readonly Source[] | undefined };
+  readonly set: { -readonly [Key in SetKey]?: PolicyConfig<Key> | undefined };
+  readonly sources: { -readonly [Key in SetKey]?: readonly Source[] | undefined };
 }
 
 function mergeTwo<Source>(outer: Level<Source>, inner: Level<Source>): Level<Source> {
@@ -42,7 +42,7 @@ function mergeTwo<Source>(outer: Level<Source>, inner: Level<Source>): Level<Sou
   return merged;
 }
 
-function mergeKind<Kind extends PolicyKind, Source>(
+function mergeKind<Kind extends SetKey, Source>(
   kind: Kind,
   { set, sources }: Merging<Source>,
   inner: Level<Source>,
@@ -57,9 +57,9 @@ function mergeKind<Kind extends PolicyKind, Source>(
   if (written !== undefined) sources[kind] = result === own ? written : [...(sources[kind] ?? []), ...written];
 }
 
-/** The kinds that a set has. */
-export function kindsOf(set: { readonly [Kind in PolicyKind]?: unknown }): readonly PolicyKind[] {
-  return Object.keys(set) as PolicyKind[];
+/** The keys that a set has: its kinds, and those of its shadow policies. */
+export function kindsOf<Set extends { readonly [Key in SetKey]?: unknown }>(set: Set): readonly (SetKey & keyof Set)[] {
+  return Object.keys(set) as (SetKey & keyof Set)[];
 }
 
 /**

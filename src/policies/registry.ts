@@ -5,9 +5,11 @@ import { backendAuth } from "./backend-auth/index.ts";
 import { basicAuth } from "./basic-auth/index.ts";
 import { buffer } from "./buffer/index.ts";
 import { compression } from "./compression/index.ts";
+import type { ShadowKey } from "./contract/shadow.ts";
 import { cors } from "./cors/index.ts";
 import { csrf } from "./csrf/index.ts";
-import type { CallUseOf, Hidden, Kind, Policy } from "./define/policy.ts";
+import type { CallUseOf, Hidden, Kind, Policy, ShadowUseOf } from "./define/policy.ts";
+import { shadowOf } from "./define/shadow.ts";
 import { delay } from "./delay/index.ts";
 import { directResponse } from "./direct-response/index.ts";
 import { extAuthz } from "./ext-authz/index.ts";
@@ -17,7 +19,7 @@ import { jwtAuth } from "./jwt-auth/index.ts";
 import { localRateLimit } from "./local-rate-limit/index.ts";
 import { oidc } from "./oidc/index.ts";
 import type { PlacedKind } from "./order.ts";
-import type { PolicyConfig, PolicyKind, RequestPolicyKind } from "./policy-set.ts";
+import type { PolicyConfig, RequestPolicyKind, SetKey } from "./policy-set.ts";
 import { remoteRateLimit } from "./remote-rate-limit/index.ts";
 import { requestHeaderModifier } from "./request-header-modifier/index.ts";
 import { requestMirror } from "./request-mirror/index.ts";
@@ -34,7 +36,9 @@ import { urlRewrite } from "./url-rewrite/index.ts";
  * One module for each schema of `schemas.ts` that is not a setting of connections: the keys of `schemas.ts` are the only list of
  * kinds, and the compiler names the one that is missing here.
  */
-type Registry = { readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name> };
+type Registry = {
+  readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name> & ShadowUseOf<Name>;
+};
 
 /** The compiler shows this text for a kind that `order.ts` does not place in any phase. */
 type Placed = {
@@ -71,9 +75,20 @@ export const REGISTRY: Registry = {
   sessionPersistence,
 } satisfies Placed;
 
-/** Everything that users write as a policy: those of requests, and settings of the connections to a backend. */
-export const KINDS: { readonly [Name in PolicyKind]: Kind<Name, PolicyConfig<Name>> & CallUseOf<Name> } = {
+/** One module for each kind that users can write with `shadow: true`. */
+export const SHADOWS: { readonly [Key in ShadowKey]: Policy<Key, PolicyConfig<Key>> } = {
+  shadowJwtAuth: shadowOf(jwtAuth),
+  shadowBasicAuth: shadowOf(basicAuth),
+  shadowApiKey: shadowOf(apiKey),
+  shadowExtAuthz: shadowOf(extAuthz),
+  shadowAuthorization: shadowOf(authorization),
+  shadowLocalRateLimit: shadowOf(localRateLimit),
+};
+
+/** Everything that a set can have: policies of requests, their shadows, and settings of the connections to a backend. */
+export const KINDS: { readonly [Key in SetKey]: Kind<Key, PolicyConfig<Key>> & CallUseOf<Key> } = {
   ...REGISTRY,
+  ...SHADOWS,
   ...UPSTREAM_SETTINGS,
 };
 
@@ -82,13 +97,13 @@ export const KINDS: { readonly [Name in PolicyKind]: Kind<Name, PolicyConfig<Nam
  * a whole. `config` must be of `kind`: dumps hold policies as plain data, which has no type that could say so.
  */
 export function redactPolicy(kind: string, config: unknown, hidden: Hidden): unknown {
-  return isKind(kind) ? redactKind(kind, config as PolicyConfig<typeof kind>, hidden) : REDACTED;
+  return isKey(kind) ? redactKind(kind, config as PolicyConfig<typeof kind>, hidden) : REDACTED;
 }
 
-function redactKind<Kind extends PolicyKind>(kind: Kind, config: PolicyConfig<Kind>, hidden: Hidden): unknown {
+function redactKind<Kind extends SetKey>(kind: Kind, config: PolicyConfig<Kind>, hidden: Hidden): unknown {
   return KINDS[kind].redact(config, hidden);
 }
 
-function isKind(kind: string): kind is PolicyKind {
+function isKey(kind: string): kind is SetKey {
   return Object.hasOwn(KINDS, kind);
 }

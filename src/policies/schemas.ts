@@ -23,6 +23,7 @@ import { schema as requestRedirect } from "./request-redirect/schema.ts";
 import { schema as retry } from "./retry/schema.ts";
 import { schema as backendAuth } from "./schema/backend-auth.ts";
 import { headerModifier } from "./schema/fields.ts";
+import { shadowable } from "./schema/shadow.ts";
 import { schema as transformations } from "./schema/transformations.ts";
 import {
   type BackendTunnelInput,
@@ -60,18 +61,18 @@ export const POLICY_SCHEMAS = {
   cors: { schema: cors, resolve: asWritten },
   csrf: { schema: csrf, resolve: asWritten },
   requestMirror: { schema: requestMirror, resolve: resolveRequestMirror },
-  localRateLimit: { schema: localRateLimit, resolve: asWritten },
+  localRateLimit: { schema: shadowable(localRateLimit), resolve: asWritten },
   remoteRateLimit: { schema: remoteRateLimit, resolve: resolveRemoteRateLimit },
-  extAuthz: { schema: extAuthz, resolve: resolveExtAuthz },
+  extAuthz: { schema: shadowable(extAuthz), resolve: resolveExtAuthz },
   extProc: { schema: extProc, resolve: resolveExtProc },
   transformations: { schema: transformations, resolve: asWritten },
   retry: { schema: retry, resolve: asWritten },
   oidc: { schema: oidc, resolve: resolveOidc },
-  jwtAuth: { schema: jwtAuth, resolve: resolveJwtAuth },
-  basicAuth: { schema: basicAuth, resolve: resolveBasicAuth },
-  apiKey: { schema: apiKey, resolve: asWritten },
+  jwtAuth: { schema: shadowable(jwtAuth), resolve: resolveJwtAuth },
+  basicAuth: { schema: shadowable(basicAuth), resolve: resolveBasicAuth },
+  apiKey: { schema: shadowable(apiKey), resolve: asWritten },
   backendAuth: { schema: backendAuth, resolve: resolveBackendAuth },
-  authorization: { schema: authorization, resolve: asWritten },
+  authorization: { schema: shadowable(authorization), resolve: asWritten },
   backendTLS: { schema: backendTLS, resolve: resolveTls },
   http: { schema: http, resolve: asWritten },
   tcp: { schema: tcp, resolve: asWritten },

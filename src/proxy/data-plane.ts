@@ -1,3 +1,8 @@
+/**
+ * The data plane of one worker: its binds, and the two phases of a reload (`prepare` builds aside, `commit` swaps; `abort` drops
+ * what was built). The worker's commands come in (worker/worker.ts); connections are served by a BindServer for each bind.
+ * All workers prepare before any commits, so a configuration that one of them cannot serve changes nothing anywhere.
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Sweepable } from "../base/sweeper.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
@@ -8,12 +13,6 @@ import { DRAIN_STEPS, type DrainStep, takeDrainStep } from "./ports/drain.ts";
 import type { TunnelTargets } from "./ports/tunnel.ts";
 import type { Services } from "./services/services.ts";
 import { UdpServer } from "./udp/udp-server.ts";
-
-/**
- * The data plane of one worker: its binds, and the two phases of a reload (`prepare` builds aside, `commit` swaps; `abort` drops
- * what was built). The worker's commands come in (worker/worker.ts); connections are served by a BindServer for each bind.
- * All workers prepare before any commits, so a configuration that one of them cannot serve changes nothing anywhere.
- */
 
 /** One port with what it serves. */
 type PortServer = BindServer | UdpServer;

@@ -41,7 +41,9 @@ export class AssumedBackend {
   readonly connect: Connect = (carries, handler) => {
     const [near, far] = inMemory();
     const isHttp2 = carries === "http2";
-    (isHttp2 ? this.#http2 : this.#http1).emit("connection", far);
+    // What carries no HTTP ends when its client does.
+    if (carries === "raw") far.resume().on("end", () => far.end());
+    else (isHttp2 ? this.#http2 : this.#http1).emit("connection", far);
     let cancel = (): void => {};
     Transport.over(near, NOWHERE, (transport) => {
       cancel = () => transport.destroy();

@@ -10,7 +10,7 @@ import { RateLimitResponseSchema } from "../gen/envoy/service/ratelimit/v3/rls_p
 import type { StatusCode } from "../gen/envoy/type/v3/http_status_pb.ts";
 import type { Latin1 } from "../http/message/message.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
-import type { CallResponse } from "../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
 import type { AssumedResponse, Assumptions } from "./assumptions.ts";
 
 type Values<Name extends keyof Assumptions> = NonNullable<Assumptions[Name]>;
@@ -21,13 +21,13 @@ const DENIED = 7;
 const FULL_DUPLEX = 4;
 
 /** The response of an authorization service over HTTP. */
-export function authzHttp(assumed: Values<"extAuthz" | "networkExtAuthz">): CallResponse {
+export function authzHttp(assumed: Values<"extAuthz" | "networkExtAuthz">): CalloutResponse {
   if (typeof assumed === "string") return httpOf({ status: assumed === "deny" ? 403 : 200 });
   return httpOf(assumed);
 }
 
 /** A response over HTTP. */
-export function httpOf({ status = 200, headers = {}, body = "" }: AssumedResponse): CallResponse {
+export function httpOf({ status = 200, headers = {}, body = "" }: AssumedResponse): CalloutResponse {
   return { status, headers: Object.entries(headers).flat() as Latin1[], body: Buffer.from(body) };
 }
 

@@ -71,25 +71,25 @@ export const ASSUMPTIONS = {
     read: oneOf("under", "over"),
   }),
   jwt: entry({
-    about: "a token that `jwtAuth` cannot verify: redacted, or without the key set of its issuer",
+    about: "the token of `jwtAuth`, if it is redacted",
     otherwise: "an outcome for each: valid, with unknown claims; invalid",
     values: ['{"sub":"a"}', "valid", "invalid"],
     read: credentialOf,
   }),
   oidc: entry({
-    about: "a session of `oidc` that is redacted",
+    about: "the session of `oidc`, if its cookie is redacted",
     otherwise: "an outcome for each: valid, with unknown claims; invalid",
     values: ['{"sub":"a"}', "valid", "invalid"],
     read: credentialOf,
   }),
   basicAuth: entry({
-    about: "credentials of `basicAuth` that are redacted",
+    about: "the credentials of `basicAuth`, if they are redacted",
     otherwise: "an outcome for each: valid, for an unknown user; invalid",
     values: ['{"username":"a"}', "valid", "invalid"],
     read: credentialOf,
   }),
   apiKey: entry({
-    about: "a key of `apiKey` that is redacted",
+    about: "the key of `apiKey`, if it is redacted",
     otherwise: "an outcome for each: valid, with unknown metadata; invalid",
     values: ['{"team":"a"}', "valid", "invalid"],
     read: credentialOf,
@@ -171,6 +171,14 @@ export function checkUse(assumed: Assumptions, outcomes: readonly { readonly giv
   }
 }
 
+/** Before the text of a condition, in the name of the choice whether it is met. */
+export const CONDITION = "condition ";
+
+/** Something that an outcome was given, as people read it: `extAuthz=deny`, ``` `jwt.sub == "a"` is true ```. */
+export function givenText(name: string, value: unknown): string {
+  return name.startsWith(CONDITION) ? `\`${name.slice(CONDITION.length)}\` is ${value}` : `${name}=${textOf(value)}`;
+}
+
 /** A value as `NAME=VALUE` has it. */
 export function textOf(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
@@ -178,7 +186,7 @@ export function textOf(value: unknown): string {
 }
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
-function supplyOf(name: AssumptionName): string {
+export function supplyOf(name: AssumptionName): string {
   const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
   const last = ways.pop() ?? "";
   return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;

@@ -1,9 +1,13 @@
 import { GatewayError } from "../base/errors.ts";
+import { REDACTED } from "../base/redaction.ts";
+import type { Need } from "../cel/index.ts";
+import { getHeader } from "../http/message/message.ts";
+import type { AssumeCredential } from "../policies/contract/deps.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
-import type { CallResponse } from "../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
-import type { AssumedResponse, AssumptionName, Assumptions } from "./assumptions.ts";
+import { type AssumedResponse, type AssumptionName, type Assumptions, CONDITION } from "./assumptions.ts";
 
 /** The services that decide about requests or connections, by what calls are for. */
 const AUTHORIZERS: Readonly<Record<string, "extAuthz" | "networkExtAuthz">> = {
@@ -14,8 +18,14 @@ const AUTHORIZERS: Readonly<Record<string, "extAuthz" | "networkExtAuthz">> = {
 /** What an outcome was given, by name: what was assumed, and what was chosen because the facts leave it open. */
 export type Given = Readonly<Record<string, unknown>>;
 
+/** Something that is not known, though the outcome depends on it. */
+export interface Lack extends Need {
+  /** The choice in `given` that is made because of it; absent if only a value depends on it. */
+  readonly choice?: string;
+}
+
 /** One decision that the facts leave open. */
-interface Asked {
+export interface Asked {
   readonly value: unknown;
   readonly others: readonly unknown[];
   /** Share of requests that get the value, by the weights of backends; 1 for services. */
@@ -33,13 +43,42 @@ export class Choices implements CalloutAnswers {
   #given: Given = {};
   /** What this run was asked, in order. */
   readonly asked = new Map<string, Asked>();
+  /** What is not known in this run, though something depends on it; by what depends on it, and what it is. */
+  readonly needs = new Map<string, Lack>();
+
+  /** The variables about clients of which only that they are valid is known. */
+  readonly unknownClients = new Set<string>();
 
   begin(given: Given): void {
     this.#given = given;
     this.asked.clear();
+    this.needs.clear();
+    this.unknownClients.clear();
   }
 
-  http(scope: string | undefined): CallResponse {
+  /** What is assumed about a fact that is asked for now; undefined: nothing. */
+  assumed<Name extends AssumptionName>(name: Name): Assumptions[Name] {
+    const value = (this.#given as Assumptions)[name];
+    if (value !== undefined) this.asked.set(name, { value, others: [], share: () => 1 });
+    return value;
+  }
+
+  /** Whether a condition is met that depends on what is not known. */
+  condition(text: string, needs: readonly Need[]): boolean {
+    const name = `${CONDITION}${text}`;
+    this.lacks(needs, name);
+    const value = this.#given[name] !== false;
+    this.asked.set(name, { value, others: [!value], share: () => 1 });
+    return value;
+  }
+
+  /** `choice`: the one that is made because of it; undefined: a value is made from what the request has. */
+  lacks(needs: readonly Need[], choice?: string): void {
+    for (const need of needs)
+      this.needs.set(JSON.stringify([choice, need.what]), { ...need, ...(choice !== undefined && { choice }) });
+  }
+
+  http(scope: string | undefined): CalloutResponse {
     const service = AUTHORIZERS[scope ?? ""];
     return service === undefined ? httpOf(TOKEN) : authzHttp(this.#choose(service, ["allow", "deny"]));
   }
@@ -57,6 +96,17 @@ export class Choices implements CalloutAnswers {
       throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error("the service is assumed to fail"));
     return new AssumedProcessor(value, events);
   }
+
+  /** A credential that is redacted is a choice; one that is assumed is taken for that, whatever the request has. */
+  readonly credential: AssumeCredential = (kind, presented, headers) => {
+    const text = presented ?? getHeader(headers, kind === "oidc" ? "cookie" : "authorization") ?? "";
+    const { [kind]: given } = this.#given as Assumptions;
+    if (given === undefined && !text.includes(REDACTED)) return undefined;
+    const value = this.#choose(kind, ["valid", "invalid"]);
+    if (value !== "valid") return value;
+    this.unknownClients.add(kind === "oidc" ? "jwt" : kind);
+    return {};
+  };
 
   /** What the backend responds; asked for each request that reaches it. */
   response(): AssumedResponse {

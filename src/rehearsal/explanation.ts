@@ -1,12 +1,31 @@
 /** Explanations as JSON: what the admin server and `--json` give, and what schema/explanation.json describes. */
-import { type Step, stepsOf } from "../trace/steps.ts";
-import type { Given } from "./choices.ts";
+import type { Step } from "../trace/steps.ts";
+import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { Given, Lack } from "./choices.ts";
 import type { Outcome } from "./rehearsal.ts";
+import { treeOf } from "./tree.ts";
 
-export interface Explanation {
-  /** Number of the gateway's configuration; null for a file. */
-  readonly generation: number | null;
+/** What can happen to a request. */
+export interface Explained {
   readonly outcomes: readonly ExplainedOutcome[];
+  /** At least as many more ways in which services and what is not known could turn out were not tried; absent if there are none. */
+  readonly omitted?: number;
+}
+
+export interface Explanation extends Explained {
+  /** Number of the gateway's configuration in effect; null for another one. */
+  readonly generation: number | null;
+}
+
+/** Why the admin server does not explain: the body of a response with status 400. */
+export interface ExplainRefusal {
+  readonly error: {
+    /** What is wrong: the request or what is assumed, or the configuration that the question brings. */
+    readonly code: "question" | "configuration";
+    readonly message: string;
+    /** What to write instead. */
+    readonly hint?: string;
+  };
 }
 
 /** What happens to the request if services respond and backends are chosen as `given`. */
@@ -14,34 +33,42 @@ export interface ExplainedOutcome {
   readonly given: Given;
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
+  /** What is not known, though the outcome depends on it; absent if there is nothing. */
+  readonly needs?: readonly Lack[];
   /** The gateway itself responds with an error, or closes the connection. */
   readonly refused: boolean;
   readonly listener?: string;
   readonly route?: string;
   readonly endpoint?: string;
-  /** Of the response; absent without one. */
+  /** Of the response; absent without one, as for connections of TCP. */
   readonly status?: number;
-  /** As in metrics; `Upstream` if the response is the backend's. */
-  readonly reason: string;
+  /** As in metrics, `Upstream` if the response is the backend's; absent for connections that end before they are one of a listener. */
+  readonly reason?: string;
   /** As in the access log. */
   readonly error?: string;
   readonly steps: readonly Step[];
 }
 
-/** An outcome as JSON. Secrets are redacted. */
-export function explained({ given, share, record = {}, events }: Outcome): ExplainedOutcome {
-  const { listener, route, endpoint, status, error, reason = "Upstream" } = record;
+/** An outcome as JSON. Secrets are redacted. `live`: state of endpoints in a running gateway, by their keys. */
+export function explained(outcome: Outcome, live: ReadonlyMap<string, EndpointStats>): ExplainedOutcome {
+  const { given, share, needs, record = {} } = outcome;
+  const { listener, route, endpoint, status, error, reason, protocol } = record;
   return {
     given,
     share,
-    // A gRPC call that is refused has status 200.
-    refused: status === undefined || (reason !== "Upstream" && (status >= 400 || error !== undefined)),
+    ...(needs.length > 0 && { needs }),
+    refused: status === undefined ? protocol === undefined || error !== undefined : refuses(status, record),
     ...(listener !== undefined && { listener }),
     ...(route !== undefined && { route }),
     ...(endpoint !== undefined && { endpoint }),
     ...(status !== undefined && { status }),
-    reason,
+    ...(reason !== undefined && { reason }),
     ...(error !== undefined && { error }),
-    steps: stepsOf(events),
+    steps: treeOf(outcome, live),
   };
+}
+
+/** A gRPC call that is refused has status 200. */
+function refuses(status: number, { reason, error }: Pick<NonNullable<Outcome["record"]>, "reason" | "error">): boolean {
+  return reason !== "Upstream" && (status >= 400 || error !== undefined);
 }

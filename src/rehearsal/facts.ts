@@ -6,7 +6,7 @@ export interface RequestFacts {
   readonly method: string;
   /** Path and query as they are sent. */
   readonly target: string;
-  /** Request line and fields, latin1. */
+  /** Request line and fields, latin1; empty for connections without requests. */
   readonly head: string;
   readonly body: Buffer;
   /** The server name of the TLS handshake; undefined = plaintext. */
@@ -78,6 +78,7 @@ export function factsOfRequest(request: WrittenRequest): RequestFacts {
   const { url: text, headers, body, source = "127.0.0.1" } = request;
   if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7");
   const url = urlOf(text);
+  if (CONNECTIONS.has(url.protocol)) return connectionFacts(request, url, source);
   const method = request.method ?? (body === "" ? "GET" : "POST");
   if (method === "" || /[^\x21-\x7e]/.test(method))
     throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as POST");
@@ -91,6 +92,22 @@ export function factsOfRequest(request: WrittenRequest): RequestFacts {
   if (url.username !== "")
     fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
   return build(method, url, targetOf(text), fields, body, source);
+}
+
+/** Schemes of connections, and of datagrams, whose bytes the gateway does not read as requests. */
+const CONNECTIONS: ReadonlySet<string> = new Set(["tcp:", "tls:", "udp:"]);
+
+/** `tcp://host:port`, `tls://server-name:port` or `udp://host:port`; the body is what the client sends. */
+function connectionFacts({ method, headers, body }: WrittenRequest, url: URL, source: string): RequestFacts {
+  const scheme = url.protocol.slice(0, -1);
+  if (method !== undefined || headers.length > 0)
+    throw new BadFacts(
+      `a connection of ${scheme} has neither a method nor header fields`,
+      `write ${scheme}://${url.host}, with -d for bytes that the client sends`,
+    );
+  const serverName = scheme === "tls" ? url.hostname.toLowerCase() : undefined;
+  const bytes = Buffer.from(body);
+  return { url, method: "", target: "", head: "", body: bytes, serverName, source: { address: source, port: 50_000 } };
 }
 
 function build(
@@ -142,10 +159,10 @@ function urlOf(text: string): URL {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
   if (url === null || url.hostname === "")
     throw new BadFacts(`${JSON.stringify(text)} is not a URL`, "write a URL such as http://shop.example/cart");
-  if (url.protocol !== "http:" && url.protocol !== "https:")
+  if (url.protocol !== "http:" && url.protocol !== "https:" && !CONNECTIONS.has(url.protocol))
     throw new BadFacts(
       `the scheme ${url.protocol.slice(0, -1)} cannot be explained`,
-      "write a URL that begins with http:// or https://",
+      "write a URL that begins with http://, https://, tcp://, tls:// or udp://",
     );
   return url;
 }

@@ -6,6 +6,17 @@ export interface Question {
   readonly request: WrittenRequest;
   /** What a rehearsal cannot know, by name; see `ASSUMPTIONS`. */
   readonly assume?: Data;
+  /** The text of a configuration in place of the one in effect. */
+  readonly config?: string;
+}
+
+/** The configuration of a question is not valid; the message has every problem with its position. */
+export class BadConfiguration extends Error {
+  readonly problems: string;
+  constructor(problems: string) {
+    super(`the configuration is not valid\n${problems}`);
+    this.problems = problems;
+  }
 }
 
 const EXAMPLE = 'write {"request": {"url": "http://shop.example/cart"}, "assume": {"extAuthz": "deny"}}';
@@ -13,11 +24,13 @@ const EXAMPLE = 'write {"request": {"url": "http://shop.example/cart"}, "assume"
 /** Checks that a value of JSON is a question. Throws BadFacts. */
 export function readQuestion(value: unknown): Question {
   if (!isData(value)) throw new BadFacts("a question is an object", EXAMPLE);
-  const { request, assume = {}, ...others } = value;
+  const { request, assume = {}, config, ...others } = value;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new BadFacts(`${unknown}: unknown field`, EXAMPLE);
   if (!isData(assume)) throw new BadFacts("assume: expected an object", EXAMPLE);
-  return { request: readRequest(request), assume };
+  if (config !== undefined && typeof config !== "string")
+    throw new BadFacts("config: expected the text of a configuration", 'write {"config": "binds: …", "request": {…}}');
+  return { request: readRequest(request), assume, ...(config !== undefined && { config }) };
 }
 
 function isData(value: unknown): value is Data {

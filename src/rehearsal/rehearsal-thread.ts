@@ -3,10 +3,13 @@ import { Worker } from "node:worker_threads";
 import { moduleUrl } from "../base/app-root.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Ports } from "../proxy/data-plane.ts";
-import type { ExplainedOutcome } from "./explanation.ts";
+import { NO_RESOURCES, type Resources } from "../translation/resources/store.ts";
+import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
+import type { Live } from "./explain.ts";
+import type { Explained } from "./explanation.ts";
 import { BadFacts } from "./facts.ts";
-import type { Question } from "./question.ts";
-import type { RehearsalSettings } from "./rehearsal.ts";
+import { BadConfiguration, type Question } from "./question.ts";
+import type { EndpointNotices, RehearsalSettings } from "./rehearsal.ts";
 
 /** Milliseconds without a question after which the thread ends, with the memory of its compiled configuration. */
 const IDLE_MS = 60_000;
@@ -17,18 +20,33 @@ const MAX_QUESTIONS = 16;
 /** As for the loading thread: V8 keeps the pages of a thread that has ended for a while. */
 const YOUNG_GENERATION_MB = 12;
 
-/** A question for the thread; with the configuration unless it is the one of the question before. */
+/** A question for the thread. */
 export interface Task {
+  /** The one in effect, unless the thread has compiled it already or the question brings another one. */
   readonly configuration: PackedIr | undefined;
+  /** Documents that the gateway has fetched, for a configuration of the question. */
+  readonly resources: Resources;
   readonly ports: Ports;
+  readonly notices: EndpointNotices;
   readonly question: Question;
 }
 
-/** What the thread replies. `bad`: as BadFacts. */
-export type Rehearsed =
-  | { readonly outcomes: readonly ExplainedOutcome[] }
+export type ToThread = Task | { readonly stats: readonly EndpointStats[] };
+
+/** What the thread replies; first, if need be, that it wants the state of endpoints. `bad` as BadFacts, `invalid` as BadConfiguration. */
+export type Reply =
+  | { readonly wanted: readonly string[] }
+  | { readonly explained: Explained }
   | { readonly bad: Pick<BadFacts, "message" | "hint"> }
+  | { readonly invalid: string }
   | { readonly failure: string };
+
+/** The gateway whose requests are rehearsed. */
+interface RehearsedGateway {
+  /** Its configuration in effect, and what its threads know. */
+  state(): Pick<Task, "ports" | "notices" | "resources"> & { readonly configuration: PackedIr };
+  readonly endpoints: Live["endpoints"];
+}
 
 /** Too many questions are waiting. */
 export class RehearsalBusy extends Error {
@@ -44,6 +62,7 @@ export class RehearsalBusy extends Error {
  */
 export class RehearsalThread {
   readonly #settings: RehearsalSettings;
+  readonly #gateway: RehearsedGateway;
   #worker: Worker | undefined;
   /** The configuration that the thread has compiled. */
   #compiled: PackedIr | undefined;
@@ -51,16 +70,17 @@ export class RehearsalThread {
   #queue: Promise<unknown> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
 
-  constructor(settings: RehearsalSettings) {
+  constructor(settings: RehearsalSettings, gateway: RehearsedGateway) {
     this.#settings = settings;
+    this.#gateway = gateway;
   }
 
-  /** Rejects with BadFacts for a question that cannot be rehearsed, with RehearsalBusy if too many are waiting. */
-  async outcomes(configuration: PackedIr, ports: Ports, question: Question): Promise<readonly ExplainedOutcome[]> {
+  /** Rejects with BadFacts for a question that cannot be rehearsed, with BadConfiguration for its configuration, with RehearsalBusy if too many are waiting. */
+  async explain(question: Question): Promise<Explained> {
     if (this.#questions >= MAX_QUESTIONS) throw new RehearsalBusy();
     this.#questions++;
     clearTimeout(this.#idle);
-    const result = this.#queue.then(() => this.#ask(configuration, { ports, question }));
+    const result = this.#queue.then(() => this.#ask(question));
     this.#queue = result.catch(() => undefined);
     try {
       return await result;
@@ -79,31 +99,43 @@ export class RehearsalThread {
     await worker?.terminate();
   }
 
-  async #ask(configuration: PackedIr, task: Omit<Task, "configuration">): Promise<readonly ExplainedOutcome[]> {
+  async #ask(question: Question): Promise<Explained> {
     const worker = this.#running();
-    const isNew = this.#compiled !== configuration;
-    this.#compiled = configuration;
+    const task = this.#taskOf(question);
     const ended = new AbortController();
     const onExit = (): void => ended.abort(new Error("the rehearsal thread has ended"));
     const timer = setTimeout(() => {
       ended.abort(new Error(`the explanation takes longer than ${LONGEST_MS / 1000} s`));
     }, LONGEST_MS);
     worker.once("exit", onExit);
-    try {
+    const ask = async (message: ToThread): Promise<Reply> => {
       const reply = once(worker, "message", { signal: ended.signal });
-      worker.postMessage({ configuration: isNew ? configuration : undefined, ...task } satisfies Task);
-      const [rehearsed] = (await reply) as [Rehearsed];
-      if ("outcomes" in rehearsed) return rehearsed.outcomes;
-      if ("bad" in rehearsed) throw new BadFacts(rehearsed.bad.message, rehearsed.bad.hint);
-      throw new Error(rehearsed.failure);
+      worker.postMessage(message);
+      return ((await reply) as [Reply])[0];
+    };
+    try {
+      let reply = await ask(task);
+      if ("wanted" in reply) reply = await ask({ stats: await this.#gateway.endpoints(reply.wanted) });
+      if ("explained" in reply) return reply.explained;
+      if ("bad" in reply) throw new BadFacts(reply.bad.message, reply.bad.hint);
+      if ("invalid" in reply) throw new BadConfiguration(reply.invalid);
+      throw new Error("failure" in reply ? reply.failure : "the rehearsal thread asks twice");
     } catch (error) {
       // A thread that did not reply, or failed, is not asked again.
-      if (!(error instanceof BadFacts)) await this.close();
+      if (!(error instanceof BadFacts) && !(error instanceof BadConfiguration)) await this.close();
       throw ended.signal.aborted ? ended.signal.reason : error;
     } finally {
       clearTimeout(timer);
       worker.off("exit", onExit);
     }
+  }
+
+  #taskOf(question: Question): Task {
+    const { configuration, resources, ...state } = this.#gateway.state();
+    if (question.config !== undefined) return { ...state, configuration: undefined, resources, question };
+    const isNew = this.#compiled !== configuration;
+    this.#compiled = configuration;
+    return { ...state, configuration: isNew ? configuration : undefined, resources: NO_RESOURCES, question };
   }
 
   #running(): Worker {

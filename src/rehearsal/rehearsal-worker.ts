@@ -5,30 +5,75 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../base/errors.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
-import { explain } from "./explain.ts";
+import { explain, type Live } from "./explain.ts";
 import { BadFacts } from "./facts.ts";
+import { BadConfiguration } from "./question.ts";
 import { Rehearsal, type RehearsalSettings } from "./rehearsal.ts";
-import type { Rehearsed, Task } from "./rehearsal-thread.ts";
+import type { Reply, Task, ToThread } from "./rehearsal-thread.ts";
 
 const settings = workerData as RehearsalSettings;
 let compiled: Rehearsal | undefined;
 
-function use(configuration: PackedIr): Rehearsal {
-  compiled?.close();
-  compiled = undefined;
-  compiled = new Rehearsal(configuration, settings);
-  return compiled;
-}
-
-async function rehearse({ configuration, ports, question }: Task): Promise<Rehearsed> {
+async function rehearse(task: Task, endpoints: Live["endpoints"]): Promise<Reply> {
   try {
-    const rehearsal = configuration === undefined ? compiled : use(configuration);
-    if (rehearsal === undefined) throw new Error("the rehearsal thread has no configuration");
-    return { outcomes: await explain(rehearsal, question, ports) };
+    return {
+      explained: await (task.question.config === undefined
+        ? ofGateway(task, endpoints)
+        : ofText(task, task.question.config)),
+    };
   } catch (error) {
     if (error instanceof BadFacts) return { bad: { message: error.message, hint: error.hint } };
-    return { failure: messageOf(error) };
+    return error instanceof BadConfiguration ? { invalid: error.problems } : { failure: messageOf(error) };
   }
 }
 
-parentPort?.on("message", async (task: Task) => parentPort?.postMessage(await rehearse(task)));
+/** The configuration in effect stays compiled for the next question. */
+function ofGateway(
+  { configuration, ports, notices, question }: Task,
+  endpoints: Live["endpoints"],
+): ReturnType<typeof explain> {
+  if (configuration !== undefined) {
+    compiled?.close();
+    compiled = undefined;
+    compiled = new Rehearsal(configuration, settings);
+  }
+  if (compiled === undefined) throw new Error("the rehearsal thread has no configuration");
+  compiled.notices = notices;
+  return explain(compiled, question, { ports, endpoints });
+}
+
+async function ofText({ resources, question }: Task, config: string): ReturnType<typeof explain> {
+  const { loadText } = await import("./load-text.ts");
+  const { configuration, settings: own } = loadText(config, resources);
+  const rehearsal = compile(configuration, { ...settings, ...own });
+  try {
+    return await explain(rehearsal, question);
+  } finally {
+    rehearsal.close();
+  }
+}
+
+/** What a gateway would find out when it prepares the configuration. */
+function compile(configuration: PackedIr, own: RehearsalSettings): Rehearsal {
+  try {
+    return new Rehearsal(configuration, own);
+  } catch (error) {
+    throw new BadConfiguration(messageOf(error));
+  }
+}
+
+function main(port: NonNullable<typeof parentPort>): void {
+  const reply = (message: Reply): void => port.postMessage(message);
+  let onStats: (stats: Awaited<ReturnType<Live["endpoints"]>>) => void = () => {};
+  const endpoints: Live["endpoints"] = (keys) =>
+    new Promise((resolve) => {
+      onStats = resolve;
+      reply({ wanted: keys });
+    });
+  port.on("message", async (message: ToThread) => {
+    if ("stats" in message) onStats(message.stats);
+    else reply(await rehearse(message, endpoints));
+  });
+}
+
+if (parentPort !== null) main(parentPort);

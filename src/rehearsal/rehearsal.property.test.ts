@@ -191,7 +191,7 @@ test("a rehearsal has the outcome of the real request", async () => {
             const facts = factsOfRequest(
               requestOf([method, `http://${host}${target}`, ...options, ...(body === "" ? [] : ["-d", body])]),
             );
-            const outcomes = await rehearsal.outcomes(facts, bind, {});
+            const { outcomes } = await rehearsal.outcomes(facts, bind, {});
             heads.length = 0;
             const lines = gateway.lines.length;
             const client = await RawPeer.connect(gateway.port());

@@ -8,6 +8,8 @@ import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
 import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
+import type { HttpRequest } from "../http/message/message.ts";
+import type { Downstream } from "../http/stream.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
@@ -16,8 +18,9 @@ import type { ByteStream } from "../net/transport.ts";
 import { createBuckets, TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
-import type { CompiledBind, CompiledListener } from "../proxy/compile/compiled.ts";
+import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import type { Ports } from "../proxy/data-plane.ts";
+import type { Exchange } from "../proxy/exchange/exchange.ts";
 import { MemoryPressure } from "../proxy/overload/memory-pressure.ts";
 import { Overload } from "../proxy/overload/overload.ts";
 import { BindServer } from "../proxy/ports/bind-server.ts";
@@ -35,13 +38,17 @@ import { TraceGate } from "../trace/gate.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { dynamicEndpoints } from "../upstream/destinations/dynamic.ts";
 import { Workloads } from "../upstream/discovery/discovery.ts";
+import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
-import { type Assumptions, checkUse } from "./assumptions.ts";
-import { Choices, type Given } from "./choices.ts";
+import { type Assumptions, CONDITION, checkUse } from "./assumptions.ts";
+import { Choices, type Given, type Lack } from "./choices.ts";
+import { rehearseDatagram } from "./datagram.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
+import type { Run } from "./tree.ts";
+import { UnknownFacts } from "./unknown-facts.ts";
 
 /** Settings of the gateway that change what a request gets. */
 export interface RehearsalSettings {
@@ -59,18 +66,23 @@ export interface RehearsalSettings {
 }
 
 /** What happens to the request if services respond and backends are chosen as `given`. */
-export interface Outcome {
+export interface Outcome extends Run {
   readonly given: Given;
+  /** What is not known, though the outcome depends on it: `given` has conditions for it. */
+  readonly needs: readonly Lack[];
   /** Share of requests that get this outcome, by the weights of backends. */
   readonly share: number;
-  /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
-  readonly record: Partial<AccessRecord> | undefined;
-  /** Secrets are redacted. */
-  readonly events: readonly TraceEvent[];
   /** What backends get, with secrets. */
   readonly sent: readonly SentRequest[];
   /** What the client gets, as bytes. */
   readonly received: Buffer;
+}
+
+/** What can happen to a request. */
+interface Outcomes {
+  readonly outcomes: readonly Outcome[];
+  /** At least as many more ways were not tried. */
+  readonly omitted: number;
 }
 
 /** Runs of one explanation: with more choices, the rest is left out. */
@@ -108,15 +120,48 @@ class Records extends AccessLog {
   }
 }
 
+const NOTHING = { exchange: undefined, received: Buffer.alloc(0) } as const;
+const HTTP = { protocol: "http", standardPort: 80 } as const;
+/** The binds that a client reaches with a URL. */
+const SCHEMES: Readonly<
+  Record<string, { readonly protocol: CompiledBind["protocol"]; readonly standardPort: number }>
+> = {
+  "https:": { protocol: "tls", standardPort: 443 },
+  "tls:": { protocol: "tls", standardPort: 443 },
+  "tcp:": { protocol: "tcp", standardPort: 0 },
+  "udp:": { protocol: "udp", standardPort: 0 },
+};
+
+/** Keeps the exchange of a rehearsal. */
+class RehearsedServer extends BindServer {
+  exchange: Exchange | undefined;
+
+  override open(downstream: Downstream, request: HttpRequest): Exchange {
+    const exchange = super.open(downstream, request);
+    this.exchange ??= exchange;
+    return exchange;
+  }
+}
+
+/** What the threads of a gateway know about endpoints. */
+export interface EndpointNotices {
+  readonly evictions: readonly EvictionNotice[];
+  readonly healths: readonly HealthNotice[];
+}
+
 export class Rehearsal {
+  /** By default all endpoints are healthy. */
+  notices: EndpointNotices = { evictions: [], healths: [] };
   readonly #generation: Generation;
   readonly #services: Services;
   readonly #choices = new Choices();
+  readonly #unknowns = new UnknownFacts(this.#choices);
   readonly #backend = new AssumedBackend(() => this.#choices.response());
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
   readonly #sweeper = new Sweeper();
   readonly #records: Records;
+  readonly #endpoints: Endpoints;
   #onEvent: (json: string | undefined) => void = () => {};
 
   /** Throws if the configuration does not compile. */
@@ -136,6 +181,7 @@ export class Rehearsal {
       connect: this.#backend.connect,
     };
     const endpoints = new Endpoints(new Pools(pool, resolver, { onConnected() {} }, this.#sweeper));
+    this.#endpoints = endpoints;
     const metrics = new Metrics();
     this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onEvent(json));
     this.#services = {
@@ -156,6 +202,7 @@ export class Rehearsal {
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
         answers: this.#choices,
+        assumedCredential: this.#choices.credential,
       },
       env: settings.env ?? {},
       overload: new Overload(
@@ -177,6 +224,7 @@ export class Rehearsal {
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
+      unknowns: this.#unknowns,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
@@ -196,11 +244,11 @@ export class Rehearsal {
    * listen, if not where the configuration says. Throws BadFacts.
    */
   bindFor(url: URL, ports: Ports = {}): CompiledBind {
-    const isTls = url.protocol === "https:";
+    const { protocol, standardPort } = SCHEMES[url.protocol] ?? HTTP;
     const fitting = this.binds
-      .filter(({ protocol }) => protocol === (isTls ? "tls" : "http"))
+      .filter((bind) => bind.protocol === protocol)
       .map((bind) => ({ ...bind, port: ports[bind.key] ?? bind.port }));
-    const port = Number(url.port || (isTls ? 443 : 80));
+    const port = Number(url.port || standardPort);
     const named = fitting.find((bind) => bind.port === port);
     const [only, ...others] = fitting;
     if (named !== undefined) return named;
@@ -218,7 +266,7 @@ export class Rehearsal {
    * What happens to a request: one outcome, or one for each way in which services may respond and backends be chosen that `assumed`
    * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
    */
-  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcome[]> {
+  async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
     const outcomes: Outcome[] = [];
     const open: Given[] = [assumed];
     for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
@@ -232,14 +280,39 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return outcomes;
+    return { outcomes: mergeUnreached(mergeAlike(outcomes)), omitted: open.length };
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
+    this.#endpoints.restart(this.notices.evictions, this.notices.healths);
+    this.#choices.begin(given);
+    const complete = this.#unknowns.begin(facts);
+    this.#backend.sent.length = 0;
+    const ended =
+      bind.protocol === "udp"
+        ? { ...(await rehearseDatagram(addressesOf(facts, bind), bind, this.#services)), ...NOTHING }
+        : await this.#connect(complete, bind);
+    const asked = [...this.#choices.asked];
+    const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
+    return {
+      ...ended,
+      given: taken,
+      needs: [...this.#choices.needs.values()],
+      share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
+      bind,
+      serverName: facts.serverName,
+      split: this.#choices.asked.get("backend"),
+      sent: [...this.#backend.sent],
+    };
+  }
+
+  /** Runs a connection of the client until it, or its request, has ended. */
+  async #connect(
+    facts: RequestFacts,
+    bind: CompiledBind,
+  ): Promise<Pick<Outcome, "events" | "exchange" | "record" | "received">> {
     const events: TraceEvent[] = [];
     this.#records.last = undefined;
-    this.#choices.begin(given);
-    this.#backend.sent.length = 0;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
     this.#gate.arm(0);
     const [stream, client] = inMemory();
@@ -256,7 +329,7 @@ export class Rehearsal {
     const timer = setTimeout(resolve, LONGEST_RUN_MS);
     // Neither filters nor changed fields keep the record away.
     const logged = { ...bind, accessLog: undefined };
-    const server = new BindServer(logged, { findTarget: () => undefined }, this.#services, () => {});
+    const server = new RehearsedServer(logged, { findTarget: () => undefined }, this.#services, () => {});
     try {
       serve(server, stream, client, facts, bind);
       await promise;
@@ -266,16 +339,7 @@ export class Rehearsal {
       this.#watchers.remove(0);
       this.#gate.free(0);
     }
-    const asked = [...this.#choices.asked];
-    const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
-    return {
-      given: taken,
-      share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
-      record: this.#records.last,
-      events,
-      sent: [...this.#backend.sent],
-      received: Buffer.concat(received),
-    };
+    return { events, exchange: server.exchange, record: this.#records.last, received: Buffer.concat(received) };
   }
 
   close(): void {
@@ -283,22 +347,66 @@ export class Rehearsal {
   }
 }
 
+/** A condition that depends on what is not known may not matter: outcomes that differ in nothing else become one. */
+function mergeAlike(outcomes: readonly Outcome[]): readonly Outcome[] {
+  const conditions = new Set(
+    outcomes.flatMap(({ given }) => Object.keys(given)).filter((name) => name.startsWith(CONDITION)),
+  );
+  return [...conditions].reduce((all, name) => {
+    const groups = Map.groupBy(all, (outcome) => {
+      const { [name]: value, ...given } = outcome.given;
+      return value === undefined ? outcome : JSON.stringify([given, effectOf(outcome)]);
+    });
+    return [...groups.values()].flatMap((group) => {
+      const [first] = group;
+      if (first === undefined || group.length < 2) return group;
+      const { [name]: _any, ...given } = first.given;
+      return [{ ...first, given, needs: first.needs.filter(({ choice }) => choice !== name) }];
+    });
+  }, outcomes);
+}
+
+/** What clients, backends and the log see, without what differs from run to run. */
+function effectOf({ record, sent, received }: Outcome): unknown {
+  const { route, endpoint, status, error, reason } = record ?? {};
+  const requests = sent.map(({ method, target, headers }) => [method, target, stable(headers)]);
+  return [route, endpoint, status, error, reason, requests, received.toString("latin1").replace(/^date:.*$/im, "")];
+}
+
+function stable(headers: readonly string[]): string[] {
+  return headers.filter((_, i) => !CHANGING.has((headers[i - (i % 2)] ?? "").toLowerCase()));
+}
+
+/** Fields that have another value in each request. */
+const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop"]);
+
+/** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
+function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
+  const groups = Map.groupBy(outcomes, (outcome) => {
+    const { exchange, split, given, record, received } = outcome;
+    if (split === undefined || exchange?.selected.reachedBackend !== false) return outcome;
+    const response = received.toString("latin1").replace(/^date:.*$/im, "");
+    return JSON.stringify([{ ...given, backend: "" }, record?.status, record?.error, response]);
+  });
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first?.split === undefined || group.length <= first.split.others.length) return group;
+    const { backend: _any, ...given } = first.given;
+    return [{ ...first, given, split: undefined, share: group.reduce((sum, { share }) => sum + share, 0) }];
+  });
+}
+
 /** Begins the connection and sends the request. */
 function serve(server: BindServer, stream: ByteStream, client: Duplex, facts: RequestFacts, bind: CompiledBind): void {
-  const from = addressesOf(facts, bind);
-  if (facts.serverName === undefined) server.rehearse(stream, from, undefined, undefined);
-  else {
-    const listener: CompiledListener | undefined = bind.listeners.find(facts.serverName);
-    const clientValidation = listener?.terminator?.clientValidation;
-    server.rehearse(
-      stream,
-      from,
-      { serverName: facts.serverName, protocol: "", clientValidation, client: undefined },
-      listener,
-    );
-  }
-  client.write(facts.head, "latin1");
-  if (facts.body.length > 0) client.write(facts.body);
+  const { serverName, head, body } = facts;
+  const listener = bind.protocol === "http" ? undefined : bind.listeners.find(serverName ?? "");
+  const clientValidation = listener?.terminator?.clientValidation;
+  const tls = serverName === undefined ? undefined : { serverName, protocol: "", clientValidation, client: undefined };
+  server.rehearse(stream, addressesOf(facts, bind), tls, listener);
+  client.write(head, "latin1");
+  if (body.length > 0) client.write(body);
+  // Requests end by themselves.
+  if (head === "") client.end();
 }
 
 function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresses {

@@ -3,7 +3,7 @@
  * V8 builds a tree of its pieces, makes one string of it, and encodes that.
  */
 import { formatTimestamp } from "../base/dates.ts";
-import { type LogFormat, quote } from "../base/log.ts";
+import { type LogFormat, quote, safeJson } from "../base/log.ts";
 import type { AccessRecord } from "./access-record.ts";
 
 const QUOTE = 0x22;
@@ -80,6 +80,7 @@ function styleOf(json: boolean, begin: string, scope: string, shown: (name: stri
       retryAttempt: bytes("retry.attempt"),
       error: bytes("error"),
       reason: bytes("reason"),
+      shadow: bytes("shadow"),
       bytesReceived: bytes("bytes.received"),
       bytesSent: bytes("bytes.sent"),
       durationMs: bytes("duration"),
@@ -107,7 +108,8 @@ export function mostBytes(r: AccessRecord): number {
     lengthOf(r.jwtSubject) +
     r.protocol.length +
     lengthOf(r.error) +
-    lengthOf(r.reason);
+    lengthOf(r.reason) +
+    (r.shadow === undefined ? 0 : lengthOf(shadowText(r.shadow)) + r.shadow.length);
   return FIXED_BYTES + units * MAX_BYTES_PER_CODE_UNIT;
 }
 
@@ -146,6 +148,11 @@ export function writeAccessLine(r: AccessRecord, format: LogFormat, bytes: Buffe
 /** The duration in a text line: whole milliseconds. */
 export function durationText(durationMs: number): string {
   return `${Math.round(durationMs)}ms`;
+}
+
+/** The decisions of shadow policies in a text line. */
+export function shadowText(decisions: readonly string[]): string {
+  return decisions.join("; ");
 }
 
 /** Names are short: a call of `set` would cost more. */
@@ -204,6 +211,7 @@ function writeOutcome(bytes: Buffer, at: number, r: AccessRecord, style: Style):
     r.jwtSubject === undefined &&
     r.retryAttempt === undefined &&
     r.error === undefined &&
+    r.shadow === undefined &&
     r.bytesReceived === 0;
   if (
     usual &&
@@ -241,6 +249,10 @@ function writeOutcomeFields(bytes: Buffer, at: number, r: AccessRecord, { json, 
     end = writeNumber(bytes, copy(bytes, end, names.retryAttempt), r.retryAttempt);
   if (r.error !== undefined) end = writeText(bytes, end, names.error, r.error, true);
   if (r.reason !== undefined && r.reason !== "Upstream") end = writeText(bytes, end, names.reason, r.reason, json);
+  if (r.shadow !== undefined) {
+    end = copy(bytes, end, names.shadow);
+    end += bytes.write(json ? safeJson(r.shadow) : quote(shadowText(r.shadow)), end);
+  }
   end = writeNumber(bytes, copy(bytes, end, names.bytesReceived), r.bytesReceived);
   return copy(bytes, end, names.bytesSent);
 }

@@ -1,7 +1,7 @@
 import { formatTimestamp } from "../base/dates.ts";
 import { type LogFormat, quote, quoteIfNeeded, safeJson } from "../base/log.ts";
 import { type Activation, type CelEnvironment, type Condition, type Expression, toJson } from "../cel/index.ts";
-import { durationText } from "./access-line.ts";
+import { durationText, shadowText } from "./access-line.ts";
 import { type AccessRecord, recordFields } from "./access-record.ts";
 import type { LogFields } from "./settings.ts";
 import type { ShownVariables } from "./shown-variables.ts";
@@ -40,7 +40,10 @@ export class AccessLogEdits {
   format(record: AccessRecord, format: LogFormat, variables: ShownVariables): string {
     const fields: Record<string, unknown> = { level: "info", time: formatTimestamp(record.time), scope: "request" };
     for (const [name, value] of Object.entries(recordFields(record))) if (value !== undefined) fields[name] = value;
-    if (format === "text") fields.duration = durationText(record.durationMs);
+    if (format === "text") {
+      fields.duration = durationText(record.durationMs);
+      if (record.shadow !== undefined) fields.shadow = shadowText(record.shadow);
+    }
     this.edit(fields, variables);
     return `${format === "json" ? safeJson(fields) : textOf(fields)}\n`;
   }

@@ -39,6 +39,8 @@ export interface AccessRecord {
   readonly code?: ErrorCode | undefined;
   /** Why the gateway ended it; `Upstream` (the backend's own response) is not logged. */
   readonly reason?: string | undefined;
+  /** What shadow policies would have denied, or could not decide: `authorization:deny …`. */
+  readonly shadow?: readonly string[] | undefined;
   /** Bytes of the request body without framing; of a TCP connection, all bytes. */
   readonly bytesReceived: number;
   /** Bytes of the response body, likewise. */
@@ -70,6 +72,7 @@ export function recordFields(r: AccessRecord): Record<string, unknown> {
     "retry.attempt": r.retryAttempt === 0 ? undefined : r.retryAttempt,
     error: r.error,
     reason: r.reason === "Upstream" ? undefined : r.reason,
+    shadow: r.shadow,
     "bytes.received": r.bytesReceived,
     "bytes.sent": r.bytesSent,
     duration: Math.round(r.durationMs * 1000) / 1000,

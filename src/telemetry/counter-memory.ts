@@ -40,6 +40,7 @@ export type CountedMetric =
   | "local_rate_limit_overflow_total"
   | "local_rate_limit_evictions_total"
   | "grpc_calls_total"
+  | "policy_shadow_total"
   | "event_loop_lag_seconds"
   | "overloaded_workers"
   | "overload_rejected_total"

@@ -53,6 +53,11 @@ export const METRICS = {
     help: "gRPC calls that ended, by their status.",
     labels: ["backend", "route", "grpc_status"],
   },
+  policy_shadow_total: {
+    type: "counter",
+    help: "Decisions of policies with `shadow: true`, which have no effect: `allow`, `deny` or `undecided`.",
+    labels: ["policy", "decision", "gateway", "listener", "route"],
+  },
   request_processing_seconds: {
     type: "histogram",
     help: "Time the gateway took before it called the backend.",

@@ -145,6 +145,11 @@ export class Metrics {
     return this.#count("grpc_calls_total", [backend, route, status]);
   }
 
+  /** Decisions of shadow policies. `policy`: a kind; `decision`: one of a small set of words. */
+  shadowDecisions(policy: string, decision: string, gateway: string, listener: string, route: string): Count {
+    return this.#count("policy_shadow_total", [policy, decision, gateway, listener, route]);
+  }
+
   /** Seconds by which the event loop of a worker was late at the last sample. */
   eventLoopLag(worker: number): Count {
     return this.#count("event_loop_lag_seconds", [`worker-${worker}`]);

@@ -9,7 +9,7 @@ export interface ServerIdentity {
   readonly ocspStaple?: string | undefined;
 }
 
-interface Known {
+interface ParsedPair {
   readonly pair: CertificateAndKey;
   readonly certificate: X509Certificate;
 }
@@ -19,7 +19,7 @@ interface Known {
  * OpenSSL chooses among these by the types of keys that the client supports; it accepts one certificate of each type.
  */
 export class CertificateChoice {
-  readonly #known: readonly Known[];
+  readonly #known: readonly ParsedPair[];
   /** Identities by the indexes of their certificates. */
   readonly #identities = new Map<string, ServerIdentity>();
 
@@ -46,7 +46,7 @@ export class CertificateChoice {
   }
 }
 
-function firstOfEachType(list: readonly Known[]): readonly Known[] {
+function firstOfEachType(list: readonly ParsedPair[]): readonly ParsedPair[] {
   const types = list.map(({ certificate }) => certificate.publicKey.asymmetricKeyType);
   return list.filter((_known, i) => types.indexOf(types[i]) === i);
 }

@@ -6,7 +6,7 @@ import { type Leaf, mintLeaf } from "./x509/leaf.ts";
 /** Called for each certificate that is made for `name`; for the log. */
 export type LeafListener = (name: string, leaf: Leaf) => void;
 
-interface Entry {
+interface CachedLeaf {
   readonly identity: CertificateAndKey;
   /** Milliseconds since 1970. */
   readonly until: number;
@@ -23,7 +23,7 @@ export class LeafCache {
   readonly #onMade: LeafListener;
   readonly #now: () => number;
   /** Least recently used first. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, CachedLeaf>();
 
   /** `cert`: the CA's certificate, and those above it. Throws an Error when the CA cannot sign. */
   constructor(cert: string, key: string, caching: LeafCaching, onMade: LeafListener, now: () => number = Date.now) {
@@ -45,7 +45,7 @@ export class LeafCache {
     return entry.identity;
   }
 
-  #mint(name: string, now: number): Entry {
+  #mint(name: string, now: number): CachedLeaf {
     const problem = nameProblem(name);
     if (problem !== undefined) throw new Error(problem);
     const leaf = mintLeaf(this.#issuer, name, now);

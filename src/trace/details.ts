@@ -7,6 +7,11 @@ const MAX_TEXT = 500;
  */
 export function detailsText(data: unknown): string {
   const text = typeof data === "string" ? data : pairs("", data).join(" ");
+  return clipped(text);
+}
+
+/** A text of at most 500 characters, with a mark if it is cut. */
+export function clipped(text: string): string {
   return text.length <= MAX_TEXT ? text : `${text.slice(0, MAX_TEXT)}…`;
 }
 

@@ -3,6 +3,7 @@
  * from it.
  */
 import type { Origin } from "../base/origin.ts";
+import type { Need } from "../cel/index.ts";
 
 export type Severity = "success" | "info" | "warn" | "error";
 
@@ -11,12 +12,17 @@ export interface TraceEvent {
   readonly eventStart: number | null;
   readonly eventEnd: number;
   readonly severity: Severity;
-  /** Nested outbound callouts, outermost first; absent for the request itself. */
+  /** What the event belongs to, outermost first: `shadow` for a shadow policy, callouts; absent for the request itself. */
   readonly scope?: readonly string[];
+  /** The expressions that were evaluated since the event before, such as those of the policy that the event is about; absent if there are none. */
+  readonly expressions?: readonly ExpressionResult[];
   readonly message: TraceMessage;
 }
 
 export type Phase = "gateway" | "route" | "backend";
+
+/** `undecided`: there was not enough of the request, or too many others were waiting. */
+export type ShadowVerdict = "allow" | "deny" | "undecided";
 
 export type TraceMessage =
   | {
@@ -49,7 +55,7 @@ export type TraceMessage =
       readonly origins?: Readonly<Record<string, readonly Origin[]>>;
     }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
-  | { readonly type: "policy"; readonly kind: string; readonly result: PolicyResult }
+  | { readonly type: "policy"; readonly kind: PolicyEventKind; readonly result: PolicyResult }
   | {
       readonly type: "authorizationResult";
       readonly rules: readonly {
@@ -59,10 +65,25 @@ export type TraceMessage =
         readonly error?: string;
         /** Values of the paths in the rule, such as `jwt.sub`; null if absent. */
         readonly inputs?: Readonly<Record<string, unknown>>;
+        /** What is not known, though the rule depends on it; only in explanations, in which `matched` is then assumed. */
+        readonly needs?: readonly Need[];
         /** Results of the parts of the rule that were evaluated, other than its paths; absent if there are none. */
         readonly values?: readonly PartResult[];
       }[];
       readonly result: "allow" | "deny";
+    }
+  | {
+      /** What a policy with `shadow: true` would have done. */
+      readonly type: "shadowDecision";
+      /** The kind of the policy, such as `jwtAuth`. */
+      readonly policy: string;
+      readonly phase: Phase;
+      readonly decision: ShadowVerdict;
+      /** Of the response that the client would have got; only for `deny`. */
+      readonly status?: number;
+      readonly code?: string;
+      /** Why it is not `allow`. */
+      readonly reason?: string;
     }
   | { readonly type: "backendCallStart"; readonly target: string }
   | {
@@ -97,6 +118,20 @@ export type TraceMessage =
   | { readonly type: "traceEnded"; readonly reason: string }
   | { readonly type: "dropped"; readonly count: number };
 
+/** An expression, what it read and what it computed. Secrets are redacted. */
+export interface ExpressionResult {
+  readonly text: string;
+  /** JSON; absent if the evaluation failed, and for bodies and maps of headers. */
+  readonly value?: unknown;
+  /** Why it failed. */
+  readonly error?: string;
+  /** What is not known, though the value depends on it; only in explanations. */
+  readonly needs?: readonly Need[];
+  /** As in `authorizationResult`. */
+  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly values?: readonly PartResult[];
+}
+
 /** The result of a part of an expression: `from` and `to` are offsets into its text, in UTF-16 units. */
 export interface PartResult {
   readonly from: number;
@@ -120,7 +155,39 @@ export interface GrpcEnd {
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
 
 /** Names of policies in `policy` events; some are not those of the configuration, because traces had them first. */
-export type PolicyEventKind = "api_key" | "csrf" | "localRateLimit";
+export type PolicyEventKind =
+  | "api_key"
+  | "authorization"
+  | "backend_auth"
+  | "basic_auth"
+  | "buffer"
+  | "compression"
+  | "cors"
+  | "csrf"
+  | "delay"
+  | "directResponse"
+  | "direct_response"
+  | "extAuthz"
+  | "extProc"
+  | "ext_auth"
+  | "ext_proc"
+  | "grpcWeb"
+  | "health"
+  | "jwt"
+  | "localRateLimit"
+  | "oidc"
+  | "remoteRateLimit"
+  | "request_header_modifier"
+  | "request_mirror"
+  | "request_redirect"
+  | "response_header_modifier"
+  | "retry"
+  | "sessionAffinity"
+  | "session_persistence"
+  | "timeout"
+  | "transformation"
+  | "transformations"
+  | "url_rewrite";
 
 type PolicyResult =
   | {

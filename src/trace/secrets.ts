@@ -3,8 +3,8 @@ import { cookiePairs } from "../base/cookies.ts";
 import type { ShownValues } from "../base/errors.ts";
 import { REDACTED, redactTarget, redactUrls } from "../base/redaction.ts";
 import type { Names } from "../base/sensitive-names.ts";
-import type { PartValue } from "../cel/index.ts";
-import type { PartResult } from "./events.ts";
+import type { InputValue, Observation, PartValue } from "../cel/index.ts";
+import type { ExpressionResult, PartResult } from "./events.ts";
 import { redactFields, redactHeaders } from "./redaction.ts";
 
 /** Minimum length, in characters, of a secret that is searched for in other values: shorter ones would match parts of words. */
@@ -93,6 +93,22 @@ export class RequestSecrets implements ShownValues {
   /** Like `data`, but not by property name: the names in a policy's details are the policy's own, and name no secrets. */
   details(value: unknown): unknown {
     return this.#data(value, false, 0);
+  }
+
+  /** What an expression read and computed. */
+  observed({ needs, whole, inputs, parts }: Observation): Omit<ExpressionResult, "text"> {
+    const { value, error } = whole === undefined ? {} : this.part(whole);
+    return {
+      ...(needs !== undefined && { needs }),
+      ...(value !== undefined && { value }),
+      ...(error !== undefined && { error }),
+      ...(inputs.length > 0 && { inputs: this.inputs(inputs) }),
+      ...(parts.length > 0 && { values: parts.map((part) => this.part(part)) }),
+    };
+  }
+
+  inputs(inputs: readonly InputValue[]): Record<string, unknown> {
+    return Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.input(path, value)]));
   }
 
   /** The value at a path of an expression, below its variable; long values are truncated. */

@@ -1,6 +1,8 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
 import type { Origin } from "../base/origin.ts";
-import type { RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import type { Need } from "../cel/index.ts";
+import { authorizationText, type RuleResult } from "./authorization.ts";
+import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface Step {
   readonly kind:
@@ -8,6 +10,8 @@ export interface Step {
     | "listener"
     | "route"
     | "policy"
+    /** A policy in shadow: what it would have done. */
+    | "shadow"
     | "rule"
     | "expression"
     | "backend"
@@ -32,10 +36,16 @@ const MAX_LOSERS = 5;
 
 /** The steps of a request in the order in which they happened. */
 export function stepsOf(events: readonly TraceEvent[]): Step[] {
-  return events.flatMap((event, index) => stepOf(event, events, index) ?? []);
+  return events.flatMap((event, index) => {
+    const expressions = (event.expressions ?? []).map(expression);
+    const step = stepOf(event, events, index);
+    if (step?.kind !== "policy") return [...expressions, ...(step === undefined ? [] : [step])];
+    return { ...step, steps: [...expressions, ...step.steps] };
+  });
 }
 
 function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEvent[], index: number): Step | undefined {
+  if (scope?.[0] === "shadow") return message.type === "shadowDecision" ? shadowed(message, all, index) : undefined;
   switch (message.type) {
     case "routeSelection":
       return selection(message);
@@ -54,6 +64,7 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
         kind: "policy",
         name: "authorization",
         result: message.result === "allow" ? "yes" : "no",
+        reason: authorizationText(message.rules.map(withoutValues), message.result),
         steps: message.rules.map((each, i) => rule(each, origins[i])),
       };
     }
@@ -84,6 +95,31 @@ function originsOf(kind: string, all: readonly TraceEvent[], index: number): rea
   return [];
 }
 
+/** The rules themselves follow as steps. */
+function withoutValues({ mode, matched, error }: RuleResult): RuleResult {
+  return { mode, matched, ...(error !== undefined && { error }) };
+}
+
+const VERDICTS = { allow: "yes", deny: "no", undecided: "unknown" } as const;
+
+/** With the rules that the policy has evaluated, if it is `authorization`. */
+function shadowed(
+  { policy, decision, status, reason }: Extract<TraceMessage, { type: "shadowDecision" }>,
+  all: readonly TraceEvent[],
+  index: number,
+): Step {
+  const before = all.slice(0, index).findLast(({ scope }) => scope?.[0] === "shadow")?.message;
+  const origins = originsOf(`shadow_${policy}`, all, index);
+  const would = decision === "deny" ? `would deny with ${status}` : decision === "allow" ? "would allow" : "undecided";
+  return {
+    kind: "shadow",
+    name: policy,
+    result: VERDICTS[decision],
+    reason: reason === undefined ? would : `${would}: ${reason}`,
+    steps: before?.type === "authorizationResult" ? before.rules.map((each, i) => rule(each, origins[i])) : [],
+  };
+}
+
 function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessage, { type: "routeSelection" }>): Step {
   if (listeners !== undefined) {
     const steps = listeners.map(
@@ -99,35 +135,65 @@ function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessag
   const because = others.find(({ matched }) => matched)?.because;
   const reason = because === undefined ? "the only route that matches" : because;
   const origin = candidates.find(({ route }) => route === selectedRoute)?.origin;
-  return {
-    kind: "route",
-    name: selectedRoute,
-    result: "yes",
-    reason,
-    ...(origin !== undefined && { origin }),
-    steps,
-  };
+  return { kind: "route", name: selectedRoute, result: "yes", reason, ...(origin !== undefined && { origin }), steps };
 }
 
-type RuleResult = Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number];
-
 function rule(
-  { name, matched, mode, error, inputs = {}, values: parts = [] }: RuleResult,
+  {
+    name,
+    matched,
+    mode,
+    error,
+    needs,
+    inputs = {},
+    values: parts = [],
+  }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number],
   origin: Origin | undefined,
 ): Step {
-  const values = [
-    ...parts.map(({ from, to, ...result }) => ({ text: name.slice(from, to), ...result })),
-    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
-  ];
   return {
     kind: "rule",
     name: `${mode} ${name}`,
-    result: matched ? "yes" : "no",
-    ...(error !== undefined && { reason: error }),
-    ...(values.length > 0 && { values }),
+    result: needs !== undefined ? "unknown" : matched ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
+      : error !== undefined && { reason: error }),
+    ...valuesOf(name, parts, inputs),
     ...(origin !== undefined && { origin }),
     steps: [],
   };
+}
+
+function notKnown(needs: readonly Need[]): string {
+  return `not known: ${needs.map(({ what }) => what).join(", ")}`;
+}
+
+function expression({ text, value, error, needs, values = [], inputs = {} }: ExpressionResult): Step {
+  // A text that is only one path is its own input.
+  const others = Object.fromEntries(Object.entries(inputs).filter(([path]) => path !== text));
+  return {
+    kind: "expression",
+    name: text,
+    result: needs !== undefined ? "unknown" : error === undefined && value !== false ? "yes" : "no",
+    ...(needs !== undefined
+      ? { reason: notKnown(needs) }
+      : error !== undefined
+        ? { reason: error }
+        : value !== undefined && { reason: JSON.stringify(value) }),
+    ...valuesOf(text, values, others),
+    steps: [],
+  };
+}
+
+function valuesOf(
+  expressionText: string,
+  parts: readonly PartResult[],
+  inputs: Readonly<Record<string, unknown>>,
+): Pick<Step, "values"> {
+  const values = [
+    ...parts.map(({ from, to, ...result }) => ({ text: expressionText.slice(from, to), ...result })),
+    ...Object.entries(inputs).map(([text, value]) => ({ text, value })),
+  ];
+  return values.length === 0 ? {} : { values };
 }
 
 function sent({ request, backend }: RequestState): Step | undefined {
@@ -147,7 +213,9 @@ function sent({ request, backend }: RequestState): Step | undefined {
 function called(message: TraceMessage | undefined): Pick<Step, "result" | "reason"> {
   if (message?.type !== "backendCallResult") return { result: "no", reason: "no response" };
   if (message.status !== null) return { result: "yes", reason: `status ${message.status}` };
-  return { result: "no", reason: message.error ?? "no response" };
+  // Connections without requests have no status.
+  if (message.error === null) return { result: "yes", reason: "connected" };
+  return { result: "no", reason: message.error };
 }
 
 function answered({ response }: RequestState): Step | undefined {

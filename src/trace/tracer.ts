@@ -1,4 +1,4 @@
-import type { Severity, TraceEvent, TraceMessage } from "./events.ts";
+import type { ExpressionResult, Severity, TraceEvent, TraceMessage } from "./events.ts";
 
 export interface TraceOptions {
   /** Show the values of sensitive headers. */
@@ -19,6 +19,8 @@ export interface TraceSink {
   readonly snapshots: boolean;
   /** Microseconds since the request began. */
   now(): number;
+  /** An expression was evaluated; the next event shows it. */
+  evaluated(result: ExpressionResult): void;
   /** `scope`: the callouts that the event belongs to, outermost first. */
   emit(severity: Severity, message: TraceMessage, eventStart?: number | null, scope?: readonly string[]): void;
   /** No events of the request follow. */
@@ -31,6 +33,10 @@ export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
     options: first.options,
     snapshots: first.snapshots || second.snapshots,
     now: () => first.now(),
+    evaluated: (result) => {
+      first.evaluated(result);
+      second.evaluated(result);
+    },
     emit: (...event) => {
       first.emit(...event);
       second.emit(...event);
@@ -42,6 +48,9 @@ export function bothSinks(first: TraceSink, second: TraceSink): TraceSink {
   };
 }
 
+/** Expressions that one event shows. */
+const MAX_EXPRESSIONS = 50;
+
 /** Adds times to the events of one request and posts them; `finish` ends the stream. */
 export class Tracer implements TraceSink {
   readonly snapshots = true;
@@ -49,6 +58,7 @@ export class Tracer implements TraceSink {
   readonly #start: number;
   readonly #post: EventPost;
   readonly #bound: NodeJS.Timeout | undefined;
+  readonly #expressions: ExpressionResult[] = [];
   #last = 0;
   #finished = false;
 
@@ -67,6 +77,10 @@ export class Tracer implements TraceSink {
     return this.#last;
   }
 
+  evaluated(result: ExpressionResult): void {
+    if (this.#expressions.length < MAX_EXPRESSIONS) this.#expressions.push(result);
+  }
+
   /** Does nothing after `finish`: a callout, such as a mirror, can outlive its request, but not the trace. */
   emit(
     severity: Severity,
@@ -80,6 +94,7 @@ export class Tracer implements TraceSink {
       eventEnd: this.now(),
       severity,
       ...(scope.length > 0 && { scope }),
+      ...(this.#expressions.length > 0 && { expressions: this.#expressions.splice(0) }),
       message,
     };
     this.#post(JSON.stringify(event));

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { stringify } from "yaml";
 import { reportOf } from "../config/check.ts";
 import { loadConfig } from "../config/load.ts";
+import { fullText } from "./problems/diagnostics.ts";
 
 test("check warns about deny rules that a request passes by omitting the value that they negate", () => {
   const authorization = {
@@ -22,7 +23,7 @@ test("check warns about deny rules that a request passes by omitting the value t
   assert.equal(ok, true);
   const warnings = diagnostics.filter(({ severity }) => severity === "warning");
   assert.deepEqual(
-    warnings.map(({ path, message }) => [path, message]),
+    warnings.map((each) => [each.path, fullText(each)]),
     [
       [
         "frontendPolicies.networkAuthorization.rules[0].deny",
@@ -91,15 +92,15 @@ test("check says that a retry at a lone address goes there again, and warns if t
     const { diagnostics } = reportOf(
       loadConfig({ kind: "text", text: stringify({ binds: [{ port: 3, listeners: [{ routes }] }] }) }, {}),
     );
-    return diagnostics.map(({ severity, path, message }) => `${severity} ${path} ${message}`);
+    return diagnostics.map((each) => `${each.severity} ${each.path} ${fullText(each)}`);
   };
   const at =
     "binds[0].listeners[0].routes[0].policies.retry a retry at 127.0.0.1:1 goes to the same endpoint again, also when it is down";
   const warning = `warning ${at}; with otherBackends: true it goes to another backend, false leaves it there`;
   assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"]), [warning]);
   assert.deepEqual(said({}, ["other:2", "127.0.0.1:1"]), [warning]);
-  assert.deepEqual(said({}, ["127.0.0.1:1"]), [`note ${at}: the route has no other`]);
-  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"], 0), [`note ${at}: the route has no other`]);
+  assert.deepEqual(said({}, ["127.0.0.1:1"]), [`note ${at}; the route has no other`]);
+  assert.deepEqual(said({}, ["127.0.0.1:1", "other:2"], 0), [`note ${at}; the route has no other`]);
   // Names may have several addresses, and there is no advice about a setting that is written.
   assert.deepEqual(said({}, ["one:1", "other:2"]), []);
   for (const otherBackends of [true, false]) assert.deepEqual(said({ otherBackends }, ["127.0.0.1:1", "other:2"]), []);

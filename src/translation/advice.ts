@@ -14,7 +14,10 @@ import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
+import { lint } from "./problems/lint.ts";
+import { lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
+import { lintRoutes, meet, type RoutePlace } from "./route-lints.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
 
 /**
@@ -32,15 +35,11 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
   for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";
     if (set[kind] === undefined || mode === "strict" || tests(set.authorization, variable)) continue;
-    warn(report, [...path, kind], lenient(mode));
+    lint(report, [...path, kind], "lenient-authentication", mode);
   }
   const { backendTLS } = set;
   if (backendTLS?.insecure === true && backendTLS.root !== undefined)
-    warn(
-      report,
-      [...path, "backendTLS", "root"],
-      "has no effect: insecure accepts every certificate; remove one of them",
-    );
+    lint(report, [...path, "backendTLS", "root"], "unused-root");
   const { extAuthz } = set;
   if (extAuthz !== undefined && "conditional" in extAuthz)
     for (const [i, each] of extAuthz.conditional.entries())
@@ -49,9 +48,8 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
   const limits = Array.isArray(set.localRateLimit) ? set.localRateLimit : [];
   for (const [i, { maxTokens, tokensPerFill }] of limits.entries()) {
     const at = [...path, "localRateLimit", i];
-    if (maxTokens === 0) warn(report, at, "rejects every request, because maxTokens is 0");
-    else if (tokensPerFill === 0)
-      warn(report, at, "never refills: after maxTokens requests it rejects all; set tokensPerFill");
+    if (maxTokens === 0) lint(report, at, "closed-limit");
+    else if (tokensPerFill === 0) lint(report, at, "unfilled-limit");
   }
 }
 
@@ -72,22 +70,12 @@ function adviseOnCache({ cache, protocol, includeRequestHeaders }: ExtAuthz, pat
   for (const [i, text] of (cache?.key ?? []).entries()) {
     const at = [...path, "cache", "key", i];
     const sent = "grpc" in protocol ? SENT.grpc : SENT.http;
-    if (CONSTANT.test(text))
-      warn(report, at, "makes no difference, because it is the same for all requests; remove it");
-    else if (!replaced && sent.test(text) && (all || !text.includes("headers")))
-      warn(
-        report,
-        at,
-        "makes no difference: the service is sent this value, so it is already part of the key; remove it",
-      );
+    const isConstant = CONSTANT.test(text);
+    if (isConstant || (!replaced && sent.test(text) && (all || !text.includes("headers"))))
+      lint(report, at, "useless-cache-key", isConstant);
   }
   for (const [i, part] of (cache?.ignore ?? []).entries())
-    if (CREDENTIALS.has(part))
-      warn(
-        report,
-        [...path, "cache", "ignore", i],
-        "lets requests with different credentials share one decision, including its identity; remove it",
-      );
+    if (CREDENTIALS.has(part)) lint(report, [...path, "cache", "ignore", i], "shared-decision");
 }
 
 /** Whether a rule reads the variable. */
@@ -96,26 +84,19 @@ function tests(authorization: Authorization | undefined, variable: string): bool
   return authorization?.rules.some(({ expression }) => read.test(expression)) ?? false;
 }
 
-function lenient(mode: string): string {
-  const pass = mode === "permissive" ? "with wrong credentials or none" : "without credentials";
-  return `lets requests ${pass} pass, because mode is ${mode}; set mode: strict, or authorization rules that deny them`;
-}
-
 /** About one route: its matches and backends. */
 export function adviseOnRoute(route: Route, path: Path, report: Report): void {
   for (const [i, { method }] of route.matches.entries())
     if (method !== undefined && method !== method.toUpperCase())
-      warn(report, [...path, "matches", i, "method"], `methods are case-sensitive; write ${method.toUpperCase()}`);
+      lint(report, [...path, "matches", i, "method"], "lower-case-method", method);
   adviseOnPaths(route, path, report);
   adviseOnPrefixes(route, path, report);
   const { directResponse, requestRedirect } = route.policies;
   if (requestRedirect !== undefined && !isConditional(requestRedirect) && route.backends.length > 0)
-    warn(report, [...path, "backends"], "get no requests, because requestRedirect responds to all; remove one of them");
+    lint(report, [...path, "backends"], "unused-backends");
   if (directResponse !== undefined || requestRedirect !== undefined) return;
-  if (route.backends.length === 0)
-    warn(report, path, "has no backends, so every request gets 500; add one, or a directResponse");
-  else if (route.backends.every(({ weight }) => weight === 0))
-    warn(report, [...path, "backends"], "all weights are 0, so every request gets 500");
+  if (route.backends.length === 0) lint(report, path, "no-backends");
+  else if (route.backends.every(({ weight }) => weight === 0)) lint(report, [...path, "backends"], "no-weight");
   else adviseOnRetries(route, path, report);
 }
 
@@ -125,11 +106,7 @@ function adviseOnRetries({ policies, backends }: Route, path: Path, report: Repo
   const used = backends.filter(({ weight }) => weight > 0);
   const single = used.flatMap(({ target }) => onlyAddress(target) ?? [])[0];
   if (single === undefined) return;
-  const at = [...path, "policies", "retry"];
-  const again = `a retry at ${single} goes to the same endpoint again, also when it is down`;
-  if (used.length > 1)
-    warn(report, at, `${again}; with otherBackends: true it goes to another backend, false leaves it there`);
-  else report(at, { message: `${again}: the route has no other`, note: true });
+  lint(report, [...path, "policies", "retry"], "lone-retry", single, used.length > 1);
 }
 
 /** The one address of a target; undefined for names and services, which may have several. */
@@ -143,8 +120,7 @@ function adviseOnPaths({ matches }: Route, path: Path, report: Report): void {
   for (const [i, { path: match }] of matches.entries())
     if (match.type !== "regex" && match.value.includes("*")) {
       const instead = match.value.slice(0, match.value.indexOf("*")).replace(/\/+$/, "") || "/";
-      const message = `* is taken literally, so only paths with this character match; write pathPrefix: ${instead} for all paths below it, or regex`;
-      warn(report, [...path, "matches", i, "path", match.type], message);
+      lint(report, [...path, "matches", i, "path", match.type], "literal-asterisk", instead);
     }
 }
 
@@ -157,46 +133,34 @@ function adviseOnPrefixes({ matches, policies, backends }: Route, path: Path, re
     const policy = policies[kind];
     if (policy === undefined || isConditional(policy) || policy.path === undefined || !("prefix" in policy.path))
       continue;
-    const why = `${kind}.path.prefix replaces a matched prefix; use pathPrefix here, or path.full in ${kind}`;
-    for (const [i, match] of others)
-      report([...path, "matches", i, "path", match.path.type], {
-        message: `every request that this selects gets 500, because ${why}`,
-        warning: others.length < matches.length,
-      });
+    for (const [i, match] of others) {
+      const at = [...path, "matches", i, "path", match.path.type];
+      if (others.length < matches.length) lint(report, at, "replaced-prefix", kind);
+      // The policy never works.
+      else report(at, lintTexts("replaced-prefix", kind));
+    }
   }
 }
 
-/** About the routes of a listener: those that no request can reach because of others; each is reported at its path. */
+/** About the routes of a listener or group together; each is reported at its path. */
 export function adviseOnRoutes(
-  { hostname, routes }: Pick<Listener, "hostname" | "routes">,
+  owner: Pick<Listener, "hostname" | "routes" | "policies">,
   paths: readonly Path[],
   report: Report,
 ): void {
-  const winners = new Map<string, Route>();
-  // Of equal matches the route whose key comes first wins (docs/lifecycle.md#4-match-route).
-  for (const route of [...routes].sort((a, b) => (a.key < b.key ? -1 : 1))) {
-    const path = paths[routes.indexOf(route)] ?? [];
-    const hosts = route.hostnames.filter((host) => meet(host, hostname));
-    if (route.hostnames.length > 0 && hosts.length === 0) {
-      warn(report, [...path, "hostnames"], `never matches: the listener takes ${hostname} only`);
-      continue;
-    }
-    const conditions = (hosts.length > 0 ? hosts : [""]).flatMap((host) =>
-      route.matches.map((match) => JSON.stringify([host, match])),
-    );
-    const rivals = new Set(conditions.map((condition) => winners.get(condition)));
-    const [rival] = rivals;
-    if (conditions.length > 0 && rivals.size === 1 && rival !== undefined)
-      warn(report, path, `never wins: ${rival.name} has the same hostnames and matches, and its name comes first`);
-    for (const condition of conditions) if (!winners.has(condition)) winners.set(condition, route);
+  const findings = lintRoutes(owner);
+  if (findings.length === 0) return;
+  const placeOf = new Map(owner.routes.map((route, i) => [route, paths[i] ?? []]));
+  const pathOf = ({ route, match }: RoutePlace): Path => {
+    const path = placeOf.get(route) ?? [];
+    return match === undefined ? path : [...path, "matches", match];
+  };
+  for (const finding of findings) {
+    const { code, found, field, related } = finding;
+    const at = field === undefined ? pathOf(finding) : [...pathOf(finding), field];
+    const places = related.map((each) => ({ path: pathOf(each), message: each.message }));
+    report(at, { ...lintTexts(code, ...(found as never)), warning: true, advice: true, lint: code, related: places });
   }
-}
-
-/** Whether a host can fit both names; a name is a host, `*.` with a host, or nothing for all hosts. */
-function meet(one: string, other: string): boolean {
-  if (one === "" || other === "" || one === "*" || other === "*" || one === other) return true;
-  if (!one.startsWith("*")) return other.startsWith("*") && one.endsWith(other.slice(1));
-  return other.startsWith("*") ? one.endsWith(other.slice(1)) || other.endsWith(one.slice(1)) : meet(other, one);
 }
 
 /** About the certificates of a listener at `path`: whether one of them is for its hosts. */
@@ -210,9 +174,7 @@ export function adviseOnCertificates(tls: TlsServer, written: string, path: Path
     ? names.some((name) => meet(name.toLowerCase(), hostname))
     : certificates.some((certificate) => certificate.checkHost(hostname) !== undefined);
   if (valid) return;
-  const none = others.length === 0 ? "the certificate is not valid" : "none of the certificates is valid";
-  const instead = names.length === 0 ? "" : `, only for ${names.join(", ")}`;
-  warn(report, [...path, "cert"], `${none} for ${hostname}${instead}; clients will reject it`);
+  lint(report, [...path, "cert"], "foreign-certificate", hostname, others.length === 0, names);
 }
 
 /** About the memory for buffered bodies. */
@@ -221,11 +183,7 @@ export function adviseOnBodies(
   report: Report,
 ): void {
   if (maxBufferSize <= maxBufferedBytes) return;
-  warn(
-    report,
-    ["frontendPolicies", "http", "maxBufferSize"],
-    `a body of this size gets 503, because maxBufferedBytes is ${maxBufferedBytes}; raise that too`,
-  );
+  lint(report, ["frontendPolicies", "http", "maxBufferSize"], "small-body-budget", maxBufferedBytes);
 }
 
 /** Advice about peers that may set the address of a client. */
@@ -237,31 +195,18 @@ export function adviseOnProxies(
   if (used === undefined) return;
   adviseOnPeers(used, ["frontendPolicies", proxyProtocol === undefined ? "proxy" : "proxyProtocol"], report);
   if ((http?.forwarded?.trustedProxies?.length ?? 0) > 0)
-    warn(
-      report,
-      ["frontendPolicies", "http", "forwarded", "trustedProxies"],
-      "is compared with the TCP peer, here a load balancer with PROXY headers; if it is listed, its clients can set X-Forwarded-For, unless it rewrites HTTP itself",
-    );
+    lint(report, ["frontendPolicies", "http", "forwarded", "trustedProxies"], "trusted-balancer");
 }
 
 /** About a port whose connections begin with a PROXY header. */
 export function adviseOnPeers(settings: ProxyProtocol | undefined, path: Path, report: Report): void {
-  if (settings?.from === undefined)
-    warn(
-      report,
-      path,
-      "lets every peer send a PROXY header and so choose the client address in rules, limits and logs; set frontendPolicies.proxyProtocol.from to the networks of the load balancers",
-    );
+  if (settings?.from === undefined) lint(report, path, "open-proxy-protocol");
 }
 
 /** About the address of the admin server, which has no authentication. */
 export function adviseOnAdmin(address: ListenAddress, report: Report): void {
   if (address.type === "socket" && !/^(127\.|::1$)/.test(address.host))
-    warn(report, ["config", "adminAddr"], "other machines can reach it, and it has no authentication; use localhost");
-}
-
-function warn(report: Report, path: Path, message: string): void {
-  report(path, { message, warning: true, advice: true });
+    lint(report, ["config", "adminAddr"], "public-admin");
 }
 
 /** Warns about `deny` rules, at `path`, that a request passes by omitting the value they negate or compare. The rules compile. */
@@ -275,9 +220,6 @@ export function warnAboutDenyRules(
   for (const [i, { mode, expression }] of rules.entries()) {
     if (mode !== "deny") continue;
     for (const { reads, safe } of cel.absenceTraps(expression, scope))
-      report([...path, i, "deny"], {
-        message: `denies nothing where ${reads} is absent, so a request without it passes; to handle absence, write ${safe}`,
-        warning: true,
-      });
+      lint(report, [...path, i, "deny"], "absent-value-passes", reads, safe);
   }
 }

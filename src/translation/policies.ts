@@ -16,7 +16,9 @@ import type { BackendTunnel } from "../upstream/settings/settings.ts";
 import { adviseOnPolicies, warnAboutDenyRules } from "./advice.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
+import { lint } from "./problems/lint.ts";
 import type { Report } from "./problems/problem.ts";
+import { asEnforced, withShadows } from "./shadow-policies.ts";
 
 /** Checked here: a kind whose `resolve` does not give what runs does not compile. */
 const TABLE: ResolveTable = POLICY_SCHEMAS;
@@ -29,15 +31,17 @@ export function translatePolicies(
   { sources, calledTargets, report, cel }: CallContext,
 ): PolicySet {
   if (input === undefined) return NO_POLICY_SET;
-  const set = resolvePolicies(input, new PolicyResolver(path, { sources, calledTargets, report, cel }));
+  const set = resolvePolicies(asEnforced(input), new PolicyResolver(path, { sources, calledTargets, report, cel }));
+  const separate = withShadows(set, input);
   if (validatePolicies(set, phase, path, report, cel)) {
     noteRetry(set, path, report, cel);
-    adviseOnPolicies(set, path, report);
+    // Rules that are not enforced yet do not make up for authentication that lets requests pass.
+    adviseOnPolicies({ ...set, authorization: separate.authorization }, path, report);
     const { authorization } = set;
     if (authorization !== undefined)
       warnAboutDenyRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);
   }
-  return set;
+  return separate;
 }
 
 /** The policies of calls to a service. */
@@ -132,8 +136,7 @@ export function reportProblem({ path: at, key, reason }: PolicyProblem, path: Pa
 
 function noteRetry({ retry }: PolicySet, path: Path, report: Report, cel: CelEnvironment): void {
   if (retry === undefined || namesMethods(retry, cel)) return;
-  const message = `repeats every method, so a POST may take effect twice; to keep it to idempotent methods, add precondition: ${IDEMPOTENT}`;
-  report([...path, "retry"], { message, note: true });
+  lint(report, [...path, "retry"], "retried-methods", IDEMPOTENT);
 }
 
 const IDEMPOTENT = `'request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]'`;

@@ -2,9 +2,10 @@ import { stringify } from "yaml";
 import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
 import { type CandidateLine, candidatesOf, evaluatedCount, type Fields, fields } from "./fields.ts";
 import type { Row } from "./rows.ts";
+import { treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
 
-export type Mode = "raw" | "snapshot" | "diff";
+export type Mode = "raw" | "snapshot" | "diff" | "tree";
 export type Format = "yaml" | "json";
 
 /** The content of the detail pane. */
@@ -20,8 +21,14 @@ export interface DetailLine {
   readonly note?: true;
 }
 
+/** The decisions about the request so far. */
+export function treeOf(rows: readonly Row[]): Detail {
+  const lines = treeLines(rows.map(({ event }) => event)).map(plain);
+  return { title: TITLES.tree, lines: lines.length === 0 ? [note("Nothing has been decided yet.")] : lines };
+}
+
 /** The details of a row; `undefined` while there is no row. */
-export function detailOf(row: Row | undefined, mode: Mode, format: Format): Detail {
+export function detailOf(row: Row | undefined, mode: Exclude<Mode, "tree">, format: Format): Detail {
   if (row === undefined) return { title: TITLES[mode], lines: [note("No event available yet.")] };
   if (mode === "raw") return { title: join(TITLES.raw, timing(row)), lines: rawLines(row, format) };
   const ownChange = mode === "diff" ? policyChange(row) : undefined;
@@ -95,7 +102,7 @@ export function hangingIndent({ text, note: isNote }: DetailLine): number {
   if (isNote) return 0;
   const key = KEY.exec(text);
   if (key !== null) return (key[1] ?? "").length + 2;
-  const candidate = /^[✓✗] .*? {2}(?=\S)/.exec(text);
+  const candidate = /^\s*[✓✗?–] .*? {2}(?=\S)/.exec(text);
   return (candidate ?? /^(?:[+-] )?\s*(?:- )*/.exec(text) ?? [""])[0].length;
 }
 
@@ -104,7 +111,12 @@ export function detailText(detail: Detail): string {
   return detail.lines.map((line) => line.text).join("\n");
 }
 
-const TITLES: Readonly<Record<Mode, string>> = { raw: "Raw event", snapshot: "Snapshot", diff: "Snapshot diff" };
+const TITLES: Readonly<Record<Mode, string>> = {
+  raw: "Raw event",
+  snapshot: "Snapshot",
+  diff: "Snapshot diff",
+  tree: "Decisions",
+};
 
 function join(...parts: readonly string[]): string {
   return parts.filter(Boolean).join(" · ");

@@ -72,7 +72,10 @@ test("the outcome says what rejected, failed or redirected the request, or respo
     result: "deny",
     rules: [{ name: "admins", mode: "require", matched: false }],
   });
-  assert.match(outcome(WON, denied, done(403, "authorization failed")), /denied by require rule admins$/);
+  assert.match(
+    outcome(WON, denied, done(403, "authorization failed")),
+    /denied: require rules\[0\] is not true: admins$/,
+  );
   const jwt = event("error", {
     type: "policy",
     kind: "jwt",

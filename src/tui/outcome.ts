@@ -1,7 +1,8 @@
 import { candidatesOf, type Fields, fields, selectedName } from "./fields.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
-import { authorizationText, LABEL_WIDTH, textOf } from "./summaries.ts";
+import { treeLines } from "./step-lines.ts";
+import { authorization, LABEL_WIDTH, textOf } from "./summaries.ts";
 import { duration, harmless, milliseconds } from "./text.ts";
 
 /** The outcome of a trace: the request, how it ended, and what decided that. */
@@ -148,7 +149,7 @@ function decides({ message, severity }: Row): boolean {
 }
 
 function decision(message: Fields, rows: readonly Row[]): string {
-  if (message.type === "authorizationResult") return authorizationText(message);
+  if (message.type === "authorizationResult") return authorization(message);
   if (message.type === "policy") {
     const result = fields(message.result);
     const details = typeof result.details === "string" ? result.details : "";
@@ -202,9 +203,10 @@ export class TextLines {
     return this.#line(problemRow(text, this.#rows.at(-1)));
   }
 
-  /** The last line: the request, how it ended, and what decided. Empty without events. */
+  /** What follows the events: the request, how it ended and what decided, and the decisions as a tree. Empty without events. */
   end(): string {
-    return this.#rows.length === 0 ? "" : `${outcomeLine(outcomeOf(this.#rows))}\n`;
+    if (this.#rows.length === 0) return "";
+    return `${[outcomeLine(outcomeOf(this.#rows)), ...treeLines(this.#rows.map(({ event }) => event))].join("\n")}\n`;
   }
 
   #line(row: Row): string {

@@ -1,4 +1,4 @@
-import { type Detail, type DetailLine, detailOf, type Format, hangingIndent, type Mode } from "./detail.ts";
+import { type Detail, type DetailLine, detailOf, type Format, hangingIndent, type Mode, treeOf } from "./detail.ts";
 import type { Fields } from "./fields.ts";
 import { type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -121,7 +121,8 @@ export function layout(state: State): Layout {
 }
 
 export function detail(state: State): Detail {
-  return detailOf(state.rows[state.selected], state.mode, state.format);
+  const { rows, selected, mode, format } = state;
+  return mode === "tree" ? treeOf(rows) : detailOf(rows[selected], mode, format);
 }
 
 export interface WrappedLine extends DetailLine {

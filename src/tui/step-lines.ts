@@ -1,11 +1,13 @@
 import { formatOrigin } from "../base/origin.ts";
-import type { Step } from "../trace/steps.ts";
-import { shortRoute } from "./fields.ts";
+import type { TraceEvent } from "../trace/events.ts";
+import { type Step, stepsOf } from "../trace/steps.ts";
+import { type Fields, shortRoute } from "./fields.ts";
+import { harmless } from "./text.ts";
 
 const SIGNS = { yes: "✓", no: "✗", unknown: "?", skipped: "–", notReached: "–" } as const;
 
 /** The steps as lines of text, indented by four characters for each level; routes have short names. */
-export function stepLines(steps: readonly Step[]): string[] {
+export function stepLines(steps: readonly Step[], indent = ""): string[] {
   const keys = routesIn(steps);
   const short = new Map(keys.map((key) => [key, shortRoute(key, keys)]));
   const named = (text: string): string => {
@@ -13,7 +15,16 @@ export function stepLines(steps: readonly Step[]): string[] {
     for (const [key, name] of short) result = result.replaceAll(key, () => name);
     return result;
   };
-  return linesOf(steps, "", named);
+  return linesOf(steps, indent, named);
+}
+
+/** The events of a trace as such lines; a remark if those of another version cannot be shown so. */
+export function treeLines(events: readonly Fields[]): string[] {
+  try {
+    return stepLines(stepsOf(events as unknown as readonly TraceEvent[])).map(harmless);
+  } catch {
+    return ["These events cannot be shown as a tree: the proxy has another version."];
+  }
 }
 
 function linesOf(steps: readonly Step[], indent: string, named: (text: string) => string): string[] {

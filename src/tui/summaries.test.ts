@@ -14,7 +14,7 @@ test("every event of a trace has its label and summary", () => {
     "Snapshot: gateway policies",
     'Route: selected "cart" (3 evaluated)',
     "Policies: route effective policies: authorization, requestHeaderModifier, urlRewrite",
-    "Authz: allowed by allow rule signed-in",
+    "Authz: allowed: allow rules[0] is true: signed-in",
     "Policy: url_rewrite: /api/cart?debug=1 to /cart?debug=1",
     "Snapshot: route policies",
     "Policies: backend effective policies: none",
@@ -65,25 +65,28 @@ test("an authorization names the rule that decided", () => {
   const [deny, require, allow] = ["deny", "require", "allow"].map((mode) => ({ mode, name: `a.${mode}` }));
   assert.equal(
     result("deny", { ...deny, matched: true }, { ...require, matched: false }),
-    "denied by deny rule a.deny",
+    "denied: deny rules[0] is true: a.deny",
   );
   assert.equal(
     result("deny", { ...deny, matched: false }, { ...require, matched: false }),
-    "denied by require rule a.require",
+    "denied: require rules[1] is not true: a.require",
   );
   const failed = { matched: false, error: "no such key" };
   assert.equal(
     result("deny", { ...deny, ...failed }, { ...allow, matched: true }),
-    "denied by deny rule a.deny, which failed: no such key",
+    "denied: deny rules[0] cannot be evaluated: a.deny, no such key",
   );
   assert.equal(
     result("deny", { ...require, ...failed }),
-    "denied by require rule a.require, which failed: no such key",
+    "denied: require rules[0] cannot be evaluated: a.require, no such key",
   );
-  assert.equal(result("deny", { ...allow, matched: false }), "denied (no allow rule is true)");
-  assert.equal(result("deny", { ...allow, ...failed }), "denied; allow rule a.allow failed: no such key");
-  assert.equal(result("allow", { ...allow, matched: true }), "allowed by allow rule a.allow");
-  assert.equal(result("allow", { ...deny, matched: false }), "allowed (no rule denies, 1 evaluated)");
+  assert.equal(result("deny", { ...allow, matched: false }), "denied: no allow rule is true");
+  assert.equal(
+    result("deny", { ...allow, ...failed }),
+    "denied: allow rules[0] cannot be evaluated: a.allow, no such key",
+  );
+  assert.equal(result("allow", { ...allow, matched: true }), "allowed: allow rules[0] is true: a.allow");
+  assert.equal(result("allow", { ...deny, matched: false }), "allowed: no rule denies");
 });
 
 test("callouts show their scope, long summaries are cut", () => {

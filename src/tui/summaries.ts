@@ -1,4 +1,5 @@
 /** The summaries of the event list (reference 5.4). */
+import { authorizationText, type RuleResult } from "../trace/authorization.ts";
 import { evaluatedCount, type Fields, fields, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
@@ -14,6 +15,7 @@ const LABELS: Readonly<Record<string, string>> = {
   policyEvent: "Policy Event",
   traceSampling: "Tracing",
   authorizationResult: "Authz",
+  shadowDecision: "Shadow",
   backendCallStart: "Backend Start",
   backendCallResult: "Backend Result",
   requestFinished: "Request Done",
@@ -45,7 +47,8 @@ const SUMMARIES: Readonly<Record<string, Summary>> = {
   policy,
   policyEvent: (message) => `${textOf(message.kind)}: ${textOf(message.details)}`,
   traceSampling: (message) => textOf(message.decision),
-  authorizationResult: authorizationText,
+  authorizationResult: authorization,
+  shadowDecision: shadowText,
   backendCallStart: (message) => textOf(message.target),
   bodySnapshot: (message) =>
     message.truncated === true ? `${textOf(message.stage)} (cut short)` : textOf(message.stage),
@@ -86,6 +89,12 @@ function policySelection(message: Fields): string {
   return `${phase === "" ? "" : `${phase} `}effective policies: ${names.length === 0 ? "none" : names.join(", ")}`;
 }
 
+function shadowText({ policy, decision, status, reason }: Fields): string {
+  const would = decision === "undecided" ? "undecided" : `would ${textOf(decision)}`;
+  const what = status === undefined ? would : `${would} with ${textOf(status)}`;
+  return [`${textOf(policy)}: ${what}`, textOf(reason)].filter(Boolean).join(": ");
+}
+
 function policy(message: Fields): string {
   const kind = textOf(message.kind);
   const result = fields(message.result);
@@ -94,28 +103,11 @@ function policy(message: Fields): string {
   return details === "" ? `${kind} applied` : `${kind}: ${details}`;
 }
 
-/** Says which rule decided; the interface's order: deny, require, allow. */
-export function authorizationText(message: Fields): string {
-  const rules = Array.isArray(message.rules) ? message.rules.map(fields) : [];
-  const find = (mode: string, matched: boolean) =>
-    rules.find((rule) => rule.mode === mode && (rule.matched === true) === matched);
-  const rule = (found: Fields | undefined) => textOf(found?.name);
-  if (message.result === "allow") {
-    const allow = find("allow", true);
-    return allow === undefined
-      ? `allowed (no rule denies, ${rules.length} evaluated)`
-      : `allowed by allow rule ${rule(allow)}`;
-  }
-  const because = (found: Fields): string =>
-    `${rule(found)}${found.error === undefined ? "" : `, which failed: ${textOf(found.error)}`}`;
-  const deny = find("deny", true) ?? rules.find(({ mode, error }) => mode === "deny" && error !== undefined);
-  if (deny !== undefined) return `denied by deny rule ${because(deny)}`;
-  const require = find("require", false);
-  if (require !== undefined) return `denied by require rule ${because(require)}`;
-  const allow = rules.find(({ mode, error }) => mode === "allow" && error !== undefined);
-  return allow === undefined
-    ? "denied (no allow rule is true)"
-    : `denied; allow rule ${rule(allow)} failed: ${textOf(allow.error)}`;
+/** Which rule decided, in the words of the access log. */
+export function authorization(message: Fields): string {
+  const rules = (Array.isArray(message.rules) ? message.rules.map(fields) : []) as unknown as RuleResult[];
+  const allowed = message.result === "allow";
+  return `${allowed ? "allowed" : "denied"}: ${authorizationText(rules, allowed ? "allow" : "deny")}`;
 }
 
 /** `status=200`, `error=…` or both; of gRPC calls also `grpc=14`. */

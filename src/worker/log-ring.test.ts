@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LogRing, type RingPart } from "./log-ring.ts";
+import { LogRing, type RingSpan } from "./log-ring.ts";
 
 /** Whole lines of so many bytes together, different from call to call. */
 function linesOf(bytes: number, mark: string): Buffer {
   return Buffer.from(`${mark.repeat(bytes - 1)}\n`);
 }
 
-function put(ring: LogRing, lines: Uint8Array): RingPart {
+function put(ring: LogRing, lines: Uint8Array): RingSpan {
   const part = ring.put(lines);
   assert.ok(part !== undefined, "no room");
   return part;
@@ -18,7 +18,7 @@ const BATCH = 64 * 1024;
 test("lines over the limit are dropped and counted once; lines that were read make room again", () => {
   const main = new LogRing();
   const worker = new LogRing(main.memory);
-  const parts: RingPart[] = [];
+  const parts: RingSpan[] = [];
   for (let i = 0; i < 64; i++) parts.push(put(worker, linesOf(BATCH, "x")));
   assert.equal(worker.put(Buffer.from("a\nb\n")), undefined);
   assert.equal(main.takeDropped(), 2);
@@ -34,7 +34,7 @@ test("lines over the limit are dropped and counted once; lines that were read ma
 test("lines of any size are read unchanged while the main thread is up to 40 batches behind", () => {
   const main = new LogRing();
   const worker = new LogRing(main.memory);
-  const flying: { readonly part: RingPart; readonly lines: Buffer }[] = [];
+  const flying: { readonly part: RingSpan; readonly lines: Buffer }[] = [];
   const read = (): void => {
     const oldest = flying.shift();
     assert.ok(oldest !== undefined);

@@ -9,7 +9,7 @@ const SIZE = 4 * 1024 * 1024;
 const LINE_FEED = 0x0a;
 
 /** Where a batch of lines is in the ring. */
-export interface RingPart {
+export interface RingSpan {
   readonly start: number;
   /** Bytes. Those beyond the end of the ring are at its beginning. */
   readonly length: number;
@@ -40,7 +40,7 @@ export class LogRing {
   // ── the worker's side ──
 
   /** Copies whole lines into the ring; undefined: there is no room for them, and they count as dropped. */
-  put(lines: Uint8Array): RingPart | undefined {
+  put(lines: Uint8Array): RingSpan | undefined {
     const inFlight = Atomics.load(this.#cells, IN_FLIGHT);
     if (inFlight + lines.length > SIZE) {
       Atomics.add(this.#cells, DROPPED, linesIn(lines));
@@ -65,14 +65,14 @@ export class LogRing {
   }
 
   /** The lines of the oldest part, valid until `free`. */
-  read({ start, length }: RingPart): Uint8Array {
+  read({ start, length }: RingSpan): Uint8Array {
     const end = start + length;
     if (end <= SIZE) return this.#bytes.subarray(start, end);
     return Buffer.concat([this.#bytes.subarray(start), this.#bytes.subarray(0, end - SIZE)]);
   }
 
   /** Makes room again. */
-  free({ length }: RingPart): void {
+  free({ length }: RingSpan): void {
     Atomics.sub(this.#cells, IN_FLIGHT, length);
   }
 }

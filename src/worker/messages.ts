@@ -22,7 +22,7 @@ import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoin
 import type { BackendCalls, EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { PoolSettings } from "../upstream/pools/pool.ts";
 import type { LookupFamily } from "../upstream/resolve/resolver.ts";
-import type { RingPart } from "./log-ring.ts";
+import type { RingSpan } from "./log-ring.ts";
 import type { CpuProfile, HeapProfile } from "./profiles.ts";
 
 /** The first message to a worker: what is fixed for its life. It is not `workerData`, so a thread can start before it is known. */
@@ -81,7 +81,8 @@ interface Commands {
   watch: { args: { id: number; slot: number; filter: TraceFilter; options: TraceOptions } };
   unwatch: { args: { id: number } };
   logFilter: { args: { filter: string } };
-  endpoints: { args: undefined; reply: readonly EndpointStats[] };
+  /** All, or those with these keys. */
+  endpoints: { args: { keys?: readonly string[] | undefined }; reply: readonly EndpointStats[] };
   /** Calls by the key of the backend. */
   calls: { args: undefined; reply: ReadonlyMap<string, BackendCalls> };
   /** Requests and connections in progress, for display. */
@@ -131,6 +132,6 @@ export type Notice =
   /** A request of this worker needs a newer version of a document. */
   | { readonly type: "documentWanted"; readonly url: string }
   /** Log lines are in this part of the worker's `LogRing`. */
-  | { readonly type: "log"; readonly part: RingPart }
+  | { readonly type: "log"; readonly part: RingSpan }
   /** Spans or log records for one exporter. */
   | { readonly type: "export"; readonly exporter: string; readonly chunk: Chunk };

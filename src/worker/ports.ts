@@ -49,7 +49,7 @@ export async function probePorts(
       const hold = reusePort && bind.port === 0;
       const probed = await listen(bind, hold, own).catch((error: NodeJS.ErrnoException) => {
         const what = bind.protocol === "udp" ? "UDP port" : "port";
-        throw new PortError(`cannot listen on ${what} ${bind.port} for ${bind.key}: ${explain(error)}`);
+        throw new PortError(`cannot listen on ${what} ${bind.port} for ${bind.key}: ${inWords(error)}`);
       });
       ports[bind.key] = probed.port;
       // Until the workers listen: between that and their own note, one of them could connect to another.
@@ -91,7 +91,7 @@ async function listen(bind: Bind, reusePort: boolean, own: OwnSockets): Promise<
   };
 }
 
-function explain(error: NodeJS.ErrnoException): string {
+function inWords(error: NodeJS.ErrnoException): string {
   if (error.code === "EADDRINUSE") return "the port is in use; stop the program that uses it or choose another port";
   if (error.code === "EACCES") return "not permitted; ports below 1024 need a privileged user";
   return error.message;

@@ -66,7 +66,7 @@ export interface SupervisorEvents {
   onWorkerDeath(name: string, error: Error): void;
 }
 
-/** Workers died while they prepared a configuration, and so did their replacements: it must not be retried without limit. */
+/** Workers died while they prepared a configuration, and so did their replacements: it must not be repeated without limit. */
 export class WorkersDied extends Error {}
 
 /** A trace session as a replacement needs it. */
@@ -191,10 +191,15 @@ export class Supervisor implements WorkerEvents {
     return mergeSnapshots([this.#retired, ...this.workers.map(({ counters }) => counters.snapshot())]);
   }
 
-  /** Statistics of endpoints by key: counts summed over workers, health and latency averaged over those that used it. */
-  async endpoints(): Promise<ReadonlyMap<string, EndpointStats>> {
+  /** What is known about endpoints, whichever worker has found it out. */
+  get endpointNotices(): { readonly evictions: readonly EvictionNotice[]; readonly healths: readonly HealthNotice[] } {
+    return { evictions: this.#evictions.current(performance.now()), healths: [...this.#healths.values()] };
+  }
+
+  /** Statistics of endpoints, all or those with these keys, by key: counts summed over workers, health and latency averaged over those that used it. */
+  async endpoints(keys?: readonly string[]): Promise<ReadonlyMap<string, EndpointStats>> {
     const merged = new Map<string, EndpointStats>();
-    await this.#collect("endpoints", undefined, (_index, list) => {
+    await this.#collect("endpoints", { keys }, (_index, list) => {
       for (const stats of list) {
         const before = merged.get(stats.key);
         merged.set(stats.key, before === undefined ? stats : combineStats(before, stats));

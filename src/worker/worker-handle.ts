@@ -15,7 +15,7 @@ export class WorkerError extends Error {}
 const REPLY_TIMEOUT_MS = 60_000;
 
 /** The caller of a command that has no reply yet. */
-interface PendingCall {
+interface PendingCommand {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -52,7 +52,7 @@ export class WorkerHandle {
   readonly counters = new CounterMemory();
   readonly #worker: Worker;
   readonly #logRing = new LogRing();
-  readonly #pending = new Map<number, PendingCall>();
+  readonly #pending = new Map<number, PendingCommand>();
   #calls = 0;
   #stopped = false;
   /** The uncaught error of the thread, or the reason of `fail`; `exit` follows and carries neither. */

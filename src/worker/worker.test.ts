@@ -148,7 +148,7 @@ test("statistics of endpoints and calls are those of the backends that requests 
   release();
   await front.handle.call("commit", undefined);
   for (let i = 0; i < 3; i++) assert.equal(await get(Object.values(ports)[0] ?? 0), "backend");
-  const endpoints = await front.handle.call("endpoints", undefined);
+  const endpoints = await front.handle.call("endpoints", {});
   assert.deepEqual(
     endpoints.map(({ target, total }) => [target, total]),
     [[`127.0.0.1:${backendPort}`, 3]],

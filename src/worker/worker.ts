@@ -203,7 +203,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     logFilter({ filter }) {
       output.filter = parseLogFilter(filter);
     },
-    endpoints: () => endpoints.stats(),
+    endpoints: ({ keys }) => endpoints.stats(keys),
     calls: () => endpoints.calls,
     tasks: () => plane.tasks(),
     memory: () => readThreadMemory(),

@@ -31,8 +31,8 @@ export const WORKER: SupervisorSettings["worker"] = {
 };
 
 /** A configuration as workers get it. */
-export function irOf(config: object): PackedIr {
-  const loaded = loadConfig({ kind: "text", text: JSON.stringify(config), name: "test" }, {});
+export function irOf(config: object, env: Readonly<Record<string, string>> = {}): PackedIr {
+  const loaded = loadConfig({ kind: "text", text: JSON.stringify(config), name: "test" }, env);
   if (!loaded.ok) throw new Error(JSON.stringify(loaded));
   return packIr(loaded.ir);
 }

@@ -17,7 +17,7 @@ export interface AdminPlane {
   openTrace(options: TraceOptions, reader: TraceReader): Promise<TraceHandle>;
   /**
    * Explains what the gateway would do with a request; `question`: see `Question`.
-   * @throws BadFacts for a question that cannot be rehearsed
+   * @throws BadFacts for a question that cannot be rehearsed, BadConfiguration for its configuration
    * @throws AdminUnavailable when too many are waiting
    */
   explain(question: unknown): Promise<Explanation>;

@@ -1,4 +1,6 @@
+import type { ExplainRefusal } from "../../rehearsal/explanation.ts";
 import { BadFacts } from "../../rehearsal/facts.ts";
+import { BadConfiguration } from "../../rehearsal/question.ts";
 import { AdminBadRequest } from "../plane/plane.ts";
 import { jsonReply, type PlainReply } from "../server/reply.ts";
 import type { AdminCall, AdminRoute } from "./route.ts";
@@ -26,7 +28,12 @@ async function explain({ plane, body }: AdminCall): Promise<PlainReply> {
   try {
     return jsonReply(await plane.explain(question));
   } catch (error) {
-    if (!(error instanceof BadFacts)) throw error;
-    return { ...jsonReply({ error: { message: error.message, hint: error.hint } }), status: 400 };
+    if (error instanceof BadConfiguration) return refusal({ code: "configuration", message: error.message });
+    if (error instanceof BadFacts) return refusal({ code: "question", message: error.message, hint: error.hint });
+    throw error;
   }
+}
+
+function refusal(error: ExplainRefusal["error"]): PlainReply {
+  return { ...jsonReply({ error } satisfies ExplainRefusal), status: 400 };
 }

@@ -31,7 +31,7 @@ test("oversized heads and bodies and malformed requests are rejected with a mess
   const body = "z".repeat(70_000);
   const fields = ["host: localhost", `content-length: ${body.length}`];
   const answer = parseResponse(await exchangeRaw(admin.address, head("POST", "/logging", fields) + body));
-  assert.deepEqual([answer.status, answer.body], [413, "no endpoint takes a body\n"]);
+  assert.deepEqual([answer.status, answer.body], [413, "this endpoint takes no body\n"]);
 });
 
 test("a head that does not arrive in time is 408", async () => {

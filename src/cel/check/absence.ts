@@ -1,3 +1,4 @@
+/** Finds conditions that a client can make unmet by leaving something out, though they read as if they forbade it. */
 import type { Checked } from "../environment/environment.ts";
 import { children, type Node } from "../syntax/ast.ts";
 

@@ -1,3 +1,4 @@
+/** The types of what macros iterate over, and of their results. */
 import { BOOL, DYN, formatType, INT, list, map, STRING, type Type } from "../environment/types.ts";
 import type { Loop, LoopKind } from "../syntax/ast.ts";
 

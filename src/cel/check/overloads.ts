@@ -1,3 +1,4 @@
+/** Chooses among the overloads of a function by the types of its arguments, and says what is wrong if none fits. */
 import type { Overload } from "../environment/overload.ts";
 import { DYN, formatType, type Substitution, type Type } from "../environment/types.ts";
 import { signOf } from "../functions/operators.ts";

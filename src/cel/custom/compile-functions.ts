@@ -1,3 +1,4 @@
+/** `customFunctions` of a configuration: from text to functions that expressions call, compiled once for all of them. */
 import { check } from "../check/checker.ts";
 import {
   type CustomFunction,

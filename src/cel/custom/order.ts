@@ -1,3 +1,4 @@
+/** The order in which functions can be compiled: what is called comes first, and nothing calls itself. */
 import { definitionFor, formatSignature } from "../environment/custom-function.ts";
 import { children, type Node } from "../syntax/ast.ts";
 import { CelError } from "../syntax/cel-error.ts";

@@ -1,3 +1,4 @@
+/** The syntax of definitions of functions, around bodies that are CEL. */
 import type { Signature } from "../environment/custom-function.ts";
 import { isReserved, type Node } from "../syntax/ast.ts";
 import { CelError } from "../syntax/cel-error.ts";

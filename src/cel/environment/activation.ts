@@ -1,5 +1,7 @@
+/** What one evaluation reads: the request, response and connection as expressions see them. */
 import type { Names } from "../../base/sensitive-names.ts";
 import type { Budget } from "../values/budget.ts";
+import type { EvaluationObserver, Unknowns } from "./observer.ts";
 
 /**
  * A request as expressions read it: its head, and its body if a policy has buffered it. Requests of every protocol engine have
@@ -70,6 +72,10 @@ interface DestinationParts {
  * else doubles), booleans, null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
  */
 export interface Activation {
+  /** Set for requests that are traced. */
+  readonly observer?: EvaluationObserver | undefined;
+  /** Set for requests that are rehearsed, beside `observer`. */
+  readonly unknowns?: Unknowns | undefined;
   /** Shared by all evaluations for one request; without it, each evaluation has a budget of its own. */
   readonly budget?: Budget | undefined;
   readonly request?: RequestParts | undefined;

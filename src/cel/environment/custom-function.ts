@@ -1,3 +1,4 @@
+/** Functions that a configuration defines, as the checker and the evaluator know them. */
 import type { Failure } from "../values/failure.ts";
 import type { CelValue } from "../values/types.ts";
 import type { Activation } from "./activation.ts";

@@ -1,3 +1,4 @@
+/** The names that expressions can use, and what the checker has found out about an expression. */
 import type { Call, Node } from "../syntax/ast.ts";
 import { CelMap } from "../values/map.ts";
 import type { CelType, CelValue } from "../values/types.ts";

@@ -1,3 +1,4 @@
+/** How functions are declared: name, types, cost and implementation. */
 import type { Failure } from "../values/failure.ts";
 import type { CelValue } from "../values/types.ts";
 import type { Type } from "./types.ts";

@@ -1,3 +1,4 @@
+/** Static types, and how they unify. What only an evaluation can know is `dyn`. */
 import { CelDuration, CelTimestamp, CelUint, type CelValue } from "../values/types.ts";
 
 /** A static type. `fields` lists what can be selected of a record; type parameters of functions are `variable`. */

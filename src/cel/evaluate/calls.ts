@@ -1,3 +1,4 @@
+/** Calls of functions and operators as closures: bound at compile time if the types are known, else by the values. */
 import { messageOf } from "../../base/errors.ts";
 import { formatSignature } from "../environment/custom-function.ts";
 import type { Overload } from "../environment/overload.ts";
@@ -267,6 +268,6 @@ function compileCustomCall(node: Call, { checked, compile }: Compilation): Evalu
     if (definition.variadic) frame.push(frame.splice(fixed));
     const value = definition.run(activation, frame);
     // Positions inside the function's body mean nothing in this expression.
-    return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent) : value;
+    return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent, value.needs) : value;
   };
 }

@@ -183,7 +183,7 @@ function compileFallback({ choices, onlyAbsent }: Fallback, { compile }: Compila
       const value = evaluate(activation, slots);
       if (value === null) isNull = true;
       else if (!(value instanceof Failure)) return value;
-      else if (onlyAbsent && !value.absent) return value;
+      else if (value.needs !== undefined || (onlyAbsent && !value.absent)) return value;
       else failure = worse(failure, value);
     }
     return isNull ? null : (failure ?? fail("nothing to choose from"));

@@ -1,3 +1,4 @@
+/** What an evaluation costs besides what its functions charge by size. */
 import { children, type Node } from "../syntax/ast.ts";
 
 /** Steps of each part of an expression, besides those of its function; and of a name, which may have to be read from a certificate. */

@@ -1,3 +1,4 @@
+/** The form of compiled expressions: closures over an activation and the variables of loops. */
 import type { Activation } from "../environment/activation.ts";
 import type { Checked } from "../environment/environment.ts";
 import type { Node } from "../syntax/ast.ts";

@@ -1,3 +1,4 @@
+/** Operators that may leave operands unevaluated: `&&`, `||`, `?:`, and functions like them. */
 import type { Call, Node } from "../syntax/ast.ts";
 import { kindOf } from "../values/access.ts";
 import { Failure, missing, worse } from "../values/failure.ts";

@@ -1,3 +1,4 @@
+/** The macros that iterate: `all`, `exists`, `filter`, `map` and theirs, charged for each turn. */
 import type { Loop } from "../syntax/ast.ts";
 import { adopt, isList, isMap, kindOf, mapGet, mapKeys } from "../values/access.ts";
 import { charge } from "../values/budget.ts";

@@ -1,3 +1,4 @@
+/** Fields of records and maps, and the shortcut for header fields that are named by a constant. */
 import type { Activation } from "../environment/activation.ts";
 import type { Checked } from "../environment/environment.ts";
 import type { Call, Node, Select } from "../syntax/ast.ts";

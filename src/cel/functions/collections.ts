@@ -1,3 +1,4 @@
+/** Functions of lists, sets, maps and optional values. */
 import { both, fn, method, type Overload } from "../environment/overload.ts";
 import { A, B, BOOL, DYN, INT, list, map, optional, STRING } from "../environment/types.ts";
 import { type AnyMap, adopt, isList, isMap, mapGet, mapKeys, mapSize } from "../values/access.ts";

@@ -1,3 +1,4 @@
+/** Functions that convert text and bytes: base64, hex, URLs, forms, JSON, digests, tokens. */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { both, fn, type Overload } from "../environment/overload.ts";

@@ -1,3 +1,4 @@
+/** `format`: text with verbs. */
 import { adopt, isList, isMap, kindOf, mapGet, mapKeys } from "../values/access.ts";
 import { charge } from "../values/budget.ts";
 import { formatDuration, formatTimestamp } from "../values/convert.ts";

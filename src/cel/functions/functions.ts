@@ -1,3 +1,4 @@
+/** All functions, in one table. */
 import type { Overload } from "../environment/overload.ts";
 import { COLLECTIONS, OPTIONALS } from "./collections.ts";
 import { ENCODERS } from "./encoders.ts";

@@ -1,3 +1,4 @@
+/** The extension `math`: extremes, bits, rounding, signs. */
 import { fn, type Overload } from "../environment/overload.ts";
 import { BOOL, BYTES, DOUBLE, DYN, INT, list, type Type, UINT } from "../environment/types.ts";
 import { adopt } from "../values/access.ts";

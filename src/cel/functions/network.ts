@@ -1,3 +1,4 @@
+/** IP addresses and networks as values, with their functions. */
 import ipaddr from "ipaddr.js";
 import { canonicalAddress } from "../../base/ip-address.ts";
 import { fn, method, type Overload } from "../environment/overload.ts";

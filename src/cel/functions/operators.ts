@@ -1,3 +1,4 @@
+/** Arithmetic, comparison, indexing and membership. */
 import { fn, type Overload } from "../environment/overload.ts";
 import {
   A,

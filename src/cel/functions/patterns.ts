@@ -1,3 +1,4 @@
+/** Regular expressions: RE2, which takes linear time whatever the pattern. */
 import { RE2JS } from "re2js";
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { detached } from "../../base/detached.ts";

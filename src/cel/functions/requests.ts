@@ -1,3 +1,4 @@
+/** The gateway's own functions: header fields, queries, URIs, secrets, random values, failures. */
 import { randomUUID } from "node:crypto";
 import type { RE2JS } from "re2js";
 import { fn, method, type Overload } from "../environment/overload.ts";

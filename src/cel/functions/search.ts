@@ -1,3 +1,4 @@
+/** Search in long texts, in pieces between which the budget is checked. */
 import { charge } from "../values/budget.ts";
 
 /** V8's search skips ahead by tables of this size; for longer parts it compares repeatedly. */

@@ -1,3 +1,4 @@
+/** Conversions and the other functions of the standard definitions of CEL. */
 import { isUtf8 } from "node:buffer";
 import { both, fn, method, type Overload } from "../environment/overload.ts";
 import {

@@ -1,3 +1,4 @@
+/** The extension `strings`. */
 import { fn, method, type Overload } from "../environment/overload.ts";
 import { DYN, INT, list, STRING } from "../environment/types.ts";
 import { adopt } from "../values/access.ts";

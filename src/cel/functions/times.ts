@@ -1,3 +1,4 @@
+/** Timestamps and durations: texts, parts of dates, time zones. */
 import { BoundedCache } from "../../base/bounded-cache.ts";
 import { detached } from "../../base/detached.ts";
 import { fn, method, type Overload } from "../environment/overload.ts";
@@ -52,9 +53,9 @@ export function parseDuration(text: string): CelDuration | Failure {
   return duration(match[1] === "-" ? -nanos : nanos);
 }
 
-type Part = (date: Date, nanos: bigint) => number;
+type DatePart = (date: Date, nanos: bigint) => number;
 
-const DATE_PARTS: Readonly<Record<string, Part>> = {
+const DATE_PARTS: Readonly<Record<string, DatePart>> = {
   getFullYear: (date) => date.getUTCFullYear(),
   getMonth: (date) => date.getUTCMonth(),
   getDate: (date) => date.getUTCDate(),
@@ -80,7 +81,7 @@ function startOfYear(year: number): number {
   return date.getTime();
 }
 
-function datePart({ nanos }: CelTimestamp, part: Part, shift: number): bigint {
+function datePart({ nanos }: CelTimestamp, part: DatePart, shift: number): bigint {
   const milliseconds = nanos >= 0n ? nanos / 1_000_000n : (nanos - 999_999n) / 1_000_000n;
   return BigInt(part(new Date(Number(milliseconds) + shift), nanos));
 }
@@ -124,7 +125,7 @@ function formatOf(zone: string): Intl.DateTimeFormat {
   return format;
 }
 
-function inZone(time: CelTimestamp, zone: string, part: Part): bigint | Failure {
+function inZone(time: CelTimestamp, zone: string, part: DatePart): bigint | Failure {
   const shift = offset(zone, time);
   return typeof shift === "number" ? datePart(time, part, shift) : shift;
 }

@@ -1,3 +1,4 @@
+/** The tree of an expression, and how it is written as text again. */
 import type { CelValue } from "../values/types.ts";
 
 /** Where a node stands, as offsets into the text in UTF-16 units. Brackets around the node are outside. */

@@ -1,3 +1,4 @@
+/** Text to tokens. */
 import { CelError } from "./cel-error.ts";
 
 /** A token; `at` is its offset. The text of `escaped` is the identifier between backquotes. */

@@ -1,3 +1,4 @@
+/** Calls that are syntax: `has`, the loops, and optional values. They become nodes of their own. */
 import type { Call, LoopKind, Node, Place } from "./ast.ts";
 import { CelError } from "./cel-error.ts";
 

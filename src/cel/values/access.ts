@@ -1,3 +1,4 @@
+/** Values from data of the gateway, made when they are read: fields, elements, numbers. */
 import { charge } from "./budget.ts";
 import {
   CelDuration,

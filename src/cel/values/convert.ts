@@ -1,3 +1,4 @@
+/** Values as data, text and bytes for what is outside of CEL. */
 import { adopt } from "./access.ts";
 import { type Budget, charge, continueBudget, endBudget, startBudget } from "./budget.ts";
 import {

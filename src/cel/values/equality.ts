@@ -1,3 +1,4 @@
+/** Equality and order of values. */
 import { adopt, isList, isMap, kindOf, mapGet, mapKeys, mapSize } from "./access.ts";
 import { charge } from "./budget.ts";
 import { checkComparable } from "./repeated.ts";

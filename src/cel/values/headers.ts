@@ -1,3 +1,4 @@
+/** Header fields as a map that is read by name, without a copy of the fields. */
 import { isUtf8 } from "node:buffer";
 import { findCookie } from "../../base/cookies.ts";
 import { REDACTED } from "../../base/redaction.ts";

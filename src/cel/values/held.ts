@@ -1,3 +1,4 @@
+/** Values that outlive their evaluation: copied, so that they keep no message alive, and measured. */
 import { detached } from "../../base/detached.ts";
 import { charge, continueBudget, endBudget } from "./budget.ts";
 import { CelMap } from "./map.ts";

@@ -1,3 +1,4 @@
+/** Bodies as values: a reader of JSON that charges what it reads, before it is there. */
 import { charge } from "./budget.ts";
 import { type Failure, fail } from "./failure.ts";
 

@@ -1,3 +1,4 @@
+/** Maps that expressions make, with keys of four types. */
 import { charge } from "./budget.ts";
 import { CelMapLike, CelUint, type CelValue } from "./types.ts";
 

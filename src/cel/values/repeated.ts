@@ -1,3 +1,4 @@
+/** Lists that are the values of a repeated header field, which rules must not take for a text. */
 import { type Failure, fail } from "./failure.ts";
 import type { CelList, CelValue } from "./types.ts";
 

@@ -1,3 +1,4 @@
+/** What an expression may read, so that bodies are buffered only where they are needed. */
 import type { Checked } from "../environment/environment.ts";
 import { children, type Node } from "../syntax/ast.ts";
 

@@ -1,3 +1,4 @@
+/** The variables of expressions: their types, and where they come from. */
 import type { Activation } from "../environment/activation.ts";
 import type { Read, Variable } from "../environment/environment.ts";
 import { BYTES, DURATION, DYN, INT, list, map, record, STRING, TIMESTAMP, type Type } from "../environment/types.ts";

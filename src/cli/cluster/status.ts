@@ -1,8 +1,8 @@
 /** What the controller has sent to each proxy of a Gateway, and what each proxy runs. */
 
 import type { ConfigStatus } from "../../admin/client/client.ts";
+import { nameOfKey, objectKey } from "../../base/object-key.ts";
 import { resourcePath } from "../../kube/client.ts";
-import { nameOfKey, objectKey } from "../../kube/keys.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
 import { list, record, table, text } from "../dump/dump.ts";

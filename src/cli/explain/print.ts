@@ -1,5 +1,5 @@
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
-import { textOf } from "../../rehearsal/assumptions.ts";
+import { givenText } from "../../rehearsal/assumptions.ts";
 import type { ExplainedOutcome, Explanation } from "../../rehearsal/explanation.ts";
 import { factsOfRequest, type WrittenRequest } from "../../rehearsal/facts.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
@@ -11,27 +11,39 @@ export async function printExplanation(
   json: boolean,
   context: Context,
 ): Promise<number> {
-  const { outcomes } = explanation;
+  const { outcomes, omitted = 0 } = explanation;
   if (json) await writeJson(context, explanation);
   else {
     const { stepLines } = await import("../../tui/step-lines.ts");
-    const { method, target } = factsOfRequest(request);
-    const title = `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
+    const { method, target, url } = factsOfRequest(request);
+    const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
     const texts = outcomes.map((outcome) => [...titleOf(outcome, title), ...stepLines(outcome.steps)]);
+    const total = outcomes.length + omitted;
+    if (omitted > 0)
+      texts.push([
+        `${outcomes.length} of at least ${total} outcomes shown; to see the others, assume some of what these were given`,
+      ]);
     await write(context.stdout, texts.map((lines) => `${lines.join("\n")}\n`).join("\n"));
   }
   return outcomes.every(({ refused }) => refused) ? 1 : 0;
 }
 
 /** What it was given, if anything, and the summary. */
-function titleOf({ given, share, status, route, endpoint, error }: ExplainedOutcome, request: string): string[] {
+function titleOf(
+  { given, share, needs = [], refused, status, route, endpoint, error }: ExplainedOutcome,
+  request: string,
+): string[] {
   const parts = [
-    `${request} → ${status ?? "no response"}`,
+    `${request} → ${status ?? (refused ? "refused" : "connected")}`,
     ...(route === undefined ? [] : [`route ${route}`]),
     ...(endpoint === undefined ? [] : [`endpoint ${endpoint}`]),
     ...(error === undefined ? [] : [error]),
   ];
-  const assumed = Object.entries(given).map(([name, value]) => `${name}=${textOf(value)}`);
+  const assumed = Object.entries(given).map(([name, value]) => givenText(name, value));
   const percent = share === 1 ? "" : ` (${Number((share * 100).toFixed(2))} % of requests)`;
-  return [...(assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`]), parts.join(" · ")];
+  return [
+    ...(assumed.length === 0 ? [] : [`if ${assumed.join(", ")}${percent}:`]),
+    parts.join(" · "),
+    ...new Set(needs.map(({ what, supply }) => `not known: ${what}; ${supply}`)),
+  ];
 }

@@ -151,7 +151,6 @@ test("-o text: a line per event with its time, and at the end what decided", asy
   const { code, stdout } = await invoke(["trace", "-o", "text", "--file", SAVED]);
   assert.equal(code, 0);
   const lines = stdout.split("\n");
-  assert.equal(lines.length, 23);
   assert.equal(lines[0], "     0.003           Request Start   request started");
   assert.equal(lines[5], '     0.160           Route           selected "cart" (3 evaluated)');
   assert.equal(lines[14], "     2.385  error    Backend Result  status=503");
@@ -159,6 +158,44 @@ test("-o text: a line per event with its time, and at the end what decided", asy
     lines[21],
     "POST http://shop.example.com/api/cart?debug=1 → 503 in 2.51 ms · route cart · backend 127.0.0.1:9000 returned 503",
   );
+});
+
+test("--tree: what happened, then every decision; -o text ends with the same", async () => {
+  const { code, stdout } = await invoke(["trace", "--tree", "--file", SAVED]);
+  assert.equal(code, 0);
+  const lines = stdout.split("\n");
+  assert.match(lines[0] ?? "", /^POST http:\/\/shop\.example\.com\/api\/cart\?debug=1 → 503 /);
+  assert.deepEqual(lines.slice(1, 8), [
+    "– policy cors  no Origin header",
+    "✓ route cart  the only route that matches",
+    "    ✗ route assets  path: /api/cart does not begin with /assets",
+    "    ✗ route everything  precedence: /api is longer than /",
+    "✓ policy authorization  allow rules[0] is true",
+    "    ✓ rule allow signed-in",
+    "    ✗ rule deny blocked",
+  ]);
+  assert.ok(lines.includes("✓ endpoint 127.0.0.1:9000  status 503"));
+  const text = await invoke(["trace", "-o", "text", "--file", SAVED]);
+  assert.ok(text.stdout.endsWith(stdout));
+  const both = await invoke(["trace", "--tree", "--raw", "--file", SAVED]);
+  assert.deepEqual(
+    [both.code, both.stderr.split("\n")[0]],
+    [2, "Error: --tree is an output of its own; leave out --raw and -o"],
+  );
+});
+
+test("--tree: values cannot control the terminal", async () => {
+  const result = { type: "apply", details: "a\u001b]0;owned\u0007b", snapshot: null };
+  const event = { eventEnd: 1, severity: "info", message: { type: "policy", kind: "cors", result } };
+  const { stdout } = await invoke(["trace", "--tree", "--file", "-"], JSON.stringify(event));
+  assert.match(stdout, /^✓ policy cors {2}a␛\]0;owned␇b$/m);
+});
+
+test("--tree: events of another version are no reason to fail", async () => {
+  const event = { eventEnd: 1, severity: "info", message: { type: "policy", kind: "new" } };
+  const { code, stdout } = await invoke(["trace", "--tree", "--file", "-"], JSON.stringify(event));
+  assert.equal(code, 0);
+  assert.match(stdout, /cannot be shown as a tree/);
 });
 
 test("-o text: values cannot control the terminal", async () => {

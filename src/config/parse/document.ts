@@ -1,8 +1,8 @@
 import { type Document, parseDocument } from "yaml";
 import { formatPath, type Path } from "../../base/paths.ts";
 import { redactUrls } from "../../base/redaction.ts";
-import type { Diagnostic } from "../../translation/problems/diagnostics.ts";
-import { isSecret, type Problem } from "../../translation/problems/problem.ts";
+import type { Diagnostic, RelatedPlace } from "../../translation/problems/diagnostics.ts";
+import { isSecret, type Problem, type Related } from "../../translation/problems/problem.ts";
 import { type Expanded, expandEnv } from "./env.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
 import { DocumentPositions, Lines, PlainPositions, type Positions } from "./positions.ts";
@@ -89,7 +89,7 @@ export class ConfigDocument {
 
   /** Adds a problem that has no place in the text, such as one of the environment. */
   reportElsewhere(problem: Problem): void {
-    const { warning = false, note = false, cause: _cause, ...rest } = problem;
+    const { warning = false, note = false, cause: _cause, related: _related, ...rest } = problem;
     const severity = note ? "note" : warning ? "warning" : "error";
     this.diagnostics.push({ severity, file: this.file, line: 0, column: 0, path: "", ...rest });
   }
@@ -125,7 +125,7 @@ export class ConfigDocument {
   #add(
     offset: number,
     path: string,
-    { warning = false, note = false, ...problem }: Problem,
+    { warning = false, note = false, related = [], ...problem }: Problem,
     showSource: boolean,
   ): void {
     this.#lines ??= new Lines(this.#text);
@@ -138,6 +138,9 @@ export class ConfigDocument {
       column,
       path: this.#withoutValues(path),
       message: this.#withoutValues(problem.message),
+      ...(problem.remedy !== undefined && { remedy: this.#withoutValues(problem.remedy) }),
+      ...(problem.lint !== undefined && { lint: problem.lint }),
+      ...(related.length > 0 && { related: related.map((each) => this.#placeOf(each)) }),
       ...(problem.expected !== undefined && { expected: this.#withoutValues(problem.expected) }),
       ...(problem.suggestion !== undefined && { suggestion: this.#withoutValues(problem.suggestion) }),
       ...(problem.invalidCertificate !== undefined && { invalidCertificate: problem.invalidCertificate }),
@@ -146,6 +149,14 @@ export class ConfigDocument {
         !mayHoldSecret(source) &&
         redactUrls(source) === source && { source: source.slice(0, MAX_SOURCE) }),
     });
+  }
+
+  #placeOf({ path, message }: Related): RelatedPlace {
+    return {
+      ...this.placeOf(path),
+      path: this.#withoutValues(formatPath(path)),
+      message: this.#withoutValues(message),
+    };
   }
 
   /** Values from the environment may be secrets: replaces them with the names of their variables. Secrets in URLs are redacted. */

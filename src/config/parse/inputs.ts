@@ -83,7 +83,7 @@ export class InputReader {
   }
 }
 
-interface Known {
+interface InputVersion {
   readonly fingerprint: string;
   readonly digest: string;
   /** Milliseconds since 1970. */
@@ -93,7 +93,7 @@ interface Known {
 
 /** Digests of files; reads only those whose size, times or inode have changed since the last check. */
 export class DiskDigests {
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, InputVersion>();
   readonly #now: () => number;
   readonly #stat: (path: string) => Stats;
 
@@ -206,7 +206,7 @@ function readBytes(path: string): Buffer {
   try {
     return readFileSync(path === "-" ? 0 : path);
   } catch (cause) {
-    throw new Error(explain(cause), { cause });
+    throw new Error(inWords(cause), { cause });
   }
 }
 
@@ -220,7 +220,7 @@ function toText(bytes: Uint8Array): string {
   }
 }
 
-function explain(error: unknown): string {
+function inWords(error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case "ENOENT":
     case "ENOTDIR":

@@ -16,7 +16,7 @@ export function syntaxProblems(document: Document.Parsed): SyntaxProblem[] {
     const harmless = error.code === "DUPLICATE_KEY" || error.code === "TAG_RESOLVE_FAILED";
     if (lost && !harmless) continue;
     lost ||= !harmless;
-    problems.push({ offset: offsetOf(error, document), message: explain(error) });
+    problems.push({ offset: offsetOf(error, document), message: inWords(error) });
   }
   return problems;
 }
@@ -56,7 +56,7 @@ export function unusableKeys(document: Document.Parsed): SyntaxProblem[] {
   return problems;
 }
 
-function explain({ code, message }: YAMLError): string {
+function inWords({ code, message }: YAMLError): string {
   switch (code) {
     case "DUPLICATE_KEY":
       return "duplicate key; keep one of them";

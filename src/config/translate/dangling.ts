@@ -1,6 +1,7 @@
 import type { Path } from "../../base/paths.ts";
 import type { Ir } from "../../ir/ir.ts";
 import type { PolicyKind } from "../../policies/policy-set.ts";
+import { lint } from "../../translation/problems/lint.ts";
 import { noPort, reportUnknown } from "../../translation/references.ts";
 import { TCP_KINDS } from "../../translation/schema/policies.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
@@ -14,7 +15,7 @@ type BackendTarget = NonNullable<NonNullable<Target["backend"]>["backend"]>;
 type ServiceTarget = NonNullable<NonNullable<Target["backend"]>["service"]>;
 
 /** Everything that policies can be attached to. */
-interface Known {
+interface Attachable {
   readonly listeners: readonly (ListenerPlace & { readonly http: boolean })[];
   readonly routes: readonly RoutePlace[];
   /** Keys of all targets, and of those that serve HTTP. */
@@ -42,7 +43,7 @@ export function reportDangling(config: ConfigFile, ir: Ir, context: Context): vo
   }
 }
 
-function knownTargets(ir: Ir): Known {
+function knownTargets(ir: Ir): Attachable {
   const listeners = ir.binds.flatMap(({ port, listeners }) =>
     listeners.map(({ key, name, gatewayName, gatewayNamespace, protocol }) => {
       const http = protocol === "HTTP" || protocol === "HTTPS";
@@ -70,7 +71,7 @@ function knownTargets(ir: Ir): Known {
 function checkGateway(
   target: GatewayTarget,
   input: TargetedPolicyInput,
-  known: Known,
+  known: Attachable,
   at: Path,
   context: Context,
 ): void {
@@ -104,7 +105,13 @@ function checkGateway(
   );
 }
 
-function checkRoute(target: RouteTarget, input: TargetedPolicyInput, known: Known, at: Path, context: Context): void {
+function checkRoute(
+  target: RouteTarget,
+  input: TargetedPolicyInput,
+  known: Attachable,
+  at: Path,
+  context: Context,
+): void {
   const path = [...at, "target", "route"];
   const { name, namespace, ruleName, kind } = target;
   const key = targetKey(input);
@@ -126,11 +133,7 @@ function checkRoute(target: RouteTarget, input: TargetedPolicyInput, known: Know
 function checkBackend({ name, namespace, section }: BackendTarget, path: Path, context: Context): void {
   const { backends, report } = context;
   if (section !== undefined && backends.has(name))
-    report(
-      [...path, "backend"],
-      { message: "backends have no sections, so this policy never applies", warning: true },
-      "section",
-    );
+    lint(report, [...path, "backend", "section"], "unattached-policy", "backends have no sections");
   if (!backends.has(name)) reportUnknown("backend", "backends", name, backends.keys(), path, context);
   else if (namespace !== "")
     report([...path, "backend", "namespace"], { message: "backends of a file have no namespace; leave it out" });

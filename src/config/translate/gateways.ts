@@ -13,7 +13,7 @@ import { inlineEntries } from "./route-backends.ts";
 import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
 
 /** A listener of `gateways` with the routes that refer to it. */
-interface Entry extends Owner {
+interface ServedListener extends Owner {
   readonly listener: Omit<Listener, "routes" | "tcpRoutes">;
   readonly routes: Route[];
   readonly paths: Path[];
@@ -63,7 +63,7 @@ export function translateGateways(
   }));
 }
 
-function entries(name: string, gateway: GatewayInput, path: Path, context: Context): Entry[] {
+function entries(name: string, gateway: GatewayInput, path: Path, context: Context): ServedListener[] {
   const { port, listeners, ...ofListener } = gateway;
   if (listeners === undefined) return [makeEntry(name, port, { hostname: "*", ...ofListener }, path, context)];
   for (const [field, value] of Object.entries(ofListener))
@@ -88,14 +88,14 @@ function makeEntry(
   input: Omit<GatewayListenerInput, "name">,
   path: Path,
   context: Context,
-): Entry {
+): ServedListener {
   const { hostname, tls, protocol = tls === undefined ? "HTTP" : "HTTPS", ...inline } = input;
   checkProtocol(protocol, tls !== undefined, path, context);
   const key = `gateway/${name}`;
   const place: ListenerPlace = { key, name, gatewayName: "default", gatewayNamespace: "default", port };
   const targeted = context.targeted.forListener(place);
   // The policies are fields of the gateway or listener itself.
-  const own = levelOf(translatePolicies(inline, "gateway", path, context), (kind) => ({ at: [kind] }));
+  const own = levelOf(translatePolicies(inline, "gateway", path, context), (field) => ({ at: [field] }));
   context.inline.push(...inlineEntries(key, place, own.set, path));
   const merged = mergeLevels(targeted.gateway, own);
   const listener = {
@@ -119,9 +119,9 @@ function find(
   http: boolean,
   label: string,
   path: Path,
-  gateways: ReadonlyMap<string, readonly Entry[]>,
+  gateways: ReadonlyMap<string, readonly ServedListener[]>,
   context: Context,
-): Entry[] {
+): ServedListener[] {
   if (refs === undefined) {
     const usable = (gateways.get("default") ?? []).filter((entry) => isHttp(entry) === http);
     if (usable.length === 0 && !context.incomplete.has("gateways"))
@@ -148,10 +148,10 @@ function find(
   return [...new Set(found)];
 }
 
-function isHttp({ listener }: Entry): boolean {
+function isHttp({ listener }: ServedListener): boolean {
   return listener.protocol === "HTTP" || listener.protocol === "HTTPS";
 }
 
-function names(gateways: ReadonlyMap<string, readonly Entry[]>): string[] {
+function names(gateways: ReadonlyMap<string, readonly ServedListener[]>): string[] {
   return [...new Set([...gateways].flatMap(([name, list]) => [name, ...list.map((entry) => entry.listener.name)]))];
 }

@@ -227,8 +227,12 @@ function translateListener(
     reportDuplicates("route", named, context.report);
   }
   const paths = translated.map((_route, i) => [...path, "routes", i]);
-  adviseOnRoutes({ hostname: input.hostname.toLowerCase(), routes: translated }, paths, context.report);
   const merged = mergeLevels(targeted.gateway, own);
+  adviseOnRoutes(
+    { hostname: input.hostname.toLowerCase(), routes: translated, policies: merged.set },
+    paths,
+    context.report,
+  );
   return {
     key,
     name,

@@ -1,6 +1,7 @@
 import type { Path } from "../../base/paths.ts";
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
+import { writtenKind } from "../../policies/contract/shadow.ts";
 import { mergeLevels, mergePolicies, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
@@ -79,7 +80,7 @@ export function inlineEntries(
     key: `${key}/${i}`,
     name: null,
     target,
-    origin: { path: [...at, kind] },
+    origin: { path: [...at, writtenKind(kind)] },
     policy: { traffic: { phase: "gateway", [kind]: policy } },
   }));
 }

@@ -4,7 +4,7 @@ import type { CelEnvironment } from "../../cel/index.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
 import { levelOf, type PolicySource, recorded } from "../../ir/origins.ts";
 import { mergeLevels, mergePolicies } from "../../policies/merge.ts";
-import type { PolicyInputs, PolicyKind } from "../../policies/policy-set.ts";
+import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { adviseOnRoute } from "../../translation/advice.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { inlineUnlessAll, withoutHttp } from "../../translation/route-policies.ts";
@@ -21,7 +21,7 @@ type NamedInput = NonNullable<MatchInput["headers"]>[number];
 const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
 
 /** For policies that apply to the backends of the route. */
-const AT_ROUTE = (kind: PolicyKind): PolicySource => ({ at: ["policies", kind] });
+const AT_ROUTE = (field: string): PolicySource => ({ at: ["policies", field] });
 
 /** The listener or route group of a route. */
 export interface Owner {

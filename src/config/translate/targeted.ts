@@ -29,8 +29,8 @@ export function translateTargeted(
       report([...path, "phase"], { message: "gateway policies run before there is a route; target a gateway" });
     return { input, phase, set: translatePolicies(input.policy, phase, [...path, "policy"], context), path };
   });
-  for (const { set, path } of list)
-    if (Object.keys(set).length > 1 || (Object.keys(set).length === 0 && !incomplete.has("policies")))
+  for (const { input, set, path } of list)
+    if (written(input).length > 1 || (Object.keys(set).length === 0 && !incomplete.has("policies")))
       report([...path, "policy"], { message: "'policies' must contain exactly 1 policy; write one entry for each" });
   const named = list.map(({ input, path }) => ({ key: keyOf(input), name: input.name.name, path: [...path, "name"] }));
   reportDuplicates("policy", named, report);
@@ -125,9 +125,14 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
 /** Kinds that run only in the backend phase run there wherever they are attached: for all backends of the gateway or route. */
 function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
   if (target.backend !== undefined) return "backend";
-  const kinds = Object.entries(policy).flatMap(([kind, value]) => (value === undefined ? [] : [kind as PolicyKind]));
+  const kinds = written({ policy });
   const ofBackends = kinds.length > 0 && kinds.every((kind) => KINDS[kind].phases.join() === "backend");
   return phase === "route" && ofBackends ? "backend" : phase;
+}
+
+/** The kinds of an entry. */
+function written({ policy }: Pick<TargetedPolicyInput, "policy">): readonly PolicyKind[] {
+  return Object.entries(policy).flatMap(([kind, value]) => (value === undefined ? [] : [kind as PolicyKind]));
 }
 
 function rival(kind: string, other: number): string {

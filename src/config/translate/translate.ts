@@ -8,7 +8,7 @@ import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
-import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
 import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, warnAboutDenyRules } from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
@@ -175,7 +175,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
       report,
     );
     adviseOnRoutes(
-      { hostname: "", routes },
+      { hostname: "", routes, policies: NO_POLICY_SET },
       routes.map((_route, j) => at(j)),
       report,
     );

@@ -9,7 +9,7 @@ interface Rests {
   readonly change?: { readonly first: number; readonly longest: number; readonly quiet: number };
 }
 
-interface Entry {
+interface WorkItem {
   running: boolean;
   /** Added while it ran. */
   again: boolean;
@@ -32,7 +32,7 @@ export class WorkQueue {
   readonly #failed: (key: string, error: unknown, failures: number) => void;
   readonly #parallel: number;
   readonly #rests: Rests;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, WorkItem>();
   readonly #ready = new Set<string>();
   readonly #closing = new AbortController();
   #running = 0;
@@ -83,7 +83,7 @@ export class WorkQueue {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  #entry(key: string): Entry {
+  #entry(key: string): WorkItem {
     let entry = this.#entries.get(key);
     if (entry === undefined) {
       entry = {
@@ -141,7 +141,7 @@ export class WorkQueue {
     if (next !== undefined) this.#start(next);
   }
 
-  #restAfterChange(entry: Entry): void {
+  #restAfterChange(entry: WorkItem): void {
     const { change } = this.#rests;
     if (change === undefined) return;
     const now = performance.now();
@@ -150,7 +150,7 @@ export class WorkQueue {
     entry.changeRest = now + Math.min(change.longest, change.first * 2 ** entry.changes);
   }
 
-  #forgetLater(key: string, entry: Entry): void {
+  #forgetLater(key: string, entry: WorkItem): void {
     const quiet = this.#rests.change?.quiet ?? 0;
     entry.timer = setTimeout(() => this.#entries.delete(key), quiet);
     // Must not keep the process alive.

@@ -6,8 +6,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { asError, messageOf } from "../../base/errors.ts";
 import type { Logger } from "../../base/log.ts";
+import { objectKey } from "../../base/object-key.ts";
 import { type KubeClient, KubeError, resourcePath } from "../../kube/client.ts";
-import { objectKey, refOf } from "../../kube/keys.ts";
+import { refOf } from "../../kube/keys.ts";
 import type { Kind, KubeObject } from "../../kube/objects.ts";
 import { Reflector, type Sink } from "../../kube/reflector.ts";
 import { RESOURCES } from "../../kube/resources.ts";

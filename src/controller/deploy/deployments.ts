@@ -1,5 +1,6 @@
 /** What should run for each Gateway, as a query over the objects of the cluster. */
-import { keyOfObject, objectKey } from "../../kube/keys.ts";
+import { objectKey } from "../../base/object-key.ts";
+import { keyOfObject } from "../../kube/keys.ts";
 import { type Gateway, type ParametersReference, TRACEGATE_GROUP } from "../../kube/objects.ts";
 import type { Manifest } from "../base/manifest.ts";
 import type { ControllerSettings } from "../base/settings.ts";

@@ -1,5 +1,6 @@
 /** Statuses of BackendTLSPolicies, with one ancestor for each Gateway whose routes call the Service. */
-import { keyOfObject, objectKey } from "../../kube/keys.ts";
+import { objectKey } from "../../base/object-key.ts";
+import { keyOfObject } from "../../kube/keys.ts";
 import { defineQuery, type Read } from "../graph/graph.ts";
 import { conflictsOf, isService, translatedBackendTls } from "../translate/backends/backend-tls.ts";
 import { isFalse } from "../translate/model/conditions.ts";

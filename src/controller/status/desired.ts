@@ -1,4 +1,4 @@
-import { nameOfKey } from "../../kube/keys.ts";
+import { nameOfKey } from "../../base/object-key.ts";
 import { GATEWAY_GROUP, type Kind, type ParentReference, type RouteGroupKind } from "../../kube/objects.ts";
 import type { ConditionDraft } from "../translate/model/model.ts";
 

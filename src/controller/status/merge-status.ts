@@ -31,8 +31,8 @@ export function statusChange(
   const before = (live as { readonly status?: Fields }).status ?? {};
   const conditions = (drafts: readonly ConditionDraft[], old: unknown): Condition[] =>
     drafts.map((draft) => datedCondition(draft, generation, asList<Condition>(old), now));
-  const entries = (field: "parents" | "ancestors", limit: number, drafts: readonly EntryDraft[]) => {
-    const old = asList<Entry>(before[field]);
+  const entries = (field: "parents" | "ancestors", limit: number, drafts: readonly StatusEntryDraft[]) => {
+    const old = asList<StatusEntry>(before[field]);
     const others = old.filter((each) => each.controllerName !== controllerName);
     const own = old.filter((each) => each.controllerName === controllerName);
     const wanted = drafts.slice(0, Math.max(0, limit - others.length)).map((draft) => ({
@@ -74,18 +74,18 @@ export function statusChange(
   return Object.keys(change).length === 0 ? undefined : { status: change, shared: false };
 }
 
-interface EntryDraft {
+interface StatusEntryDraft {
   readonly parentRef?: ParentReference;
   readonly ancestorRef?: ParentReference;
   readonly conditions: readonly ConditionDraft[];
 }
 
-interface Entry extends EntryDraft {
+interface StatusEntry extends StatusEntryDraft {
   readonly controllerName: string;
   readonly conditions: readonly Condition[];
 }
 
-function sameReference(a: EntryDraft, b: EntryDraft): boolean {
+function sameReference(a: StatusEntryDraft, b: StatusEntryDraft): boolean {
   return isDeepStrictEqual(a.parentRef, b.parentRef) && isDeepStrictEqual(a.ancestorRef, b.ancestorRef);
 }
 

@@ -1,5 +1,6 @@
 /** Statuses of routes, with one entry for each parent that is ours. */
-import { keyOfObject, objectKey, refKey, refOf } from "../../kube/keys.ts";
+import { objectKey } from "../../base/object-key.ts";
+import { keyOfObject, refKey, refOf } from "../../kube/keys.ts";
 import type { KubeObject, RouteParentStatus } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../graph/graph.ts";
 import { isTrue, joined } from "../translate/model/conditions.ts";

@@ -3,8 +3,8 @@
  * one of its inputs changes: the stream finds what to send by comparing references.
  */
 
+import { nameOfKey } from "../../base/object-key.ts";
 import type { Bind } from "../../ir/ir.ts";
-import { nameOfKey } from "../../kube/keys.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery, type Pair } from "../graph/graph.ts";
 import { backendModel } from "./backends/backends.ts";

@@ -1,7 +1,8 @@
 /** The TracegatePolicies of a Gateway as its proxies show them in dumps; what they do is part of routes and listeners already. */
 
+import { nameOfKey } from "../../base/object-key.ts";
 import type { TargetedPolicy } from "../../ir/ir.ts";
-import { nameOfKey, refKey } from "../../kube/keys.ts";
+import { refKey } from "../../kube/keys.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { dumpFrontend } from "../../translation/frontend.ts";
 import { defineQuery, type Pair } from "../graph/graph.ts";

@@ -467,7 +467,7 @@ export class ServerConnection extends ClientPeer implements HttpConnection, Down
     }
     if (state === "body" || state === "wait") {
       // A client whose bytes are not read may leave unnoticed: a reset is only seen here, and a close only after the bytes sent
-      // before it, so up to the limit of a paused body is read ahead (decision 13).
+      // before it, so up to the limit of a paused body is read ahead (decision 1, peers that close).
       const full = this.#held.length >= queueLimit();
       if (this.#body.paused && !full) this.#transport.resume();
       if ((this.#body.paused || full) && this.#transport.wasReset) {

@@ -20,19 +20,11 @@ import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import type { ApiKey, ApiKeyAuth } from "./schema.ts";
 
-export const apiKey = definePolicy({
-  kind: "apiKey",
-  phases: ["gateway", "route"],
-  traceStage: "api key",
-  prepare,
-  redact,
-});
-
-export type ApiKeyDecision =
+type ApiKeyDecision =
   | { readonly code: "valid" }
   | { readonly code: "missing" | "unknown"; readonly mode: ApiKeyAuth["mode"]; readonly place: string };
 
-export const decisions = new Decisions<ApiKeyDecision>("api_key", {
+const decisions = new Decisions<ApiKeyDecision>("api_key", {
   valid: () => applied("the API key is valid", { valid: true }),
   missing: ({ mode, place }) =>
     mode === "strict"
@@ -42,6 +34,16 @@ export const decisions = new Decisions<ApiKeyDecision>("api_key", {
     mode === "permissive"
       ? failed(`the API key in ${place} is not one of \`keys\`, which mode permissive allows`, { valid: false })
       : rejected(`the API key in ${place} is not one of \`keys\``, { valid: false }),
+});
+
+export const apiKey = definePolicy({
+  decisions,
+  kind: "apiKey",
+  phases: ["gateway", "route"],
+  traceStage: "api key",
+  shadow: true,
+  prepare,
+  redact,
 });
 
 /**
@@ -63,31 +65,35 @@ function prepare(config: ApiKeyAuth, cel: CelEnvironment): (deps: PolicyDeps) =>
   // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers keys in other places.
   const challenge = challengeFor(location, "ApiKey");
   const place = placeText(location);
-  const onRequest = afterRequestBody(finder.expressions, (context) => {
-    const { requestMetadata, trace } = context;
-    const key = finder.find(context);
-    if (key === undefined) {
-      const decision = { code: "missing", mode, place } as const;
-      if (mode === "strict") throw decisions.reject(trace, decision, "TG_API_KEY_MISSING", challenge.missing);
-      trace?.report(decisions, decision);
+  const onRequest = (assumedCredential: PolicyDeps["assumedCredential"]) =>
+    afterRequestBody(finder.expressions, (context) => {
+      const { requestMetadata, trace } = context;
+      const key = finder.find(context);
+      const assumed = assumedCredential?.("apiKey", key, context.request.headers);
+      if (key === undefined && assumed === undefined) {
+        const decision = { code: "missing", mode, place } as const;
+        if (mode === "strict") throw decisions.reject(trace, decision, "TG_API_KEY_MISSING", challenge.missing);
+        trace?.report(decisions, decision);
+        return undefined;
+      }
+      const text = key ?? "";
+      const known = assumed ?? keys.get(keyed(digest("sha256", Buffer.from(text, "latin1"), "hex")));
+      const found = known === "invalid" ? undefined : known;
+      if (found === undefined) {
+        const decision = { code: "unknown", mode, place } as const;
+        if (mode !== "permissive") throw decisions.reject(trace, decision, "TG_API_KEY", challenge.invalid);
+        trace?.report(decisions, decision);
+        return undefined;
+      }
+      trace?.report(decisions, { code: "valid" });
+      // A CEL secret: expressions read the text only by `unredacted()`, so no log line shows it by accident.
+      requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(text, "latin1").toString()) };
+      finder.remove(context);
       return undefined;
-    }
-    const found = keys.get(keyed(digest("sha256", Buffer.from(key, "latin1"), "hex")));
-    if (found === undefined) {
-      const decision = { code: "unknown", mode, place } as const;
-      if (mode !== "permissive") throw decisions.reject(trace, decision, "TG_API_KEY", challenge.invalid);
-      trace?.report(decisions, decision);
-      return undefined;
-    }
-    trace?.report(decisions, { code: "valid" });
-    // A CEL secret: expressions read the text only by `unredacted()`, so no log line shows it by accident.
-    requestMetadata.apiKey = { ...found, key: new CelSecret(Buffer.from(key, "latin1").toString()) };
-    finder.remove(context);
-    return undefined;
-  });
-  return ({ credentials }) => {
+    });
+  return ({ credentials, assumedCredential }) => {
     places.addTo(credentials);
-    return { onRequest };
+    return { onRequest: onRequest(assumedCredential) };
   };
 }
 

@@ -8,10 +8,11 @@ import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import { type Denial, Rules } from "./rules.ts";
+import { DENIALS, type Denial, Rules } from "./rules.ts";
 import type { Authorization } from "./schema.ts";
 
 export const authorization = definePolicy({
+  decisions: DENIALS,
   kind: "authorization",
   phases: ["gateway", "route", "backend"],
   traceStage: "authorization",
@@ -23,6 +24,7 @@ export const authorization = definePolicy({
   // Rules add up over the levels, so a route cannot undo a `deny` or `require` of its gateway.
   merge: (outer, inner) => ({ rules: [...outer.rules, ...inner.rules] }),
   repeatable: true,
+  shadow: true,
 });
 
 /**

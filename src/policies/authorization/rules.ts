@@ -1,5 +1,9 @@
 import type { ShownValues } from "../../base/errors.ts";
+
 import type { Activation, CelEnvironment, Condition, Scope } from "../../cel/index.ts";
+import { type RuleResult, ruleText } from "../../trace/authorization.ts";
+import { Decisions, rejected } from "../contract/decisions.ts";
+
 import type { AuthorizationRuleResult } from "../contract/types.ts";
 import type { AuthorizationRule } from "./schema.ts";
 
@@ -17,6 +21,16 @@ const GRANTS_NOTHING = (): boolean => false;
 
 /** Values of a rule that a denial shows. */
 const MAX_VALUES = 5;
+
+type DenialDecision =
+  | { readonly code: "noAllow" }
+  | { readonly code: "rule"; readonly result: RuleResult; readonly index: number };
+
+/** What the access log says; traces have the result of every rule. */
+export const DENIALS = new Decisions<DenialDecision>("authorization", {
+  noAllow: () => rejected("no allow rule is true"),
+  rule: ({ result, index }) => rejected(ruleText(result, index)),
+});
 
 /** Why a set of rules denies. */
 export type Denial =
@@ -70,24 +84,24 @@ export class Rules {
 
   /** The text of a denial by its values; expressions are left out, because they may contain secrets. */
   describe(denial: Denial, variables: Activation, shown: ShownValues): string {
-    if (denial.mode === "allow") return "no allow rule is true";
-    const { matched, inputs = [] } = resultOf(denial.rule, variables);
-    const what = matched ? "is true" : denial.mode === "deny" ? "cannot be evaluated" : "is not true";
+    if (denial.mode === "allow") return DENIALS.tell({ code: "noAllow" }).text;
+    const { mode, matched, error, inputs = [] } = resultOf(denial.rule, variables);
     const values = inputs
       .slice(0, MAX_VALUES)
-      .map(({ text, path, value }) => `${text}: ${JSON.stringify(shown.input(path, value))}`);
-    const index = this.#all.indexOf(denial.rule);
-    return `${denial.mode} rules[${index}] ${what}${values.length === 0 ? "" : ` (${values.join(", ")})`}`;
+      .map(({ text, path, value }) => [text, shown.input(path, value)] as const);
+    const result = { mode, matched, ...(error !== undefined && { error: "" }), inputs: Object.fromEntries(values) };
+    return DENIALS.tell({ code: "rule", result, index: this.#all.indexOf(denial.rule) }).text;
   }
 }
 
 function resultOf({ expression, mode, condition }: Rule, variables: Activation): AuthorizationRuleResult {
-  const { met, error, inputs, parts } = condition.observe(variables);
+  const { met, error, needs, inputs, parts } = condition.observe(variables);
   return {
     name: expression,
     matched: met,
     mode,
     ...(error !== undefined && { error: error.what }),
+    ...(needs !== undefined && { needs }),
     ...(inputs.length > 0 && { inputs }),
     ...(parts.length > 0 && { parts }),
   };

@@ -6,19 +6,27 @@
 import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
+import { applied, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
 import type { OutgoingContext, RequestOutcome } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import type { BackendAuth } from "../schema/backend-auth.ts";
 import type { CredentialTarget } from "../schema/location.ts";
+import { placeText } from "../shared/credentials/places.ts";
 import { credentialPutter } from "../shared/credentials/put.ts";
 import { sendableText } from "../shared/expressions.ts";
 import { redact } from "./redact.ts";
 import { signedTokens } from "./signing.ts";
 import { crossAppAccess, type Exchange, tokenExchange } from "./token-exchange.ts";
 
+const decisions = new Decisions<{ readonly code: "added"; readonly location: CredentialTarget }>("backend_auth", {
+  added: ({ location }) =>
+    applied(`adds the credential in ${placeText(location)}`, { location: Object.keys(location)[0] }),
+});
+
 export const backendAuth = definePolicy({
+  decisions,
   kind: "backendAuth",
   phases: ["backend"],
   traceStage: "auth",
@@ -119,14 +127,13 @@ function fixedStep(
 /** Sets a credential and says in the trace where; the credential itself never gets into a trace. */
 function putter(location: CredentialTarget, places: CredentialPlaces): Put {
   const put = credentialPutter(location, places);
-  const place = Object.keys(location)[0];
   return (context, credential) => {
     try {
       put(context, credential);
     } catch (error) {
       fail(error);
     }
-    context.trace?.applied("backend_auth", { location: place });
+    context.trace?.report(decisions, { code: "added", location });
   };
 }
 

@@ -1,6 +1,6 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
-import { type CallResponse, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
+import { type CalloutResponse, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
 import type { Callouts } from "../contract/deps.ts";
 import type { ConfigPath } from "../contract/policy-error.ts";
 import type { CalloutContext } from "../contract/types.ts";
@@ -65,7 +65,7 @@ export class TokenEndpoint {
     return { token, lifetime };
   }
 
-  async #call(grant: Form, calloutContext: CalloutContext): Promise<CallResponse> {
+  async #call(grant: Form, calloutContext: CalloutContext): Promise<CalloutResponse> {
     const { headers, form } = await this.#authenticate();
     const pairs = [...grant, ...form].map(([name, value]): [string, string] => [name, value]);
     const body = new URLSearchParams(pairs).toString();

@@ -7,26 +7,45 @@
  * by keyed digests of user and password.
  */
 import { BoundedCache } from "../../base/bounded-cache.ts";
-import { GatewayError } from "../../base/errors.ts";
 import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
+import { applied, Decisions, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
+import { placeText } from "../shared/credentials/places.ts";
 import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import { isSlow, parseHtpasswd, verifyPassword } from "./htpasswd.ts";
 import { type CheckResult, PasswordChecks } from "./password-checks.ts";
 import type { BasicAuth } from "./schema.ts";
 
+type BasicAuthDecision =
+  | { readonly code: "valid" | "busy" }
+  | { readonly code: "missing"; readonly mode: BasicAuth["mode"]; readonly place: string }
+  | { readonly code: "malformed" | "wrong"; readonly place: string };
+
+const decisions = new Decisions<BasicAuthDecision>("basic_auth", {
+  valid: () => applied("user and password are right", { valid: true }),
+  busy: () => rejected("too many passwords are waiting to be checked", { valid: false, busy: true }),
+  missing: ({ mode, place }) =>
+    mode === "strict"
+      ? rejected(`no credentials in ${place}`, { valid: false, reason: "no credentials found" })
+      : unable(`no credentials in ${place}, which mode ${mode} allows`),
+  malformed: ({ place }) => rejected(`${place} is not user:password in base64 of UTF-8`, { valid: false }),
+  wrong: ({ place }) => rejected(`user and password in ${place} match no entry of \`htpasswd\``, { valid: false }),
+});
+
 export const basicAuth = definePolicy({
+  decisions,
   kind: "basicAuth",
   phases: ["gateway", "route"],
   traceStage: "basic auth",
+  shadow: true,
   prepare,
   redact: ({ htpasswd: _users, ...config }) => ({ htpasswd: REDACTED, ...config }),
 });
@@ -68,7 +87,11 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
   const wrong = new BoundedCache<true>(MAX_WRONG);
   const underWay = new Map<string, Promise<CheckResult>>();
 
-  const verify = ({ user, password }: Credentials, context: PolicyContext): CheckResult | Promise<CheckResult> => {
+  const verify = (
+    { user, password }: Credentials,
+    context: PolicyContext,
+    shadow: boolean,
+  ): CheckResult | Promise<CheckResult> => {
     const digest = secretDigest(user, password).toString("latin1");
     if (known.get(digest)) return "right";
     if (wrong.get(digest)) return "wrong";
@@ -87,39 +110,46 @@ function prepare(config: BasicAuth, cel: CelEnvironment): (deps: PolicyDeps) => 
     // Requests with equal credentials share one verification: a page loads many resources at once.
     let check = underWay.get(digest);
     if (check === undefined) {
-      check = checks.check(context.variables.source?.address ?? "", hashed, password).then(conclude);
+      check = checks.check(context.variables.source?.address ?? "", hashed, password, shadow).then(conclude);
       underWay.set(digest, check);
     }
     return check;
   };
+  const place = placeText(authorizationLocation);
   const conclude = (context: PolicyContext, user: string, result: CheckResult): undefined => {
-    const valid = result === "right";
-    context.trace?.decided("basic_auth", valid, { valid, ...(result === "busy" && { busy: true }) });
-    if (result === "busy") throw new GatewayError("TG_BASIC_AUTH_BUSY", undefined, undefined, BUSY);
-    if (result === "wrong") throw new GatewayError("TG_BASIC_AUTH", undefined, undefined, challenge.invalid);
+    const { trace } = context;
+    if (result === "busy") throw decisions.reject(trace, { code: "busy" }, "TG_BASIC_AUTH_BUSY", BUSY);
+    if (result === "wrong") throw decisions.reject(trace, { code: "wrong", place }, "TG_BASIC_AUTH", challenge.invalid);
+    trace?.report(decisions, { code: "valid" });
     context.requestMetadata.basicAuth = { username: user };
     finder.remove(context);
   };
 
-  const onRequest = afterRequestBody(finder.expressions, (context) => {
-    const credential = finder.find(context);
-    if (credential === undefined) {
-      if (mode === "strict") {
-        context.trace?.decided("basic_auth", false, { valid: false, reason: "no credentials found" });
-        throw new GatewayError("TG_BASIC_AUTH_MISSING", undefined, undefined, challenge.missing);
+  const onRequest = (shadow: boolean, assumedCredential: PolicyDeps["assumedCredential"]) =>
+    afterRequestBody(finder.expressions, (context) => {
+      const { trace } = context;
+      const credential = finder.find(context);
+      const assumed = assumedCredential?.("basicAuth", credential, context.request.headers);
+      if (assumed !== undefined)
+        return assumed === "invalid"
+          ? conclude(context, "", "wrong")
+          : conclude(context, String(assumed.username ?? ""), "right");
+      if (credential === undefined) {
+        const decision = { code: "missing", mode, place } as const;
+        if (mode === "strict") throw decisions.reject(trace, decision, "TG_BASIC_AUTH_MISSING", challenge.missing);
+        trace?.report(decisions, decision);
+        return undefined;
       }
-      context.trace?.skipped("basic_auth", "no basic authentication credentials found", "warn");
-      return undefined;
-    }
-    const credentials = parseCredentials(credential);
-    if (credentials === undefined) return conclude(context, "", "wrong");
-    const result = verify(credentials, context);
-    if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
-    return conclude(context, credentials.user, result);
-  });
-  return ({ credentials }) => {
+      const credentials = parseCredentials(credential);
+      if (credentials === undefined)
+        throw decisions.reject(trace, { code: "malformed", place }, "TG_BASIC_AUTH", challenge.invalid);
+      const result = verify(credentials, context, shadow);
+      if (result instanceof Promise) return result.then((each) => conclude(context, credentials.user, each));
+      return conclude(context, credentials.user, result);
+    });
+  return ({ credentials, shadow = false, assumedCredential }) => {
     places.addTo(credentials);
-    return { onRequest };
+    return { onRequest: onRequest(shadow, assumedCredential) };
   };
 }
 

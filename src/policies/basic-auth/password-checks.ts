@@ -19,23 +19,26 @@ interface Check extends HashingJob {
  */
 export class PasswordChecks {
   readonly #queue: FairQueue<Check>;
+  /** Those of shadow policies, for which no request waits: their turn comes when the queue is empty. */
+  readonly #idle: FairQueue<Check>;
   #thread: Worker | undefined;
   #current: Check | undefined;
 
   constructor(maxWaiting = MAX_WAITING) {
     this.#queue = new FairQueue(maxWaiting);
+    this.#idle = new FairQueue(maxWaiting);
   }
 
-  /** `client`: owner of a line of the queue, the address of the peer. Never rejects. */
-  check(client: string, hashed: string, password: string): Promise<CheckResult> {
+  /** `client`: owner of a line of the queue, the address of the peer. `shadow`: others come first. Never rejects. */
+  check(client: string, hashed: string, password: string, shadow = false): Promise<CheckResult> {
     return new Promise((resolve) => {
-      this.#queue.add(client, { hashed, password, resolve })?.resolve("busy");
+      (shadow ? this.#idle : this.#queue).add(client, { hashed, password, resolve })?.resolve("busy");
       if (this.#current === undefined) this.#next();
     });
   }
 
   #next(): void {
-    const check = this.#queue.next();
+    const check = this.#queue.next() ?? this.#idle.next();
     this.#current = check;
     if (check === undefined) {
       this.#thread?.unref();

@@ -5,13 +5,33 @@
  * `maxBufferedBytes`; when that is used up, reading the body ends the request with TG_BUFFERS_FULL.
  */
 import type { LocalReply } from "../../http/message/message.ts";
+import { applied, Decisions, failed, rejected } from "../contract/decisions.ts";
 import type { PolicyContext, PolicyHooks, PolicyTrace } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import type { BufferedSide, Buffering } from "./schema.ts";
 
 const KIND = "buffer";
 
+type BufferDecision =
+  | { readonly code: "held"; readonly side: "request" | "response"; readonly bytes: number }
+  | {
+      readonly code: "tooLong";
+      readonly side: "request" | "response";
+      readonly limit: number;
+      readonly failureMode: BufferedSide["failureMode"];
+    };
+
+const decisions = new Decisions<BufferDecision>(KIND, {
+  held: ({ side, bytes }) => applied(`holds the whole ${side} body, ${bytes} bytes`, { [side]: { bytes } }),
+  tooLong: ({ side, limit, failureMode }) => {
+    const open = failureMode === "failOpen";
+    const text = `the ${side} body is longer than ${limit} bytes (maxBytes, or else maxBufferSize)${open ? "; it is forwarded as it arrives (failOpen)" : ""}`;
+    return (open ? failed : rejected)(text, { [side]: { over: limit, failureMode } });
+  },
+});
+
 export const buffer = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["route"],
   traceStage: "buffer",
@@ -60,14 +80,13 @@ async function bufferRequest(
 /** A trace event for one side: its length in bytes, or the limit that it exceeds. */
 function report(
   trace: PolicyTrace | undefined,
-  side: string,
+  side: "request" | "response",
   whole: Uint8Array | undefined,
   limit: number,
   failureMode: BufferedSide["failureMode"],
 ): void {
-  if (whole !== undefined) trace?.applied(KIND, { [side]: { bytes: whole.length } });
-  else if (failureMode === "failOpen") trace?.failed(KIND, { [side]: { over: limit, failureMode } });
-  else trace?.decided(KIND, false, { [side]: { over: limit, failureMode } });
+  if (whole !== undefined) trace?.report(decisions, { code: "held", side, bytes: whole.length });
+  else trace?.report(decisions, { code: "tooLong", side, limit, failureMode });
 }
 
 /** 413 with an empty body (docs/policies/buffer.md); the error TG_BODY_TOO_LARGE would have a text. */

@@ -4,7 +4,7 @@
  * (`backendTLS`, `http`, `tcp`, `backendTunnel`) are not applied here: the connection pool has them from the target.
  */
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { CallHead, PrepareCall } from "../../upstream/callouts/callout.ts";
+import type { CalloutHead, PrepareCallout } from "../../upstream/callouts/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { OwnFields } from "../contract/own-fields.ts";
@@ -15,7 +15,7 @@ import type { CallPolicies } from "../schema/call.ts";
 import type { Transformations } from "../schema/transformations.ts";
 import { withVariables } from "../shared/expressions.ts";
 import { EditedRequest } from "../transformations/messages.ts";
-import { compileProgram } from "../transformations/program.ts";
+import { compileProgram, decisions } from "../transformations/program.ts";
 
 /** For calls without a client's request, such as those for a connection. */
 const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefined, variables: {} };
@@ -27,7 +27,7 @@ const NO_CALLOUT_CONTEXT: CalloutContext = { requestMetadata: {}, trace: undefin
 export function compileCallPolicies(
   { backendAuth: auth, transformations, requestHeaderModifier: modifier }: CallPolicies,
   deps: Pick<PolicyDeps, "hidden" | "callouts" | "credentials" | "cel">,
-): PrepareCall<CalloutContext> | undefined {
+): PrepareCallout<CalloutContext> | undefined {
   const credentials = auth && within(["backendAuth"], () => prepareCredentials(auth, deps.cel))(deps);
   const edits = modifier && within(["requestHeaderModifier"], () => prepareRequestEdits(modifier));
   const headers = edits?.({ ...deps, ownFields: new OwnFields() });
@@ -67,7 +67,7 @@ const NOTHING = new Uint8Array(0);
 function callTransformer(
   { request }: Transformations,
   cel: CelEnvironment,
-): ((call: CallHead, calloutContext: CalloutContext) => void) | undefined {
+): ((call: CalloutHead, calloutContext: CalloutContext) => void) | undefined {
   if (request === undefined) return undefined;
   const program = compileProgram(["transformations", "request"], request, "request", cel);
   return (call, { requestMetadata, trace, variables }) => {
@@ -83,8 +83,7 @@ function callTransformer(
         },
       },
     });
-    const failed = program.run(message, withVariables(variables, { request: call, metadata }), own, () => {});
-    if (failed === undefined) trace?.applied("transformation", { side: "request" });
-    else trace?.failed("transformation", { side: "request", failed });
+    const failures = program.run(message, withVariables(variables, { request: call, metadata }), own, () => {});
+    trace?.report(decisions, { code: failures === undefined ? "changed" : "partly", side: "request", failures });
   };
 }

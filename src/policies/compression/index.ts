@@ -6,6 +6,7 @@
 import { nodeZlib } from "../../base/lazy-node.ts";
 import { getHeader, type HeaderList, type HttpResponse, removeHeader, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
+import { applied, Decisions, skipped, unable } from "../contract/decisions.ts";
 import type { ContentCoding, PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { negotiate } from "./accept-encoding.ts";
@@ -23,7 +24,34 @@ const EVENT_STREAM = "text/event-stream";
 const NO_TRANSFORM = /(?:^|[\s,])no-transform(?:$|[\s,])/i;
 const VARIES = /(?:^|[\s,])(?:\*|accept-encoding)(?:$|[\s,])/i;
 
+/** Why a response is not compressed for any client. */
+type Unsuitable =
+  | { readonly code: "noContent" | "partial" | "encoded" | "noTransform" | "digest" }
+  | { readonly code: "contentType"; readonly contentType: string | undefined }
+  | { readonly code: "short"; readonly length: number; readonly minSize: number };
+type CompressionDecision =
+  | Unsuitable
+  | { readonly code: "notAccepted" | "busy" }
+  | { readonly code: "compressed"; readonly coding: ContentCoding; readonly level: number };
+
+const decisions = new Decisions<CompressionDecision>(KIND, {
+  noContent: () => skipped("the response has no content"),
+  partial: () => skipped("the response is a part of the content"),
+  contentType: ({ contentType }) =>
+    skipped(
+      contentType === undefined ? "the response has no content type" : `contentTypes does not list ${contentType}`,
+    ),
+  encoded: () => skipped("the response is encoded already"),
+  noTransform: () => skipped("cache-control says no-transform"),
+  digest: () => skipped("the response has a digest, which would be wrong afterwards"),
+  short: ({ length, minSize }) => skipped(`${length} bytes are less than minSize ${minSize}`),
+  notAccepted: () => skipped("the client accepts none of the encodings"),
+  busy: () => unable("too many responses are being compressed; this one stays as it is"),
+  compressed: ({ coding, level }) => applied(`compressed with ${coding}, level ${level}`, { encoding: coding, level }),
+});
+
 export const compression = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["route"],
   traceStage: "compression",
@@ -50,12 +78,12 @@ function hooksOf({ encodings, contentTypes, minSize, levels }: Compression): Pol
       }
       const unsuitable = reasonToPass(context, response, isListed, minSize);
       if (unsuitable !== undefined) {
-        trace?.skipped(KIND, unsuitable);
+        trace?.report(decisions, unsuitable);
         return undefined;
       }
       addVary(headers);
       if (coding === undefined) {
-        trace?.skipped(KIND, "the client accepts none of the encodings");
+        trace?.report(decisions, { code: "notAccepted" });
         return undefined;
       }
       return compress(context, response, coding, levels[coding]);
@@ -69,18 +97,18 @@ function reasonToPass(
   { status, headers }: HttpResponse,
   isListed: (contentType: string) => boolean,
   minSize: number,
-): string | undefined {
-  if (status === 204) return "no content";
-  if (status === 206 || getHeader(headers, "content-range") !== undefined) return "a part of the content";
+): Unsuitable | undefined {
+  if (status === 204) return { code: "noContent" };
+  if (status === 206 || getHeader(headers, "content-range") !== undefined) return { code: "partial" };
   const contentType = getHeader(headers, "content-type");
-  if (contentType === undefined || !isListed(contentType)) return `content type ${contentType ?? "missing"}`;
-  if (getHeader(headers, "content-encoding") !== undefined) return "encoded already";
-  if (forbidsTransform(headers) || forbidsTransform(request.headers)) return "no-transform";
-  if (hasDigest(headers)) return "has a digest";
-  const length = getHeader(headers, "content-length");
-  if (length !== undefined && Number(length) < minSize) return `${length} bytes`;
+  if (contentType === undefined || !isListed(contentType)) return { code: "contentType", contentType };
+  if (getHeader(headers, "content-encoding") !== undefined) return { code: "encoded" };
+  if (forbidsTransform(headers) || forbidsTransform(request.headers)) return { code: "noTransform" };
+  if (hasDigest(headers)) return { code: "digest" };
+  const length = Number(getHeader(headers, "content-length") ?? minSize);
+  if (length < minSize) return { code: "short", length, minSize };
   // The response to HEAD describes the content that GET would get (RFC 9110 9.3.2).
-  return responseBody.empty && request.method !== "HEAD" ? "no content" : undefined;
+  return responseBody.empty && request.method !== "HEAD" ? { code: "noContent" } : undefined;
 }
 
 /** Changes the head and, unless the request is HEAD, the body. */
@@ -106,7 +134,7 @@ function compress(
 function compressStream(context: PolicyContext, response: HttpResponse, coding: ContentCoding, level: number): void {
   const stage = encoderStage(coding, level);
   if (stage === undefined) {
-    context.trace?.skipped(KIND, "too many responses are being compressed", "warn");
+    context.trace?.report(decisions, { code: "busy" });
     return;
   }
   describe(context, response.headers, coding, level);
@@ -136,7 +164,7 @@ function describe({ trace }: PolicyContext, headers: HeaderList, coding: Content
   // Ranges would be of the compressed bytes, which may differ each time.
   removeHeader(headers, "accept-ranges");
   weakenTag(headers);
-  trace?.applied(KIND, { encoding: coding, level });
+  trace?.report(decisions, { code: "compressed", coding, level });
 }
 
 /**

@@ -10,38 +10,58 @@ export class CredentialNames {
   readonly headers = new SensitiveNames();
   /** Decoded names. */
   readonly parameters = new SensitiveParameters();
-  readonly #parametersOfPaths = new Map<string, ReadonlySet<string>>();
+  // Made when needed: each of thousands of routes may have an object of this class.
+  #taken: Set<string> | undefined;
+  #parametersOfPaths: Map<string, ReadonlySet<string>> | undefined;
 
   get empty(): boolean {
-    return this.headers.size === 0 && this.parameters.size === 0 && this.#parametersOfPaths.size === 0;
+    return this.headers.size === 0 && this.parameters.size === 0 && this.#parametersOfPaths === undefined;
+  }
+
+  /** The headers that policies take credentials from; shadow policies only read theirs. */
+  get taken(): Iterable<string> {
+    return this.#taken ?? [];
   }
 
   /** Adds all of another. */
   include(other: CredentialNames): void {
     for (const name of other.headers) this.headers.add(name);
+    for (const name of other.taken) this.#take(name);
     for (const name of other.parameters) this.parameters.add(name);
-    for (const [path, parameters] of other.#parametersOfPaths) this.#parametersOfPaths.set(path, parameters);
+    for (const [path, parameters] of other.#parametersOfPaths ?? []) this.addAt(path, parameters);
   }
 
   add(location: CredentialLocation): void {
+    if ("header" in location) this.#take(location.header.name);
+    this.watch(location);
+  }
+
+  #take(header: string): void {
+    this.#taken ??= new Set();
+    this.#taken.add(header);
+  }
+
+  /** The same for a shadow policy, which leaves the credential where it is. */
+  watch(location: CredentialLocation): void {
     if ("header" in location) this.headers.add(location.header.name);
     else if ("queryParameter" in location) this.parameters.add(location.queryParameter.name);
   }
 
   /** Parameters that are secret on one path only, such as `code` of an OIDC callback; elsewhere the name means something else. */
-  addAt(path: string, parameters: readonly string[]): void {
+  addAt(path: string, parameters: Iterable<string>): void {
+    this.#parametersOfPaths ??= new Map();
     this.#parametersOfPaths.set(path, new Set(parameters));
   }
 
   /** Names of the parameters, decoded, that are secrets in requests for `path`. */
   parametersAt(path: string): ReadonlySet<string> {
-    const more = this.#parametersOfPaths.size === 0 ? undefined : this.#parametersOfPaths.get(path);
+    const more = this.#parametersOfPaths?.get(path);
     return more === undefined ? this.parameters : new SensitiveParameters([...this.parameters, ...more]);
   }
 
   /** The same for a target, which is a path with or without a query. */
   parametersOf(target: string): ReadonlySet<string> {
-    if (this.#parametersOfPaths.size === 0) return this.parameters;
+    if (this.#parametersOfPaths === undefined) return this.parameters;
     const query = target.indexOf("?");
     return this.parametersAt(query === -1 ? target : target.slice(0, query));
   }

@@ -35,7 +35,7 @@ export type WithCode<All extends Decision, Code> = All extends Decision
   : never;
 
 /** One text for each code. */
-type Texts<All extends Decision> = {
+export type Texts<All extends Decision> = {
   readonly [Code in All["code"]]: (decision: WithCode<All, Code>) => Told;
 };
 
@@ -48,17 +48,16 @@ export interface DecisionTrace {
 /** The decisions of one policy with their texts. `kind` is its name in traces. */
 export class Decisions<All extends Decision> {
   readonly kind: PolicyEventKind;
-  readonly #texts: Readonly<Record<string, (decision: All) => Told>>;
+  readonly #texts: Readonly<Record<string, (decision: never) => Told>>;
 
   constructor(kind: PolicyEventKind, texts: Texts<All>) {
     this.kind = kind;
-    this.#texts = texts as unknown as Readonly<Record<string, (decision: All) => Told>>;
+    this.#texts = texts;
   }
 
   tell(decision: All): Told {
-    const text = this.#texts[decision.code];
-    if (text === undefined) throw new Error(`no text for ${decision.code}`);
-    return text(decision);
+    // The table has a text for each code of the union, which the compiler cannot follow through an index.
+    return (this.#texts[decision.code] as (decision: All) => Told)(decision);
   }
 
   /** Reports that the request ends here, and makes the error, which the access log explains by the same text. */
@@ -66,11 +65,11 @@ export class Decisions<All extends Decision> {
     trace: DecisionTrace | undefined,
     decision: All,
     code: ErrorCode,
-    answer: Partial<Omit<ErrorAnswer, "code">> = {},
+    { cause, ...answer }: Partial<Omit<ErrorAnswer, "code">> & { readonly cause?: unknown } = {},
   ): GatewayError {
     trace?.report(this, decision);
     const why: Why = (shown) => String(shown.input([], this.tell(decision).text));
-    return new GatewayError(code, undefined, undefined, { ...answer, why });
+    return new GatewayError(code, undefined, cause, { ...answer, why });
   }
 }
 

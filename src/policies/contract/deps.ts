@@ -1,5 +1,6 @@
 import type { Logger } from "../../base/log.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
+import type { HeaderList } from "../../http/message/message.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Callout, CalloutAnswers } from "../../upstream/callouts/callout.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
@@ -31,7 +32,19 @@ export interface ThreadEnvironment {
   readonly sessionKey?: Uint8Array | undefined;
   /** Respond in place of the services that policies call; only in rehearsals. */
   readonly answers?: CalloutAnswers | undefined;
+  /** Takes the place of the verification of a credential; only in rehearsals. */
+  readonly assumedCredential?: AssumeCredential | undefined;
 }
+
+/**
+ * What a credential is taken for: invalid, or what the gateway knows about the client that has it, such as claims. undefined: it is
+ * verified. `presented`: undefined without one. `headers`: of the request.
+ */
+export type AssumeCredential = (
+  kind: "jwt" | "oidc" | "basicAuth" | "apiKey",
+  presented: string | undefined,
+  headers: HeaderList,
+) => "invalid" | Readonly<Record<string, unknown>> | undefined;
 
 /** What the policies of one configuration share. */
 export interface PolicyEnvironment extends ThreadEnvironment {
@@ -50,4 +63,6 @@ export interface PolicyDeps extends PolicyEnvironment {
   readonly phase: Phase;
   /** Phase, owner and kind: the name under which state survives a reload, such as a token bucket. */
   readonly identity: string;
+  /** It is a shadow policy: what it shares with enforced ones, such as a queue, is theirs first. */
+  readonly shadow?: true;
 }

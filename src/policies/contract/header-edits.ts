@@ -9,8 +9,10 @@ import {
   setHeader,
 } from "../../http/message/message.ts";
 import { isFieldValue, isToken } from "../../http/message/syntax.ts";
+import { detailsText } from "../../trace/details.ts";
 import { redactHeaders } from "../../trace/redaction.ts";
 import type { HeaderModifier } from "../schema/fields.ts";
+import { applied, type Told } from "./decisions.ts";
 import { type ConfigPath, PolicyError, type PolicyProblem } from "./policy-error.ts";
 
 /**
@@ -118,6 +120,16 @@ export function redactModifier(config: HeaderModifier, hidden: ReadonlySet<strin
     ...(config.set !== undefined && { set: redactValues(config.set, hidden) }),
     ...(config.remove !== undefined && { remove: config.remove }),
   };
+}
+
+/** The decision of policies that edit headers by their configuration, which `redactModifier` has redacted. */
+export interface HeadersModified {
+  readonly code: "modified";
+  readonly modifier: HeaderModifier;
+}
+
+export function modified({ modifier }: HeadersModified): Told {
+  return applied(detailsText(modifier), modifier);
 }
 
 /** Values, or expressions for values, by header name. Those of `hidden` headers are redacted: they may be the secret itself. */

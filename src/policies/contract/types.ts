@@ -1,10 +1,12 @@
 import type { Milliseconds } from "../../base/durations.ts";
-import type { GatewayError } from "../../base/errors.ts";
-import type { Activation, Condition, InputValue, PartValue } from "../../cel/index.ts";
+import type { ErrorCode, GatewayError } from "../../base/errors.ts";
+import type { Activation, Condition, InputValue, Need, PartValue } from "../../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../../http/message/message.ts";
+import type { Phase, ShadowVerdict } from "../../trace/events.ts";
 import type { CredentialLocation } from "../schema/location.ts";
 import type { DecisionTrace } from "./decisions.ts";
 import type { HeaderEdit } from "./header-edits.ts";
+import type { ShadowableKind } from "./shadow.ts";
 
 /** What policies have established about a request. Expressions read it under the same names. */
 export interface RequestMetadata {
@@ -193,6 +195,27 @@ export interface PolicyContext {
   claimAllFields(): void;
   /** Calls back when the exchange ends, however it ends, so that its callouts can be cancelled. */
   onClose(callback: () => void): void;
+  /** Runs the shadow policies of the exchange. */
+  readonly shadow: ShadowRuns;
+}
+
+/** Runs shadow policies, which decide without effect. */
+export interface ShadowRuns {
+  /** Runs the hook of a policy now, or after the shadow policies that still wait; returns at once. */
+  run(kind: ShadowableKind, phase: Phase, onRequest: NonNullable<PolicyHooks["onRequest"]>): void;
+}
+
+/** What a shadow policy would have done with the request. */
+export interface ShadowDecision {
+  readonly kind: ShadowableKind;
+  readonly phase: Phase;
+  /** `undecided`: there was not enough of the request, or too many others were waiting. */
+  readonly verdict: ShadowVerdict;
+  /** Of the response that the client would have got; undefined unless it denies. */
+  readonly status?: number | undefined;
+  readonly code?: ErrorCode | undefined;
+  /** What decided, without secrets; undefined if it allows. */
+  readonly reason?: string | undefined;
 }
 
 /** The part of a context that a callout needs: the request on whose behalf it is made. */
@@ -203,14 +226,6 @@ export type OutgoingContext = CalloutContext & Pick<PolicyContext, "request" | "
 
 /** Where policies report to the trace of one request. */
 export interface PolicyTrace extends DecisionTrace {
-  /** Emits `policy` with result `apply`; `before`/`after` become its snapshot. */
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void;
-  /** Like `applied`, for a policy that allows or rejects the request: a rejection has severity `error`. */
-  decided(kind: string, passes: boolean, details: unknown): void;
-  /** Like `applied`, for a policy that failed while the request continues: severity `warn`. */
-  failed(kind: string, details: unknown): void;
-  /** Emits `policy` with result `skip`; `warn` when what the policy works on is missing or wrong. Default `info`. */
-  skipped(kind: string, reason: string, severity?: "info" | "warn"): void;
   /** Emits `authorizationResult`. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void;
   /** Redacts this header or query parameter from now on: its value is a secret of the gateway. */
@@ -219,6 +234,10 @@ export interface PolicyTrace extends DecisionTrace {
   outbound(scope: string): OutboundTrace;
   /** For policies of the callout itself; their events carry `scope` too. */
   within(scope: string): PolicyTrace;
+  /** For a shadow policy: its events carry the scope `shadow`, and none is an error. */
+  ofShadow(): PolicyTrace;
+  /** Emits `shadowDecision`. */
+  shadow(decision: ShadowDecision): void;
 }
 
 /** Result of one rule in `authorizationResult`. */
@@ -229,6 +248,8 @@ export interface AuthorizationRuleResult {
   readonly mode: "allow" | "deny" | "require";
   /** Values of the paths in the expression. */
   readonly inputs?: readonly InputValue[];
+  /** What is not known, though the rule depends on it: `matched` is assumed. */
+  readonly needs?: readonly Need[];
   /** Results of parts of the expression. */
   readonly parts?: readonly PartValue[];
   /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */

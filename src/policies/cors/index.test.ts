@@ -151,7 +151,7 @@ test("reports what it decided", () => {
   others.onRequest?.(contextOf({ headers }, { trace }));
   others.onRequest?.(contextOf({ method: "OPTIONS", headers }, { trace }));
   assert.deepEqual(trace.events, [
-    { kind: "cors", reason: "no origin", severity: "warn" },
+    { kind: "cors", reason: "the request has no origin, so no page of another site made it", severity: "warn" },
     { kind: "cors", details: { origin: "https://shop.example", allowed: true, preflight: false } },
     {
       kind: "cors",

@@ -6,6 +6,7 @@
 import { withDurations } from "../../base/durations.ts";
 import { getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
 import { isToken, latin1 } from "../../http/message/syntax.ts";
+import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
 import type { HeaderEdit } from "../contract/header-edits.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
@@ -20,7 +21,28 @@ const KIND = "cors";
  */
 const VARY: HeaderEdit = { action: "add", name: "vary", value: "Origin" };
 
+type CorsDecision =
+  | { readonly code: "noOrigin" }
+  | { readonly code: "allowed" | "foreign"; readonly origin: string; readonly preflight: boolean };
+
+const decisions = new Decisions<CorsDecision>(KIND, {
+  noOrigin: () => unable("the request has no origin, so no page of another site made it"),
+  allowed: ({ origin, preflight }) =>
+    applied(`${preflight ? "preflight of" : "pages of"} ${origin}, which allowOrigins allows`, {
+      origin,
+      allowed: true,
+      preflight,
+    }),
+  // Requests of other origins pass: CORS protects responses, in the browser; it is not access control on the server.
+  foreign: ({ origin, preflight }) =>
+    (preflight ? rejected : failed)(
+      `allowOrigins does not allow ${origin}${preflight ? "" : ": its pages cannot read the response"}`,
+      { origin, allowed: false, preflight },
+    ),
+});
+
 export const cors = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["gateway", "route"],
   traceStage: "cors",
@@ -46,16 +68,13 @@ function prepare(config: Cors): () => PolicyHooks {
       const origin = getHeader(request.headers, "origin");
       if (origin === undefined) {
         context.editResponse(VARY);
-        trace?.skipped(KIND, "no origin", "warn");
+        trace?.report(decisions, { code: "noOrigin" });
         return undefined;
       }
       const allowed = allows(origin);
       const isPreflight = request.method === "OPTIONS";
-      const details = { origin, allowed, preflight: isPreflight };
-      // Requests of other origins pass: CORS protects responses, in the browser; it is not access control on the server.
-      if (allowed || isPreflight) trace?.decided(KIND, allowed, details);
-      else trace?.failed(KIND, details);
-      if (request.method === "OPTIONS") {
+      trace?.report(decisions, { code: allowed ? "allowed" : "foreign", origin, preflight: isPreflight });
+      if (isPreflight) {
         const headers = allowed ? preflight(request, origin) : ["vary", "Origin"];
         return { status: 200, headers, body: "" };
       }

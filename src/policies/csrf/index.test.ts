@@ -85,6 +85,13 @@ test("reports its decision", () => {
   assert.deepEqual(trace.events, [
     { kind: "csrf", reason: "GET changes nothing" },
     { kind: "csrf", details: { allowed: true } },
-    { kind: "csrf", details: { allowed: false, reason: "the origin is http://x" }, severity: "error" },
+    {
+      kind: "csrf",
+      details: {
+        allowed: false,
+        reason: "the origin http://x is not in additionalOrigins, and not that of the request",
+      },
+      severity: "error",
+    },
   ]);
 });

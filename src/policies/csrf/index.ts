@@ -14,14 +14,6 @@ const KIND = "csrf";
 /** Safe methods (RFC 9110, section 9.2.1); TRACE never gets here. */
 const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
-export const csrf = definePolicy({
-  kind: KIND,
-  phases: ["route"],
-  traceStage: "csrf",
-  prepare,
-  redact: (config) => config,
-});
-
 type CsrfDecision =
   | { readonly code: "safe"; readonly method: string }
   | { readonly code: "allowed" | "foreign"; readonly site: string | undefined; readonly origin: string | undefined }
@@ -30,13 +22,24 @@ type CsrfDecision =
 
 const denied = (text: string): Told => rejected(text, { allowed: false, reason: text });
 
-export const decisions = new Decisions<CsrfDecision>(KIND, {
+const decisions = new Decisions<CsrfDecision>(KIND, {
   safe: ({ method }) => skipped(`${method} changes nothing`),
   allowed: ({ site, origin }) => applied(whyAllowed(site, origin), { allowed: true }),
   repeated: ({ header }) => denied(`the header ${header} is repeated`),
   opaque: () => denied("the origin is null, which every page can obtain"),
-  foreign: ({ site, origin = "absent" }) =>
-    denied(site === undefined ? `the origin is ${origin}` : `sec-fetch-site is ${site} and the origin ${origin}`),
+  foreign: ({ site, origin = "(absent)" }) =>
+    denied(
+      `the origin ${origin} is not in additionalOrigins, and ${site === undefined ? "not that of the request" : `sec-fetch-site is ${site}`}`,
+    ),
+});
+
+export const csrf = definePolicy({
+  decisions,
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "csrf",
+  prepare,
+  redact: (config) => config,
 });
 
 function whyAllowed(site: string | undefined, origin: string | undefined): string {

@@ -5,11 +5,25 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type CelError, type Condition, readsBody, type WhenFailed } from "../../cel/index.ts";
+import type { PolicyEventKind } from "../../trace/events.ts";
+import { applied, Decisions, rejected, skipped, type Texts } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError, within } from "../contract/policy-error.ts";
 import type { PolicyContext, PolicyHooks, RequestOutcome } from "../contract/types.ts";
 import type { Conditional } from "../schema/conditional.ts";
 import { wholeBody } from "../shared/expressions.ts";
+
+type Choice = { readonly code: "met" | "fallback" | "notMet" } | { readonly code: "failed"; readonly why: string };
+type Choices = Decisions<Choice>;
+
+/** Of any kind of policy. */
+export const CHOICE_TEXTS: Texts<Choice> = {
+  met: () => applied("condition met, applying policy"),
+  fallback: () => applied("fallback met, applying policy"),
+  notMet: () => skipped("condition not met, skipping policy"),
+  failed: ({ why }) =>
+    rejected(`the condition cannot be evaluated: ${why}`, { result: "failed", error: `condition failed: ${why}` }),
+};
 
 interface Alternative {
   /** undefined: the fallback, which applies if none before it does. */
@@ -28,7 +42,7 @@ export function isConditional<Entry extends object>(config: unknown): config is 
  * Throws PolicyError for an alternative that can never apply, or is itself invalid.
  */
 export function prepareAlternatives<Entry extends object>(
-  kind: string,
+  kind: PolicyEventKind,
   entries: Conditional<Entry>["conditional"],
   prepare: (entry: Entry, cel: CelEnvironment) => (deps: PolicyDeps) => PolicyHooks,
   cel: CelEnvironment,
@@ -49,11 +63,11 @@ export function prepareAlternatives<Entry extends object>(
       condition,
       policy: bind({ ...deps, identity: `${deps.identity} ${i}` }),
     }));
-    return combine(kind, alternatives);
+    return combine(new Decisions(kind, CHOICE_TEXTS), alternatives);
   };
 }
 
-function combine(kind: string, alternatives: readonly Alternative[]): PolicyHooks {
+function combine(decisions: Choices, alternatives: readonly Alternative[]): PolicyHooks {
   /** The choice per exchange, for its response; weak, so that it ends with the exchange. undefined = none applies. */
   const chosen = new WeakMap<PolicyContext, PolicyHooks | undefined>();
   const answers = alternatives.some(({ policy }) => policy.onResponse !== undefined);
@@ -66,16 +80,16 @@ function combine(kind: string, alternatives: readonly Alternative[]): PolicyHook
   };
   return {
     onRequest(context) {
-      const policy = choose(kind, before, context, rejectRequest);
+      const policy = choose(decisions, before, context, rejectRequest);
       if (policy !== undefined || reader === -1) return use(context, policy);
       return wholeBody(context, "request").then(() =>
-        use(context, choose(kind, alternatives.slice(reader), context, rejectRequest)),
+        use(context, choose(decisions, alternatives.slice(reader), context, rejectRequest)),
       );
     },
     ...(answers && {
       onResponse(context, response) {
         // A policy before this one rejected the request, so nothing has been chosen: choose now, for the response alone.
-        const policy = chosen.has(context) ? chosen.get(context) : choose(kind, alternatives, context, skip);
+        const policy = chosen.has(context) ? chosen.get(context) : choose(decisions, alternatives, context, skip);
         return policy?.onResponse?.(context, response);
       },
       upstreamOnly: alternatives.every(({ policy }) => policy.onResponse === undefined || policy.upstreamOnly === true),
@@ -94,25 +108,19 @@ function skip(): boolean {
 
 /** The first alternative that applies; a trace gets one event per condition. */
 function choose(
-  kind: string,
+  decisions: Choices,
   alternatives: readonly Alternative[],
   { variables, trace }: PolicyContext,
   whenFailed: WhenFailed,
 ): PolicyHooks | undefined {
   const failed: WhenFailed = (error) => {
-    trace?.applied(kind, { result: "failed", error: `condition failed: ${error.what}` });
+    trace?.report(decisions, { code: "failed", why: error.what });
     return whenFailed(error);
   };
   for (const { condition, policy } of alternatives) {
-    if (condition === undefined) {
-      trace?.applied(kind, "fallback met, applying policy");
-      return policy;
-    }
-    if (condition.matches(variables, failed)) {
-      trace?.applied(kind, "condition met, applying policy");
-      return policy;
-    }
-    trace?.skipped(kind, "condition not met, skipping policy");
+    const met = condition === undefined || condition.matches(variables, failed);
+    trace?.report(decisions, { code: condition === undefined ? "fallback" : met ? "met" : "notMet" });
+    if (met) return policy;
   }
   return undefined;
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ms } from "../../base/durations.ts";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { checkPolicies } from "../compile.ts";
+import { Decisions } from "../contract/decisions.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import { DEPS } from "../testing/context.ts";
 import { definePolicy } from "./policy.ts";
@@ -11,7 +12,12 @@ interface Config {
   readonly list: readonly string[];
 }
 
-const traits = { kind: "example", phases: ["route"], traceStage: "example" } as const;
+const traits = {
+  kind: "example",
+  phases: ["route"],
+  traceStage: "example",
+  decisions: new Decisions("delay", {}),
+} as const;
 
 const example = definePolicy({
   ...traits,

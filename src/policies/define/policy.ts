@@ -5,9 +5,11 @@
  * schemas, `registry.ts` the modules, `order.ts` the order in which they run.
  */
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { Phase } from "../../trace/events.ts";
+import type { Phase, PolicyEventKind } from "../../trace/events.ts";
+import type { Decision, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";
+import type { ShadowableKind } from "../contract/shadow.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import type { CallPolicies } from "../schema/call.ts";
 import type { Conditional } from "../schema/conditional.ts";
@@ -51,7 +53,17 @@ export interface Kind<Name extends string, Config> {
   merge(outer: Config, inner: Config): Config;
 }
 
+/**
+ * What `shadow` of a kind has to be: true where users can write `shadow: true`. A module that disagrees with its schema does not compile
+ * in the registry.
+ */
+export type ShadowUseOf<Name extends string> = Name extends ShadowableKind
+  ? { readonly shadow?: true }
+  : { readonly shadow?: undefined };
+
 interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" | "phases" | "traceKey" | "repeatable"> {
+  /** What the policy decides about a request, with the texts. */
+  readonly decisions: Decisions<Decision>;
   /** Names the stage of a trace that follows the policy, such as `url rewrite` (docs/trace-events.md). */
   readonly traceStage: string;
   /** The same in the gateway phase, behind `gateway`. Default: `traceStage`. */
@@ -84,10 +96,24 @@ export interface Policy<Name extends string, Config> extends Traits<Name>, Kind<
   create(config: Config, deps: PolicyDeps): PolicyHooks & { readonly kind: Name };
 }
 
+/** What the registry compares with the schemas, and the golden file of decisions reads. */
+interface Claims<Use extends CallUse, Shadow extends true | undefined, Decided extends Decisions<Decision>> {
+  readonly decisions: Decided;
+  readonly calls?: Use;
+  /** The kind can run as a shadow policy: all that it does is in `onRequest`, and every effect goes through the context. */
+  readonly shadow?: Shadow;
+}
+
 /** A kind that is configured by one value. `calls` keeps its literal type for the registry to compare. */
-export function definePolicy<Name extends string, Config, Use extends CallUse = undefined>(
-  definition: Definition<Name, Config> & { readonly calls?: Use },
-): Policy<Name, Config> & { readonly calls?: Use } {
+export function definePolicy<
+  Name extends string,
+  Config,
+  Use extends CallUse = undefined,
+  Shadow extends true | undefined = undefined,
+  Decided extends Decisions<Decision> = Decisions<Decision>,
+>(
+  definition: Definition<Name, Config> & Claims<Use, Shadow, Decided>,
+): Policy<Name, Config> & Claims<Use, Shadow, Decided> {
   const prepare = (config: Config, cel: CelEnvironment): Bind =>
     within([definition.kind], () => definition.prepare(config, cel));
   return {
@@ -104,19 +130,21 @@ export function definePolicy<Name extends string, Config, Use extends CallUse = 
  * applies. An alternative is an `Entry`.
  */
 export function defineConditionalPolicy<
-  Name extends string,
+  Name extends PolicyEventKind,
   Config,
   Entry extends object = Config & object,
   Use extends CallUse = undefined,
+  Shadow extends true | undefined = undefined,
+  Decided extends Decisions<Decision> = Decisions<Decision>,
 >(
-  definition: Definition<Name, Config | Entry> & { readonly calls?: Use },
-): Policy<Name, Config | Conditional<Entry>> & { readonly calls?: Use } {
+  definition: Definition<Name, Config | Entry> & Claims<Use, Shadow, Decided>,
+): Policy<Name, Config | Conditional<Entry>> & Claims<Use, Shadow, Decided> {
   const { kind, merge: _single, redact, traceView = redact, ...traits } = definition;
   const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
     isConditional<Entry>(config)
       ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
       : redact(config, hidden);
-  return definePolicy<Name, Config | Conditional<Entry>, Use>({
+  return definePolicy<Name, Config | Conditional<Entry>, Use, Shadow, Decided>({
     ...traits,
     kind,
     prepare: (config, cel) =>

@@ -16,10 +16,17 @@ test("waits as long as the duration or the expression says", async () => {
 });
 
 test("nothing waits when there is no delay or the expression fails", () => {
-  for (const duration of ["0", "0s", "-5", "request.headers.none"]) {
+  const failed = "the duration cannot be computed, so there is no delay";
+  for (const [duration, reason] of [
+    ["0", "the duration is 0 or less"],
+    ["0s", "the duration is 0 or less"],
+    ["-5", "the duration is 0 or less"],
+    ["request.headers.none", failed],
+    ["request.method", failed],
+  ] as const) {
     const trace = new RecordedTrace();
     assert.equal(create({ duration }).onRequest?.(contextOf({}, { trace })), undefined);
-    assert.deepEqual(trace.events, [{ kind: "delay", reason: "no delay" }]);
+    assert.deepEqual(trace.events, [{ kind: "delay", reason }]);
   }
 });
 

@@ -5,6 +5,7 @@
 import { GatewayError } from "../../base/errors.ts";
 import { type Activation, type CelEnvironment, type Expression, toText } from "../../cel/index.ts";
 import { BODILESS, type HeaderList } from "../../http/message/message.ts";
+import { applied, Decisions } from "../contract/decisions.ts";
 import { fieldName, redactValues } from "../contract/header-edits.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
@@ -17,7 +18,13 @@ interface Field {
   readonly expression: Expression;
 }
 
+const decisions = new Decisions<{ readonly code: "responds"; readonly status: number; readonly bytes: number }>(
+  "direct_response",
+  { responds: ({ status, bytes }) => applied(`responds with ${status} and ${bytes} bytes`, { status, bytes }) },
+);
+
 export const directResponse = defineConditionalPolicy({
+  decisions,
   kind: "directResponse",
   phases: ["route"],
   traceStage: "direct response",
@@ -56,7 +63,7 @@ function prepare(config: DirectResponse, cel: CelEnvironment): () => PolicyHooks
     onRequest: afterRequestBody(expressions, (context) => {
       const answer = expression === undefined ? fixed : bodyOf(expression, context.variables);
       const headers = fields.length === 0 ? [] : headersOf(fields, context.variables);
-      context.trace?.applied("direct_response", { status, bytes: Buffer.byteLength(answer) });
+      context.trace?.report(decisions, { code: "responds", status, bytes: Buffer.byteLength(answer) });
       return { status, headers, body: answer };
     }),
   });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CheckRequest } from "../../../test/helpers/envoy/auth.ts";
 import { HeaderValueSchema } from "../../gen/envoy/config/core/v3/base_pb.ts";
+import { Decisions } from "../contract/decisions.ts";
 import { NO_PSEUDO } from "../contract/header-edits.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
@@ -12,6 +13,8 @@ import {
   headerEdits,
   headerMap,
   headerRemovals,
+  type InvalidTarget,
+  invalidTarget,
   joinedHeaders,
   structOf,
   textOf,
@@ -97,16 +100,20 @@ test("a service cannot frame a message, split a head or remove the target", () =
   );
 });
 
+const DECISIONS = new Decisions<InvalidTarget>("ext_auth", { invalidTarget });
+
 test("edits of pseudo-header fields change the target; invalid ones are skipped and reported in the trace", () => {
   const trace = new RecordedTrace();
   const context = contextOf({ headers: ["x-a", "old"] }, { trace });
   const set = (name: string, value: string) => headerEdits([option(name, value)], "set", REQUEST_PSEUDO);
-  editRequest(context, [...set(":path", "/new?q=1"), ...set("host", "other.example"), ...set("x-a", "new")]);
-  editRequest(context, set(":scheme", "ftp"));
+  editRequest(context, [...set(":path", "/new?q=1"), ...set("host", "other.example"), ...set("x-a", "new")], DECISIONS);
+  editRequest(context, set(":scheme", "ftp"), DECISIONS);
   const { path, search, authority, scheme, headers } = context.request;
   assert.deepEqual([path, search, authority, scheme], ["/new", "?q=1", "other.example", "http"]);
   assert.deepEqual(headers, ["x-a", "new"]);
-  assert.equal(trace.events.length, 1);
+  assert.deepEqual(trace.events, [
+    { kind: "ext_auth", reason: ':scheme of the service is not used: "ftp" is not http or https', severity: "warn" },
+  ]);
 });
 
 test("values keep their bytes both ways; repeated fields are joined as RFC 9110 and RFC 9113 say", () => {

@@ -8,6 +8,7 @@ import { messageOf } from "../../base/errors.ts";
 import type { HeaderValueOption } from "../../gen/envoy/config/core/v3/base_pb.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { isFieldValue } from "../../http/message/syntax.ts";
+import { type Decisions, type Told, unable } from "../contract/decisions.ts";
 import { applyHeaderEdits, type HeaderEdit, isServiceField, NO_PSEUDO } from "../contract/header-edits.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { EditedRequest, REQUEST_PSEUDO } from "../transformations/messages.ts";
@@ -48,8 +49,23 @@ export function headerRemovals(names: readonly string[] | undefined): HeaderEdit
     .map((name) => ({ action: "remove", name, value: "" as const }));
 }
 
+/** A decision of policies that use `editRequest`: a pseudo-header field of a service is not valid, so the message keeps its own. */
+export interface InvalidTarget {
+  readonly code: "invalidTarget";
+  readonly name: string;
+  readonly why: string;
+}
+
+export function invalidTarget({ name, why }: InvalidTarget): Told {
+  return unable(`${name} of the service is not used: ${why}`);
+}
+
 /** Edits the request. Pseudo-header fields and `host` change its target; invalid values are skipped with a trace event. */
-export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]): void {
+export function editRequest(
+  context: PolicyContext,
+  edits: readonly HeaderEdit[],
+  decisions: Decisions<InvalidTarget>,
+): void {
   const pseudo = edits.filter(({ name }) => REQUEST_PSEUDO.has(name));
   for (const { name } of edits) context.claimField(name);
   applyHeaderEdits(
@@ -61,7 +77,7 @@ export function editRequest(context: PolicyContext, edits: readonly HeaderEdit[]
     try {
       request.setPseudo(name, value);
     } catch (error) {
-      context.trace?.skipped(name, messageOf(error), "warn");
+      context.trace?.report(decisions, { code: "invalidTarget", name, why: messageOf(error) });
     }
   }
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type TestContext as NodeTest, suite, test } from "node:test";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
-import type { CallHead } from "../../upstream/callouts/callout.ts";
+import type { CalloutHead } from "../../upstream/callouts/callout.ts";
 import { contextOf } from "../testing/context.ts";
 import { AnswerCache } from "./cache.ts";
 
@@ -13,7 +13,7 @@ const cacheWith = (more: { readonly key?: string[]; readonly ignore?: string[]; 
   );
 
 /** A call as the service receives it. */
-const sent = (more: Partial<CallHead> = {}): CallHead => ({
+const sent = (more: Partial<CalloutHead> = {}): CalloutHead => ({
   method: "GET",
   scheme: "http",
   authority: "auth.example",
@@ -28,7 +28,7 @@ const sent = (more: Partial<CallHead> = {}): CallHead => ({
 const { variables } = contextOf();
 
 /** The cached response to a call; with `answer`, stores one first. */
-function ask(cache: AnswerCache<string>, head: CallHead, answer?: string, bytes = 10): string | undefined {
+function ask(cache: AnswerCache<string>, head: CalloutHead, answer?: string, bytes = 10): string | undefined {
   const lookup = cache.lookup(variables);
   const known = lookup?.recall(head);
   if (answer !== undefined) lookup?.keep(answer, bytes, undefined, variables);
@@ -36,7 +36,7 @@ function ask(cache: AnswerCache<string>, head: CallHead, answer?: string, bytes 
 }
 
 suite("a decision is found again", () => {
-  const others: Readonly<Record<keyof CallHead, Partial<CallHead>>> = {
+  const others: Readonly<Record<keyof CalloutHead, Partial<CalloutHead>>> = {
     method: { method: "DELETE" },
     scheme: { scheme: "https" },
     authority: { authority: "other.example" },
@@ -69,7 +69,7 @@ suite("a decision is found again", () => {
   });
 
   test("without the parts that the configuration leaves out, and no others", () => {
-    const changes: Readonly<Record<string, Partial<CallHead>>> = {
+    const changes: Readonly<Record<string, Partial<CalloutHead>>> = {
       method: { method: "PUT" },
       path: { path: "/b", search: "" },
       query: { search: "?q=2" },

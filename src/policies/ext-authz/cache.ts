@@ -10,11 +10,11 @@ import {
   type Scope,
   toJson,
 } from "../../cel/index.ts";
-import type { CallHead } from "../../upstream/callouts/callout.ts";
+import type { CalloutHead } from "../../upstream/callouts/callout.ts";
 import { secretDigest } from "../shared/credentials/secret-digest.ts";
 import type { ExtAuthz } from "./schema.ts";
 
-interface Entry<Answer> {
+interface CachedAnswer<Answer> {
   readonly answer: Answer;
   readonly bytes: number;
   /** `performance.now()` ms. */
@@ -37,7 +37,7 @@ export class AnswerCache<Answer> {
   readonly #key: readonly Expression[];
   readonly #ttl: number | Expression;
   readonly #ignored: ReadonlySet<string>;
-  readonly #entries: BoundedCache<Entry<Answer>>;
+  readonly #entries: BoundedCache<CachedAnswer<Answer>>;
 
   /** `scope`: what the expressions may read. Throws CelError for one that does not compile. */
   constructor({ key, ttl, maxEntries, ignore }: NonNullable<ExtAuthz["cache"]>, scope: Scope, cel: CelEnvironment) {
@@ -79,7 +79,7 @@ export class Lookup<Answer> {
   readonly #ignored: ReadonlySet<string>;
   /** The values of `cache.key`. */
   readonly #added: string;
-  readonly #entries: BoundedCache<Entry<Answer>>;
+  readonly #entries: BoundedCache<CachedAnswer<Answer>>;
   readonly #ttlOf: (variables: Activation) => number;
   #key: string | undefined;
   /** The response is from the cache. */
@@ -88,7 +88,7 @@ export class Lookup<Answer> {
   constructor(
     ignored: ReadonlySet<string>,
     added: string,
-    entries: BoundedCache<Entry<Answer>>,
+    entries: BoundedCache<CachedAnswer<Answer>>,
     ttlOf: (variables: Activation) => number,
   ) {
     this.#ignored = ignored;
@@ -111,7 +111,7 @@ export class Lookup<Answer> {
    * The cached response to the same call, if it has not expired. `sent`: the head of the call after all policies of the service, which may
    * have added the client's credentials; `message`: that of a gRPC call, without what is left out of the key.
    */
-  recall(sent: CallHead, message?: Uint8Array): Answer | undefined {
+  recall(sent: CalloutHead, message?: Uint8Array): Answer | undefined {
     // A digest, since client data may be long or secret.
     const [head, body] = this.#keyed(sent);
     this.#key = secretDigest(this.#added, head, message ?? body).toString("latin1");
@@ -124,7 +124,7 @@ export class Lookup<Answer> {
   }
 
   /** The parts that distinguish calls to the service: the head as text, and the body. */
-  #keyed(sent: CallHead): readonly [head: string, body: Uint8Array] {
+  #keyed(sent: CalloutHead): readonly [head: string, body: Uint8Array] {
     const { method, scheme, authority, path, search, version, headers, body = NO_BYTES, ...others } = sent;
     // A new field of calls must become part of the key: until it does, this does not compile.
     others satisfies Record<string, never>;

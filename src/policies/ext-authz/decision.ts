@@ -3,9 +3,10 @@ import type { Activation, Expression } from "../../cel/index.ts";
 import { getHeader, type LocalReply } from "../../http/message/message.ts";
 import type { Callout } from "../../upstream/callouts/callout.ts";
 import { isUnreadable } from "../../upstream/callouts/http-call.ts";
+import type { Decisions } from "../contract/decisions.ts";
 import type { HeaderEdit } from "../contract/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../contract/types.ts";
-import { editRequest } from "../envoy/convert.ts";
+import { editRequest, type InvalidTarget } from "../envoy/convert.ts";
 import { withVariables } from "../shared/expressions.ts";
 
 /** Decision about a request, derived from a response of the service. */
@@ -76,13 +77,17 @@ export function decidedVariables(
 }
 
 /** Applies metadata and header edits of a decision. The caller sends the response of a denial. */
-export function applyDecision(context: PolicyContext, decision: AuthzDecision): void {
+export function applyDecision(
+  context: PolicyContext,
+  decision: AuthzDecision,
+  decisions: Decisions<InvalidTarget>,
+): void {
   if (decision.metadata !== undefined)
     context.requestMetadata.extauthz = {
       ...(context.requestMetadata.extauthz as object | undefined),
       ...decision.metadata,
     };
   if (!decision.allowed) return;
-  editRequest(context, decision.requestEdits);
+  editRequest(context, decision.requestEdits, decisions);
   for (const edit of decision.responseEdits) context.editResponse(edit);
 }

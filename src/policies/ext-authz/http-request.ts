@@ -3,7 +3,7 @@ import type { HeaderList } from "../../http/message/message.ts";
 import { isToken, latin1 } from "../../http/message/syntax.ts";
 import type { TargetParts } from "../../http/message/target.ts";
 import { reasonOf } from "../../upstream/callouts/callout.ts";
-import type { CallResponse } from "../../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../../upstream/callouts/http-call.ts";
 import { fieldName } from "../contract/header-edits.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import {
@@ -27,7 +27,7 @@ export function denies(status: number): boolean {
 }
 
 /** Approximate size of a cached response in bytes. */
-export function sizeOf({ headers, body }: CallResponse): number {
+export function sizeOf({ headers, body }: CalloutResponse): number {
   return headers.reduce((sum, text) => sum + text.length, body.length);
 }
 
@@ -131,7 +131,7 @@ export class AuthzRequestTemplate {
   }
 
   /** What expressions read as `extauthz`; undefined when nothing is configured. */
-  metadataFrom(variables: Activation, { status, headers, body }: CallResponse): Record<string, unknown> | undefined {
+  metadataFrom(variables: Activation, { status, headers, body }: CalloutResponse): Record<string, unknown> | undefined {
     if (this.#metadata.length === 0) return undefined;
     return evaluateAll(this.#metadata, withVariables(variables, { response: { status, headers, body } }));
   }

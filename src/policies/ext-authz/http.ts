@@ -1,7 +1,7 @@
 import type { Activation, CelEnvironment, Expression } from "../../cel/index.ts";
 import { copyField, type HeaderList, type LocalReply, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
-import type { CallResponse } from "../../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../../upstream/callouts/http-call.ts";
 import { FRAMING, type HeaderEdit, isServiceField, NO_PSEUDO } from "../contract/header-edits.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { headerRemovals } from "../envoy/convert.ts";
@@ -23,7 +23,7 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
   const redirect = http.redirect === undefined ? undefined : cel.compileExpression(http.redirect, "request");
   const included = new Set(config.includeRequestHeaders.length > 0 ? config.includeRequestHeaders : ["authorization"]);
   const copied = new Set(http.includeResponseHeaders);
-  const cache = config.cache === undefined ? undefined : new AnswerCache<CallResponse>(config.cache, "request", cel);
+  const cache = config.cache === undefined ? undefined : new AnswerCache<CalloutResponse>(config.cache, "request", cel);
 
   const check: AuthzClient["check"] = async (callout, context, body) => {
     const { request, variables } = context;
@@ -78,7 +78,7 @@ function includedHeaders({ request }: PolicyContext, included: ReadonlySet<strin
   return headers;
 }
 
-function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): HeaderEdit[] {
+function copiedHeaders({ headers }: CalloutResponse, wanted: ReadonlySet<string>): HeaderEdit[] {
   const edits: HeaderEdit[] = [];
   const seen = new Set<string>();
   for (let i = 0; i < headers.length; i += 2) {
@@ -92,7 +92,7 @@ function copiedHeaders({ headers }: CallResponse, wanted: ReadonlySet<string>): 
 }
 
 /** The response for the client: a redirect, or that of the service without framing and Date, which the gateway sets itself. */
-function denial(answer: CallResponse, redirect: Expression | undefined, variables: Activation): LocalReply {
+function denial(answer: CalloutResponse, redirect: Expression | undefined, variables: Activation): LocalReply {
   const { status, headers, body, cut } = answer;
   const location =
     redirect !== undefined && (status === 401 || status === 403) ? placeOf(redirect, variables) : undefined;

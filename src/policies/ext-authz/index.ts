@@ -8,10 +8,12 @@ import { type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { redactCalling } from "../calls/redact.ts";
+import { applied, Decisions, failed, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { applyHeaderEdits, redactValues } from "../contract/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { defineConditionalPolicy } from "../define/policy.ts";
+import { type InvalidTarget, invalidTarget } from "../envoy/convert.ts";
 import { mayContinueWithout } from "../shared/call-for.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import { rejectionReply } from "../shared/rejection.ts";
@@ -21,16 +23,46 @@ import { httpClient } from "./http.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
-/** Kind in traces. */
-const TRACED = "ext_auth";
 /** Challenge of `denyWithStatus: 401` and `407`. */
 const BEARER = 'Bearer realm="Restricted"';
 
+type ExtAuthzDecision =
+  | { readonly code: "allowed" | "denied"; readonly cached: boolean }
+  | { readonly code: "failed"; readonly why: string; readonly continues: boolean }
+  | { readonly code: "bodyTooLong"; readonly limit: number }
+  | InvalidTarget;
+
+const decisions = new Decisions<ExtAuthzDecision>("ext_auth", {
+  allowed: ({ cached }) =>
+    applied(`${whose(cached)} allows the request`, { result: "allow", ...(cached && { cached }) }),
+  denied: ({ cached }) =>
+    rejected(`${whose(cached)} denies the request`, { result: "deny", ...(cached && { cached }) }),
+  failed: ({ why, continues }) =>
+    (continues ? failed : rejected)(
+      `the service failed: ${why}${continues ? "; failureMode allows the request" : ""}`,
+      {
+        result: "failed",
+        error: why,
+      },
+    ),
+  bodyTooLong: ({ limit }) => {
+    const error = `the body is longer than ${limit} bytes`;
+    return rejected(`${error} (includeRequestBody.maxRequestBytes)`, { result: "deny", error });
+  },
+  invalidTarget,
+});
+
+function whose(cached: boolean): string {
+  return cached ? "an earlier response of the service, which is cached," : "the service";
+}
+
 export const extAuthz = defineConditionalPolicy({
+  decisions,
   kind: "extAuthz",
   phases: ["gateway", "route", "backend"],
   traceStage: "ext authz",
   calls: "warn",
+  shadow: true,
   prepare,
   redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),
 });
@@ -63,18 +95,18 @@ function hooksOf(authz: Authorization): PolicyHooks {
     onRequest: afterRequestBody(client.expressions, async (context) => {
       const decision = await decide(authz, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
-        const outcome = { result: "failed", error: reasonOf(error) };
-        if (failureMode === "allow" && isExcused(error) && mayContinueWithout(context)) {
-          context.trace?.failed(TRACED, outcome);
-          return undefined;
+        const continues = failureMode === "allow" && isExcused(error) && mayContinueWithout(context);
+        const decision = { code: "failed", why: reasonOf(error), continues } as const;
+        if (!continues) {
+          const answer = typeof failureMode === "string" ? {} : denialWith(failureMode.denyWithStatus);
+          throw decisions.reject(context.trace, decision, "TG_EXT_AUTHZ", answer);
         }
-        context.trace?.decided(TRACED, false, outcome);
-        const answer = typeof failureMode === "string" ? {} : denialWith(failureMode.denyWithStatus);
-        throw new GatewayError("TG_EXT_AUTHZ", undefined, new Error(reasonOf(error)), answer);
+        context.trace?.report(decisions, decision);
+        return undefined;
       });
       if (decision === undefined || decision.allowed) applyHeaderEdits(client.clears, context.request.headers);
       if (decision === undefined) return undefined;
-      applyDecision(context, decision);
+      applyDecision(context, decision, decisions);
       if (decision.allowed) return undefined;
       if (decision.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
       return rejectionReply(context.request, decision.reply, "TG_EXT_AUTHZ");
@@ -100,7 +132,7 @@ async function decide(
   const body = includeRequestBody === undefined ? undefined : await readBody(includeRequestBody, context);
   const { decision, cached } = await client.check(callout, context, body);
   const { allowed } = decision;
-  trace?.decided(TRACED, allowed, { result: allowed ? "allow" : "deny", ...(cached && { cached }) });
+  trace?.report(decisions, { code: allowed ? "allowed" : "denied", cached });
   return decision;
 }
 
@@ -111,8 +143,7 @@ async function readBody(
 ): Promise<BodyStart> {
   const body = await requestBody.peek(maxRequestBytes);
   if (body.complete || allowPartialMessage) return body;
-  trace?.decided(TRACED, false, { result: "deny", error: `the body is longer than ${maxRequestBytes} bytes` });
-  throw new GatewayError("TG_EXT_AUTHZ", undefined, undefined, { status: 413 });
+  throw decisions.reject(trace, { code: "bodyTooLong", limit: maxRequestBytes }, "TG_EXT_AUTHZ", { status: 413 });
 }
 
 /** Without the expressions of secret headers: they may contain the secret as a literal. */

@@ -6,7 +6,7 @@
 import { type Logger, LogThrottle } from "../../base/log.ts";
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
-import type { CallResponse } from "../../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../../upstream/callouts/http-call.ts";
 import type { OnCancel } from "../../upstream/connections/upstream.ts";
 import type { CalloutContext } from "../contract/types.ts";
 import { structOf } from "../envoy/convert.ts";
@@ -104,7 +104,7 @@ function httpCheck(
   http: ConstructorParameters<typeof AuthzRequestTemplate>[0],
   cel: CelEnvironment,
 ): AskAbout {
-  const cache = cached === undefined ? undefined : new AnswerCache<CallResponse>(cached, "network", cel);
+  const cache = cached === undefined ? undefined : new AnswerCache<CalloutResponse>(cached, "network", cel);
   const template = new AuthzRequestTemplate(http, { request: "network", response: "networkResponse" }, cel);
   return async (callout, variables, onCancel) => {
     const lookup = cache?.lookup(variables);

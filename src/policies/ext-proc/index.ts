@@ -24,13 +24,11 @@ import { compileAll, evaluateAll, type NamedExpressions } from "../shared/expres
 import { EditedResponse, REQUEST_PSEUDO, RESPONSE_PSEUDO } from "../transformations/messages.ts";
 import type { Modes } from "./modes.ts";
 import type { ExtProc } from "./schema.ts";
-import { immediateReply, Session, TRACED } from "./session.ts";
+import { decisions, immediateReply, Session } from "./session.ts";
 import { mayHaveTrailers, processSide, type Side } from "./side.ts";
 
 /** Key of attributes in messages, the name of Envoy's filter, which services look for. */
 const NAMESPACE = "envoy.filters.http.ext_proc";
-
-const ROUTE_STAYS = "clear_route_cache: the route is chosen; a policy of the gateway runs before that";
 
 /** State of one exchange: both sides share the stream, and the modes as the service has changed them. */
 interface Running {
@@ -39,6 +37,7 @@ interface Running {
 }
 
 export const extProc = defineConditionalPolicy({
+  decisions,
   kind: "extProc",
   phases: ["gateway", "route"],
   traceStage: "ext proc",
@@ -107,19 +106,21 @@ function hooksOf(
       state.modes = outcome.modes;
       const immediate = outcome.immediate ?? session.immediate;
       if (immediate !== undefined) session.close();
-      context.trace?.applied(TRACED, {
-        side: side.direction,
-        ...(immediate !== undefined && { immediate: immediate.status?.code ?? 200 }),
-      });
+      const { direction } = side;
+      context.trace?.report(
+        decisions,
+        immediate === undefined
+          ? { code: "processed", side: direction }
+          : { code: "immediate", side: direction, status: immediate.status?.code ?? 200 },
+      );
       return immediate;
     } catch (error) {
       session.close();
       // Once the service has part of the body, the rest alone would be a corrupt message.
       const excused = !session.consumed && !session.unreadable;
       const open = failOpen && excused && error instanceof GatewayError && error.code === "TG_EXT_PROC";
-      const outcome = { side: side.direction, error: error instanceof Error ? error.message : "" };
-      if (open) context.trace?.failed(TRACED, outcome);
-      else context.trace?.decided(TRACED, false, outcome);
+      const why = error instanceof Error ? error.message : "";
+      context.trace?.report(decisions, { code: "failed", side: side.direction, why, continues: open });
       if (!open) throw error;
       session.skipped = true;
       return undefined;
@@ -155,9 +156,9 @@ function requestSide(context: PolicyContext, phase: Phase): Omit<Side, "context"
     hasLength: () => getHeader(request.headers, "content-length") !== undefined,
     apply({ headerMutation: mutation, clearRouteCache }) {
       const removed = headerRemovals(mutation?.removeHeaders);
-      editRequest(context, [...removed, ...headerEdits(mutation?.setHeaders, "set", REQUEST_PSEUDO)]);
+      editRequest(context, [...removed, ...headerEdits(mutation?.setHeaders, "set", REQUEST_PSEUDO)], decisions);
       // Before the route is chosen, the changed request decides anyway.
-      if (clearRouteCache && phase === "route") context.trace?.skipped(TRACED, ROUTE_STAYS, "warn");
+      if (clearRouteCache && phase === "route") context.trace?.report(decisions, { code: "routeStays" });
     },
   };
 }
@@ -183,7 +184,7 @@ function responseSide(context: PolicyContext, response: HttpResponse): Omit<Side
       try {
         new EditedResponse(context, response).setPseudo(status.name, status.value);
       } catch (error) {
-        context.trace?.skipped(status.name, messageOf(error), "warn");
+        context.trace?.report(decisions, { code: "invalidTarget", name: status.name, why: messageOf(error) });
       }
     },
   };

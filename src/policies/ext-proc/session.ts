@@ -14,15 +14,13 @@ import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import type { GrpcStream } from "../../upstream/callouts/grpc-call.ts";
 import { isUnreadable } from "../../upstream/callouts/http-call.ts";
+import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
 import { NO_PSEUDO } from "../contract/header-edits.ts";
 import type { CalloutContext, PolicyContext } from "../contract/types.ts";
-import { headerEdits, replyHeaders } from "../envoy/convert.ts";
+import { headerEdits, type InvalidTarget, invalidTarget, replyHeaders } from "../envoy/convert.ts";
 import type { process as ProcessMethod } from "../envoy/methods.ts";
 import { callFor } from "../shared/call-for.ts";
 import { rejectionReply } from "../shared/rejection.ts";
-
-/** Kind in traces. */
-export const TRACED = "ext_proc";
 
 /** A message to the service, with the fields that are set. */
 export type ProcessingRequest = Extract<
@@ -33,7 +31,40 @@ export type ProcessingRequest = Extract<
 export type ProcessingResponse = ProcessingResponseMessage;
 
 /** The parts of an exchange, named as in the service's responses. */
-type Part = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
+type ExchangePart = Exclude<NonNullable<ProcessingResponse["response"]["case"]>, "immediateResponse">;
+
+type Direction = "request" | "response";
+type ExtProcDecision =
+  | { readonly code: "processed"; readonly side: Direction }
+  | { readonly code: "immediate"; readonly side: Direction; readonly status: number }
+  | { readonly code: "failed"; readonly side: Direction; readonly why: string; readonly continues: boolean }
+  | { readonly code: "routeStays" }
+  | { readonly code: "timeoutIgnored"; readonly ms: number; readonly max: number }
+  | { readonly code: "timeoutExtended"; readonly ms: number; readonly part: ExchangePart }
+  | InvalidTarget;
+
+export const decisions = new Decisions<ExtProcDecision>("ext_proc", {
+  processed: ({ side }) => applied(`the service has processed the ${side}`, { side }),
+  immediate: ({ side, status }) =>
+    applied(`the service responds to the ${side} itself, with ${status}`, { side, immediate: status }),
+  failed: ({ side, why, continues }) =>
+    (continues ? failed : rejected)(
+      `the service failed on the ${side}: ${why}${continues ? "; failOpen continues without it" : ""}`,
+      { side, error: why },
+    ),
+  routeStays: () =>
+    unable(
+      "the service wants another route (clear_route_cache), but the route has been chosen; attach the policy to the gateway instead",
+    ),
+  timeoutIgnored: ({ ms, max }) =>
+    unable(`the new timeout of ${ms}ms is ignored; allowed once for each message, from 1ms to ${max}ms`),
+  timeoutExtended: ({ part, ms }) => {
+    // Traces name the part as the wire does.
+    const wire = part.replace(/[A-Z]/, (letter) => `_${letter.toLowerCase()}`);
+    return applied(`the service extends the timeout of ${wire} to ${ms}ms`, { part: wire, timeout: ms });
+  },
+  invalidTarget,
+});
 
 /** How far a service may extend the timeout of one response, as a multiple of the configured one (Envoy: `max_message_timeout`). */
 const MAX_EXTENSION = 10;
@@ -55,13 +86,13 @@ export class Session {
   readonly #process: typeof ProcessMethod;
   readonly #context: PolicyContext;
   readonly #timeoutMs: number;
-  readonly #listeners = new Map<Part, Listener>();
+  readonly #listeners = new Map<ExchangePart, Listener>();
   #stream: GrpcStream | undefined;
   /** Messages from before the stream is open, while the credentials of the call are fetched. */
   #waiting: Uint8Array[] | undefined;
-  readonly #timers = new Map<Part, NodeJS.Timeout>();
+  readonly #timers = new Map<ExchangePart, NodeJS.Timeout>();
   /** Parts whose timeout the service has extended: once for each message. */
-  readonly #extended = new Set<Part>();
+  readonly #extended = new Set<ExchangePart>();
   /** The service is held back by flow control of HTTP/2. */
   #paused = false;
   #closed = false;
@@ -103,18 +134,18 @@ export class Session {
   }
 
   /** The receiver is slow, not the service: no timeout until `startTimeout`. */
-  stopTimeout(part: Part): void {
+  stopTimeout(part: ExchangePart): void {
     clearTimeout(this.#timers.get(part));
     this.#timers.delete(part);
   }
 
   /** Starts the timeout for a response about `part`, or restarts it. */
-  startTimeout(part: Part): void {
+  startTimeout(part: ExchangePart): void {
     this.#extended.delete(part);
     this.#setTimeout(part, this.#timeoutMs);
   }
 
-  #setTimeout(part: Part, ms: number): void {
+  #setTimeout(part: ExchangePart, ms: number): void {
     if (this.#closed) return;
     clearTimeout(this.#timers.get(part));
     this.#timers.set(
@@ -133,26 +164,21 @@ export class Session {
     const ms = Number(seconds) * 1000 + nanos / 1_000_000;
     const max = MAX_EXTENSION * this.#timeoutMs;
     if (part === undefined || this.#extended.has(part) || !(ms >= 1 && ms <= max)) {
-      trace?.skipped(
-        TRACED,
-        `the new timeout of ${ms}ms is ignored; allowed once for each message, from 1ms to ${max}ms`,
-        "warn",
-      );
+      trace?.report(decisions, { code: "timeoutIgnored", ms, max });
       return;
     }
     this.#extended.add(part);
     this.#setTimeout(part, ms);
-    // Traces name the part as the wire does.
-    trace?.applied(TRACED, { part: part.replace(/[A-Z]/, (letter) => `_${letter.toLowerCase()}`), timeout: ms });
+    trace?.report(decisions, { code: "timeoutExtended", part, ms });
   }
 
   /** Delivers responses about `part` to `listener` until `unlisten`. */
-  listen(part: Part, listener: Listener): void {
+  listen(part: ExchangePart, listener: Listener): void {
     this.#listeners.set(part, listener);
     this.updateFlow();
   }
 
-  unlisten(part: Part): void {
+  unlisten(part: ExchangePart): void {
     this.stopTimeout(part);
     this.#listeners.delete(part);
     this.updateFlow();
@@ -171,7 +197,7 @@ export class Session {
   }
 
   /** Sends a message and resolves with the response to it. `timed`: starts the timeout. Rejects with TG_EXT_PROC. */
-  roundTrip(part: Part, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
+  roundTrip(part: ExchangePart, message: ProcessingRequest, timed = true): Promise<ProcessingResponse> {
     if (this.#immediate !== undefined) return Promise.resolve(this.#immediate);
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {

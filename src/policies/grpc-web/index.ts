@@ -5,15 +5,28 @@
  */
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HttpResponse, setHeader } from "../../http/message/message.ts";
+import { applied, Decisions, skipped } from "../contract/decisions.ts";
 import type { PolicyHooks, ResponseTranslation } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
-import { grpcTypeOf, type WebCall, webCallOf, webTypeOf } from "./media-types.ts";
+import { type GrpcWebForm, grpcTypeOf, webCallOf, webTypeOf } from "./media-types.ts";
 import type { GrpcWeb } from "./schema.ts";
 import { RequestStage, ResponseStage } from "./stages.ts";
 
 const KIND = "grpcWeb";
 
+type Form = "text" | "binary";
+type GrpcWebDecision =
+  | { readonly code: "otherCall" }
+  | { readonly code: "translated"; readonly request: Form; readonly response: Form };
+
+const decisions = new Decisions<GrpcWebDecision>(KIND, {
+  otherCall: () => skipped("not a gRPC-Web call"),
+  translated: ({ request, response }) =>
+    applied(`gRPC-Web to gRPC: ${request} request, ${response} response`, { request, response }),
+});
+
 export const grpcWeb = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["gateway", "route"],
   traceStage: "grpc web",
@@ -26,14 +39,15 @@ const HOOKS: PolicyHooks = {
     const { request, trace } = context;
     const call = webCallOf(request);
     if (call === undefined) {
-      trace?.skipped(KIND, "not a gRPC-Web call");
+      trace?.report(decisions, { code: "otherCall" });
       return undefined;
     }
     const { textRequest, textResponse } = call;
     setHeader(request.headers, "content-type", grpcTypeOf(call));
     context.requestBody.through((sink) => new RequestStage(sink, textRequest));
     context.becomeGrpc(translationFor(call));
-    trace?.applied(KIND, { request: textRequest ? "text" : "binary", response: textResponse ? "text" : "binary" });
+    const form = (text: boolean): Form => (text ? "text" : "binary");
+    trace?.report(decisions, { code: "translated", request: form(textRequest), response: form(textResponse) });
     return undefined;
   },
 };
@@ -42,7 +56,7 @@ const HOOKS: PolicyHooks = {
  * Responses of other types, such as the page of a login or an error of a proxy in between, go to the client as they are: it
  * derives a gRPC status from the HTTP status.
  */
-function translationFor(call: WebCall): ResponseTranslation {
+function translationFor(call: GrpcWebForm): ResponseTranslation {
   return ({ headers }: HttpResponse) => {
     if (!isGrpc(headers)) return undefined;
     setHeader(headers, "content-type", webTypeOf(call, getHeader(headers, "content-type") ?? ""));

@@ -4,7 +4,7 @@ import { type FieldText, getHeader, type HeaderList, type HttpRequest } from "..
 import { latin1 } from "../../http/message/syntax.ts";
 
 /** The form of a gRPC-Web request, and the form that its response must have. */
-export interface WebCall {
+export interface GrpcWebForm {
   /** The request's body is base64. */
   readonly textRequest: boolean;
   /** The response's body must be base64. */
@@ -20,7 +20,7 @@ const TEXT = "application/grpc-web-text";
 const WEB_TYPE = /^application\/grpc-web(?<text>-text)?(?<format>\+[\w.+-]+)?[ \t]*(?:;|$)/i;
 
 /** Reads whether a request is a gRPC-Web call; those are always POST. */
-export function webCallOf({ method, headers }: Pick<HttpRequest, "method" | "headers">): WebCall | undefined {
+export function webCallOf({ method, headers }: Pick<HttpRequest, "method" | "headers">): GrpcWebForm | undefined {
   if (method !== "POST") return undefined;
   const { groups } = WEB_TYPE.exec(getHeader(headers, "content-type") ?? "") ?? {};
   if (groups === undefined) return undefined;
@@ -36,11 +36,11 @@ function wantsText(headers: HeaderList, textRequest: boolean): boolean {
 }
 
 /** The type of the request that goes to the backend. */
-export function grpcTypeOf({ format }: WebCall): FieldText {
+export function grpcTypeOf({ format }: GrpcWebForm): FieldText {
   return latin1(GRPC + format);
 }
 
 /** The type for the client of a response whose type is that of gRPC, with the same format. */
-export function webTypeOf({ textResponse }: WebCall, grpcType: string): FieldText {
+export function webTypeOf({ textResponse }: GrpcWebForm, grpcType: string): FieldText {
   return latin1((textResponse ? TEXT : BINARY) + grpcType.slice(GRPC.length));
 }

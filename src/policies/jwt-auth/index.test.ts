@@ -5,7 +5,7 @@ import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } fr
 import { GatewayError } from "../../base/errors.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { redactPolicy } from "../registry.ts";
-import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { jwtAuth } from "./index.ts";
 import type { JwtAuth } from "./schema.ts";
 import { schema } from "./schema.ts";
@@ -41,7 +41,7 @@ async function outcome(policy: CompiledPolicy, context: TestContext): Promise<st
   } catch (error) {
     assert.ok(error instanceof GatewayError);
     assert.match(error.code, /^TG_JWT(_MISSING)?$/);
-    return `${error.status} ${error.message.replace(/^authentication failure: /, "")}`;
+    return `${error.status} ${loggedText(error).replace(/^authentication failure: /, "")}`;
   }
 }
 
@@ -61,7 +61,7 @@ test("every algorithm of the list", async () => {
   }
 });
 
-test("the response says what is wrong with a token", async () => {
+test("the log says what is wrong with a token", async () => {
   const other = await keyPair("RS256", "rsa");
   const invalid = "401 the token is invalid or malformed: ";
   const table: [string, string, object?][] = [
@@ -122,7 +122,7 @@ test("a key's own alg narrows what it may be used with", async () => {
 
 test("modes: requests without a token and with a wrong one", async () => {
   for (const [mode, none, wrong] of [
-    ["strict", "401 no bearer token found", /^401 /],
+    ["strict", '401 no bearer token found: no token in the header authorization after "Bearer "', /^401 /],
     ["optional", undefined, /^401 /],
     ["permissive", undefined, /^passes$/],
   ] as const) {
@@ -176,7 +176,15 @@ test("neither dumps nor traces contain the token", async () => {
 test("a trace says why a request was rejected, or passed without a token", async () => {
   for (const [mode, context, event] of [
     ["strict", {}, { kind: "jwt", details: { valid: false, reason: "no bearer token found" }, severity: "error" }],
-    ["optional", {}, { kind: "jwt", reason: "no bearer token found", severity: "warn" }],
+    [
+      "optional",
+      {},
+      {
+        kind: "jwt",
+        reason: 'no token in the header authorization after "Bearer ", which mode optional allows',
+        severity: "warn",
+      },
+    ],
     [
       "permissive",
       { headers: ["authorization", "Bearer x"] },

@@ -4,27 +4,51 @@
  * Runs in the gateway and route phases. Key sets behind URLs are fetched when the configuration loads; a changed set is a reload.
  * While a set is missing, requests with tokens of its issuer get 503; a token with an unknown key triggers a new fetch.
  */
-import { GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CredentialPlaces } from "../contract/credential-names.ts";
+import { applied, Decisions, failed, rejected, type Told, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { challengeFor } from "../shared/credentials/challenge.ts";
 import { credentialFinder } from "../shared/credentials/find.ts";
+import { placeText } from "../shared/credentials/places.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import { kidsOf } from "./keys.ts";
 import type { JwtAuth } from "./schema.ts";
-import { KeysMissing, type ProviderAt, TokenRejection, TokenVerifier } from "./verifier.ts";
+import { type ProviderAt, type TokenProblem, TokenRejection, TokenVerifier } from "./verifier.ts";
 
-const NO_TOKEN = "no bearer token found";
+type JwtDecision =
+  | { readonly code: "valid" }
+  | { readonly code: "missing"; readonly mode: JwtAuth["mode"]; readonly place: string }
+  | (TokenProblem & { readonly mode: JwtAuth["mode"] });
+
+const refused = (reason: string, mode: JwtAuth["mode"]): Told =>
+  mode === "permissive"
+    ? failed(`${reason}, which mode permissive allows`, { valid: false, reason })
+    : rejected(reason, { valid: false, reason });
+
+const decisions = new Decisions<JwtDecision>("jwt", {
+  valid: () => applied("the token is valid", { valid: true }),
+  missing: ({ mode, place }) =>
+    mode === "strict"
+      ? rejected(`no token in ${place}`, { valid: false, reason: "no bearer token found" })
+      : unable(`no token in ${place}, which mode ${mode} allows`),
+  noKeyId: ({ mode }) => refused("the token header does not specify a `kid`", mode),
+  unknownKey: ({ kid, mode }) => refused(`the token uses the unknown key ${JSON.stringify(kid)}`, mode),
+  keysNotFetched: ({ issuer, mode }) =>
+    refused(`the key set of the issuer ${JSON.stringify(issuer)} has not been fetched yet`, mode),
+  invalidToken: ({ why, mode }) => refused(`the token is invalid or malformed: ${why}`, mode),
+});
 
 export const jwtAuth = definePolicy({
+  decisions,
   kind: "jwtAuth",
   phases: ["gateway", "route"],
   traceStage: "jwt auth",
   gatewayTraceStage: "jwt",
   traceKey: "jwt",
+  shadow: true,
   prepare,
   redact,
 });
@@ -39,9 +63,10 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
   const places = new CredentialPlaces();
   const finder = credentialFinder(location, places, cel);
   const challenge = challengeFor(location, "Bearer");
+  const place = placeText(location);
 
   const accept = (context: PolicyContext, token: string, claims: unknown): undefined => {
-    context.trace?.applied("jwt", { valid: true });
+    context.trace?.report(decisions, { code: "valid" });
     context.requestMetadata.jwt = claims;
     // For `backendAuth.passthrough` and token exchange, which forward or exchange what is removed here.
     context.requestMetadata.token = token;
@@ -50,26 +75,28 @@ function prepare(config: JwtAuth, cel: CelEnvironment): (deps: PolicyDeps) => Po
   };
   const reject = ({ trace }: PolicyContext, error: unknown, wantDocument: PolicyDeps["wantDocument"]): undefined => {
     if (!(error instanceof TokenRejection)) throw error;
-    const outcome = { valid: false, reason: error.message };
-    if (error.wanted !== undefined) wantDocument?.(error.wanted);
-    if (mode === "permissive") {
-      trace?.failed("jwt", outcome);
-      return undefined;
-    }
-    trace?.decided("jwt", false, outcome);
-    if (error instanceof KeysMissing) throw new GatewayError("TG_DOCUMENT_MISSING", undefined, error);
-    throw new GatewayError("TG_JWT", error.message, error.cause, challenge.invalid);
+    const { problem, wanted, cause } = error;
+    const decision = { ...problem, mode };
+    if (wanted !== undefined) wantDocument?.(wanted);
+    if (mode !== "permissive")
+      throw problem.code === "keysNotFetched"
+        ? decisions.reject(trace, decision, "TG_DOCUMENT_MISSING")
+        : decisions.reject(trace, decision, "TG_JWT", { cause, ...challenge.invalid });
+    trace?.report(decisions, decision);
+    return undefined;
   };
 
-  const onRequest = ({ wantDocument }: PolicyDeps) =>
+  const onRequest = ({ wantDocument, assumedCredential }: PolicyDeps) =>
     afterRequestBody(finder.expressions, (context) => {
       const token = finder.find(context);
+      const assumed = assumedCredential?.("jwt", token, context.request.headers);
+      if (assumed === "invalid")
+        return reject(context, new TokenRejection({ code: "invalidToken", why: "that is assumed" }), undefined);
+      if (assumed !== undefined) return accept(context, token ?? "", assumed);
       if (token === undefined || token === "") {
-        if (mode === "strict") {
-          context.trace?.decided("jwt", false, { valid: false, reason: NO_TOKEN });
-          throw new GatewayError("TG_JWT_MISSING", undefined, undefined, challenge.missing);
-        }
-        context.trace?.skipped("jwt", NO_TOKEN, "warn");
+        const decision = { code: "missing", mode, place } as const;
+        if (mode === "strict") throw decisions.reject(context.trace, decision, "TG_JWT_MISSING", challenge.missing);
+        context.trace?.report(decisions, decision);
         return undefined;
       }
       const known = verifier.known(token);

@@ -24,20 +24,31 @@ interface Candidate extends VerificationKey {
   readonly options: JWTVerifyOptions;
 }
 
-interface Known {
+interface VerifiedToken {
   readonly claims: JWTPayload;
   /** Milliseconds since the epoch. */
   readonly until: number;
 }
 
-/** A rejected token. The message goes to the client and must hold nothing secret. */
-export class TokenRejection extends Error {
-  /** The URL of the key set that may contain the token's key by now. */
-  wanted: string | undefined;
-}
+/** Why a token is rejected. `why`: the library's words, which may contain names from the token. */
+export type TokenProblem =
+  | { readonly code: "noKeyId" }
+  | { readonly code: "unknownKey"; readonly kid: string }
+  | { readonly code: "keysNotFetched"; readonly issuer: string }
+  | { readonly code: "invalidToken"; readonly why: string };
 
-/** The token cannot be verified: the key set of its issuer has not been fetched yet. */
-export class KeysMissing extends TokenRejection {}
+/** A rejected token. */
+export class TokenRejection extends Error {
+  readonly problem: TokenProblem;
+  /** The URL of the key set that may contain the token's key by now. */
+  readonly wanted: string | undefined;
+
+  constructor(problem: TokenProblem, cause?: unknown, wanted?: string) {
+    super(problem.code, { cause });
+    this.problem = problem;
+    this.wanted = wanted;
+  }
+}
 
 /**
  * Verifies the tokens of some issuers. Each token is verified once and remembered until it expires, because a signature costs more
@@ -45,7 +56,7 @@ export class KeysMissing extends TokenRejection {}
  */
 export class TokenVerifier {
   readonly #keys = new Map<string, Candidate[]>();
-  readonly #known = new BoundedCache<Known>(MAX_KNOWN);
+  readonly #known = new BoundedCache<VerifiedToken>(MAX_KNOWN);
   readonly #providers: readonly ProviderAt[];
 
   /** Throws a PolicyError for a key set that cannot be used. */
@@ -88,10 +99,9 @@ export class TokenVerifier {
   #unknownKey(kid: string, issuer: string | undefined): TokenRejection {
     const provider = this.#providers.find((each) => each.issuer === issuer);
     if (provider !== undefined && provider.jwks === undefined)
-      return new KeysMissing(`the key set of the issuer ${quoted(provider.issuer)} has not been fetched yet`);
-    const rejection = new TokenRejection(`the token uses the unknown key ${quoted(kid)}`);
-    rejection.wanted = provider?.jwksUrl;
-    return rejection;
+      return new TokenRejection({ code: "keysNotFetched", issuer: provider.issuer });
+    const problem = { code: "unknownKey", kid: printable(kid, MAX_SHOWN) } as const;
+    return new TokenRejection(problem, undefined, provider?.jwksUrl);
   }
 
   /**
@@ -101,7 +111,7 @@ export class TokenVerifier {
   #candidate(token: string): Candidate {
     try {
       const { kid, alg } = decodeProtectedHeader(token);
-      if (typeof kid !== "string") throw new TokenRejection("the token header does not specify a `kid`");
+      if (typeof kid !== "string") throw new TokenRejection({ code: "noKeyId" });
       const candidates = this.#keys.get(kid) ?? [];
       const [first, ...others] = candidates;
       if (first === undefined) throw this.#unknownKey(kid, decodeJwt(token).iss);
@@ -136,14 +146,10 @@ function rejection(error: unknown): TokenRejection {
   const known = error instanceof errors.JOSEError || error instanceof TypeError;
   // Some of their messages contain names from the token.
   const why = known ? printable(error.message, MAX_WHY) : "it cannot be verified";
-  return new TokenRejection(`the token is invalid or malformed: ${why}`, known ? {} : { cause: error });
+  return new TokenRejection({ code: "invalidToken", why }, known ? undefined : error);
 }
 
 /** Printable and short: the client wrote it. */
-function quoted(text: string): string {
-  return JSON.stringify(printable(text, MAX_SHOWN));
-}
-
 function printable(text: string, length: number): string {
   return text.slice(0, length).replace(/[^\x20-\x7e]/g, "?");
 }

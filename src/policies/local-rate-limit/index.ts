@@ -26,19 +26,11 @@ interface Limit extends LocalLimit {
   readonly expression: Expression | undefined;
 }
 
-export const localRateLimit = defineConditionalPolicy<"localRateLimit", LocalRateLimit, LocalLimit>({
-  kind: KIND,
-  phases: ["route"],
-  traceStage: "local rate limit",
-  prepare,
-  redact,
-});
-
 type LimitDecision =
   | { readonly code: "admitted"; readonly limit: LocalLimit; readonly remaining: number }
   | { readonly code: "limited"; readonly limit: LocalLimit; readonly untilFill: number };
 
-export const decisions = new Decisions<LimitDecision>(KIND, {
+const decisions = new Decisions<LimitDecision>(KIND, {
   admitted: ({ limit, remaining }) =>
     applied(`${remaining} of ${limit.maxTokens} tokens are left${bucketText(limit)}`, {
       allowed: true,
@@ -51,6 +43,23 @@ export const decisions = new Decisions<LimitDecision>(KIND, {
     const text = `none of ${limit.maxTokens} tokens is left${bucketText(limit)}; ${next}`;
     return rejected(text, { allowed: false, limit: limit.maxTokens });
   },
+});
+
+export const localRateLimit = defineConditionalPolicy<
+  "localRateLimit",
+  LocalRateLimit,
+  LocalLimit,
+  undefined,
+  true,
+  typeof decisions
+>({
+  decisions,
+  kind: KIND,
+  phases: ["route"],
+  traceStage: "local rate limit",
+  shadow: true,
+  prepare,
+  redact,
 });
 
 /** Not the value of the key: it may be a secret, and the trace has it among the values of the request. */

@@ -1,7 +1,7 @@
 import { cookiePairs } from "../../base/cookies.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { type Opened, open, seal } from "../shared/sealed.ts";
-import { oidcFailure } from "./failure.ts";
+import { LoginError } from "./failure.ts";
 
 /** Prefix of the gateway's own cookies, also after `__Host-`; they never reach a backend. */
 const COOKIE_PREFIX = "tracegate_oidc_";
@@ -71,7 +71,7 @@ export class SealedCookies {
   issue(name: string, value: unknown, expires: number, now = seconds()): string {
     const text = seal(this.#key, this.#purpose(name), value, expires);
     if (text.length > MAX_VALUE)
-      throw oidcFailure(500, `the cookie would be too large: ${text.length} bytes, at most ${MAX_VALUE} are allowed`);
+      throw new LoginError("cookieTooLarge", new Error(`${text.length} bytes, at most ${MAX_VALUE} are allowed`));
     return `${name}=${text}; ${this.#attributes}; Max-Age=${expires - now}`;
   }
 

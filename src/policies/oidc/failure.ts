@@ -1,22 +1,57 @@
 import * as oauth from "oauth4webapi";
-import { GatewayError, messageOf } from "../../base/errors.ts";
+import { ERRORS, GatewayError, messageOf } from "../../base/errors.ts";
+import { rejected, type Told } from "../contract/decisions.ts";
 import { TokenCallError } from "./token-call.ts";
+
+/** Why a login failed, or cannot begin: status and text. */
+const PROBLEMS = {
+  authenticationRequired: [401, "authentication required"],
+  invalidCallback: [400, "invalid callback"],
+  missingTransaction: [400, "no login is in progress: the browser sent no cookie of one"],
+  invalidTransaction: [400, "the cookie of the login has expired or is not valid"],
+  csrfMismatch: [400, "the state of the callback is not that of the login"],
+  nonceMismatch: [400, "the nonce of the id token is not that of the login"],
+  codeRejected: [400, "the provider rejects the code"],
+  providerError: [400, "the provider returned an error"],
+  invalidIdToken: [500, "the id token is invalid"],
+  missingIdToken: [500, "the token endpoint returned no id token"],
+  cookieTooLarge: [500, "the claims are too large for a cookie"],
+  exchangeRefused: [500, "the token endpoint refuses the request of the gateway"],
+  exchangeFailed: [502, "the token endpoint gave no valid response"],
+  unreachable: [503, "the provider cannot be reached"],
+} as const;
+
+export type LoginProblem = keyof typeof PROBLEMS;
+
+/** Problems of logins are decisions of the policy, `why` with what the provider or a library says. */
+export const PROBLEM_TEXTS = Object.fromEntries(
+  Object.entries(PROBLEMS).map(([code, [, text]]) => [
+    code,
+    ({ why }: { readonly why: string | undefined }): Told =>
+      rejected(why === undefined ? text : `${text}: ${why}`, {
+        action: "callback",
+        result: `${ERRORS.TG_OIDC.message}: ${text}`,
+      }),
+  ]),
+) as Record<LoginProblem, (decision: { readonly why: string | undefined }) => Told>;
 
 /**
  * A failed login (docs/policies/oidc.md): 400 for what the browser sent, 401 for clients that cannot log in, 502 and 503 for a
  * provider that fails or cannot be reached, 500 for other errors of provider or configuration. `cause` goes to the log, so its
  * message must contain no token. `cookies` are Set-Cookie values. Responses are not cached: they depend on cookies.
  */
-export function oidcFailure(
-  status: 400 | 401 | 500 | 502 | 503,
-  message: string,
-  cause?: unknown,
-  cookies: readonly string[] = [],
-): GatewayError {
-  const headers = ["cache-control", "no-store", ...cookies.flatMap((cookie) => ["set-cookie", cookie])];
-  // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers a session cookie.
-  if (status === 401) headers.push("www-authenticate", 'Cookie realm="Restricted"');
-  return new GatewayError("TG_OIDC", message, cause, { status, headers });
+export class LoginError extends GatewayError {
+  readonly problem: LoginProblem;
+  declare readonly cause: Error | undefined;
+
+  constructor(problem: LoginProblem, cause?: Error, cookies: readonly string[] = []) {
+    const [status, text] = PROBLEMS[problem];
+    const headers = ["cache-control", "no-store", ...cookies.flatMap((cookie) => ["set-cookie", cookie])];
+    // 401 requires a challenge (RFC 9110, section 15.5.2), but no registered scheme covers a session cookie.
+    if (status === 401) headers.push("www-authenticate", 'Cookie realm="Restricted"');
+    super("TG_OIDC", text, cause, { status, headers });
+    this.problem = problem;
+  }
 }
 
 /** A call to the token endpoint that failed, or returned an OAuth error. */
@@ -24,20 +59,20 @@ export function callFailure(error: unknown): Error {
   if (error instanceof oauth.ResponseBodyError)
     // The code is invalid, expired, used, or of another client (RFC 6749, section 5.2). Other errors concern the gateway itself.
     return error.error === "invalid_grant"
-      ? oidcFailure(400, "the provider rejects the code", reason(error))
+      ? new LoginError("codeRejected", reason(error))
       : statusFailure(error.status, error);
   if (error instanceof oauth.WWWAuthenticateChallengeError) return statusFailure(error.status, error);
-  if (error instanceof TokenCallError) return oidcFailure(503, "the provider cannot be reached", reason(error));
+  if (error instanceof TokenCallError) return new LoginError("unreachable", reason(error));
   return unreadable(error);
 }
 
 /** 400 to 499 concern the gateway's request; other statuses are not valid responses of a token endpoint. */
 export function statusFailure(status: number, error: unknown): Error {
-  return status >= 400 && status < 500 ? oidcFailure(500, "token exchange failed", reason(error)) : unreadable(error);
+  return status >= 400 && status < 500 ? new LoginError("exchangeRefused", reason(error)) : unreadable(error);
 }
 
 export function unreadable(error: unknown): Error {
-  return oidcFailure(502, "token exchange failed", reason(error));
+  return new LoginError("exchangeFailed", reason(error));
 }
 
 /** The message alone: other fields of these errors, such as the body of a response, contain tokens. */

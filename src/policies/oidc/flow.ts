@@ -4,7 +4,7 @@ import type { Fetch } from "../../upstream/callouts/fetch.ts";
 import type { PolicyContext } from "../contract/types.ts";
 import { observerOf } from "../shared/call-for.ts";
 import { type Cookies, SealedCookies } from "./cookies.ts";
-import { oidcFailure } from "./failure.ts";
+import { LoginError } from "./failure.ts";
 import { Provider } from "./provider.ts";
 import type { Oidc } from "./schema.ts";
 import { Sessions } from "./session.ts";
@@ -82,8 +82,9 @@ function fingerprint(config: Oidc): string {
 
 /** The provider reports an error, such as `access_denied`. */
 function providerError(error: string, removal: string): Error {
-  if (!SHOWN_ERROR.test(error)) return oidcFailure(400, "invalid callback", undefined, [removal]);
-  return oidcFailure(400, `oidc provider returned callback error '${error}'`, undefined, [removal]);
+  if (!SHOWN_ERROR.test(error))
+    return new LoginError("invalidCallback", new Error("its error is malformed"), [removal]);
+  return new LoginError("providerError", new Error(error), [removal]);
 }
 
 function redirect(location: string, cookies: readonly string[]): LocalReply {

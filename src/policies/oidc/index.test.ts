@@ -142,11 +142,20 @@ test("callbacks get 400 if they do not belong to a login of this browser", async
     const { status, message } = await rejectionOf(request);
     return `${status} ${message}`;
   };
-  assert.equal(await of(callback(`?code=x&state=${state}`)), "400 oidc failure: missing transaction");
-  assert.equal(await of(callback(`?error=access_denied&state=${state}`)), "400 oidc failure: missing transaction");
+  assert.equal(
+    await of(callback(`?code=x&state=${state}`)),
+    "400 oidc failure: no login is in progress: the browser sent no cookie of one",
+  );
+  assert.equal(
+    await of(callback(`?error=access_denied&state=${state}`)),
+    "400 oidc failure: no login is in progress: the browser sent no cookie of one",
+  );
   assert.equal(await of(callback("?code=x&state=short")), "400 oidc failure: invalid callback");
   const forged = ["cookie", `__Host-tracegate_oidc_t_${idOf()}_${"s".repeat(16)}=forged`];
-  assert.equal(await of(callback(`?code=x&state=${state}`, forged)), "400 oidc failure: invalid transaction");
+  assert.equal(
+    await of(callback(`?code=x&state=${state}`, forged)),
+    "400 oidc failure: the cookie of the login has expired or is not valid",
+  );
 });
 
 /** The id in the names of this policy's cookies. */

@@ -3,7 +3,7 @@ import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jw
 import * as oauth from "oauth4webapi";
 import { GatewayError } from "../../base/errors.ts";
 import { PolicyError } from "../contract/policy-error.ts";
-import { callFailure, oidcFailure, reason, statusFailure, unreadable } from "./failure.ts";
+import { callFailure, LoginError, reason, statusFailure, unreadable } from "./failure.ts";
 import type { Oidc } from "./schema.ts";
 import type { Claims } from "./session.ts";
 import type { TokenFetch } from "./token-call.ts";
@@ -91,17 +91,16 @@ export class Provider {
     const named = callback.getAll("iss");
     if (named.length === 0 && !this.#config.callbackNamesIssuer) return;
     if (named.length !== 1 || named[0] !== this.#config.issuer)
-      throw oidcFailure(400, "invalid callback", new Error("the callback does not name the provider as its iss"));
+      throw new LoginError("invalidCallback", new Error("the callback does not name the provider as its iss"));
   }
 
   #checkCallback(callback: URLSearchParams, { state }: Transaction): URLSearchParams {
     // The library checks the code only later, when it is sent.
-    if (callback.getAll("code").length !== 1)
-      throw oidcFailure(400, "invalid callback", new Error("more than one code"));
+    if (callback.getAll("code").length !== 1) throw new LoginError("invalidCallback", new Error("more than one code"));
     try {
       return oauth.validateAuthResponse(this.#server, this.#client, callback, state);
     } catch (error) {
-      throw oidcFailure(400, "invalid callback", reason(error));
+      throw new LoginError("invalidCallback", reason(error));
     }
   }
 
@@ -133,12 +132,12 @@ export class Provider {
     const { cause } = error as {
       cause?: { readonly claim?: unknown; readonly claims?: unknown; readonly body?: unknown };
     };
-    if (cause?.claim === "nonce") return oidcFailure(400, "nonce mismatch");
-    if (cause?.claims !== undefined) return oidcFailure(500, "invalid id token", reason(error));
-    if (error.message.includes("id_token")) return oidcFailure(500, "missing id token");
+    if (cause?.claim === "nonce") return new LoginError("nonceMismatch");
+    if (cause?.claims !== undefined) return new LoginError("invalidIdToken", reason(error));
+    if (error.message.includes("id_token")) return new LoginError("missingIdToken");
     if (!(error.cause instanceof Response)) return unreadable(error);
     // Not every provider sends the error of RFC 6749, section 5.2, as JSON.
-    if (error.cause.status === 400) return oidcFailure(400, "the provider rejects the code", reason(error));
+    if (error.cause.status === 400) return new LoginError("codeRejected", reason(error));
     return statusFailure(error.cause.status, error);
   }
 
@@ -152,12 +151,12 @@ export class Provider {
         clockTolerance: CLOCK_TOLERANCE,
         requiredClaims: ["exp", "iat", "sub"],
       });
-      if (payload.nonce !== nonce) throw oidcFailure(400, "nonce mismatch");
+      if (payload.nonce !== nonce) throw new LoginError("nonceMismatch");
       return payload as unknown as Claims;
     } catch (error) {
       if (error instanceof GatewayError) throw error;
       if (error instanceof errors.JWKSNoMatchingKey) this.onUnknownKey();
-      throw oidcFailure(500, "invalid id token", reason(error));
+      throw new LoginError("invalidIdToken", reason(error));
     }
   }
 }

@@ -143,14 +143,17 @@ test("a session lasts an hour at most", async () => {
 test("id tokens for another login, client, provider or time are rejected", async () => {
   const now = Math.floor(Date.now() / 1000);
   for (const [changes, expected] of [
-    [{ nonce: "another" }, /^400 oidc failure: nonce mismatch \|/],
-    [{ nonce: undefined }, /^(400 oidc failure: nonce mismatch|500 oidc failure: invalid id token) \|/],
-    [{ iss: "https://evil.example.com" }, /^500 oidc failure: invalid id token \| unexpected JWT "iss"/],
-    [{ aud: "another" }, /^500 oidc failure: invalid id token \| unexpected JWT "aud"/],
-    [{ aud: ["gateway", "another"] }, /^500 oidc failure: invalid id token \|/],
-    [{ exp: now - 120 }, /^500 oidc failure: invalid id token \|/],
-    [{ exp: undefined }, /^500 oidc failure: invalid id token \|/],
-    [{ sub: undefined }, /^500 oidc failure: invalid id token \|/],
+    [{ nonce: "another" }, /^400 oidc failure: the nonce of the id token is not that of the login \|/],
+    [
+      { nonce: undefined },
+      /^(400 oidc failure: the nonce of the id token is not that of the login|500 oidc failure: the id token is invalid) \|/,
+    ],
+    [{ iss: "https://evil.example.com" }, /^500 oidc failure: the id token is invalid \| unexpected JWT "iss"/],
+    [{ aud: "another" }, /^500 oidc failure: the id token is invalid \| unexpected JWT "aud"/],
+    [{ aud: ["gateway", "another"] }, /^500 oidc failure: the id token is invalid \|/],
+    [{ exp: now - 120 }, /^500 oidc failure: the id token is invalid \|/],
+    [{ exp: undefined }, /^500 oidc failure: the id token is invalid \|/],
+    [{ sub: undefined }, /^500 oidc failure: the id token is invalid \|/],
   ] as const) {
     const login = new Login();
     await answerToken(login.claims(changes as JWTPayload));
@@ -161,23 +164,32 @@ test("id tokens for another login, client, provider or time are rejected", async
 test("id tokens that the provider's keys did not sign are rejected", async () => {
   const login = new Login();
   await answerToken(login.claims(), otherKeys.privateKey);
-  assert.match(await login.rejection(), /^500 oidc failure: invalid id token \| signature verification failed$/);
+  assert.match(await login.rejection(), /^500 oidc failure: the id token is invalid \| signature verification failed$/);
   const unsigned = new Login();
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   answer = (response) => json(response, tokens(`${part({ alg: "none" })}.${part(unsigned.claims())}.`));
-  assert.match(await unsigned.rejection(), /^502 oidc failure: token exchange failed \|/);
+  assert.match(await unsigned.rejection(), /^502 oidc failure: the token endpoint gave no valid response \|/);
 });
 
 test("the token endpoint decides: a bad code gets 400, a failing provider 502, an unreachable one 503", async () => {
   for (const [respond, expected] of [
-    [(r) => json(r, { access_token: "eyJ-access", token_type: "Bearer" }), /^500 oidc failure: missing id token/],
+    [
+      (r) => json(r, { access_token: "eyJ-access", token_type: "Bearer" }),
+      /^500 oidc failure: the token endpoint returned no id token/,
+    ],
     [(r) => json(r, { error: "invalid_grant" }, 400), /^400 .* \| the token endpoint said invalid_grant$/],
     [(r) => r.writeHead(400).end("bad code"), /^400 .*the provider rejects the code \|/],
-    [(r) => json(r, { error: "invalid_client" }, 401), /^500 .*failed \| the token endpoint said invalid_client$/],
-    [(r) => json(r, { error: "x" }, 500), /^502 .*token exchange failed \|/],
-    [(r) => r.writeHead(503).end("away"), /^502 .*token exchange failed \|/],
-    [(r) => r.writeHead(302, { location: `${issuer}/token2` }).end(), /^502 .*token exchange failed \|/],
-    [(r) => r.end("hello"), /^502 .*token exchange failed \|/],
+    [
+      (r) => json(r, { error: "invalid_client" }, 401),
+      /^500 .*the token endpoint refuses the request of the gateway \| the token endpoint said invalid_client$/,
+    ],
+    [(r) => json(r, { error: "x" }, 500), /^502 .*the token endpoint gave no valid response \|/],
+    [(r) => r.writeHead(503).end("away"), /^502 .*the token endpoint gave no valid response \|/],
+    [
+      (r) => r.writeHead(302, { location: `${issuer}/token2` }).end(),
+      /^502 .*the token endpoint gave no valid response \|/,
+    ],
+    [(r) => r.end("hello"), /^502 .*the token endpoint gave no valid response \|/],
     [(r) => r.destroy(), /^503 .*the provider cannot be reached \| .*the upstream closed the connection/],
     [(r) => json(r, { x: "x".repeat(65 * 1024) }), /^503 .* \| the response is longer than 65536 bytes$/],
   ] as [(response: ServerResponse) => void, RegExp][]) {
@@ -189,7 +201,7 @@ test("the token endpoint decides: a bad code gets 400, a failing provider 502, a
 test("more claims than a cookie can hold are rejected", async () => {
   const login = new Login();
   await answerToken(login.claims({ groups: Array.from({ length: 300 }, (_, i) => `group-${i}`) }));
-  assert.match(await login.rejection(), /^500 oidc failure: the cookie would be too large: \d+ bytes/);
+  assert.match(await login.rejection(), /^500 oidc failure: the claims are too large for a cookie \| \d+ bytes/);
 });
 
 test("a callback that names another provider is rejected before anything is sent", async () => {
@@ -208,7 +220,7 @@ test("a provider that sends iss in callbacks must also send it with an error", a
   const twice = `&iss=${encodeURIComponent(issuer)}&iss=x`;
   assert.match(await new Login(twice, names).rejection(), invalid);
   const named = `&error=access_denied&iss=${encodeURIComponent(issuer)}`;
-  assert.match(await new Login(named, names).rejection(), /^400 oidc failure: oidc provider returned callback error/);
+  assert.match(await new Login(named, names).rejection(), /^400 oidc failure: the provider returned an error/);
   const login = new Login(`&iss=${encodeURIComponent(issuer)}`, names);
   await answerToken(login.claims());
   assert.equal((await login.finish()).status, 302);

@@ -36,9 +36,12 @@ test("a login is found by its state only", () => {
   assert.deepEqual(found.transaction, transaction);
   assert.equal(transaction.returnTo, "/shop?page=2");
   assert.equal(keep(sent, [found.removal]).size, 0);
-  assert.equal(rejection(new Map(), transaction.state), "oidc failure: missing transaction");
+  assert.equal(
+    rejection(new Map(), transaction.state),
+    "oidc failure: no login is in progress: the browser sent no cookie of one",
+  );
   const other = `${transaction.state.slice(0, 20)}${"x".repeat(23)}`;
-  assert.equal(rejection(sent, other), "oidc failure: csrf mismatch");
+  assert.equal(rejection(sent, other), "oidc failure: the state of the callback is not that of the login");
   for (const state of ["", "x", `${transaction.state}x`, "../".repeat(20), "ö".repeat(43)])
     assert.equal(rejection(sent, state), "oidc failure: invalid callback");
 });
@@ -47,7 +50,7 @@ test("a login that took too long is rejected", () => {
   const { transaction, cookies } = TRANSACTIONS.begin(new Map(), "/");
   const [name = ""] = keep(new Map(), cookies).keys();
   const late = keep(new Map(), [SEALED.issue(name, transaction, seconds() - 1, seconds() - 301)]);
-  assert.equal(rejection(late, transaction.state), "oidc failure: invalid transaction");
+  assert.equal(rejection(late, transaction.state), "oidc failure: the cookie of the login has expired or is not valid");
 });
 
 test("after a login, the browser does not return to URLs that are too long or invalid", () => {

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { generateRandomCodeVerifier, generateRandomNonce, generateRandomState } from "oauth4webapi";
 import { type Cookies, type SealedCookies, seconds } from "./cookies.ts";
-import { oidcFailure } from "./failure.ts";
+import { LoginError } from "./failure.ts";
 
 /** Time that a user has to log in. */
 const LIFETIME_SECONDS = 300;
@@ -49,15 +49,15 @@ export class Transactions {
 
   /** The login with this `state`, and the Set-Cookie value that removes its cookie. Throws TG_OIDC with 400. */
   find(sent: Cookies, state: string): { readonly transaction: Transaction; readonly removal: string } {
-    if (!STATE.test(state)) throw oidcFailure(400, "invalid callback");
+    if (!STATE.test(state)) throw new LoginError("invalidCallback", new Error("its state is malformed"));
     const name = this.#name(state);
     const opened = this.#cookies.read(sent, name);
-    if (opened === undefined) throw oidcFailure(400, "missing transaction");
+    if (opened === undefined) throw new LoginError("missingTransaction");
     const removal = this.#cookies.remove(name);
-    if (opened.state !== "valid") throw oidcFailure(400, "invalid transaction", undefined, [removal]);
+    if (opened.state !== "valid") throw new LoginError("invalidTransaction", undefined, [removal]);
     const transaction = opened.value as Transaction;
     if (!timingSafeEqual(Buffer.from(transaction.state), Buffer.from(state)))
-      throw oidcFailure(400, "csrf mismatch", undefined, [removal]);
+      throw new LoginError("csrfMismatch", undefined, [removal]);
     return { transaction, removal };
   }
 

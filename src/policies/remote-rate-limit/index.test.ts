@@ -12,7 +12,7 @@ import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message/message.ts";
 import { redactPolicy } from "../registry.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { remoteRateLimit } from "./index.ts";
 import type { RemoteRateLimit } from "./schema.ts";
 
@@ -128,7 +128,7 @@ test("descriptors that read absent values are omitted; other failed ones count a
   assert.equal(trace.events.length, absent.length + 1);
   assert.deepEqual(trace.events.at(-1), {
     kind: "remoteRateLimit",
-    reason: "no descriptor could be made",
+    reason: "no descriptor could be made, so the request is not limited",
     severity: "warn",
   });
   for (const descriptor of wrong) {
@@ -204,7 +204,7 @@ test("a service that fails, is late or breaks the protocol: 500, or no limit", a
   ] as const) {
     const error = await rejection(run(port, { timeout: ms(timeout) }));
     assert.deepEqual([error.code, error.status], ["TG_RATE_LIMIT_SERVICE", 500]);
-    assert.match(String((error.cause as Error).message), why);
+    assert.match(loggedText(error), why);
     const trace = new RecordedTrace();
     assert.equal(await run(port, { timeout: ms(timeout), failureMode: "failOpen" }, ann([], trace)), undefined);
     assert.match(JSON.stringify(trace.events.at(-1)), /"result":"failed"/);
@@ -226,7 +226,7 @@ test("the call carries the service's credentials; without them it counts as fail
   const unreadable = { jwtSign: { alg: "RS256", ttl: ms(1000), location }, credentials: [] } as const;
   const error = await rejection(run(service.port, { policies: { backendAuth: unreadable } }));
   assert.equal(error.code, "TG_RATE_LIMIT_SERVICE");
-  assert.match((error.cause as Error).message, /the signing key could not be read/);
+  assert.match(loggedText(error), /the signing key could not be read/);
   assert.equal(service.questions.length, 1);
   const redacted = JSON.stringify(redactPolicy("remoteRateLimit", { policies: key }, DEPS.hidden));
   assert.ok(!redacted.includes("very secret") && redacted.includes("backendAuth"));

@@ -17,11 +17,19 @@ import type { LocalReply } from "../../http/message/message.ts";
 import { decimal } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { redactCalling } from "../calls/redact.ts";
+import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { type HeaderEdit, NO_PSEUDO } from "../contract/header-edits.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { defineConditionalPolicy } from "../define/policy.ts";
-import { editRequest, type HeaderInstruction, headerEdits, replyHeaders } from "../envoy/convert.ts";
+import {
+  editRequest,
+  type HeaderInstruction,
+  headerEdits,
+  type InvalidTarget,
+  invalidTarget,
+  replyHeaders,
+} from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { callFor, mayContinueWithout } from "../shared/call-for.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
@@ -32,7 +40,37 @@ import type { RemoteRateLimit } from "./schema.ts";
 
 const KIND = "remoteRateLimit";
 
+type RateLimitDecision =
+  | { readonly code: "noDescriptor" }
+  | { readonly code: "descriptorLeftOut" | "descriptorFailed"; readonly why: string }
+  | { readonly code: "failed"; readonly why: string; readonly continues: boolean }
+  | { readonly code: "allowed" | "limited"; readonly descriptors: number }
+  | InvalidTarget;
+
+const decisions = new Decisions<RateLimitDecision>(KIND, {
+  noDescriptor: () => unable("no descriptor could be made, so the request is not limited"),
+  descriptorLeftOut: ({ why }) => unable(`a descriptor is left out: ${why}`),
+  descriptorFailed: ({ why }) => rejected(`a descriptor cannot be made: ${why}`, { result: "failed", error: why }),
+  failed: ({ why, continues }) =>
+    (continues ? failed : rejected)(
+      `the service failed: ${why}${continues ? "; failOpen lets the request pass" : ""}`,
+      {
+        result: "failed",
+        error: why,
+      },
+    ),
+  allowed: ({ descriptors }) =>
+    applied(`the service admits the request; descriptors sent: ${descriptors}`, { result: "allowed", descriptors }),
+  limited: ({ descriptors }) =>
+    rejected(`the service says that a limit is exceeded; descriptors sent: ${descriptors}`, {
+      result: "limited",
+      descriptors,
+    }),
+  invalidTarget,
+});
+
 export const remoteRateLimit = defineConditionalPolicy({
+  decisions,
   kind: KIND,
   phases: ["route"],
   traceStage: "remote rate limit",
@@ -55,7 +93,7 @@ function prepare(config: RemoteRateLimit, cel: CelEnvironment): (deps: PolicyDep
         (context) => {
           const descriptors = makeAll(makers, context, config.failureMode === "failOpen");
           if (descriptors.length === 0) {
-            context.trace?.skipped(KIND, "no descriptor could be made", "warn");
+            context.trace?.report(decisions, { code: "noDescriptor" });
             return undefined;
           }
           return limit(config, callout, descriptors, context);
@@ -76,11 +114,10 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, fai
       descriptors.push(maker.make(context));
     } catch (error) {
       // Otherwise a client could evade the limit with a value that makes the expression fail.
-      if (!(error instanceof CelError && error.absent) && !failOpen) {
-        context.trace?.applied(KIND, { result: "failed", error: reasonOf(error) });
-        throw new GatewayError(FAILED, undefined, error);
-      }
-      context.trace?.skipped(KIND, `a descriptor is left out: ${reasonOf(error)}`, "warn");
+      const why = reasonOf(error);
+      if (!(error instanceof CelError && error.absent) && !failOpen)
+        throw decisions.reject(context.trace, { code: "descriptorFailed", why }, FAILED);
+      context.trace?.report(decisions, { code: "descriptorLeftOut", why });
     }
   }
   return descriptors;
@@ -103,22 +140,20 @@ async function limit(
     const bytes = await callout.unary(shouldRateLimit.path, question, timeout, exceeded, call);
     answer = shouldRateLimit.decode(bytes);
   } catch (error) {
-    const outcome = { result: "failed", error: reasonOf(error) };
-    if (failureMode === "failOpen" && mayContinueWithout(context)) {
-      context.trace?.failed(KIND, outcome);
-      return undefined;
-    }
-    context.trace?.decided(KIND, false, outcome);
-    throw new GatewayError(FAILED, undefined, new Error(reasonOf(error)));
+    const continues = failureMode === "failOpen" && mayContinueWithout(context);
+    const decision = { code: "failed", why: reasonOf(error), continues } as const;
+    if (!continues) throw decisions.reject(context.trace, decision, FAILED);
+    context.trace?.report(decisions, decision);
+    return undefined;
   }
   const limited = answer.overallCode === OVER_LIMIT;
-  context.trace?.decided(KIND, !limited, { result: limited ? "limited" : "allowed", descriptors: descriptors.length });
+  context.trace?.report(decisions, { code: limited ? "limited" : "allowed", descriptors: descriptors.length });
   const toClient = [
     ...limitHeaders(answer.statuses),
     ...headerEdits(asOptions(answer.responseHeadersToAdd), "set", NO_PSEUDO),
   ];
   if (limited) return reply(context, answer, toClient);
-  editRequest(context, headerEdits(asOptions(answer.requestHeadersToAdd), "set", REQUEST_PSEUDO));
+  editRequest(context, headerEdits(asOptions(answer.requestHeadersToAdd), "set", REQUEST_PSEUDO), decisions);
   for (const edit of toClient) context.editResponse(edit);
   return undefined;
 }

@@ -4,11 +4,14 @@
  * and with another authority where `Host` is set.
  */
 import type { HttpRequest } from "../../http/message/message.ts";
+import { Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import {
   applyHeaderEdits,
   compileHeaderEdits,
   type HeaderEdit,
+  type HeadersModified,
+  modified,
   pickHeaders,
   redactModifier,
 } from "../contract/header-edits.ts";
@@ -18,7 +21,10 @@ import { definePolicy } from "../define/policy.ts";
 import type { HeaderModifier } from "../schema/fields.ts";
 import { isAuthority } from "../shared/url-change.ts";
 
+const decisions = new Decisions<HeadersModified>("request_header_modifier", { modified });
+
 export const requestHeaderModifier = definePolicy({
+  decisions,
   kind: "requestHeaderModifier",
   phases: ["route", "backend"],
   traceStage: "request header modifier",
@@ -54,7 +60,7 @@ export function prepareRequestEdits(config: HeaderModifier): (deps: Deps) => Req
   return ({ hidden, ownFields }) => {
     // Clients must not be able to imitate a field that the backend trusts, such as `x_user` for `x-user`.
     for (const { name } of edits) ownFields.add(name);
-    const redacted = redactModifier(config, hidden);
+    const modifier = redactModifier(config, hidden);
     return {
       onRequest(context) {
         const { request, trace } = context;
@@ -64,7 +70,7 @@ export function prepareRequestEdits(config: HeaderModifier): (deps: Deps) => Req
         }
         const before = touched(request, names, hidden);
         apply(context);
-        trace.applied("request_header_modifier", redacted, before, touched(request, names, hidden));
+        trace.report(decisions, { code: "modified", modifier }, before, touched(request, names, hidden));
         return undefined;
       },
     };

@@ -9,8 +9,9 @@ import { asError } from "../../base/errors.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { copyField, madeOf } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
-import { type CallRequest, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
+import { type CalloutRequest, NEEDS_BODY } from "../../upstream/callouts/http-call.ts";
 import { redactPolicies } from "../calls/redact.ts";
+import { applied, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { FRAMING } from "../contract/header-edits.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
@@ -30,7 +31,7 @@ const MAX_PENDING_MIB = 64;
 let pendingBytes = 0;
 
 /** The head of a copy, taken when the policy runs: later policies change the request. */
-type Copied = Omit<CallRequest, "body" | "timeoutMs">;
+type Copied = Omit<CalloutRequest, "body" | "timeoutMs">;
 
 interface MirrorTarget {
   readonly mirror: Mirror;
@@ -40,7 +41,16 @@ interface MirrorTarget {
   pending: number;
 }
 
+const decisions = new Decisions<{ readonly code: "copied"; readonly copies: number; readonly targets: number }>(
+  "request_mirror",
+  {
+    copied: ({ copies, targets }) =>
+      applied(`copies to ${copies} of ${targets} targets, chosen by percentage`, { copies }),
+  },
+);
+
 export const requestMirror = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["route", "backend"],
   traceStage: "request mirror",
@@ -74,7 +84,7 @@ export function mirrorHooks(
       if (context.request.method === "CONNECT" || copied.has(context)) return undefined;
       copied.add(context);
       const chosen = places.filter(({ mirror }) => random() < mirror.percentage);
-      context.trace?.applied("request_mirror", { copies: chosen.length });
+      context.trace?.report(decisions, { code: "copied", copies: chosen.length, targets: places.length });
       if (chosen.length === 0) return undefined;
       sendAll(chosen, context, failed).catch(failed);
       return undefined;
@@ -102,7 +112,7 @@ async function sendAll(
 /** One copy. Rejects if the call fails, the target has too many in flight, or those of the worker are too large. */
 async function send(
   place: MirrorTarget,
-  request: Copied & Pick<CallRequest, "body">,
+  request: Copied & Pick<CalloutRequest, "body">,
   context: PolicyContext,
 ): Promise<void> {
   if (place.pending >= MAX_PENDING) throw new Error(`${MAX_PENDING} copies are still waiting for a response`);

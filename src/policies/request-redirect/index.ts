@@ -3,13 +3,20 @@
  * which parts of the URL change. Out: 301, 302, 303, 307 or 308 with an absolute `Location`; the query is kept.
  */
 import type { HttpRequest } from "../../http/message/message.ts";
+import { applied, Decisions } from "../contract/decisions.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import { checkAuthority, compilePathChange, hostPart, portPart, withPort } from "../shared/url-change.ts";
 import type { RequestRedirect } from "./schema.ts";
 
+const decisions = new Decisions<{ readonly code: "redirects"; readonly location: string; readonly status: number }>(
+  "request_redirect",
+  { redirects: ({ location, status }) => applied(`redirects to ${location} with ${status}`, { location, status }) },
+);
+
 export const requestRedirect = definePolicy({
+  decisions,
   kind: "requestRedirect",
   phases: ["route", "backend"],
   traceStage: "request redirect",
@@ -32,7 +39,7 @@ function prepare(config: RequestRedirect): () => PolicyHooks {
       const scheme = config.scheme ?? request.scheme;
       const { path, search } = change(context);
       const location = `${scheme}://${authorityOf(request, scheme)}${path === "*" ? "/" : path}${search}`;
-      trace?.applied("request_redirect", { location, status });
+      trace?.report(decisions, { code: "redirects", location, status });
       return { status, headers: ["location", location], body: "" };
     },
   });

@@ -2,13 +2,24 @@
  * `responseHeaderModifier`: adds, sets and removes response header fields (docs/policies/response-header-modifier.md, Gateway API
  * HTTPHeaderFilter). In: a response of the backend or of the gateway itself. Out: the same response with other fields.
  */
+import { Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
-import { applyHeaderEdits, compileHeaderEdits, pickHeaders, redactModifier } from "../contract/header-edits.ts";
+import {
+  applyHeaderEdits,
+  compileHeaderEdits,
+  type HeadersModified,
+  modified,
+  pickHeaders,
+  redactModifier,
+} from "../contract/header-edits.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import type { HeaderModifier } from "../schema/fields.ts";
 
+const decisions = new Decisions<HeadersModified>("response_header_modifier", { modified });
+
 export const responseHeaderModifier = definePolicy({
+  decisions,
   kind: "responseHeaderModifier",
   phases: ["route", "backend"],
   traceStage: "response header modifier",
@@ -21,7 +32,7 @@ function prepare(config: HeaderModifier): (deps: PolicyDeps) => PolicyHooks {
   const edits = compileHeaderEdits(config);
   const names = new Set(edits.map((edit) => edit.name));
   return ({ hidden }) => {
-    const redacted = redactModifier(config, hidden);
+    const modifier = redactModifier(config, hidden);
     return {
       onResponse({ trace }, response) {
         // Untraced requests, nearly all, must not pay for the snapshots.
@@ -31,7 +42,7 @@ function prepare(config: HeaderModifier): (deps: PolicyDeps) => PolicyHooks {
         }
         const before = pickHeaders(response.headers, names, hidden);
         applyHeaderEdits(edits, response.headers);
-        trace.applied("response_header_modifier", redacted, before, pickHeaders(response.headers, names, hidden));
+        trace.report(decisions, { code: "modified", modifier }, before, pickHeaders(response.headers, names, hidden));
       },
     };
   };

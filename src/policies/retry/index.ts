@@ -9,15 +9,22 @@
 import { withDurations } from "../../base/durations.ts";
 import { GRPC_CODES } from "../../base/grpc-codes.ts";
 import { type CelEnvironment, type Expression, readsBody } from "../../cel/index.ts";
+import { Decisions, skipped } from "../contract/decisions.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks, RetryPlan } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
-import { afterRequestBody, bodyIfShort } from "../shared/expressions.ts";
+import { afterRequestBody, type BodyUnknown, bodyIfShort, bodyUnknown } from "../shared/expressions.ts";
 import type { Retry } from "./schema.ts";
 
 const KIND = "retry";
 
+const decisions = new Decisions<{ readonly code: "notMet" } | BodyUnknown>(KIND, {
+  notMet: () => skipped("the precondition is not true, so no failure is retried"),
+  bodyUnknown,
+});
+
 export const retry = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["route"],
   traceStage: "retry",
@@ -65,10 +72,10 @@ function prepare(config: Retry, cel: CelEnvironment): () => PolicyHooks {
     expressions,
     (context) => {
       if (precondition === undefined || precondition.matches(context.variables, doNotRepeat)) context.retry = plan;
-      else context.trace?.skipped(KIND, "precondition not met");
+      else context.trace?.report(decisions, { code: "notMet" });
       return undefined;
     },
-    (context) => bodyIfShort(context, KIND),
+    (context) => bodyIfShort(context, decisions),
   );
   return () => ({ onRequest });
 }

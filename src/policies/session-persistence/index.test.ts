@@ -48,7 +48,7 @@ test("the first response names its endpoint in a cookie; later requests prefer i
   const send = policyOf({});
   const first = send({ scheme: "https" });
   assert.deepEqual(first.events, [
-    { kind: "session_persistence", reason: "no session" },
+    { kind: "session_persistence", reason: "the request has no session" },
     { kind: "session_persistence", details: { issued: "10.0.0.1:80" } },
   ]);
   const [pair = "", ...attributes] = (first.fields["set-cookie"] ?? "").split("; ");

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { withDurations } from "../../base/durations.ts";
 import { getHeader, type HeaderList } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
+import { applied, Decisions, failed, skipped, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import type { PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
@@ -21,7 +22,26 @@ const COOKIE_PATH = /^\/[\x21-\x3a\x3c-\x7e]*$/;
 /** Browsers accept cookies of such names only with the path `/` (RFC 6265bis 4.1.3.2). */
 const HOST_PREFIX = /^__host-/i;
 
+type SessionDecision =
+  | { readonly code: "none" | "expired" | "invalid" }
+  | { readonly code: "kept" | "endpointGone" | "issued" | "renewed"; readonly endpoint: string };
+
+const decisions = new Decisions<SessionDecision>(KIND, {
+  none: () => skipped("the request has no session"),
+  expired: () => unable("the session has expired"),
+  invalid: () => unable("the session is not one of this route"),
+  kept: ({ endpoint }) => applied(`the session prefers the endpoint ${endpoint}`, { endpoint }),
+  endpointGone: ({ endpoint }) =>
+    failed(`the session's endpoint ${endpoint} is gone or takes no requests now; another is chosen`, {
+      endpoint,
+      reason: "the endpoint is gone or takes no requests now",
+    }),
+  issued: ({ endpoint }) => applied(`a new session for the endpoint ${endpoint}`, { issued: endpoint }),
+  renewed: ({ endpoint }) => applied(`the session of the endpoint ${endpoint} is renewed`, { renewed: endpoint }),
+});
+
 export const sessionPersistence = definePolicy({
+  decisions,
   kind: "sessionPersistence",
   phases: ["route"],
   traceStage: "session persistence",
@@ -39,19 +59,19 @@ function hooksOf(config: SessionPersistence, { sessionKey, identity }: PolicyDep
       const text = carrier.read(request.headers);
       if (carrier.header !== undefined) trace?.hide("header", carrier.header);
       if (text === undefined) {
-        trace?.skipped(KIND, "no session");
+        trace?.report(decisions, { code: "none" });
         return undefined;
       }
       const session = sessions.read(text, seconds());
       if (typeof session === "string") {
-        trace?.skipped(KIND, session === "expired" ? "the session has expired" : "not a session of this route", "warn");
+        trace?.report(decisions, { code: session });
         return undefined;
       }
       const { endpoint } = session;
       if (context.preferEndpoint(endpoint)) {
         context.session = session;
-        trace?.applied(KIND, { endpoint });
-      } else trace?.failed(KIND, { endpoint, reason: "the endpoint is gone or takes no requests now" });
+        trace?.report(decisions, { code: "kept", endpoint });
+      } else trace?.report(decisions, { code: "endpointGone", endpoint });
       return undefined;
     },
     upstreamOnly: true,
@@ -63,7 +83,7 @@ function hooksOf(config: SessionPersistence, { sessionKey, identity }: PolicyDep
       const now = seconds();
       const issued = kept ? session : { endpoint, since: now };
       carrier.write(headers, sessions.issue(issued, now), context, sessions.left(issued, now));
-      trace?.applied(KIND, { [kept ? "renewed" : "issued"]: endpoint });
+      trace?.report(decisions, { code: kept ? "renewed" : "issued", endpoint });
     },
   };
 }

@@ -5,21 +5,21 @@
 
 import { mayBeRejected } from "../../http/loop.ts";
 import type { Latin1 } from "../../http/message/message.ts";
-import type { CallObserver } from "../../upstream/callouts/http-call.ts";
+import type { CalloutObserver } from "../../upstream/callouts/http-call.ts";
 import type { OnCancel } from "../../upstream/connections/upstream.ts";
 import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../contract/types.ts";
 
 /** Arguments of `Callout.unary`, `stream` and `http`. */
-interface CallFor {
+interface CalloutArguments {
   readonly scope: OutboundScope;
   readonly onCancel: OnCancel;
-  readonly observer: CallObserver | undefined;
+  readonly observer: CalloutObserver | undefined;
   readonly calloutContext: CalloutContext;
   readonly loop: Latin1;
 }
 
 /** For a call that is cancelled when its exchange closes. Its trace events carry `scope`. */
-export function callFor(context: PolicyContext, scope: OutboundScope): CallFor {
+export function callFor(context: PolicyContext, scope: OutboundScope): CalloutArguments {
   return {
     scope,
     onCancel: (callback) => context.onClose(callback),

@@ -2,8 +2,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
+import { Decisions } from "../contract/decisions.ts";
 import { contextOf, RecordedTrace } from "../testing/context.ts";
-import { afterRequestBody, bodyIfShort, compileAll, evaluateAll, sendableText, withVariables } from "./expressions.ts";
+import {
+  afterRequestBody,
+  type BodyUnknown,
+  bodyIfShort,
+  bodyUnknown,
+  compileAll,
+  evaluateAll,
+  sendableText,
+  withVariables,
+} from "./expressions.ts";
 
 const compile = (text: string) => STANDARD_ENVIRONMENT.compileExpression(text, "request");
 const tooLong = () => contextOf({}, { body: "x".repeat(3_000_000) });
@@ -20,7 +30,9 @@ test("a body over the limit ends the request, except for policies that work with
     (error) => error instanceof GatewayError && error.code === "TG_BODY_TOO_LARGE",
   );
   const trace = new RecordedTrace();
-  const optional = afterRequestBody(body, done, (context) => bodyIfShort(context, "delay"));
+  const optional = afterRequestBody(body, done, (context) =>
+    bodyIfShort(context, new Decisions<BodyUnknown>("delay", { bodyUnknown })),
+  );
   assert.equal(await optional({ ...tooLong(), trace }), undefined);
   const reason = "the body is unknown: it is longer than 2097152 bytes (maxBufferSize)";
   assert.deepEqual(trace.events, [{ kind: "delay", reason, severity: "warn" }]);

@@ -17,6 +17,7 @@ import {
 } from "../../cel/index.ts";
 import type { Latin1 } from "../../http/message/message.ts";
 import { isFieldValue } from "../../http/message/syntax.ts";
+import { type Decisions, type Told, unable } from "../contract/decisions.ts";
 import type { PolicyContext, RequestOutcome } from "../contract/types.ts";
 
 /** Which bodies expressions read. Expressions see a body only after a policy has waited for it. */
@@ -58,9 +59,22 @@ export async function wholeBody(context: PolicyContext, side: "request" | "respo
  * Waits for the body of a request, for policies that neither decide about it nor change it: a body that is too long is forwarded,
  * expressions cannot read it, and the trace says so.
  */
-export async function bodyIfShort({ requestBody, maxBufferSize, trace }: PolicyContext, kind: string): Promise<void> {
+export async function bodyIfShort(
+  { requestBody, maxBufferSize, trace }: PolicyContext,
+  decisions: Decisions<BodyUnknown>,
+): Promise<void> {
   if ((await requestBody.buffer(maxBufferSize)) === undefined)
-    trace?.skipped(kind, `the body is unknown: it is longer than ${maxBufferSize} bytes (maxBufferSize)`, "warn");
+    trace?.report(decisions, { code: "bodyUnknown", maxBufferSize });
+}
+
+/** A decision of policies that use `bodyIfShort`: expressions run without the body. */
+export interface BodyUnknown {
+  readonly code: "bodyUnknown";
+  readonly maxBufferSize: number;
+}
+
+export function bodyUnknown({ maxBufferSize }: BodyUnknown): Told {
+  return unable(`the body is unknown: it is longer than ${maxBufferSize} bytes (maxBufferSize)`);
 }
 
 /** Runs `work` after `wait` if an expression reads the request's body, otherwise at once and without a promise. */

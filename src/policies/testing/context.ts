@@ -1,4 +1,5 @@
 import { ms } from "../../base/durations.ts";
+import type { GatewayError } from "../../base/errors.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { FIRST_HOP } from "../../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
@@ -21,6 +22,7 @@ import type {
   PolicyContext,
   PolicyTrace,
   RequestMetadata,
+  ShadowDecision,
 } from "../contract/types.ts";
 import { TokenBuckets } from "../token-buckets/buckets.ts";
 
@@ -109,6 +111,7 @@ export function contextOf(request: Partial<HttpRequest> = {}, more: More = {}): 
     claimField() {},
     claimAllFields() {},
     onClose: (callback) => closed.push(callback),
+    shadow: { run() {} },
     responseHeaders: () => {
       const headers: string[] = [];
       applyHeaderEdits(edits, headers);
@@ -157,6 +160,12 @@ export function replyOf(policy: CompiledPolicy, context: PolicyContext): LocalRe
   return outcome;
 }
 
+/** What the access log says of an error: its message, and the decision behind it. */
+export function loggedText({ message, why }: GatewayError): string {
+  const text = why?.({ hiddenHeaders: new Set(), input: (_path, value) => value });
+  return text === undefined ? message : `${message}: ${text}`;
+}
+
 /** Records what policies report to a trace. */
 export class RecordedTrace implements PolicyTrace {
   readonly events: unknown[];
@@ -181,18 +190,6 @@ export class RecordedTrace implements PolicyTrace {
       ...this.#scope,
     });
   }
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    this.events.push({ kind, details, ...(before !== undefined && { before, after }), ...this.#scope });
-  }
-  decided(kind: string, passes: boolean, details: unknown): void {
-    this.events.push({ kind, details, ...(!passes && { severity: "error" }), ...this.#scope });
-  }
-  failed(kind: string, details: unknown): void {
-    this.events.push({ kind, details, severity: "warn", ...this.#scope });
-  }
-  skipped(kind: string, reason: string, severity?: "info" | "warn"): void {
-    this.events.push({ kind, reason, ...(severity === "warn" && { severity }), ...this.#scope });
-  }
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     this.events.push({ kind: "authorizationResult", rules, result });
   }
@@ -207,5 +204,11 @@ export class RecordedTrace implements PolicyTrace {
   }
   within(scope: string): PolicyTrace {
     return new RecordedTrace(scope, this.events);
+  }
+  ofShadow(): PolicyTrace {
+    return new RecordedTrace("shadow", this.events);
+  }
+  shadow(decision: ShadowDecision): void {
+    this.events.push({ ...decision, ...this.#scope });
   }
 }

@@ -4,6 +4,8 @@
  * with 504, TG_REQUEST_TIMEOUT or TG_UPSTREAM_TIMEOUT. Response bodies are not limited: they may stream for hours.
  */
 import { type Milliseconds, ms, withDurations } from "../../base/durations.ts";
+import { detailsText } from "../../trace/details.ts";
+import { applied, Decisions } from "../contract/decisions.ts";
 import { PolicyError } from "../contract/policy-error.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
@@ -11,7 +13,12 @@ import type { Timeout } from "./schema.ts";
 
 const KIND = "timeout";
 
+const decisions = new Decisions<{ readonly code: "set"; readonly timeouts: unknown }>(KIND, {
+  set: ({ timeouts }) => applied(detailsText(timeouts), timeouts),
+});
+
 export const timeout = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["route"],
   traceStage: "timeout",
@@ -26,12 +33,12 @@ export const timeout = definePolicy({
 function prepare(config: Timeout): () => PolicyHooks {
   const requestTimeout = checked("requestTimeout", config.requestTimeout);
   const backendRequestTimeout = checked("backendRequestTimeout", config.backendRequestTimeout);
-  const details = redact(config);
+  const timeouts = redact(config);
   return () => ({
     onRequest(context) {
       context.requestTimeout = requestTimeout;
       context.backendRequestTimeout = backendRequestTimeout;
-      context.trace?.applied(KIND, details);
+      context.trace?.report(decisions, { code: "set", timeouts });
       return undefined;
     },
   });

@@ -14,9 +14,10 @@ import { defineConditionalPolicy } from "../define/policy.ts";
 import type { Transformation, Transformations } from "../schema/transformations.ts";
 import { bodyNeeds, wholeBody } from "../shared/expressions.ts";
 import { EditedRequest, EditedResponse } from "./messages.ts";
-import { compileProgram, type Program } from "./program.ts";
+import { compileProgram, decisions, type Program } from "./program.ts";
 
 export const transformations = defineConditionalPolicy({
+  decisions,
   kind: "transformations",
   phases: ["gateway", "route", "backend"],
   traceStage: "transformation",
@@ -48,8 +49,9 @@ function prepare(config: Transformations, cel: CelEnvironment): (deps: PolicyDep
         const run = (): void => {
           const { variables, requestMetadata } = context;
           const edited = new EditedResponse(context, message);
-          const failed = back.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes));
-          report(context, "response", failed);
+          const failures = back.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes));
+          const code = failures === undefined ? "changed" : "partly";
+          context.trace?.report(decisions, { code, side: "response", failures });
         };
         return wanted.response ? wholeBody(context, "response").then(run) : run();
       },
@@ -70,11 +72,8 @@ function transformRequest(program: Program | undefined, context: PolicyContext):
   if (program.replaces) context.claimAllFields();
   const { variables, requestMetadata } = context;
   const edited = new EditedRequest(context);
-  report(
-    context,
-    "request",
-    program.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes)),
-  );
+  const failures = program.run(edited, variables, requestMetadata, (bytes) => context.holdMetadata(bytes));
+  context.trace?.report(decisions, { code: failures === undefined ? "changed" : "partly", side: "request", failures });
   if (program.replaces) claimUnderscores(context);
   return undefined;
 }
@@ -83,12 +82,6 @@ function transformRequest(program: Program | undefined, context: PolicyContext):
 function claimUnderscores(context: PolicyContext): void {
   for (const name of context.request.headers.filter((each, i) => i % 2 === 0 && each.includes("_")))
     context.claimField(name);
-}
-
-/** `failed`: as `Program.run` returns it. The request continues either way. */
-function report({ trace }: PolicyContext, side: string, failed: readonly string[] | undefined): void {
-  if (failed === undefined) trace?.applied("transformation", { side });
-  else trace?.failed("transformation", { side, failed });
 }
 
 /** Redacts expressions of headers that carry secrets: an expression may be the secret itself, as a literal. */

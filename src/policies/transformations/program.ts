@@ -10,6 +10,7 @@ import {
 } from "../../cel/index.ts";
 import { type HeaderList, removeHeader, setHeader } from "../../http/message/message.ts";
 import { isToken } from "../../http/message/syntax.ts";
+import { applied, Decisions, failed } from "../contract/decisions.ts";
 import { FRAMING, fieldName } from "../contract/header-edits.ts";
 import type { ConfigPath } from "../contract/policy-error.ts";
 import type { RequestMetadata } from "../contract/types.ts";
@@ -45,6 +46,19 @@ export interface Program {
   ): readonly string[] | undefined;
 }
 
+interface TransformationDecision {
+  readonly code: "changed" | "partly";
+  readonly side: "request" | "response";
+  /** As `Program.run` returns them. */
+  readonly failures: readonly string[] | undefined;
+}
+
+export const decisions = new Decisions<TransformationDecision>("transformation", {
+  changed: ({ side }) => applied(`changed the ${side}`, { side }),
+  partly: ({ side, failures = [] }) =>
+    failed(`changed the ${side}, but failed on ${failures.join("; ")}`, { side, failed: failures }),
+});
+
 /**
  * Compiles one side, in the order metadata, replace, add, set, remove, body (docs/policies/transformations.md); each expression
  * sees the changes of those before it. Throws a PolicyError, whose path begins with `path`, for fields that frame the message,
@@ -75,10 +89,10 @@ export function compileProgram(
     names: [...[...add, ...set].map(({ name }) => name).filter((name) => !pseudo.has(name)), ...remove],
     replaces: replace !== undefined,
     run(message, variables, requestMetadata, hold) {
-      let failed: string[] | undefined;
+      let failures: string[] | undefined;
       const fail = (what: string, error: unknown): void => {
-        failed ??= [];
-        failed.push(`${what}: ${messageOf(error)}`);
+        failures ??= [];
+        failures.push(`${what}: ${messageOf(error)}`);
       };
       for (const { name, expression } of metadata) {
         try {
@@ -126,7 +140,7 @@ export function compileProgram(
         }
         message.body.replace(bytes);
       }
-      return failed;
+      return failures;
     },
   };
 }

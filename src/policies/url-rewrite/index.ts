@@ -4,6 +4,8 @@
  * query is kept.
  */
 import type { HttpRequest } from "../../http/message/message.ts";
+import { detailsText } from "../../trace/details.ts";
+import { applied, Decisions } from "../contract/decisions.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
 import type { AuthorityChange } from "../schema/fields.ts";
@@ -12,7 +14,12 @@ import type { UrlRewrite } from "./schema.ts";
 
 const KIND = "urlRewrite";
 
+const decisions = new Decisions<{ readonly code: "rewritten"; readonly change: UrlRewrite }>("url_rewrite", {
+  rewritten: ({ change }) => applied(detailsText(change), change),
+});
+
 export const urlRewrite = definePolicy({
+  decisions,
   kind: KIND,
   phases: ["route"],
   traceStage: "url rewrite",
@@ -41,7 +48,7 @@ function prepare(config: UrlRewrite): () => PolicyHooks {
       request.authority = rewriteAuthority(request);
       // A configured authority must survive the choice of the backend, which otherwise sets the backend's host name.
       if (fixed) context.authorityMode = "fixed";
-      trace?.applied("url_rewrite", config, before, snapshot(request));
+      trace?.report(decisions, { code: "rewritten", change: config }, before, snapshot(request));
       return undefined;
     },
   });

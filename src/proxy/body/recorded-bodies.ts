@@ -1,3 +1,4 @@
+/** The beginnings of bodies that expressions of telemetry read when a request is over. */
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { BufferShare } from "./buffer-budget.ts";
 

@@ -1,3 +1,4 @@
+/** The chain of transformations that the bytes of a body pass through. */
 import type { GatewayError } from "../../base/errors.ts";
 import type { HeaderList, LocalReply } from "../../http/message/message.ts";
 import type { BodySink, BodyStage } from "../../policies/contract/types.ts";

@@ -1,3 +1,4 @@
+/** The first pass: services and workloads, of which unchanged ones are the objects of the configuration in effect. */
 import { digestAt, type PackedAddresses, type PackedTexts, parseText } from "../../ir/packed-ir.ts";
 import { type Service, ServiceIndex, type Workload, Workloads } from "../../upstream/discovery/discovery.ts";
 

@@ -1,4 +1,6 @@
+/** The counters of requests, found by their place in the configuration. */
 import type { Reason } from "../../base/errors.ts";
+import type { Listener } from "../../ir/ir.ts";
 import { UNKNOWN } from "../../telemetry/custom-labels.ts";
 import { type Count, type Metrics, OTHER, type RequestLabels } from "../../telemetry/metrics.ts";
 
@@ -9,6 +11,19 @@ const KNOWN_METHODS = new Set(["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT"
 const LAST_GRPC_STATUS = 16;
 
 export type FixedLabels = Omit<RequestLabels, "method" | "status" | "reason">;
+
+export const UNROUTED: Omit<FixedLabels, "bind"> = {
+  backend: "unknown",
+  protocol: "http",
+  gateway: "unknown",
+  listener: "unknown",
+  route: "unknown",
+  route_rule: "unknown",
+};
+
+export function listenerLabels(bind: string, { gatewayNamespace, gatewayName, name }: Listener): FixedLabels {
+  return { ...UNROUTED, bind, gateway: `${gatewayNamespace}/${gatewayName}`, listener: name };
+}
 
 /** The counters of one place in the configuration; finds the handle of a request's series without building its labels. */
 export class SeriesCache {
@@ -24,6 +39,7 @@ export class SeriesCache {
   #known: Map<string, number> | undefined;
   /** By status; the last two are for other statuses and for none. */
   #grpc: (Count | undefined)[] | undefined;
+  #shadow: Map<string, Count> | undefined;
 
   /** `backend` replaces the label of that name. */
   constructor(metrics: Metrics, labels: FixedLabels, backend = labels.backend) {
@@ -74,6 +90,19 @@ export class SeriesCache {
       const label = status === undefined ? UNKNOWN : index > LAST_GRPC_STATUS ? OTHER : String(status);
       count = this.#metrics.grpcCalls(this.#backend, this.#labels.route, label);
       this.#grpc[index] = count;
+    }
+    return count;
+  }
+
+  /** The counter of a shadow policy's decisions. */
+  shadowDecisions(policy: string, decision: string): Count {
+    const key = `${policy} ${decision}`;
+    this.#shadow ??= new Map();
+    let count = this.#shadow.get(key);
+    if (count === undefined) {
+      const { gateway, listener, route } = this.#labels;
+      count = this.#metrics.shadowDecisions(policy, decision, gateway, listener, route);
+      this.#shadow.set(key, count);
     }
     return count;
   }

@@ -1,3 +1,4 @@
+/** What a compiled route refers to, so that the next configuration can take it over. */
 import { CredentialNames } from "../../policies/contract/credential-names.ts";
 import { OwnFields } from "../../policies/contract/own-fields.ts";
 import type { CalloutContext } from "../../policies/contract/types.ts";
@@ -5,7 +6,7 @@ import type { Callout } from "../../upstream/callouts/callout.ts";
 import type { Destination } from "../../upstream/destinations/destinations.ts";
 
 /** A service that policies call, with what it uses itself. */
-export interface KnownCallout {
+export interface TrackedCallout {
   readonly callout: Callout<CalloutContext>;
   readonly uses: Uses;
 }
@@ -18,7 +19,7 @@ export class Uses {
   /** Their endpoints live as long as a configuration holds them. */
   readonly destinations = new Set<Destination>();
   /** By target and policies. */
-  readonly callouts = new Map<string, KnownCallout>();
+  readonly callouts = new Map<string, TrackedCallout>();
   /** Services whose workloads are proxies of a tunnel: parts that use them have to be compiled again when they change. */
   readonly proxies = new Set<string>();
   readonly credentials: CredentialNames;

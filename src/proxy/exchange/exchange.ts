@@ -7,13 +7,13 @@
 
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import { ms } from "../../base/durations.ts";
-import { ERRORS, type ErrorCode, GatewayError, type Reason, type Why } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
+import { Budget } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1 } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
-import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
 import type { HeaderEdit } from "../../policies/contract/header-edits.ts";
 import type {
   ContentCoding,
@@ -25,13 +25,13 @@ import type {
   ResponseTranslation,
   RetryPlan,
 } from "../../policies/contract/types.ts";
+import { ShadowLane } from "../../policies/shadow/lane.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
 import { BufferShare } from "../body/buffer-budget.ts";
 import { RecordedBodies } from "../body/recorded-bodies.ts";
-import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
-import type { Selected } from "../match/router.ts";
+import type { CompiledBind } from "../compile/compiled.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged } from "../telemetry/log-access.ts";
 import type { RequestSpan } from "../telemetry/request-span.ts";
@@ -41,7 +41,9 @@ import { GrpcDeadline } from "./grpc-deadline.ts";
 import { type AttemptFailed, GONE, type PhaseResult, type WAIT } from "./phase-result.ts";
 import { RequestSide } from "./request-side.ts";
 import { ResponseSide } from "./response-side.ts";
+import { Result } from "./result.ts";
 import type { Retries } from "./retries.ts";
+import { Selection } from "./selection.ts";
 
 /** Takes exchanges through their phases: handle-request.ts. */
 export interface Lifecycle {
@@ -49,42 +51,6 @@ export interface Lifecycle {
   readonly phases: readonly { readonly name: string }[];
   /** Ends the current phase and runs those that follow, until one waits. Does nothing for a closed exchange. */
   endPhase(exchange: Exchange, result: PhaseResult): void;
-}
-
-const NO_ROUTES: readonly CompiledRoute[] = Object.freeze([]);
-
-/** What phases 2 to 6 choose. */
-class Selection {
-  /** Host of the request, lower-case, without port. */
-  host = "";
-  listener: CompiledListener | undefined;
-  route: CompiledRoute | undefined;
-  /** The routes that delegated to it, the outermost first. */
-  parents: readonly CompiledRoute[] = NO_ROUTES;
-  /** The route's policies, merged with those of the routes that delegated to it. */
-  routePolicies: CompiledChain = NO_POLICIES;
-  /** Which of the route's matches selected it. */
-  match: Selected<CompiledRoute> | undefined;
-  /** Chosen with the route. */
-  backend: CompiledBackend | undefined;
-  /** The endpoint of the backend that a policy prefers, by its name. */
-  preferredEndpoint: string | undefined;
-  /** No policy of the gateway or the route has responded: metrics count the request for the backend. */
-  reachedBackend = false;
-  /** Authority from the target expression of a `dynamic` backend; empty = that of the request. */
-  dynamicTarget = "";
-}
-
-/** How a request ended, for metrics, access log and traces. */
-class Result {
-  /** Status of the response that was sent; 0 = none. */
-  status = 0;
-  reason: Reason = "Upstream";
-  error: string | undefined;
-  /** Of `error`; undefined if a policy or the backend is the cause. */
-  code: ErrorCode | undefined;
-  /** `performance.now()` ms; 0 = not yet. */
-  endedAt = 0;
 }
 
 /** The call to the backend over all its attempts; attempt.ts makes it. */
@@ -166,6 +132,7 @@ export class Exchange implements ServerStream, PolicyContext {
   #secrets: RequestSecrets | undefined;
   #shown: ShownVariables | undefined;
   #requestMetadata: RequestMetadata | undefined;
+  #shadow: ShadowLane | undefined;
   #share: BufferShare | undefined;
   #onClose: (() => void)[] | undefined;
 
@@ -190,12 +157,7 @@ export class Exchange implements ServerStream, PolicyContext {
     services.metrics.inFlight.count++;
   }
 
-  /** CDN-Loop of the first attempt at the backend (http/loop.ts). */
-  get firstLoop(): Latin1 {
-    return nextHop(this.downstream.loop);
-  }
-
-  /** CDN-Loop of further attempts, mirrored requests and callouts. */
+  /** CDN-Loop of further attempts, mirrored requests and callouts (http/loop.ts). */
   get loop(): Latin1 {
     return nextHop(this.downstream.loop, true);
   }
@@ -240,13 +202,6 @@ export class Exchange implements ServerStream, PolicyContext {
   responseComplete(): void {
     this.call?.complete();
     this.endPhase(undefined);
-  }
-
-  /** Records why the gateway responds in place of the backend, or cuts the backend's response short. */
-  blame(code: ErrorCode, message: string): void {
-    this.result.reason = ERRORS[code].reason;
-    this.result.error = message;
-    this.result.code = code;
   }
 
   /** Starts the timer of `requestTimeout`, when the exchange waits for the first time; the deadline counts from the request's start. */
@@ -313,10 +268,7 @@ export class Exchange implements ServerStream, PolicyContext {
 
   onClientGone(code: ErrorCode, message: string): void {
     if (this.closed) return;
-    const { result } = this;
-    result.error ??= message;
-    result.code ??= code;
-    result.reason = ERRORS[code].reason;
+    this.result.clientGone(code, message);
     if (!this.responseSide.started && !UNANSWERED.has(code)) this.#engineAnswered(code);
     this.call?.abandon({ countFailure: false });
     this.endPhase(GONE);
@@ -325,7 +277,7 @@ export class Exchange implements ServerStream, PolicyContext {
   onClientFault(code: ErrorCode, detail: string): boolean {
     if (this.closed) return false;
     this.call?.abandon({ countFailure: false });
-    this.blame(code, `${ERRORS[code].message}: ${detail}`);
+    this.result.blame(code, `${ERRORS[code].message}: ${detail}`);
     return this.responseSide.endGrpc(code);
   }
 
@@ -346,25 +298,15 @@ export class Exchange implements ServerStream, PolicyContext {
   // ── for policies ──
 
   get matchedPrefix(): string | undefined {
-    return this.selected.match?.matchedPrefix;
+    return this.selected.matchedPrefix;
   }
 
   get matchedPath(): string {
-    const { match } = this.selected;
-    if (match === undefined) return "/";
-    const { matchedPrefix, path, literal } = match;
-    if (matchedPrefix !== undefined) return matchedPrefix;
-    return path.type === "exact" ? path.value : literal.slice(0, literal.lastIndexOf("/")) || "/";
+    return this.selected.matchedPath;
   }
 
   preferEndpoint(name: string): boolean {
-    const { route, backend } = this.selected;
-    const backends = backend === undefined ? [] : [backend];
-    const found = [...backends, ...(route?.backends ?? [])].find((each) => each.balancer?.find(name) !== undefined);
-    if (found === undefined) return false;
-    this.selected.backend = found;
-    this.selected.preferredEndpoint = name;
-    return true;
+    return this.selected.preferEndpoint(name);
   }
 
   get calledEndpoint(): string | undefined {
@@ -381,12 +323,32 @@ export class Exchange implements ServerStream, PolicyContext {
     return this.#shown;
   }
 
+  get shadow(): ShadowLane {
+    this.#shadow ??= new ShadowLane(this);
+    return this.#shadow;
+  }
+
+  /** What shadow policies would have done; undefined if the request met none. */
+  get shadowed(): ShadowLane | undefined {
+    return this.#shadow;
+  }
+
+  newBudget(): Budget {
+    return new Budget(this.services.expressions.limits.perRequest);
+  }
+
   /** `message` with the decision behind an error, if the access log or a trace shows it. */
   explained(message: string, why: Why | undefined): string {
-    if (why === undefined) return message;
+    const text = this.told(why);
+    return text === undefined ? message : `${message}: ${text}`;
+  }
+
+  /** The decision behind an error as text, if the access log or a trace shows it. */
+  told(why: Why | undefined): string | undefined {
+    if (why === undefined) return undefined;
     const { accessLog } = this.services;
     const logged = accessLog.explains && isLogged(this.bind, accessLog);
-    return logged || this.trace !== undefined ? `${message}: ${why(this.#secretsOf())}` : message;
+    return logged || this.trace !== undefined ? why(this.#secretsOf()) : undefined;
   }
 
   #secretsOf(): RequestSecrets {
@@ -396,6 +358,10 @@ export class Exchange implements ServerStream, PolicyContext {
       this.bind.policies.credentials.parametersOf(this.requestSide.arrivedTarget),
     );
     return this.#secrets;
+  }
+
+  logDefect(error: Error): void {
+    this.services.log.error("a shadow policy failed inside the gateway", { error });
   }
 
   get requestMetadata(): RequestMetadata {

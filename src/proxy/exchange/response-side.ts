@@ -42,6 +42,12 @@ interface Owner {
 const NO_HEADERS: HeaderList = [];
 const NO_RESPONSE: HttpResponse = { status: 0, headers: [] };
 
+/**
+ * `none`: there is no response yet. `held`: there is one, which can still be replaced or dropped. `sent`: its head has been sent to the
+ * client. `tunnel`: after a 101 or a CONNECT, both sides send bytes until both have ended.
+ */
+type ResponseState = "none" | "held" | "sent" | "tunnel";
+
 export class ResponseSide implements BodySide, BodyDestination {
   get fromClient(): boolean {
     return false;
@@ -51,10 +57,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   head: HttpResponse | undefined;
   /** The fields after the body, once they have arrived. */
   trailers: HeaderList = NO_HEADERS;
-  /** The head has been sent to the client, so the response can no longer be replaced. */
-  started = false;
-  /** After a 101 or a CONNECT: both sides send bytes until both have ended. */
-  tunnel = false;
+  #state: ResponseState = "none";
   /** Bytes of the body, or of the tunnel, that were sent to the client. */
   bytes = 0;
   /** The response may have had body bytes, so its trace shows a body. */
@@ -80,6 +83,15 @@ export class ResponseSide implements BodySide, BodyDestination {
     this.#exchange = exchange;
   }
 
+  /** The response can no longer be replaced. */
+  get started(): boolean {
+    return this.#state === "sent" || this.#state === "tunnel";
+  }
+
+  get tunnel(): boolean {
+    return this.#state === "tunnel";
+  }
+
   /** The gRPC status in the response's head or trailers; undefined without one. */
   get grpcStatus(): number | undefined {
     return this.head && (grpcStatusIn(this.head.headers) ?? grpcStatusIn(this.trailers));
@@ -89,6 +101,7 @@ export class ResponseSide implements BodySide, BodyDestination {
 
   /** The upstream's response; `length`: bytes, UNKNOWN_LENGTH or TUNNEL. */
   begin(head: HttpResponse, length: number, rawNames: readonly string[] | null): void {
+    this.#state = "held";
     this.head = head;
     this.trailers = NO_HEADERS;
     this.#length = length;
@@ -98,6 +111,7 @@ export class ResponseSide implements BodySide, BodyDestination {
 
   /** Drops the upstream's response, because the request is retried. */
   discard(): void {
+    this.#state = "none";
     this.head = undefined;
     this.hasBody = false;
   }
@@ -174,7 +188,7 @@ export class ResponseSide implements BodySide, BodyDestination {
     const { trace, result, downstream } = this.#exchange;
     trace?.responseSnapshot("final response", head);
     result.status = head.status;
-    this.started = true;
+    this.#state = "sent";
     const names = this.#rawNames === null ? null : alignNames(head.headers, this.#rawNames);
     downstream.sendHead(head, length, names);
   }
@@ -182,7 +196,7 @@ export class ResponseSide implements BodySide, BodyDestination {
   /** Tunnelled bytes are not a message body, so they are not recorded. */
   #openTunnel(): void {
     const exchange = this.#exchange;
-    this.tunnel = true;
+    this.#state = "tunnel";
     exchange.recorded = undefined;
     exchange.downstream.flush();
     exchange.requestSide.openTunnel();

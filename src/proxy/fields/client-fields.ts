@@ -1,3 +1,4 @@
+/** Fields of clients that must not reach backends: imitations of the fields that the gateway and its policies own. */
 import { forbiddenInTrailers } from "../../http/h1/fields.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import type { Bind } from "../../ir/ir.ts";
@@ -26,7 +27,7 @@ export function addGatewayFields(
   { credentials, ownFields }: Pick<PolicyEnvironment, "credentials" | "ownFields">,
   binds: readonly Bind[],
 ): void {
-  for (const name of [...WRITTEN, ...credentials.headers]) ownFields.add(name);
+  for (const name of [...WRITTEN, ...credentials.taken]) ownFields.add(name);
   for (const { frontend } of binds)
     if (frontend.requestId?.mode !== "off") ownFields.add(frontend.requestId?.header ?? DEFAULT_ID_HEADER);
 }

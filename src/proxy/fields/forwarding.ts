@@ -1,3 +1,4 @@
+/** What requests to backends say about their origin: X-Forwarded-* and the request's id. */
 import { randomUUID } from "node:crypto";
 import { Networks } from "../../base/ip-address.ts";
 import { makeFields } from "../../http/h1/serialize.ts";

@@ -1,3 +1,4 @@
+/** A connection between accept and the first byte that its protocol reads. */
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";

@@ -1,3 +1,4 @@
+/** The last stage of a connection: may this client connect at all? */
 import type { Activation } from "../../cel/index.ts";
 import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";

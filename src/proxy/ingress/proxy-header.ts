@@ -1,3 +1,4 @@
+/** The first stage of a connection: the client's address, from a proxy in front. */
 import { parseProxyHeader } from "../../base/proxy-protocol.ts";
 import type { ProxyProtocol } from "../../ir/ir.ts";
 import { ConnectionStage, type StageOwner } from "../../net/connection-stage.ts";

@@ -1,3 +1,4 @@
+/** The second stage of a connection: TLS, terminated or passed through, by the server name. */
 import { ConnectionStage } from "../../net/connection-stage.ts";
 import type { TransportHandler } from "../../net/transport.ts";
 import { MAX_CLIENT_HELLO, parseClientHello } from "../../tls/tls-client-hello.ts";
@@ -17,6 +18,11 @@ export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next
   const stage = new TlsStage(arrival, ingress, next);
   ingress.onStageBegun(stage);
   return stage;
+}
+
+/** Why a handshake is rejected whose server name no listener has. */
+export function noListener(serverName: string): string {
+  return `no TLS listener match for ${serverName === "" ? "a client that names no server" : serverName}`;
 }
 
 /**
@@ -56,7 +62,7 @@ class TlsStage extends ConnectionStage implements LiveConnection {
   #route(serverName: string, hello: Buffer): void {
     const listener = this.#ingress.bind.listeners.find(serverName);
     if (listener === undefined) {
-      this.reject(`no TLS listener match for ${serverName === "" ? "a client that names no server" : serverName}`);
+      this.reject(noListener(serverName));
     } else if (listener.terminator !== undefined) {
       this.#terminateTls(listener, listener.terminator, serverName, hello);
     } else this.pass(() => this.#next({ ...this.#arrival, listener, serverName }));

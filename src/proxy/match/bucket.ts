@@ -1,3 +1,4 @@
+/** The routes of one host name, found by path in the order of precedence. */
 import { type Entry, withoutTrailingSlashes } from "./entry.ts";
 import { insertSorted, type Keyed } from "./precedence.ts";
 import type { PrefixTable } from "./prefix-table.ts";

@@ -1,3 +1,4 @@
+/** The conditions of a match: path, method, headers, query; regular expressions with a bound on their time. */
 import { RE2JS } from "re2js";
 import { GatewayError, messageOf } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message/message.ts";

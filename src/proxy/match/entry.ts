@@ -1,3 +1,4 @@
+/** One match of one route, compiled, and the first condition that a request does not meet. */
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
 import {

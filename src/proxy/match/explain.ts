@@ -1,3 +1,4 @@
+/** Why a route was chosen, and why the others were not. */
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { Bucket, KnownRoute } from "./bucket.ts";

@@ -1,3 +1,4 @@
+/** Which of two matches goes first, and by which rule. */
 import type { Entry } from "./entry.ts";
 
 /** A route, as far as its precedence goes. */

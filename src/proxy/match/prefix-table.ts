@@ -1,3 +1,4 @@
+/** Finds values by path prefix for many host names at the cost of one lookup for each length. */
 const FIRST_SLOTS = 16;
 const FREE = -1;
 

@@ -1,3 +1,4 @@
+/** The entry of this folder: from a request to its route. */
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";

@@ -1,3 +1,4 @@
+/** What all threads know of the memory of the process. */
 const UNDER_PRESSURE = 0;
 const COLLECTIONS = 1;
 const NEAR = 2;

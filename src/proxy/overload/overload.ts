@@ -28,8 +28,8 @@ const FILLING = 0.6;
 /** One late sample may be one long task, such as a collection. */
 const LATE_SAMPLES = 2;
 /** How much the share of rejected requests grows with each late sample, and falls with each sample after that: 5 s from all to none. */
-const SHED_MORE = 0.2;
-const SHED_LESS = 0.05;
+const TURN_AWAY_MORE = 0.2;
+const TURN_AWAY_LESS = 0.05;
 /** Heap and lag have to fall to these shares of their limits, so that the state does not flap. */
 const RELIEVED = 0.9;
 const LAG_RELIEVED = 0.5;
@@ -92,7 +92,7 @@ export class Overload {
   readonly #lag: Count;
   readonly #states: Readonly<Record<OverloadReason, State>>;
   /** Share of requests to turn away because of the lag. */
-  #shed = 0;
+  #turnedAway = 0;
   #lateSamples = 0;
   #heapFull = false;
   #sampledAt: number;
@@ -132,9 +132,9 @@ export class Overload {
   admitRequest(): void {
     if (--this.#requestsLeft <= 0) this.#measureMemory();
     const full = this.#whatIsFull();
-    if (full === undefined && this.#shed === 0) return;
+    if (full === undefined && this.#turnedAway === 0) return;
     const reason = full ?? "lag";
-    if (reason === "lag" && this.#system.random() >= this.#shed) return;
+    if (reason === "lag" && this.#system.random() >= this.#turnedAway) return;
     this.#states[reason].requests.count++;
     throw new GatewayError("TG_OVERLOADED", WHY[reason], undefined, { headers: RETRY_AFTER });
   }
@@ -168,14 +168,14 @@ export class Overload {
     const { maxLag } = this.#limits;
     if (maxLag === 0) return;
     if (lag >= maxLag) {
-      if (++this.#lateSamples >= LATE_SAMPLES) this.#shed = Math.min(1, this.#shed + SHED_MORE);
+      if (++this.#lateSamples >= LATE_SAMPLES) this.#turnedAway = Math.min(1, this.#turnedAway + TURN_AWAY_MORE);
     } else {
       this.#lateSamples = 0;
-      if (lag < maxLag * LAG_RELIEVED) this.#shed = Math.max(0, this.#shed - SHED_LESS);
+      if (lag < maxLag * LAG_RELIEVED) this.#turnedAway = Math.max(0, this.#turnedAway - TURN_AWAY_LESS);
       // Differences of decimal fractions do not always come out as 0.
-      if (this.#shed < SHED_LESS / 2) this.#shed = 0;
+      if (this.#turnedAway < TURN_AWAY_LESS / 2) this.#turnedAway = 0;
     }
-    this.#note("lag", this.#shed > 0, () => ({ lag: `${Math.round(lag)}ms` }));
+    this.#note("lag", this.#turnedAway > 0, () => ({ lag: `${Math.round(lag)}ms` }));
   }
 
   #measureMemory(): void {

@@ -10,7 +10,7 @@ import { listHas } from "../../http/h1/framing.ts";
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import { alignNames, requestHeadText } from "../../http/h1/serialize.ts";
 import { connectStart, endToEnd, requestStart } from "../../http/h2/fields.ts";
-import { headEnd } from "../../http/loop.ts";
+import { headEnd, nextHop } from "../../http/loop.ts";
 import {
   getHeader,
   type HeaderList,
@@ -193,8 +193,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   get loop(): Latin1 {
-    const { firstLoop, loop } = this.#exchange;
-    return this.attempts > 1 ? loop : firstLoop;
+    const { downstream } = this.#exchange;
+    return nextHop(downstream.loop, this.attempts > 1);
   }
 
   #sendHttp1(connection: UpstreamConnection, call: UpstreamCall): void {
@@ -376,7 +376,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const exchange = this.#exchange;
     exchange.services.log.error("a request failed inside the gateway", { error: asError(error) });
     if (exchange.closed) return;
-    exchange.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
+    exchange.result.blame("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
     exchange.downstream.abort();
     exchange.endPhase(GONE);
   }

@@ -6,21 +6,40 @@ import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcEndText } from "../../base/grpc-codes.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
+import type { ShadowDecision } from "../../policies/contract/types.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
+import type { SeriesCache } from "../compile/series-cache.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { Services } from "../services/services.ts";
 import { isLogged, logAccess } from "../telemetry/log-access.ts";
 
+/** An exchange that is only read. */
+type Over = Readonly<Omit<Exchange, "close" | "endPhase" | "start">>;
+
 /** Runs once: `close` first, so that callbacks of policies see the exchange as ended and nothing starts again. */
 export function finish(exchange: Exchange): undefined {
   exchange.close();
-  const { services, result, bind, span, trace, responseSide } = exchange;
+  const { services, result, shadowed } = exchange;
   result.endedAt = performance.now();
   services.metrics.inFlight.count--;
   count(exchange);
-  if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange);
+  if (shadowed?.pending === undefined) report(exchange, Date.now());
+  else reportAfter(shadowed.pending, exchange);
+}
+
+/** The client has its response; log, spans and trace wait for the shadow policies that are still deciding, such as one whose service is slow. */
+function reportAfter(pending: Promise<void>, exchange: Over): void {
+  const time = Date.now();
+  pending.then(() => report(exchange, time));
+}
+
+/** Log, spans and trace. `time`: when the exchange ended, in milliseconds since the epoch. */
+function report(exchange: Over, time: number): void {
+  const { services, result, bind, span, trace, responseSide, shadowed } = exchange;
+  if (shadowed !== undefined) countShadows(exchange, shadowed.decisions);
+  if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange, time);
   trace?.finished(
     result.status === 0 ? null : result.status,
     result.error ?? null,
@@ -29,12 +48,16 @@ export function finish(exchange: Exchange): undefined {
   );
 }
 
+function countShadows(exchange: Over, decisions: readonly ShadowDecision[]): void {
+  const series = seriesOf(exchange);
+  for (const { kind, verdict } of decisions) series.shadowDecisions(kind, verdict).count++;
+}
+
 /** Counts the request with the most specific labels: those of its backend, otherwise of route, listener or bind. */
-function count(exchange: Exchange): void {
-  const { services, selected, bind, request, result, startedAt, call, responseSide } = exchange;
+function count(exchange: Over): void {
+  const { services, request, result, startedAt, call, responseSide } = exchange;
   const { status, reason, endedAt } = result;
-  const { backend, reachedBackend, route, listener } = selected;
-  const cache = ((reachedBackend ? backend : undefined) ?? route ?? listener ?? bind).series;
+  const cache = seriesOf(exchange);
   const custom = services.customLabels?.read(exchange.shown);
   const { method } = request;
   const series =
@@ -49,26 +72,31 @@ function count(exchange: Exchange): void {
   services.upstreamCall.observe((call.answeredAt - call.startedAt) / 1000);
 }
 
+function seriesOf({ selected, bind }: Over): SeriesCache {
+  const { backend, reachedBackend, route, listener } = selected;
+  return ((reachedBackend ? backend : undefined) ?? route ?? listener ?? bind).series;
+}
+
 /** Writes the line of the access log and exports the record and the spans. */
-function record(exchange: Exchange): void {
+function record(exchange: Over, time: number): void {
   const { bind, services, span, request } = exchange;
-  const facts = factsOf(exchange);
+  const facts = factsOf(exchange, time);
   logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
   if (span !== undefined) span.finished(facts, request.scheme, exchange);
 }
 
 /** A failed call has status 200, so its line would look like a success. Spans have the status of the call instead. */
-function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Exchange): AccessRecord {
+function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Over): AccessRecord {
   if (!grpc || facts.error !== undefined || facts.reason !== "Upstream" || responseSide.grpcStatus === 0) return facts;
   return { ...facts, error: `the backend ended the call with ${grpcEndText(responseSide.grpcStatus)}` };
 }
 
 /** The fields of the access log, which spans and exported log records share. */
-function factsOf(exchange: Exchange): AccessRecord {
+function factsOf(exchange: Over, time: number): AccessRecord {
   const { request, downstream, selected, call, responseSide, result, span } = exchange;
   const attempts = call?.attempts ?? 0;
   return {
-    time: Date.now(),
+    time,
     requestId: exchange.requestId,
     gateway: selected.listener?.gateway,
     listener: selected.listener?.name,
@@ -90,14 +118,24 @@ function factsOf(exchange: Exchange): AccessRecord {
     error: result.error,
     code: result.code,
     reason: result.reason,
+    shadow: exchange.shadowed && shownShadows(exchange.shadowed.decisions, exchange.services.accessLog.explains),
     bytesReceived: downstream.bodyBytes,
     bytesSent: responseSide.bytes,
     durationMs: result.endedAt - exchange.startedAt,
   };
 }
 
+/** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
+function shownShadows(decisions: readonly ShadowDecision[], explains: boolean): readonly string[] | undefined {
+  const texts = decisions.flatMap(({ kind, verdict, code, reason }) => {
+    const why = explains ? reason : code;
+    return verdict === "allow" ? [] : [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
+  });
+  return texts.length === 0 ? undefined : [...new Set(texts)];
+}
+
 /** Path and query as the client sent them, with its secrets redacted. */
-function redactedTarget({ requestSide, bind }: Exchange): RedactedTarget {
+function redactedTarget({ requestSide, bind }: Over): RedactedTarget {
   const { arrivedTarget } = requestSide;
   return redactTarget(arrivedTarget, bind.policies.credentials.parametersOf(arrivedTarget));
 }

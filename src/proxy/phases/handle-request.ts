@@ -160,7 +160,7 @@ function replaceResponse(exchange: Exchange, answer: GatewayError | LocalReply):
 function cutResponse(exchange: Exchange, answer: GatewayError | LocalReply): typeof WAIT | typeof GONE {
   exchange.call?.abandon({ countFailure: false });
   if (answer instanceof GatewayError) {
-    exchange.blame(answer.code, answer.message);
+    exchange.result.blame(answer.code, answer.message);
     if (exchange.responseSide.endGrpc(answer.code)) return WAIT;
   } else exchange.result.error ??= "a policy aborted the response";
   exchange.downstream.abort();

@@ -1,3 +1,7 @@
+/**
+ * The phase `match-route`: the route by host, path and conditions (`match/`), through route groups to the route that has backends,
+ * then one of its backends by weight (docs/lifecycle.md#4-match-route).
+ */
 import { GatewayError, type Why } from "../../base/errors.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";
 import { mergePolicies } from "../../policies/merge.ts";
@@ -8,47 +12,41 @@ import type { Router } from "../match/router.ts";
 import { pick } from "./select-backend.ts";
 import { checkHost } from "./select-listener.ts";
 
-/**
- * The phase `match-route`: the route by host, path and conditions (`match/`), through route groups to the route that has backends,
- * then one of its backends by weight (docs/lifecycle.md#4-match-route).
- */
-export function matchRoute(exchange: Exchange): undefined {
+/** What the phase may read and set. */
+type Matching = Pick<Exchange, "bind" | "downstream" | "request" | "selected" | "services" | "span" | "trace">;
+
+export function matchRoute(exchange: Matching): undefined {
   checkHost(exchange);
   chooseRoute(exchange);
   admit(exchange);
 }
 
 /** Turns the request away if the expressions of its route have used too much; then none of them run, not even for the response. */
-function admit({ selected, services }: Exchange): void {
+function admit({ selected, services }: Matching): void {
   if (selected.route === undefined) return;
   try {
     services.expressions.admit(selected.route.label);
   } catch (error) {
-    selected.routePolicies = NO_POLICIES;
-    selected.backend = undefined;
+    selected.takeRoute(selected.route, undefined, NO_POLICIES);
     throw error;
   }
 }
 
-function chooseRoute(exchange: Exchange): undefined {
+function chooseRoute(exchange: Matching): undefined {
   const listener = exchange.selected.listener as CompiledListener;
   let route = select(exchange, listener.router);
   // Most routes have one backend, which the compilation has determined.
   if (route.only !== undefined) {
-    exchange.selected.route = route;
-    exchange.selected.backend = route.only;
-    exchange.selected.routePolicies = route.policies;
+    exchange.selected.takeRoute(route, route.only, route.policies);
     return undefined;
   }
   let chain: CompiledRoute[] | undefined;
   for (;;) {
     const backend = pick(route, exchange.services);
     if (backend?.target.type !== "routeGroup") {
-      exchange.selected.route = route;
-      exchange.selected.backend = backend;
+      const policies = chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
+      exchange.selected.takeRoute(route, backend, policies);
       if (chain !== undefined) exchange.selected.parents = chain;
-      exchange.selected.routePolicies =
-        chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
       return undefined;
     }
     // The backend is a route group: its routes take over, with the policies of this one.
@@ -62,7 +60,7 @@ function chooseRoute(exchange: Exchange): undefined {
 }
 
 /** The best route of a router; a trace explains the choice. Throws TG_ROUTE_NOT_FOUND. */
-function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRoute {
+function select(exchange: Matching, router: Router<CompiledRoute>): CompiledRoute {
   const { request } = exchange;
   // `OPTIONS *` concerns the server as a whole, and CONNECT has no path: both are routed like the path `/`.
   const { path } = request;
@@ -79,7 +77,7 @@ function select(exchange: Exchange, router: Router<CompiledRoute>): CompiledRout
 }
 
 // Separate, because its closure would cost every request an allocation.
-function noRoute({ request, selected: { host } }: Exchange, router: Router<CompiledRoute>): GatewayError {
+function noRoute({ request, selected: { host } }: Matching, router: Router<CompiledRoute>): GatewayError {
   const why: Why = (shown) => {
     const nearest = router.nearest(request, host);
     if (nearest === undefined) return "there are no routes";

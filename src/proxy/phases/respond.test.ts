@@ -14,7 +14,8 @@ import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message/message.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
-import { Exchange } from "../exchange/exchange.ts";
+import type { Exchange } from "../exchange/exchange.ts";
+import { Result } from "../exchange/result.ts";
 import { answerInstead } from "./respond.ts";
 
 const GRPC = "content-type: application/grpc\r\n";
@@ -154,12 +155,11 @@ test("the reason is that of the reply, but a reply that comes after an error lea
   ] as const) {
     // What of an exchange it uses.
     const used = {
-      result: { reason: undefined, error: undefined },
+      result: new Result(),
       request: { headers: [] },
       responseSide: { replace() {} },
       stopDeadline() {},
-      blame: Exchange.prototype.blame,
-      explained: Exchange.prototype.explained,
+      explained: (message: string) => message,
     };
     for (const answer of answers) answerInstead(used as unknown as Exchange, answer);
     assert.equal(used.result.reason, reason);

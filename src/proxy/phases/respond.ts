@@ -20,7 +20,10 @@ export function answerInstead(exchange: Exchange, answer: GatewayError | LocalRe
   if (answer instanceof GatewayError) {
     const { code, cause, why } = answer;
     const message = exchange.explained(answer.message, why);
-    exchange.blame(code, code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message);
+    exchange.result.blame(
+      code,
+      code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message,
+    );
     setReply(exchange, errorReply(exchange, answer.answer));
   } else {
     if (exchange.result.error === undefined) exchange.result.reason = answer.reason ?? "DirectResponse";

@@ -13,7 +13,25 @@ import type { Exchange } from "../exchange/exchange.ts";
 import { ANSWERED, type AttemptFailed, type AttemptOutcome, Retry } from "../exchange/phase-result.ts";
 import type { ResponseSide } from "../exchange/response-side.ts";
 import type { Retries } from "../exchange/retries.ts";
+import { RETRY } from "../trace/decisions.ts";
 import { canServe, pick } from "./select-backend.ts";
+
+/** What the decision may read, and `selected`, which it sets. */
+type Attempted = Readonly<
+  Pick<
+    Exchange,
+    | "downstream"
+    | "request"
+    | "requestSide"
+    | "responseSide"
+    | "retries"
+    | "retry"
+    | "selected"
+    | "services"
+    | "trace"
+    | "variables"
+  >
+>;
 
 /** Why another attempt is wanted. */
 interface Reason {
@@ -26,7 +44,7 @@ interface Reason {
  * What follows an attempt: undefined = its response is passed on, an error = it goes to the client. For a retry, the backend of the
  * next attempt has been chosen, and its limits count it.
  */
-export function afterAttempt(exchange: Exchange, outcome: AttemptOutcome): undefined | GatewayError | Retry {
+export function afterAttempt(exchange: Attempted, outcome: AttemptOutcome): undefined | GatewayError | Retry {
   const failed = outcome === ANSWERED ? undefined : outcome;
   const { retry: plan, retries } = exchange;
   if (plan === undefined || retries === undefined || !repeatable(exchange)) return failed?.error;
@@ -34,17 +52,18 @@ export function afterAttempt(exchange: Exchange, outcome: AttemptOutcome): undef
   if (reason === undefined || !takeTurn(exchange, plan, retries)) return failed?.error;
   retries.count++;
   const afterMs = reason.wait ?? backoff(plan, exchange);
-  exchange.trace?.applied("retry", {
+  exchange.trace?.report(RETRY, {
+    code: "again",
     attempt: retries.count,
     reason: reason.why,
-    delay: `${Math.round(afterMs)}ms`,
+    delay: afterMs,
     ...whereTo(exchange, plan),
   });
   return new Retry(afterMs);
 }
 
 /** Whether the policy allows another attempt and the request can be sent again. */
-function repeatable({ retry, retries, downstream, request, requestSide }: Exchange): boolean {
+function repeatable({ retry, retries, downstream, request, requestSide }: Attempted): boolean {
   if (retry === undefined || (retries?.count ?? 0) >= retry.attempts) return false;
   // The client waits for a tunnel to one backend.
   return downstream.upgrade === "" && request.method !== "CONNECT" && requestSide.repeatable;
@@ -55,7 +74,7 @@ function repeatable({ retry, retries, downstream, request, requestSide }: Exchan
 /** A response is passed on if the condition fails. */
 const passOn = (): boolean => false;
 
-function reasonInResponse(exchange: Exchange, { codes, grpcCodes, condition }: RetryPlan): Reason | undefined {
+function reasonInResponse(exchange: Attempted, { codes, grpcCodes, condition }: RetryPlan): Reason | undefined {
   const { responseSide } = exchange;
   const status = responseSide.head?.status;
   if (status !== undefined && codes.has(status)) return { why: `status ${status}` };
@@ -63,7 +82,7 @@ function reasonInResponse(exchange: Exchange, { codes, grpcCodes, condition }: R
   if (grpcStatus !== undefined && grpcCodes?.has(grpcStatus) === true) {
     const wait = pushback(responseSide);
     if (wait === undefined || wait >= 0) return { why: `gRPC status ${grpcStatus}`, wait };
-    exchange.trace?.skipped("retry", "the backend does not want another attempt");
+    exchange.trace?.report(RETRY, { code: "pushback" });
     return undefined;
   }
   return condition?.matches(exchange.variables, passOn) === true ? { why: "condition" } : undefined;
@@ -80,7 +99,7 @@ function pushback({ head, trailers }: ResponseSide): number | undefined {
 }
 
 function reasonInFailure(
-  { request, trace }: Exchange,
+  { request, trace }: Attempted,
   plan: RetryPlan,
   { error, why, processing }: AttemptFailed,
 ): Reason | undefined {
@@ -89,7 +108,7 @@ function reasonInFailure(
   // Another backend may have an endpoint.
   if (error.code === "TG_NO_HEALTHY_BACKENDS" && !plan.otherBackends) return undefined;
   if (!processing || plan.namesMethods || isIdempotent(request.method)) return { why };
-  trace?.skipped("retry", `the backend may still be working on the request, and ${request.method} is not idempotent`);
+  trace?.report(RETRY, { code: "notIdempotent", method: request.method });
   return undefined;
 }
 
@@ -97,7 +116,7 @@ function reasonInFailure(
  * Whether a response of `length` bytes, whose head has arrived, may still be retried because of a gRPC status in its trailers. Then its
  * head is held until the first message.
  */
-export function mayFailInTrailers(exchange: Exchange, length: number): boolean {
+export function mayFailInTrailers(exchange: Attempted, length: number): boolean {
   const { retry, responseSide } = exchange;
   if (retry?.grpcCodes === undefined || length !== UNKNOWN_LENGTH) return false;
   const headers = responseSide.head?.headers ?? [];
@@ -107,24 +126,22 @@ export function mayFailInTrailers(exchange: Exchange, length: number): boolean {
 // ── the next attempt ──
 
 /** Half of the backoff is fixed and half random, so that clients that failed together do not come back together. */
-function backoff(plan: RetryPlan, { services }: Exchange): number {
+function backoff(plan: RetryPlan, { services }: Attempted): number {
   return plan.backoff === 0 ? 0 : plan.backoff / 2 + services.random() * plan.backoff;
 }
 
 /** Chooses the backend of the next attempt. False: its limits allow no further retry. */
-function takeTurn(exchange: Exchange, plan: RetryPlan, retries: Retries): boolean {
+function takeTurn(exchange: Attempted, plan: RetryPlan, retries: Retries): boolean {
   const { selected } = exchange;
   const next = otherBackend(exchange, plan, retries) ?? selected.backend;
   if (next === undefined || !withinLimits(exchange, next, retries)) return false;
-  if (next === selected.backend) return true;
-  selected.backend = next;
-  selected.dynamicTarget = "";
+  if (next !== selected.backend) selected.moveTo(next);
   return true;
 }
 
 /** A backend of the route that the request has not tried, if the policy allows that and there is one. */
 function otherBackend(
-  { selected, services }: Exchange,
+  { selected, services }: Attempted,
   { otherBackends }: RetryPlan,
   retries: Retries,
 ): CompiledBackend | undefined {
@@ -139,15 +156,13 @@ function otherBackend(
 }
 
 /** Whether the limits of the backend allow another retry; if so, it is counted. */
-function withinLimits({ trace }: Exchange, { calls, retries: limits }: CompiledBackend, retries: Retries): boolean {
+function withinLimits({ trace }: Attempted, { calls, retries: limits }: CompiledBackend, retries: Retries): boolean {
   const isFirst = !retries.isCountedBy(calls);
   if (limits !== undefined) {
-    let why: string | undefined;
-    if (isFirst && calls.retrying >= limits.max) why = `${limits.max} retried requests to the backend are in progress`;
-    else if (limits.budget?.take(performance.now()) === false) why = "the retry budget of the backend is used up";
-    if (why !== undefined) {
+    const full = isFirst && calls.retrying >= limits.max;
+    if (full || limits.budget?.take(performance.now()) === false) {
       limits.overflows.count++;
-      trace?.skipped("retry", why, "warn");
+      trace?.report(RETRY, full ? { code: "limit", max: limits.max } : { code: "budget" });
       return false;
     }
   }
@@ -157,7 +172,7 @@ function withinLimits({ trace }: Exchange, { calls, retries: limits }: CompiledB
 
 /** For the trace: the backend of the next attempt, if the policy chooses one, and whether it has only one endpoint. */
 function whereTo(
-  { selected: { backend } }: Exchange,
+  { selected: { backend } }: Attempted,
   { otherBackends }: RetryPlan,
 ): { readonly backend?: string; readonly onlyEndpoint?: string } {
   const [endpoint, ...others] = backend?.balancer?.endpoints ?? [];

@@ -5,11 +5,13 @@
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
-import type { RequestPolicyKind } from "../../policies/policy-set.ts";
+import { isShadowKey } from "../../policies/contract/shadow.ts";
+import type { RequestPolicyKey } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import type { PhaseResult } from "../exchange/phase-result.ts";
+import { AFFINITY } from "../trace/decisions.ts";
 
 /** Policies of the listener and its gateway, before the route is known. */
 export function gatewayPolicies(exchange: Exchange): PhaseResult {
@@ -41,7 +43,7 @@ export function backendPolicies(exchange: Exchange): PhaseResult {
 /** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
 async function withBody(exchange: Exchange, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
   const reply = await outcome;
-  if (reply === undefined) await bodyIfShort(exchange, "sessionAffinity");
+  if (reply === undefined) await bodyIfShort(exchange, AFFINITY);
   return reply;
 }
 
@@ -71,9 +73,9 @@ function runChain(
   return undefined;
 }
 
-/** Taken after each policy that may have changed the request; a timeout changes nothing that a snapshot shows. */
-function snapshot(exchange: Exchange, kind: RequestPolicyKind, phase: Phase): void {
-  if (kind !== "timeout") exchange.trace?.requestSnapshot(stageName(kind, phase));
+/** Taken after each policy that may have changed the request; a timeout and shadow policies change nothing that a snapshot shows. */
+function snapshot(exchange: Exchange, kind: RequestPolicyKey, phase: Phase): void {
+  if (kind !== "timeout" && !isShadowKey(kind)) exchange.trace?.requestSnapshot(stageName(kind, phase));
 }
 
 /** One policy of one chain, waiting for its turn. */
@@ -84,7 +86,7 @@ interface ResponseStep {
 
 /**
  * The chains in the order route, backend, gateway (docs/lifecycle.md#9-response-policies), then the route's final policies. While
- * a policy waits, the body is held.
+ * a policy waits, the body is buffered.
  */
 export function responsePolicies(exchange: Exchange): PhaseResult {
   const { selected, responseSide } = exchange;

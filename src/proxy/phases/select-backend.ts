@@ -14,7 +14,9 @@ const SERVED: Readonly<Record<"http" | "tcp" | "udp", ReadonlySet<Target["type"]
 };
 
 /** The phase `select-backend`: checks that the chosen backend can be called. Each attempt begins here, with the same request. */
-export function selectBackend(exchange: Exchange): undefined {
+export function selectBackend(
+  exchange: Pick<Exchange, "request" | "retries" | "retry" | "selected" | "variables">,
+): undefined {
   const { selected } = exchange;
   if (exchange.retry !== undefined) {
     exchange.retries ??= new Retries(exchange.request);

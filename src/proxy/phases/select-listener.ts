@@ -1,3 +1,4 @@
+/** The phase `select-listener`, and the check that a request inside TLS stays with the listener of its handshake. */
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { hostOf } from "../../http/message/message.ts";
 import type { TlsSession } from "../../net/transport.ts";
@@ -5,11 +6,14 @@ import type { CompiledListener } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { hostText } from "../match/reason.ts";
 
+/** What the phase may read and set. */
+type Selecting = Pick<Exchange, "bind" | "downstream" | "request" | "selected" | "trace">;
+
 /**
  * Selects the listener whose hostname best fits the request's host or, with TLS, the server name of the handshake
  * (docs/lifecycle.md#2-select-listener).
  */
-export function selectListener(exchange: Exchange): undefined {
+export function selectListener(exchange: Selecting): undefined {
   const { selected, request, downstream } = exchange;
   const { tls } = downstream.connection;
   selected.host = hostOf(request.authority);
@@ -18,7 +22,7 @@ export function selectListener(exchange: Exchange): undefined {
   throw noListener(exchange, tls?.serverName ?? selected.host, "TG_LISTENER_NOT_FOUND");
 }
 
-function noListener({ trace, bind }: Exchange, host: string, code: ErrorCode): GatewayError {
+function noListener({ trace, bind }: Selecting, host: string, code: ErrorCode): GatewayError {
   const { entries } = bind.listeners;
   trace?.noListener(host, entries);
   const why = (): string =>
@@ -30,7 +34,7 @@ function noListener({ trace, bind }: Exchange, host: string, code: ErrorCode): G
 }
 
 /** A reload may have added TLS to the port since the connection was accepted; a plaintext request must not bypass it. */
-function plaintextListener({ bind, selected }: Exchange): CompiledListener | undefined {
+function plaintextListener({ bind, selected }: Selecting): CompiledListener | undefined {
   const listener = bind.listeners.find(selected.host);
   if (listener !== undefined && listener.protocol !== "HTTP") throw new GatewayError("TG_MISDIRECTED");
   return listener;
@@ -40,7 +44,7 @@ function plaintextListener({ bind, selected }: Exchange): CompiledListener | und
  * Connections outlive configurations. If the handshake of one did not request the client certificates that the listener now requires, its
  * requests get 421, so that the client connects again.
  */
-function listenerOf(exchange: Exchange, { serverName, clientValidation }: TlsSession): CompiledListener | undefined {
+function listenerOf(exchange: Selecting, { serverName, clientValidation }: TlsSession): CompiledListener | undefined {
   const listener = exchange.bind.listeners.find(serverName);
   if (listener === undefined) return undefined;
   if (listener.protocol === "HTTPS" && listener.terminator?.clientValidation === clientValidation) return listener;
@@ -51,7 +55,7 @@ function listenerOf(exchange: Exchange, { serverName, clientValidation }: TlsSes
  * Rejects a request inside TLS that names a listener other than that of its connection: otherwise it would bypass the client
  * certificates and policies of the listener that it names (RFC 9110 7.4).
  */
-export function checkHost(exchange: Exchange): void {
+export function checkHost(exchange: Selecting): void {
   const { downstream, bind, selected } = exchange;
   if (downstream.connection.tls === undefined) return;
   const best = bind.listeners.find(selected.host);

@@ -26,6 +26,7 @@ import type { Exchange } from "../exchange/exchange.ts";
 import { type Arrival, type Ingress, protocolOf, type RosteredConnection } from "../ingress/arrival.ts";
 import { admit } from "../ingress/chain.ts";
 import { authorizeNetwork } from "../ingress/network-authorization.ts";
+import { noListener } from "../ingress/tls-handshake.ts";
 import { recordUnreadable } from "../phases/finish.ts";
 import { openExchange } from "../phases/handle-request.ts";
 import type { Services } from "../services/services.ts";
@@ -185,7 +186,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     else Transport.over(stream, from, (transport) => this.#admit(transport, true));
   }
 
-  /** Serves a stream of a rehearsal, whose handshake `tls` would have been made with `listener`; undefined = plaintext. */
+  /** Serves a stream of a rehearsal, whose handshake `tls` (undefined = plaintext) would have selected `listener`. */
   rehearse(
     stream: ByteStream,
     from: Addresses,
@@ -193,6 +194,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     listener: CompiledListener | undefined,
   ): void {
     const serverName = tls?.serverName ?? "";
+    if (tls !== undefined && listener === undefined) {
+      this.#logRejected(from, noListener(serverName));
+      stream.destroy();
+      return;
+    }
     const begin = (transport: Transport): TransportHandler =>
       authorizeNetwork({ transport, tunnelled: false, listener, serverName, metadata: undefined }, this, (complete) =>
         this.#serve(complete),

@@ -1,5 +1,3 @@
-import { setTimeout as delay, setImmediate as nextPoll } from "node:timers/promises";
-
 /**
  * The shutdown of all ports without losing a request. Closing a listening socket resets the connections that the system has
  * queued on it, so it closes only while none arrives. Clients that know of no other replica reconnect as soon as they have a
@@ -12,6 +10,8 @@ import { setTimeout as delay, setImmediate as nextPoll } from "node:timers/promi
  * - close: the listening sockets close
  * - finish: connections that were held are served, idle ones close last
  */
+import { setTimeout as delay, setImmediate as nextPoll } from "node:timers/promises";
+
 export const DRAIN_STEPS = ["announce", "hold", "close", "finish"] as const;
 export type DrainStep = (typeof DRAIN_STEPS)[number];
 

@@ -1,3 +1,4 @@
+/** CONNECT on a port of tunnels: the bytes inside become a connection of another bind. */
 import { isIP } from "node:net";
 import { Duplex } from "node:stream";
 import { httpDate } from "../../base/dates.ts";

@@ -1,5 +1,7 @@
+/** What the worker supplies to everything in this room. */
 import type { Logger } from "../../base/log.ts";
 import type { OwnSockets } from "../../base/own-sockets.ts";
+import type { Unknowns } from "../../cel/index.ts";
 import type { Egress } from "../../net/egress.ts";
 import type { SocketBudget } from "../../net/socket-budget.ts";
 import type { ThreadEnvironment } from "../../policies/contract/deps.ts";
@@ -58,6 +60,8 @@ export interface Services {
   readonly random: () => number;
   /** The index of the backend that gets a request, in place of chance; only in rehearsals. */
   readonly chooseBackend?: (backends: readonly { readonly key: string; readonly weight: number }[]) => number;
+  /** What expressions cannot know of a request; only in rehearsals. */
+  readonly unknowns?: Unknowns;
   readonly dynamic: DynamicEndpoints;
   /** Looks up host names of UDP backends; connection pools have their own reference to it. */
   readonly resolver: Resolver;

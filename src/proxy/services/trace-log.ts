@@ -1,3 +1,4 @@
+/** Traces as log lines, at the levels `debug` and `trace`. */
 import type { LogFields, Logger, LogOutput } from "../../base/log.ts";
 import type { LogFilter, LogLevel } from "../../base/log-filter.ts";
 import type { TraceMessage } from "../../trace/events.ts";
@@ -39,6 +40,7 @@ export class TraceLog {
       options: OPTIONS,
       snapshots: proxy.enabled("trace"),
       now: () => Math.max(0, Math.round((performance.now() - start) * 1000)),
+      evaluated: () => {},
       emit: (_severity, message, _start, scope = []) => this.#write(id, message, scope),
       finish: () => {},
     };

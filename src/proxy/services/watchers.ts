@@ -1,3 +1,4 @@
+/** Which request belongs to which watcher of traces. */
 import { type Condition, HttpRequestView } from "../../cel/index.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";

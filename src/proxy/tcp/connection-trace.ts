@@ -1,3 +1,4 @@
+/** The trace of a TCP connection. */
 import type { RequestState } from "../../trace/events.ts";
 import { severityOf, type Tracer } from "../../trace/tracer.ts";
 import { StreamProgress } from "../trace/stream-progress.ts";

@@ -1,3 +1,4 @@
+/** A client connection without HTTP, copied to a backend and back. */
 import { ERRORS, type ErrorCode, GatewayError, messageOf, type Reason } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Rostered } from "../../base/roster.ts";

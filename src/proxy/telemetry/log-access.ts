@@ -1,3 +1,4 @@
+/** The line of the access log, for requests, connections and sessions. */
 import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessLogEdits } from "../../telemetry/access-log-edits.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";

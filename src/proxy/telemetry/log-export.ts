@@ -1,3 +1,4 @@
+/** The access log as records of OpenTelemetry. */
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { AccessLog } from "../../ir/ir.ts";
 import { AccessLogEdits } from "../../telemetry/access-log-edits.ts";

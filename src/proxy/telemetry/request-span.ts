@@ -1,3 +1,4 @@
+/** The spans of a sampled request. */
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { grpcStatusIn } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, setHeader } from "../../http/message/message.ts";
@@ -25,7 +26,7 @@ export interface SpanRules {
 }
 
 /** A call that is still in progress. */
-interface OpenCall {
+interface OpenSpan {
   readonly spanId: string;
   readonly name: string;
   readonly start: number;
@@ -53,7 +54,7 @@ export class RequestSpan {
   readonly #start: number;
   readonly #ended: Span[] = [];
   #path: PathMatch | undefined;
-  #call: OpenCall | undefined;
+  #call: OpenSpan | undefined;
   /** Attributes of the last call that got a response. */
   #answered: Record<string, unknown> = {};
   /** Undefined while the request is in progress; then whether its spans are exported. */
@@ -111,7 +112,7 @@ export class RequestSpan {
   outbound(scope: OutboundScope): OutboundTrace {
     const [kind, subtype] = CALLS[scope];
     const spanId = newSpanId();
-    let call: OpenCall | undefined;
+    let call: OpenSpan | undefined;
     return {
       traceparent: this.traceparent(spanId),
       started: (target) => {
@@ -147,7 +148,7 @@ export class RequestSpan {
         name: typeof named === "string" && named !== "" ? named : this.#name(record.method),
         kind: "server",
         start: this.#origin + this.#start,
-        end: this.#origin + performance.now(),
+        end: this.#origin + this.#start + record.durationMs,
         attributes,
         error: record.error ?? serverError(record.status),
       }),
@@ -162,7 +163,7 @@ export class RequestSpan {
 
   /** Returns the attributes of the span, which is not exported before the request is over. */
   #end(
-    call: OpenCall,
+    call: OpenSpan,
     status: number | null,
     error: string | null,
     grpcStatus: number | undefined,

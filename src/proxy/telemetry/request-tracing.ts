@@ -1,3 +1,4 @@
+/** Which requests leave spans. */
 import type { Activation, CelEnvironment } from "../../cel/index.ts";
 import { type HttpRequest, removeHeader, setHeader } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";

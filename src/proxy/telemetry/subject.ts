@@ -1,3 +1,4 @@
+/** What telemetry reads of a request, connection or session. */
 import type { Activation } from "../../cel/index.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 

@@ -1,6 +1,12 @@
+/** The trace events of policies, redacted. */
 import type { Decision, Decisions, Effect } from "../../policies/contract/decisions.ts";
-import type { AuthorizationRuleResult, OutboundTrace, PolicyTrace } from "../../policies/contract/types.ts";
-import { detailsText } from "../../trace/details.ts";
+import type {
+  AuthorizationRuleResult,
+  OutboundTrace,
+  PolicyTrace,
+  ShadowDecision,
+} from "../../policies/contract/types.ts";
+import { clipped } from "../../trace/details.ts";
 import type { Severity } from "../../trace/events.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { severityOf, type TraceSink } from "../../trace/tracer.ts";
@@ -31,7 +37,7 @@ export class PolicyEvents implements PolicyTrace {
 
   report<All extends Decision>(decisions: Decisions<All>, decision: All, before?: unknown, after?: unknown): void {
     const { effect, text: own, data } = decisions.tell(decision);
-    const text = this.#secrets.details(own) as string;
+    const text = clipped(this.#secrets.details(own) as string);
     const { kind } = decisions;
     const severity = SEVERITIES[effect];
     if (effect === "skipped" || effect === "unable") {
@@ -47,32 +53,6 @@ export class PolicyEvents implements PolicyTrace {
     this.#tracer.emit(severity, message, null, this.#scope);
   }
 
-  applied(kind: string, details: unknown, before?: unknown, after?: unknown): void {
-    const redacted = { before: this.#secrets.details(before), after: this.#secrets.details(after) };
-    const snapshot = before === undefined && after === undefined ? null : redacted;
-    this.#emit("info", kind, details, snapshot);
-  }
-
-  decided(kind: string, passes: boolean, details: unknown): void {
-    this.#emit(passes ? "info" : "error", kind, details, null);
-  }
-
-  failed(kind: string, details: unknown): void {
-    this.#emit("warn", kind, details, null);
-  }
-
-  skipped(kind: string, reason: string, severity: "info" | "warn" = "info"): void {
-    this.#tracer.emit(severity, { type: "policy", kind, result: { type: "skip", reason } }, null, this.#scope);
-  }
-
-  /** `details` as text for people, and as `data` for programs where it is more than text. */
-  #emit(severity: Severity, kind: string, own: unknown, snapshot: { before: unknown; after: unknown } | null): void {
-    const data = this.#secrets.details(own);
-    const text = { details: detailsText(data), ...(typeof data !== "string" && { data }) };
-    const message = { type: "policy", kind, result: { type: "apply", ...text, snapshot } } as const;
-    this.#tracer.emit(severity, message, null, this.#scope);
-  }
-
   /** A rule that failed is shown as an error even if the request is allowed, because it counted as false. */
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
@@ -81,7 +61,7 @@ export class PolicyEvents implements PolicyTrace {
       ...rule,
       ...(error !== undefined && { error: String(this.#secrets.details(error)) }),
       ...(inputs !== undefined && {
-        inputs: Object.fromEntries(inputs.map(({ text, path, value }) => [text, this.#secrets.input(path, value)])),
+        inputs: this.#secrets.inputs(inputs),
       }),
       ...(parts !== undefined && { values: parts.map((part) => this.#secrets.part(part)) }),
     }));
@@ -110,4 +90,27 @@ export class PolicyEvents implements PolicyTrace {
   within(scope: string): PolicyTrace {
     return new PolicyEvents(this.#tracer, [...this.#scope, scope], this.#secrets);
   }
+
+  ofShadow(): PolicyTrace {
+    return new PolicyEvents(withoutErrors(this.#tracer), [...this.#scope, "shadow"], this.#secrets);
+  }
+
+  shadow({ kind, phase, verdict, status, code, reason }: ShadowDecision): void {
+    const details = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };
+    const why = reason === undefined ? {} : { reason };
+    const message = { type: "shadowDecision", policy: kind, phase, decision: verdict, ...details, ...why } as const;
+    this.#tracer.emit(verdict === "allow" ? "info" : "warn", message, null, this.#scope);
+  }
+}
+
+/** What a shadow policy denies is no error of the request. */
+function withoutErrors(tracer: TraceSink): TraceSink {
+  return {
+    options: tracer.options,
+    snapshots: false,
+    now: () => tracer.now(),
+    evaluated: (result) => tracer.evaluated(result),
+    emit: (severity, ...event) => tracer.emit(severity === "error" ? "warn" : severity, ...event),
+    finish() {},
+  };
 }

@@ -1,6 +1,7 @@
+/** The trace of a request, redacted. */
 import type { Origin } from "../../base/origin.ts";
 import type { Names } from "../../base/sensitive-names.ts";
-import { Budget, type CelValue, toJson } from "../../cel/index.ts";
+import { Budget, type CelValue, type EvaluationObserver, toJson } from "../../cel/index.ts";
 import { MessageCounter } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message/message.ts";
@@ -22,6 +23,7 @@ import type { ListenerTable } from "../match/hosts.ts";
 import { describeBecause, describeCandidate, type RouteCandidate } from "../match/reason.ts";
 import type { Services } from "../services/services.ts";
 import { sensitiveNames } from "../variables/exchange-variables.ts";
+import { HEALTH } from "./decisions.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import { StreamProgress } from "./stream-progress.ts";
 
@@ -57,6 +59,8 @@ interface TracedExchange {
 export class RequestTrace extends PolicyEvents {
   /** Headers (lower-case) whose values are secrets, as are the values that the configuration compares them with. */
   readonly secretHeaders: Names;
+  /** Gets the values of expressions; the log shows none of them. */
+  readonly observer: EvaluationObserver | undefined;
   readonly #tracer: TraceSink;
   readonly #exchange: TracedExchange;
   readonly #secrets: RequestSecrets;
@@ -92,7 +96,10 @@ export class RequestTrace extends PolicyEvents {
     const secrets = new RequestSecrets(tracer.options.reveal, headers, parameters);
     super(tracer, [], secrets);
     this.#tracer = tracer;
-    if (watched) this.#progress = new StreamProgress(tracer);
+    if (watched) {
+      this.#progress = new StreamProgress(tracer);
+      this.observer = { evaluated: (text, seen) => tracer.evaluated({ text, ...secrets.observed(seen) }) };
+    }
     this.#exchange = exchange;
     this.#secrets = secrets;
     this.secretHeaders = headers;
@@ -265,14 +272,15 @@ export class RequestTrace extends PolicyEvents {
       endpoint: chosen.pool.name,
       leftOut: evicted.filter((each) => each !== chosen).map((each) => `${each.pool.name}: ${each.whyLeftOut(now)}`),
     };
-    if (evicted.includes(chosen)) this.failed("health", { ...details, noneHealthy: chosen.whyLeftOut(now) });
-    else this.applied("health", details);
+    if (evicted.includes(chosen))
+      this.report(HEALTH, { code: "noneHealthy", ...details, noneHealthy: chosen.whyLeftOut(now) });
+    else this.report(HEALTH, { code: "leftOut", ...details });
   }
 
   /** The outcome of the call has evicted its endpoint. */
   evicted({ pool, evictedUntil, consecutiveFailures }: Endpoint): void {
-    const evictedFor = `${Math.round(evictedUntil - performance.now())}ms`;
-    this.failed("health", { endpoint: pool.name, evictedFor, consecutiveFailures });
+    const evictedFor = evictedUntil - performance.now();
+    this.report(HEALTH, { code: "evicted", endpoint: pool.name, evictedFor, consecutiveFailures });
   }
 
   requestBody(buffer: Buffer, from: number, to: number): void {

@@ -19,6 +19,7 @@ class TestStream {
       snapshots: true,
       now: () => 0,
       emit: (_severity, message) => this.messages.push(message),
+      evaluated: () => {},
       finish: () => {},
     };
     this.progress = new StreamProgress(sink, () => this.time);

@@ -1,3 +1,4 @@
+/** Events about the progress of traced streams that last. */
 import type { TraceMessage } from "../../trace/events.ts";
 import type { TraceSink } from "../../trace/tracer.ts";
 

@@ -1,3 +1,4 @@
+/** The datagrams of one client, and their endpoint. */
 import { asError, ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
 import { canonicalAddress } from "../../base/ip-address.ts";
 import { formatHostPort } from "../../base/listen-address.ts";

@@ -1,3 +1,4 @@
+/** What expressions read of a connection without a request. */
 import { SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { type Activation, Budget } from "../../cel/index.ts";
 import { type Connected, Source } from "../../http/source.ts";

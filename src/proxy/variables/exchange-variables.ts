@@ -1,8 +1,11 @@
+/** What expressions read of a request and its response. */
+import { nameOfKey } from "../../base/object-key.ts";
 import type { Names } from "../../base/sensitive-names.ts";
 import {
   type Activation,
   Budget,
   CelDuration,
+  type EvaluationObserver,
   type RequestParts,
   type ResponseParts,
   type SourceParts,
@@ -38,7 +41,8 @@ interface ReadableExchange {
     readonly route: CompiledRoute | undefined;
     readonly backend: CompiledBackend | undefined;
   };
-  readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions">;
+  readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions" | "unknowns">;
+  readonly trace: { readonly observer: EvaluationObserver | undefined } | undefined;
   readonly requestMetadata: RequestMetadata;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -74,6 +78,14 @@ export class ExchangeVariables implements Activation {
     variables.#budget = this.budget;
     variables.#routed = this.#routed;
     return variables;
+  }
+
+  get observer(): Activation["observer"] {
+    return this.#exchange.trace?.observer;
+  }
+
+  get unknowns(): Activation["unknowns"] {
+    return this.#exchange.services.unknowns;
   }
 
   /** Telemetry has a separate budget: the log needs its fields even if the policies have used up theirs. */
@@ -117,13 +129,11 @@ export class ExchangeVariables implements Activation {
     const { listener, route } = selected;
     const { startedAt: calledAt = 0, answeredAt = 0 } = call ?? {};
     const { endedAt } = result;
-    const [namespace, name] = listener?.gateway.split("/") ?? [];
-    const [routeNamespace, routeName] = route?.label.split("/") ?? [];
     return {
       bind: bind.key,
-      ...(listener !== undefined && { gateway: { namespace, name }, listener: { name: listener.name } }),
+      ...(listener !== undefined && { gateway: nameOfKey(listener.gateway), listener: { name: listener.name } }),
       ...(route !== undefined && {
-        route: { namespace: routeNamespace, name: routeName, kind: "HTTPRoute", ...definedRule(route) },
+        route: { ...nameOfKey(route.label), kind: "HTTPRoute", ...definedRule(route) },
       }),
       ...(calledAt !== 0 && { requestProcessingDuration: duration(calledAt - startedAt) }),
       ...(answeredAt !== 0 && { upstreamDuration: duration(answeredAt - calledAt) }),

@@ -5,7 +5,7 @@ import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 
 /** What a case can name. */
-export type PlaceKind = "listener" | "route" | "backend";
+type PlaceKind = "listener" | "route" | "backend";
 
 /** The listeners, routes and backends of a configuration, as cases name them: by their key, or by its end after a `/`. */
 export class Places {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { REDACTED } from "../../base/redaction.ts";
 import type { Names } from "../../base/sensitive-names.ts";
+import type { Need } from "../../cel/index.ts";
 import { type Step, stepsOf } from "../../trace/steps.ts";
 import type { Given } from "../choices.ts";
 import { BadFacts } from "../facts.ts";
@@ -10,7 +11,7 @@ import type { Places } from "./places.ts";
 import type { Case, Cases } from "./read-cases.ts";
 
 /** A field of an expectation, such as `sent.headers.x-user`, that came out differently. */
-export interface Difference {
+interface Difference {
   readonly field: string;
   readonly expected: string | number | null;
   /** Secrets are redacted. */
@@ -32,6 +33,8 @@ export interface Verdict {
   readonly failures: readonly Failure[];
   /** On what the differences depend that the case does not say: names of assumptions, with the values that outcomes have. */
   readonly open: ReadonlyMap<string, readonly unknown[]>;
+  /** What is not known, though outcomes depend on it. */
+  readonly needs: readonly Need[];
   /** Why it could not be rehearsed as it is written. */
   readonly problem?: string;
   readonly durationMs: number;
@@ -46,14 +49,14 @@ export async function* runCases(
   for (const each of cases) {
     const start = performance.now();
     const result = await verdictOn(each, places, rehearsal, hidden);
-    yield { case: each, failures: [], open: new Map(), ...result, durationMs: performance.now() - start };
+    yield { case: each, failures: [], open: new Map(), needs: [], ...result, durationMs: performance.now() - start };
   }
 }
 
 async function verdictOn(each: Case, places: Places, rehearsal: Rehearsal, hidden: Names): Promise<Partial<Verdict>> {
   const { facts, assumed, expect } = each;
   try {
-    const outcomes = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
+    const { outcomes, omitted } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
     const compared = outcomes.map((outcome) => ({
       given: outcome.given,
       differences: differencesOf(expect, outcome, places, hidden),
@@ -62,7 +65,14 @@ async function verdictOn(each: Case, places: Places, rehearsal: Rehearsal, hidde
     const failures = compared
       .filter(({ differences }) => differences.length > 0)
       .map(({ given, differences, outcome }) => ({ given, differences, why: decisive(outcome, differences) }));
-    return { failures, open: failures.length === 0 ? new Map() : openChoices(compared, assumed) };
+    if (failures.length === 0 && omitted > 0)
+      return { problem: `it has more than ${outcomes.length} outcomes; assume some of what they depend on` };
+    const needs = new Map(outcomes.flatMap((outcome) => outcome.needs).map((need) => [need.what, need]));
+    return {
+      failures,
+      needs: [...needs.values()],
+      open: failures.length === 0 ? new Map() : openChoices(compared, assumed),
+    };
   } catch (error) {
     if (!(error instanceof BadFacts)) throw error;
     return { problem: `${error.message}; ${error.hint}` };
@@ -163,7 +173,7 @@ function decisive({ events }: Outcome, differences: readonly Difference[]): Step
   const steps = stepsOf(events);
   const is = (...fields: readonly string[]): boolean => differences.some(({ field }) => fields.includes(field));
   const selection = steps.findLast(({ kind }) => kind === "route" || kind === "listener");
-  const refused = steps.findLast(({ kind, result }) => result === "no" && kind !== "response");
+  const refused = steps.findLast(({ kind, result }) => result === "no" && kind !== "response" && kind !== "shadow");
   const shown = is("route", "listener") ? selection : (refused ?? selection);
   return shown === undefined ? [] : [shown];
 }

@@ -24,7 +24,7 @@ interface Signer {
   readonly sign: (data: Buffer) => Buffer;
 }
 
-interface Parts {
+interface CertificateFields {
   readonly subject: Buffer;
   /** SubjectPublicKeyInfo. */
   readonly publicKey: Buffer;
@@ -37,7 +37,7 @@ interface Parts {
 /** The certificate in PEM. `serialNumber`: hexadecimal, as other tools write it. */
 export function signCertificate(
   signer: Signer,
-  { subject, publicKey, notBefore, notAfter, extensions }: Parts,
+  { subject, publicKey, notBefore, notAfter, extensions }: CertificateFields,
 ): { readonly cert: string; readonly serialNumber: string } {
   const serial = randomSerial();
   const toBeSigned = sequence(

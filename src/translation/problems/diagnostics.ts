@@ -1,3 +1,5 @@
+import type { LintCode } from "./lint-table.ts";
+
 /** One problem of a configuration: what is wrong, where, and how to correct it. */
 export interface Diagnostic {
   /** A note is about valid settings that often have another effect than intended. */
@@ -10,6 +12,12 @@ export interface Diagnostic {
   /** Such as `binds[0].listeners[1].routes[2]`; `` for the whole file. */
   readonly path: string;
   readonly message: string;
+  /** What to do about it, unless the message says it. */
+  readonly remedy?: string;
+  /** Of a finding about a valid configuration. */
+  readonly lint?: LintCode;
+  /** Places in the same file that explain a finding. */
+  readonly related?: readonly RelatedPlace[];
   readonly expected?: string;
   /** The value or name that was probably intended. */
   readonly suggestion?: string;
@@ -17,6 +25,14 @@ export interface Diagnostic {
   readonly invalidCertificate?: string;
   /** The line of the text, for people; absent when it might show a secret. */
   readonly source?: string;
+}
+
+/** A place that explains a finding, such as a route that wins instead. */
+export interface RelatedPlace {
+  readonly line: number;
+  readonly column: number;
+  readonly path: string;
+  readonly message: string;
 }
 
 /** Most problems to print: more would hide the first ones, which often cause the others. */
@@ -30,12 +46,21 @@ export function formatDiagnostics(diagnostics: readonly Diagnostic[]): string {
 }
 
 function format(diagnostic: Diagnostic): string {
-  const { file, line, column, severity, path, message, expected, suggestion, source } = diagnostic;
+  const { file, line, column, severity, path, expected, suggestion, source, lint, related = [] } = diagnostic;
   const place = line === 0 ? file : `${file}:${line}:${column}`;
-  let text = `${place}: ${severity}: ${path === "" ? "" : `${path}: `}${message}`;
+  let text = `${place}: ${severity}: ${path === "" ? "" : `${path}: `}${fullText(diagnostic)}`;
+  if (lint !== undefined) text += ` [${lint}]`;
   if (expected !== undefined) text += `; expected ${expected}`;
   if (suggestion !== undefined) text += `; did you mean ${JSON.stringify(suggestion)}?`;
-  if (source === undefined || line === 0) return `${text}\n`;
+  const others = related
+    .map((each) => `  ${file}:${each.line}:${each.column}: ${each.path}: ${each.message}\n`)
+    .join("");
+  if (source === undefined || line === 0) return `${text}\n${others}`;
   const indent = source.slice(0, column - 1).replace(/[^\t]/g, " ");
-  return `${text}\n  ${source}\n  ${indent}^\n`;
+  return `${text}\n  ${source}\n  ${indent}^\n${others}`;
+}
+
+/** What is wrong, and what to do about it. */
+export function fullText({ message, remedy }: Pick<Diagnostic, "message" | "remedy">): string {
+  return remedy === undefined ? message : `${message}; ${remedy}`;
 }

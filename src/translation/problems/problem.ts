@@ -22,13 +22,25 @@ export type ProblemCause =
   /** A document could not be fetched. */
   | { readonly code: "missingDocument" };
 
+/** A place that explains a finding, such as the route that shadows another. */
+export interface Related {
+  readonly path: Path;
+  /** What it is, such as `wins instead`. */
+  readonly message: string;
+}
+
 /** A diagnostic without its place. */
-export type Problem = Pick<Diagnostic, "message" | "expected" | "suggestion" | "invalidCertificate"> & {
+export type Problem = Pick<
+  Diagnostic,
+  "message" | "remedy" | "expected" | "suggestion" | "invalidCertificate" | "lint"
+> & {
   readonly cause?: ProblemCause;
   readonly warning?: boolean;
   readonly note?: boolean;
   /** A warning about valid settings. Dropped if there are errors, since a configuration without its invalid parts may look odd. */
   readonly advice?: boolean;
+  /** Other places that explain a finding. */
+  readonly related?: readonly Related[];
 };
 
 /** Reports a problem with the value at `path`; `key` points at a key of it instead. */

@@ -1,3 +1,4 @@
+import { isShadowable, SHADOWABLE_KINDS } from "../../policies/contract/shadow.ts";
 import { KINDS } from "../../policies/registry.ts";
 import { TCP_KINDS } from "../schema/policies.ts";
 
@@ -114,6 +115,7 @@ const POLICIES: Readonly<Record<string, string>> = {
 /** A better message than "unknown field" for a name that is known elsewhere; undefined for other names. */
 export function absentField(path: Path, key: string): string | undefined {
   const place = placeOf(path);
+  if (key === "shadow") return misplacedShadow(path);
   for (const { in: where, fields } of FIELDS) if (where.test(place) && Object.hasOwn(fields, key)) return fields[key];
   if (
     /\.(extAuthz|networkExtAuthz|extProc|remoteRateLimit|tracing|otlp|oauthTokenExchange|identityProvider|resourceAuthorizationServer)(\.conditional)?\.policies$/.test(
@@ -133,6 +135,18 @@ function policy(key: string, place: string): string | undefined {
     return `connections without HTTP have no such policy; they have ${TCP_KINDS.join(", ")}`;
   const phases = KINDS[key as keyof typeof KINDS].phases.map((phase) => `a ${phase}`).join(" or ");
   return `this policy belongs to ${phases}; move it there`;
+}
+
+/** Policies may only seem to be in shadow nowhere: their author relies on it that they change nothing. */
+function misplacedShadow(path: Path): string {
+  const kind = path.findLast((part) => typeof part === "string" && Object.hasOwn(KINDS, part));
+  if (typeof kind !== "string") return `belongs to a policy: write it in one of ${SHADOWABLE_KINDS}`;
+  if (!isShadowable(kind)) return `${kind} cannot run in shadow; only ${SHADOWABLE_KINDS} can`;
+  if (path.at(-1) === "conditional" || path.at(-2) === "conditional")
+    return `applies to all alternatives together; write it in ${kind}, beside conditional`;
+  return kind === "localRateLimit"
+    ? "belongs to an item of the list"
+    : `applies to the whole policy; write it in ${kind}`;
 }
 
 function holdsPolicies(place: string): boolean {

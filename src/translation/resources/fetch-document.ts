@@ -1,7 +1,7 @@
 import { getHeader } from "../../http/message/message.ts";
 import { reasonOf } from "../../upstream/callouts/callout.ts";
 import type { Fetch } from "../../upstream/callouts/fetch.ts";
-import type { CallResponse } from "../../upstream/callouts/http-call.ts";
+import type { CalloutResponse } from "../../upstream/callouts/http-call.ts";
 
 /** No key set or discovery document is larger. */
 const MAX_BYTES = 1024 * 1024;
@@ -25,7 +25,7 @@ export async function fetchDocument(url: string, fetch: Fetch): Promise<string> 
 }
 
 /** Every address in a chain of redirects passes the egress check, and https is never redirected to http. */
-async function follow(url: string, fetch: Fetch): Promise<CallResponse> {
+async function follow(url: string, fetch: Fetch): Promise<CalloutResponse> {
   let at = url;
   for (let redirects = 0; ; redirects++) {
     const response = await ask(at, fetch);
@@ -42,7 +42,7 @@ async function follow(url: string, fetch: Fetch): Promise<CallResponse> {
   }
 }
 
-async function ask(url: string, fetch: Fetch): Promise<CallResponse> {
+async function ask(url: string, fetch: Fetch): Promise<CalloutResponse> {
   const headers = ["accept", "application/json", "user-agent", "tracegate"];
   try {
     return await fetch(url, { method: "GET", headers, timeoutMs: TIMEOUT_MS, maxBytes: MAX_BYTES });

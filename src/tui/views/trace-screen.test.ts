@@ -22,6 +22,7 @@ const SCREENS: Readonly<Record<string, State>> = {
   "80x24": loaded(80, 24),
   "80x24-route": after(loaded(80, 24), ...up(9), { type: "paneSwitched" }),
   "140x40-diff": after(loaded(140, 40), ...up(5), { type: "modeChosen", mode: "diff" }),
+  "80x24-tree": after(loaded(80, 24), { type: "modeChosen", mode: "tree" }),
   "60x16-waiting": initialState("http://localhost:15000", { columns: 60, rows: 16 }),
 };
 

@@ -10,11 +10,11 @@ import { SingleEndpoint } from "../balancers/balancer.ts";
 import { Endpoints } from "../endpoints/endpoints.ts";
 import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
-import { Callout, NEEDS_STATUS, NO_UPSTREAM, type PrepareCall } from "./callout.ts";
-import { type CallRequest, NEEDS_BODY } from "./http-call.ts";
+import { Callout, NEEDS_STATUS, NO_UPSTREAM, type PrepareCallout } from "./callout.ts";
+import { type CalloutRequest, NEEDS_BODY } from "./http-call.ts";
 
 const ECHO = "/test.Echo/Say";
-const REQUEST: CallRequest = {
+const REQUEST: CalloutRequest = {
   method: "GET",
   path: "/a?b",
   headers: ["x-a", "1"],
@@ -25,7 +25,7 @@ const REQUEST: CallRequest = {
 };
 
 /** A callout to a port of 127.0.0.1; closed at the end of its block. */
-function calling(port: number, prepare?: PrepareCall<string>) {
+function calling(port: number, prepare?: PrepareCallout<string>) {
   const sweeper = new Sweeper();
   const settings = { connectTimeout: 10_000, idleTimeout: 90_000, maxIdle: undefined, keepAliveDelay: 0 };
   const endpoints = new Endpoints(

@@ -4,13 +4,13 @@ import { latin1 } from "../../http/message/syntax.ts";
 import type { Balancer } from "../balancers/balancer.ts";
 import type { OnCancel } from "../connections/upstream.ts";
 import { type GrpcStream, type GrpcStreamEvents, grpcStream, grpcUnary } from "./grpc-call.ts";
-import { type CallObserver, type CallRequest, type CallResponse, callUpstream } from "./http-call.ts";
+import { type CalloutObserver, type CalloutRequest, type CalloutResponse, callUpstream } from "./http-call.ts";
 
 /** Circumstances of one call. `Answer`: the type that the call resolves with. */
-interface CallContext<Context, Answer = never> {
+interface CalloutCircumstances<Context, Answer = never> {
   /** Registers a callback that cancels the call when its response is no longer needed. */
   readonly onCancel: OnCancel;
-  readonly observer: CallObserver | undefined;
+  readonly observer: CalloutObserver | undefined;
   /** What the call is for, such as `ext_authz`. */
   readonly scope?: string;
   /** CDN-Loop of the call; absent for calls that do not belong to a client's request. */
@@ -21,11 +21,11 @@ interface CallContext<Context, Answer = never> {
    * Called with the request as it is about to be sent, after the policies of the service. Its result replaces the call; if it returns
    * undefined, the call is made.
    */
-  readonly recall?: (sent: CallHead) => Answer | undefined;
+  readonly recall?: (sent: CalloutHead) => Answer | undefined;
 }
 
 /** A callout's request before it is sent. */
-export interface CallHead extends HttpRequest {
+export interface CalloutHead extends HttpRequest {
   /** Absent for gRPC. */
   body?: Uint8Array;
 }
@@ -34,11 +34,14 @@ export interface CallHead extends HttpRequest {
  * Applies the policies of the service to a request before it is sent, such as by adding credentials. May wait within the timeout of
  * the call. Fails with a GatewayError.
  */
-export type PrepareCall<Context> = (request: CallHead, calloutContext: Context | undefined) => void | Promise<void>;
+export type PrepareCallout<Context> = (
+  request: CalloutHead,
+  calloutContext: Context | undefined,
+) => void | Promise<void>;
 
 /** Responds in place of services, for rehearsals. Undefined: the call is made. */
 export interface CalloutAnswers {
-  http(scope: string | undefined): CallResponse | undefined;
+  http(scope: string | undefined): CalloutResponse | undefined;
   unary(scope: string | undefined): Uint8Array | undefined;
   /** Throws a GatewayError if the service is to fail. */
   stream(events: GrpcStreamEvents): GrpcStream;
@@ -51,20 +54,23 @@ export interface CalloutAnswers {
  */
 export class Callout<Context = never> {
   readonly #balancer: Balancer;
-  readonly #prepare: PrepareCall<Context> | undefined;
+  readonly #prepare: PrepareCallout<Context> | undefined;
   readonly #answers: CalloutAnswers | undefined;
 
-  constructor(balancer: Balancer, prepare?: PrepareCall<Context>, answers?: CalloutAnswers) {
+  constructor(balancer: Balancer, prepare?: PrepareCallout<Context>, answers?: CalloutAnswers) {
     this.#balancer = balancer;
     this.#prepare = prepare;
     this.#answers = answers;
   }
 
   /** One HTTP request; its response is read into memory, up to `maxBytes`. */
-  async http(request: CallRequest, context: CallContext<Context, CallResponse>): Promise<CallResponse> {
+  async http(
+    request: CalloutRequest,
+    context: CalloutCircumstances<Context, CalloutResponse>,
+  ): Promise<CalloutResponse> {
     const [path = "", query] = split(request.path);
     const { method, authority = "" } = request;
-    const head: CallHead = headOf(
+    const head: CalloutHead = headOf(
       "HTTP/1.1",
       method,
       path,
@@ -99,7 +105,7 @@ export class Callout<Context = never> {
     message: Uint8Array,
     timeoutMs: number,
     messageDecides: (message: Uint8Array) => boolean,
-    context: CallContext<Context, Uint8Array>,
+    context: CalloutCircumstances<Context, Uint8Array>,
   ): Promise<Uint8Array> {
     const head = headOf("HTTP/2", "POST", method);
     const left = await this.#prepared(head, timeoutMs, context);
@@ -117,7 +123,7 @@ export class Callout<Context = never> {
     method: string,
     events: GrpcStreamEvents,
     timeoutMs: number,
-    context: CallContext<Context>,
+    context: CalloutCircumstances<Context>,
   ): Promise<GrpcStream> {
     const head = headOf("HTTP/2", "POST", method);
     await this.#prepared(head, timeoutMs, context);
@@ -127,9 +133,13 @@ export class Callout<Context = never> {
 
   /** Resolves with the milliseconds that are left of `timeoutMs`; never settles after a cancellation. */
   async #prepared(
-    head: CallHead,
+    head: CalloutHead,
     timeoutMs: number,
-    { calloutContext, observer, onCancel }: Pick<CallContext<Context>, "calloutContext" | "observer" | "onCancel">,
+    {
+      calloutContext,
+      observer,
+      onCancel,
+    }: Pick<CalloutCircumstances<Context>, "calloutContext" | "observer" | "onCancel">,
   ): Promise<number> {
     if (observer?.traceparent !== undefined) setHeader(head.headers, "traceparent", latin1(observer.traceparent));
     const waiting = this.#prepare?.(head, calloutContext);

@@ -5,7 +5,7 @@ import { Endpoint } from "../endpoints/endpoint.ts";
 import { Pool } from "../pools/pool.ts";
 import type { Resolver } from "../resolve/resolver.ts";
 import type { PoolTarget } from "../settings/pool-target.ts";
-import { type CallResponse, callUpstream, NEEDS_BODY } from "./http-call.ts";
+import { type CalloutResponse, callUpstream, NEEDS_BODY } from "./http-call.ts";
 
 /** One request to a URL. */
 interface FetchRequest {
@@ -23,7 +23,7 @@ interface FetchRequest {
  * Sends a request to an absolute `http:` or `https:` URL, and reads the whole response. Redirects are not followed. Rejects like
  * `callUpstream`, and with an Error for other URLs. Replaces the global `fetch`, whose connections bypass the egress check.
  */
-export type Fetch = (url: string, request: FetchRequest, onCancel?: OnCancel) => Promise<CallResponse>;
+export type Fetch = (url: string, request: FetchRequest, onCancel?: OnCancel) => Promise<CalloutResponse>;
 
 /** For requests so rare that each opens its own connection. `resolver` decides which addresses are allowed. */
 export function fetchThrough(resolver: Resolver): Fetch {

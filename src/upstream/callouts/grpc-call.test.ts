@@ -21,7 +21,7 @@ import { Pools } from "../pools/pools.ts";
 import { Resolver } from "../resolve/resolver.ts";
 import type { ConnectionSettings } from "../settings/pool-target.ts";
 import { type GrpcStream, grpcStream, grpcUnary } from "./grpc-call.ts";
-import { type CallRequest, callUpstream, NEEDS_BODY } from "./http-call.ts";
+import { type CalloutRequest, callUpstream, NEEDS_BODY } from "./http-call.ts";
 
 const ECHO = "/test.Echo/Say";
 const CHAT = "/test.Echo/Chat";
@@ -521,7 +521,7 @@ test("gRPC is sent as HTTP/2 whatever version other requests have, and its conne
   both.listen(0, "127.0.0.1");
   await once(both, "listening");
   using service = serviceAt(portOf(both), { version: "HTTP/1.1", limits: { maxConnections: 1 } });
-  const request: CallRequest = {
+  const request: CalloutRequest = {
     method: "GET",
     path: "/",
     headers: [],

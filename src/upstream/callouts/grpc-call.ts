@@ -26,7 +26,7 @@ import { requestMetadata } from "../grpc/metadata.ts";
 import { codeOfReset, type GrpcStatus, GrpcStatusError, STATUS, statusIn, statusOfHttp } from "../grpc/status.ts";
 import type { UpstreamSession } from "../h2/session.ts";
 import type { UpstreamStream } from "../h2/stream.ts";
-import type { CallObserver } from "./http-call.ts";
+import type { CalloutObserver } from "./http-call.ts";
 
 /** A call before its first message. */
 interface GrpcRequest {
@@ -75,7 +75,7 @@ export function grpcUnary(
   request: GrpcRequest,
   message: Uint8Array,
   onCancel: OnCancel,
-  observer: CallObserver | undefined,
+  observer: CalloutObserver | undefined,
   messageDecides: (message: Uint8Array) => boolean,
 ): Promise<Uint8Array> {
   return new Promise((resolve, reject) => {
@@ -115,7 +115,7 @@ export function grpcStream(
   balancer: Balancer,
   request: GrpcRequest,
   events: GrpcStreamEvents,
-  observer: CallObserver | undefined,
+  observer: CalloutObserver | undefined,
 ): GrpcStream {
   const call = new GrpcCall(balancer, request, events, observer, REPLAY_BYTES);
   call.start();
@@ -134,7 +134,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
   failed: Set<Endpoint> | undefined;
   readonly #request: GrpcRequest;
   readonly #events: GrpcStreamEvents;
-  readonly #observer: CallObserver | undefined;
+  readonly #observer: CalloutObserver | undefined;
   readonly #replayBytes: number;
   readonly #reader = new MessageReader((message) => this.#received(message));
   readonly #startedAt = performance.now();
@@ -168,7 +168,7 @@ class GrpcCall implements UpstreamCaller, GrpcStream {
     balancer: Balancer,
     request: GrpcRequest,
     events: GrpcStreamEvents,
-    observer: CallObserver | undefined,
+    observer: CalloutObserver | undefined,
     replayBytes: number,
   ) {
     this.balancer = balancer;

@@ -22,7 +22,7 @@ import type { UpstreamSession } from "../h2/session.ts";
 import type { Pool } from "../pools/pool.ts";
 
 /** Receives start and end of a call, for traces and spans. */
-export interface CallObserver {
+export interface CalloutObserver {
   /** Sent with the call, unless its policies remove it (W3C Trace Context). */
   readonly traceparent?: string;
   /** `target` as `host:port`. */
@@ -31,7 +31,7 @@ export interface CallObserver {
 }
 
 /** A callout, such as to an authorization service or a mirror. */
-export interface CallRequest {
+export interface CalloutRequest {
   readonly method: string;
   /** With the query. */
   readonly path: string;
@@ -57,7 +57,7 @@ export interface CallRequest {
   readonly loop?: Latin1 | undefined;
 }
 
-export interface CallResponse {
+export interface CalloutResponse {
   readonly status: number;
   readonly headers: HeaderList;
   readonly body: Uint8Array;
@@ -90,10 +90,10 @@ const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
  */
 export function callUpstream(
   balancer: Balancer,
-  request: CallRequest,
+  request: CalloutRequest,
   onCancel: OnCancel,
-  observer?: CallObserver,
-): Promise<CallResponse> {
+  observer?: CalloutObserver,
+): Promise<CalloutResponse> {
   return new Promise((resolve, reject) => {
     const call = new BufferedCall(balancer, request, observer, resolve, reject);
     onCancel(() => call.cancel());
@@ -106,9 +106,9 @@ class BufferedCall implements UpstreamCaller {
   readonly #call = new UpstreamCall(this, CALLOUT);
   readonly balancer: Balancer;
   failed: Set<Endpoint> | undefined;
-  readonly #request: CallRequest;
-  readonly #observer: CallObserver | undefined;
-  readonly #resolve: (response: CallResponse) => void;
+  readonly #request: CalloutRequest;
+  readonly #observer: CalloutObserver | undefined;
+  readonly #resolve: (response: CalloutResponse) => void;
   readonly #reject: (error: GatewayError) => void;
   readonly #body = new CollectedBytes();
   #status = 0;
@@ -121,9 +121,9 @@ class BufferedCall implements UpstreamCaller {
 
   constructor(
     balancer: Balancer,
-    request: CallRequest,
-    observer: CallObserver | undefined,
-    resolve: (response: CallResponse) => void,
+    request: CalloutRequest,
+    observer: CalloutObserver | undefined,
+    resolve: (response: CalloutResponse) => void,
     reject: (error: GatewayError) => void,
   ) {
     this.balancer = balancer;

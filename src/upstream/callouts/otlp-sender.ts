@@ -7,7 +7,7 @@ import { type Callout, NEEDS_STATUS, reasonOf } from "./callout.ts";
 import { NEEDS_BODY } from "./http-call.ts";
 
 /** How a collector is called. */
-interface OtlpCall {
+interface Collector {
   readonly protocol: "grpc" | "http";
   /** Path of HTTP requests. */
   readonly path: string;
@@ -16,9 +16,9 @@ interface OtlpCall {
 }
 
 /** HTTP statuses after which the same export may be sent again (OTLP specification, "Retryable Response Codes"). */
-const RETRYABLE_HTTP = new Set([429, 502, 503, 504]);
+const REPEATABLE_HTTP = new Set([429, 502, 503, 504]);
 /** gRPC statuses of the same kind: cancelled, deadline exceeded, aborted, out of range, unavailable, data loss. */
-const RETRYABLE_GRPC = new Set([1, 4, 10, 11, 14, 15]);
+const REPEATABLE_GRPC = new Set([1, 4, 10, 11, 14, 15]);
 /** Retryable only with a `RetryInfo`. */
 const RESOURCE_EXHAUSTED = 8;
 const MAX_ANSWER = 64 * 1024;
@@ -30,7 +30,7 @@ const MAX_ANSWER = 64 * 1024;
 export function otlpSender(
   callout: () => Callout,
   signal: Signal,
-  call: OtlpCall,
+  call: Collector,
   encode: (chunks: readonly Chunk[]) => Uint8Array,
 ): Send {
   const sendOnce = call.protocol === "grpc" ? sendGrpc : sendHttp;
@@ -62,7 +62,7 @@ type Context = Omit<Parameters<Callout["http"]>[1], "recall">;
 async function sendHttp(
   callout: Callout,
   signal: Signal,
-  { path, timeout }: OtlpCall,
+  { path, timeout }: Collector,
   body: Uint8Array,
   context: Context,
 ): Promise<SendOutcome> {
@@ -84,14 +84,14 @@ async function sendHttp(
   );
   if (status >= 200 && status < 300) return taken(signal, answer);
   const message = `status ${status}`;
-  if (!RETRYABLE_HTTP.has(status)) return { type: "rejected", message };
+  if (!REPEATABLE_HTTP.has(status)) return { type: "rejected", message };
   return { type: "later", waitMs: retryAfter(headers, Date.now()), message };
 }
 
 async function sendGrpc(
   callout: Callout,
   signal: Signal,
-  { timeout }: OtlpCall,
+  { timeout }: Collector,
   body: Uint8Array,
   context: Context,
 ): Promise<SendOutcome> {
@@ -112,6 +112,6 @@ async function failed(error: Error): Promise<SendOutcome> {
   const { code, details } = error.cause;
   const waitMs =
     details === undefined ? undefined : (await import("../../telemetry/otlp/answers.ts")).decodeRetryDelay(details);
-  const retryable = RETRYABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
-  return retryable ? { type: "later", waitMs, message } : { type: "rejected", message };
+  const repeatable = REPEATABLE_GRPC.has(code) || (code === RESOURCE_EXHAUSTED && waitMs !== undefined);
+  return repeatable ? { type: "later", waitMs, message } : { type: "rejected", message };
 }

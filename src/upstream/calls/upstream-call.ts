@@ -357,14 +357,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
       caller.onSession(session, this);
     } catch (error) {
       if (!(error instanceof HeadTooLarge)) throw error;
-      this.abandon({ countFailure: false });
-      caller.onCallFailure({
-        code: "TG_HEAD_TOO_LARGE",
-        message: error.message,
-        sent: false,
-        answered: false,
-        timedOut: false,
-      });
+      this.#failUnsent("TG_HEAD_TOO_LARGE", error.message);
     }
   }
 

@@ -5,9 +5,10 @@ import { type RawPeer, RawUpstream, reply } from "../../../test/helpers/raw-peer
 import type { ResponseHead } from "../../http/h1/parse-head.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { TUNNEL, UNKNOWN_LENGTH } from "../../http/stream.ts";
+import { connect } from "../../net/connect.ts";
 import { READ_SIZE } from "../../net/read-buffer.ts";
 import { admitted } from "../../net/testing/egress.ts";
-import { connect, type Transport } from "../../net/transport.ts";
+import type { Transport } from "../../net/transport.ts";
 import { UpstreamConnection } from "./connection.ts";
 import type { UpstreamEvents } from "./upstream.ts";
 

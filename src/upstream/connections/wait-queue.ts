@@ -6,7 +6,7 @@ interface Waiting {
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void;
 }
 
-interface Entry<Waiter> {
+interface Queued<Waiter> {
   readonly waiter: Waiter;
   readonly timer: NodeJS.Timeout;
 }
@@ -18,7 +18,7 @@ interface Entry<Waiter> {
 export class WaitQueue<Waiter extends Waiting> {
   readonly #limit: number;
   readonly #timeout: number;
-  readonly #entries: Entry<Waiter>[] = [];
+  readonly #entries: Queued<Waiter>[] = [];
   /** Requests rejected because the queue was full; for metrics. */
   overflows = 0;
 
@@ -76,7 +76,7 @@ export class WaitQueue<Waiter extends Waiting> {
     }
   }
 
-  #remove(entry: Entry<Waiter>): void {
+  #remove(entry: Queued<Waiter>): void {
     clearTimeout(entry.timer);
     const index = this.#entries.indexOf(entry);
     if (index !== -1) this.#entries.splice(index, 1);

@@ -159,6 +159,17 @@ export class Endpoint {
     else if (this.evictedUntil === Number.POSITIVE_INFINITY) this.evictedUntil = 0;
   }
 
+  /** As a new endpoint. */
+  restart(): void {
+    this.health = 1;
+    this.latency = 0;
+    this.consecutiveFailures = 0;
+    this.timesEjected = 0;
+    this.evictedUntil = 0;
+    this.#restoreHealth = undefined;
+    if (this.check !== undefined) this.check.healthy = undefined;
+  }
+
   /** Why a balancer passes over the endpoint. */
   whyLeftOut(now: number): string {
     return this.check?.healthy === false

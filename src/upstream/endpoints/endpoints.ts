@@ -122,10 +122,18 @@ export class Endpoints {
     this.#known.get(notice.key)?.endpoint.setHealth(notice);
   }
 
-  /** The state of all endpoints of this thread. */
-  stats(): EndpointStats[] {
+  /** Forgets the calls of this thread, and takes over what others know: for rehearsals, whose calls say nothing about endpoints. */
+  restart(evictions: readonly EvictionNotice[], healths: readonly HealthNotice[]): void {
+    for (const { endpoint } of this.#known.values()) endpoint.restart();
+    for (const notice of healths) this.setHealth(notice);
+    for (const notice of evictions) this.#known.get(notice.key)?.endpoint.evict(notice, performance.now());
+  }
+
+  /** The state of all endpoints of this thread, or of those with these keys. */
+  stats(keys?: readonly string[]): EndpointStats[] {
     const now = performance.now();
-    return [...this.#known.values()].map(({ endpoint }) => ({
+    const wanted = keys?.flatMap((key) => this.#known.get(key) ?? []) ?? [...this.#known.values()];
+    return wanted.map(({ endpoint }) => ({
       // First, because it also ends an eviction whose time is over.
       evictedMs: endpoint.isEvicted(now) && endpoint.check?.healthy !== false ? endpoint.evictedUntil - now : null,
       key: endpoint.key,

@@ -12,7 +12,7 @@ import type { CheckedEndpoints, HealthCheck } from "../endpoints/health-check.ts
 import type { Pools } from "../pools/pools.ts";
 import { type CheckDeps, EndpointCheck } from "./endpoint-check.ts";
 
-interface Entry {
+interface CheckedEndpoint {
   readonly endpoint: Endpoint;
   readonly check: HealthCheck;
   /** undefined while this worker does not probe. */
@@ -21,7 +21,7 @@ interface Entry {
 
 /** The active health checks of one worker. */
 export class HealthChecks implements CheckedEndpoints {
-  readonly #entries = new Map<Endpoint, Entry>();
+  readonly #entries = new Map<Endpoint, CheckedEndpoint>();
   readonly #deps: CheckDeps;
   readonly #log: Logger;
   readonly #publish: (notice: HealthNotice) => void;
@@ -42,7 +42,7 @@ export class HealthChecks implements CheckedEndpoints {
   }
 
   add(endpoint: Endpoint, check: HealthCheck): void {
-    const entry: Entry = { endpoint, check, running: undefined };
+    const entry: CheckedEndpoint = { endpoint, check, running: undefined };
     this.#entries.set(endpoint, entry);
     if (this.#probing) this.#run(entry);
   }
@@ -55,7 +55,7 @@ export class HealthChecks implements CheckedEndpoints {
     this.#publish({ key: endpoint.key, healthy: undefined, reason: "" });
   }
 
-  #run(entry: Entry): void {
+  #run(entry: CheckedEndpoint): void {
     entry.running = new EndpointCheck(entry.endpoint, entry.check, this.#deps);
   }
 

@@ -18,8 +18,8 @@ const FRESH_MS = 5000;
 /** Milliseconds after its last use when a name is forgotten: `dynamic` targets could otherwise fill the memory with names. */
 const FORGET_MS = 300_000;
 /** Milliseconds between lookups of a name that fails: doubled from the first to the second value. */
-const RETRY_MIN_MS = 100;
-const RETRY_MAX_MS = 5000;
+const REPEAT_MIN_MS = 100;
+const REPEAT_MAX_MS = 5000;
 /** A lookup that fails after this many milliseconds is slow: the next one for its name needs the slow lane. */
 const SLOW_MS = 1000;
 /** Milliseconds between checks whether another thread has finished its lookup of a name. */
@@ -55,7 +55,7 @@ export interface LocateFailure {
   readonly message: string;
 }
 
-interface Entry {
+interface CachedName {
   addresses: readonly string[];
   error: string | undefined;
   /** `performance.now()` ms from which the entry is renewed on use. */
@@ -76,7 +76,7 @@ export class Resolver {
   readonly #system: System;
   readonly #lookup: Lookup;
   readonly #lanes: LookupLanes;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, CachedName>();
 
   /** `egress` decides which names may be looked up, and which addresses may be connected to. `log`: of lookups, at level `debug`. `lanes`: those of the process. */
   constructor(family: LookupFamily, egress: Egress, log?: Logger, system: System = SYSTEM, lanes = new LookupLanes()) {
@@ -154,7 +154,7 @@ export class Resolver {
     else callback([], entry.error ?? `no address found for ${host}`);
   }
 
-  #renew(host: string, entry: Entry, waiting: Callback[] = []): void {
+  #renew(host: string, entry: CachedName, waiting: Callback[] = []): void {
     const known = entry.addresses.length > 0;
     const lane = this.#lanes.enter(host, known);
     entry.waiting = undefined;
@@ -187,7 +187,7 @@ export class Resolver {
         entry.renewAt = now + FRESH_MS;
       } else {
         entry.error = error === null ? `no address found for ${host}` : error.message;
-        entry.renewAt = now + Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** entry.failures++);
+        entry.renewAt = now + Math.min(REPEAT_MAX_MS, REPEAT_MIN_MS * 2 ** entry.failures++);
       }
       this.#forget(now);
       for (const callback of waiting) callback(entry.addresses, entry.addresses.length > 0 ? undefined : entry.error);

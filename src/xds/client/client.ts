@@ -70,7 +70,7 @@ export class XdsClient {
 
   /**
    * Takes the responses that make up the newest state. The returned function acknowledges them, or rejects them with `error`; it
-   * may be called again, e.g. after a retry that succeeds.
+   * may be called again, e.g. after a repeat that succeeds.
    */
   takeResponses(): (error?: string) => void {
     const responses = this.#unanswered;

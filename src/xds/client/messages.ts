@@ -43,7 +43,7 @@ export interface NamedResource {
 }
 
 /** A Resource or an Address of tracegate.dev.config.v1. */
-interface Part {
+interface RawResource {
   kind: string;
   owner: string;
   order: string;
@@ -126,8 +126,8 @@ function readResource(reader: BinaryReader): NamedResource {
 }
 
 /** Throws an Error if the bytes are not such a message. */
-export function readPart({ payload }: NamedResource, isAddress: boolean): Part {
-  const part: Part = { kind: "", owner: "", order: "", json: new Uint8Array() };
+export function readPart({ payload }: NamedResource, isAddress: boolean): RawResource {
+  const part: RawResource = { kind: "", owner: "", order: "", json: new Uint8Array() };
   const json = isAddress ? 2 : 4;
   read(new BinaryReader(payload), payload.length, (field, reader) => {
     if (field === 1) part.kind = reader.string();

@@ -39,14 +39,14 @@ interface TokenReview {
   };
 }
 
-interface Known {
+interface ReviewedToken {
   readonly until: number;
   readonly result: Identity | AuthError;
 }
 
 /** Asks the API server by TokenReview, with short-lived results by the digest of the token. `now`: a clock in milliseconds. */
 export function tokenReviewer(client: KubeClient, audience: string, now: () => number = Date.now): Authenticate {
-  const known = new BoundedCache<Known>(MAX_TOKENS);
+  const known = new BoundedCache<ReviewedToken>(MAX_TOKENS);
   let checks = 0;
   return async (token) => {
     const key = createHash("sha256").update(token).digest("base64url");

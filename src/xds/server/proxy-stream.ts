@@ -23,10 +23,10 @@ interface Batch {
 
 /** Characters that are kept of the reason of a rejection, which goes into statuses and Events. */
 const MAX_REASON = 1000;
-/** Most different reasons that are taken for one batch: retries may fail in other ways, but not without end. */
+/** Most different reasons that are taken for one batch: repeats may fail in other ways, but not without end. */
 const MAX_REASONS = 10;
 
-type Known = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
+type SentVersions = Readonly<Record<TypeUrl, ReadonlyMap<string, { readonly version: string }>>>;
 const NONE: ReadonlyMap<string, { readonly version: string }> = new Map();
 
 /**
@@ -43,7 +43,7 @@ export class ProxyStream {
   /** Versions that the proxy had when it connected, type by type, until both are known. */
   readonly #initial = new Map<TypeUrl, ReadonlyMap<string, { readonly version: string }>>();
   /** What the proxy has received. */
-  #known: Known | undefined;
+  #known: SentVersions | undefined;
   #sent: EncodedState | undefined;
   #newest: EncodedState | undefined;
   #since = 0;
@@ -179,7 +179,7 @@ export class ProxyStream {
     } else {
       this.#metrics.rejects++;
       const message = shortened(errorDetail.message);
-      // A retry that fails as before is nothing new.
+      // A repeat that fails as before is nothing new.
       if (this.#rejection?.version === version && this.#rejection.message === message && batch === undefined) return;
       if (++this.#reasons > MAX_REASONS) return;
       this.#rejection = { at: new Date().toISOString(), version, message };

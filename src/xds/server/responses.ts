@@ -8,7 +8,7 @@ import type { Difference, EncodedState, TypeUrl } from "./encoded-state.ts";
 const MAX_RESPONSE = 512 * 1024;
 
 /** A response before it is encoded. */
-interface Part {
+interface ResponseDraft {
   readonly type: TypeUrl;
   readonly names: readonly string[];
   readonly removed: readonly string[];
@@ -44,7 +44,7 @@ export function* responsesOf(
   }
 }
 
-function partsOf(state: EncodedState, { changed, removed }: Difference): Part[] {
+function partsOf(state: EncodedState, { changed, removed }: Difference): ResponseDraft[] {
   const parts = [
     ...chunks(state, ADDRESS_TYPE, changed[ADDRESS_TYPE]),
     ...chunks(state, RESOURCE_TYPE, changed[RESOURCE_TYPE], removed[RESOURCE_TYPE]),
@@ -60,7 +60,7 @@ function* chunks(
   type: TypeUrl,
   all: readonly string[],
   removed: readonly string[] = [],
-): Generator<Part> {
+): Generator<ResponseDraft> {
   let names: string[] = [];
   let size = 0;
   for (const name of all) {

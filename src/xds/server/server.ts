@@ -60,7 +60,7 @@ export interface XdsServerOptions {
 /** As in Kubernetes. */
 const MAX_POD_NAME = 253;
 
-type Call = ServerDuplexStream<DeltaDiscoveryRequest, Buffer>;
+type DeltaStream = ServerDuplexStream<DeltaDiscoveryRequest, Buffer>;
 
 /** The end of a rejected stream, with a gRPC status. */
 class Refusal extends Error {
@@ -77,7 +77,7 @@ export class XdsServer {
   readonly #metrics = new XdsMetrics();
   readonly #refused = new LogThrottle(REFUSED_LINE_MS);
   readonly #states = new Map<string, EncodedState>();
-  readonly #calls = new Set<Call>();
+  readonly #calls = new Set<DeltaStream>();
   /** Streams by the key of their Gateway. */
   readonly #streams = new Map<string, Set<ProxyStream>>();
 
@@ -99,7 +99,7 @@ export class XdsServer {
       responseSerialize: (bytes: Buffer) => bytes,
       responseDeserialize: (bytes: Buffer) => bytes,
     } as const;
-    this.#server.addService({ delta: method }, { delta: (call: Call) => void this.#serve(call) });
+    this.#server.addService({ delta: method }, { delta: (call: DeltaStream) => void this.#serve(call) });
   }
 
   /** `address`: `host:port`, port 0 lets the system choose. Resolves with the port; rejects if it is taken. */
@@ -148,7 +148,7 @@ export class XdsServer {
     });
   }
 
-  async #serve(call: Call): Promise<void> {
+  async #serve(call: DeltaStream): Promise<void> {
     let stream: ProxyStream | undefined;
     let left = (): void => {};
     let gone = false;
@@ -228,7 +228,7 @@ export class XdsServer {
 
   /** The first request names the Gateway. Throws Refusal. */
   #open(
-    call: Call,
+    call: DeltaStream,
     { node }: DeltaDiscoveryRequest,
     identity: Identity | undefined,
   ): { readonly stream: ProxyStream; readonly left: () => void } {
@@ -284,7 +284,7 @@ export class XdsServer {
     );
   }
 
-  #refuse(call: Call, error: unknown): void {
+  #refuse(call: DeltaStream, error: unknown): void {
     const code = error instanceof Refusal ? error.code : status.INTERNAL;
     const message = messageOf(error);
     this.#refused.run((others) =>

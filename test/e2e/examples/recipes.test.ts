@@ -13,6 +13,8 @@ import { credentials, makeGenericClientConstructor, type requestCallback } from 
 import { WebSocket, WebSocketServer } from "ws";
 import { parse } from "yaml";
 import { appRoot } from "../../../src/base/app-root.ts";
+import { invokeProgram } from "../../../src/cli/fixtures/invoke.ts";
+import { tracegate } from "../../../src/main/commands.ts";
 import { GrpcServer } from "../../helpers/grpc-server.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { RawPeer, RawUpstream } from "../../helpers/raw-peer.ts";
@@ -34,6 +36,29 @@ function listening(server: { listen(port: number, done: () => void): unknown; ad
     server.listen(0, () => resolve((server.address() as AddressInfo).port));
   });
 }
+
+test("why-403: the explanation has the rule, what it read, and what was not reached", async () => {
+  const text = readFileSync(`${FOLDER}why-403.yaml`, "utf8");
+  const lines = [...text.matchAll(/^# {3}tracegate (explain .*)$/gm)].map(([, words = ""]) => words);
+  const results = await Promise.all(
+    lines.map((line) => {
+      const words = line.replaceAll("examples/", `${appRoot}examples/`).match(/'[^']*'|\S+/g) ?? [];
+      return invokeProgram(
+        tracegate,
+        words.map((word) => word.replaceAll("'", "")),
+      );
+    }),
+  );
+  const [refused, passed, ...others] = results;
+  assert.equal(others.length, 0);
+  assert.equal(refused?.code, 1);
+  assert.match(
+    refused.stdout,
+    /✗ policy authorization.*\n {4}✗ rule allow .*\n(?: {8}.* → .*\n)+– policy requestHeaderModifier\n/,
+  );
+  assert.equal(passed?.code, 0);
+  assert.match(passed.stdout, /^ {4}x-from: gateway$/m);
+});
 
 test("docs/recipes.md lists every recipe", () => {
   const page = readFileSync(`${appRoot}docs/recipes.md`, "utf8");

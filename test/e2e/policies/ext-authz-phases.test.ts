@@ -104,7 +104,7 @@ suite("extAuthz in a gateway", () => {
       assert.deepEqual(policy, {
         type: "policy",
         kind: "ext_auth",
-        result: { type: "apply", details: "result=allow", data: { result: "allow" }, snapshot: null },
+        result: { type: "apply", details: "the service allows the request", data: { result: "allow" }, snapshot: null },
       });
     }
     const refused = await traceOf(gateway, () => call(port, { path: "/phases/no" }));

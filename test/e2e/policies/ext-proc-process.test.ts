@@ -48,7 +48,7 @@ test("in the gateway phase the service changes which route matches; later the tr
   });
   assert.deepEqual(answer, ["a", "/b/there|"]);
   const told = events.filter(({ message }) => message.type === "policy" && message.kind === "ext_proc");
-  assert.match(JSON.stringify(told), /"type":"skip","reason":"clear_route_cache: the route is chosen/);
+  assert.match(JSON.stringify(told), /"type":"skip","reason":"the service wants another route \(clear_route_cache\)/);
 });
 
 test("the modes that the service sets apply to both sides; streamed is full duplex", async () => {

@@ -45,7 +45,7 @@ test("a gateway with two threads discovers its provider, and shows no secrets", 
   });
   assert.match(
     trace,
-    /"policy","kind":"oidc","result":\{"type":"apply","details":"action=callback [^}]*"data":\{"action":"callback"/,
+    /"policy","kind":"oidc","result":\{"type":"apply","details":"the login is complete[^}]*"data":\{"action":"callback"/,
   );
   assert.match(trace, /"scope":\["oidc"\]/);
 

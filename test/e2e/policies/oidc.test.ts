@@ -151,7 +151,7 @@ test("an error of the provider is reported, and a new login may succeed", async 
   const page = await browser.open(`${form.url.href}/abort`);
   assert.equal(page.status, 400);
   assert.equal(page.body, "oidc failure");
-  await site.plane.logged("oidc failure: oidc provider returned callback error 'access_denied'");
+  await site.plane.logged("oidc failure: the provider returned an error: access_denied");
   assert.deepEqual(
     [...browser.cookies(site.url).keys()].filter((name) => name.startsWith("tracegate_")),
     [],

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, suite, test } from "node:test";
 import type { Explanation } from "../../../src/rehearsal/explanation.ts";
 import { TestGateway } from "../../helpers/gateway.ts";
 import { TGCTL } from "../../helpers/programs.ts";
-import { Upstream } from "../trace/support.ts";
+import { closedPort, Upstream } from "../trace/support.ts";
 
 suite("explanations of a running gateway", () => {
   let upstream: Upstream;
@@ -89,9 +91,135 @@ suite("explanations of a running gateway", () => {
 
   test("the configuration in effect is the one that is explained", async () => {
     assert.equal((await explained({ url: url("/direct") })).outcomes[0]?.status, 418);
-    await gateway.reconfigure(config(410));
+    assert.equal(await gateway.reconfigure(config(410)), "applied");
     const { generation, outcomes } = await explained({ url: url("/direct") });
     assert.deepEqual([generation, outcomes[0]?.status], [2, 410]);
+  });
+
+  test("endpoints: which is chosen, their health and load in the workers, and why one is left out", async () => {
+    const ports = { "80": Number(upstream.port) };
+    const workload = (uid: string, port: number): object => ({
+      ...{ uid, name: uid, namespace: "shop", workloadIps: ["127.0.0.1"] },
+      services: { "shop/cart.test": { "80": port } },
+    });
+    const health = { eviction: { duration: "1h" } };
+    const backend = { service: { name: "shop/cart.test", port: 80 }, policies: { health } };
+    const closed = await closedPort();
+    assert.equal(
+      await gateway.reconfigure({
+        binds: [{ port: 0, listeners: [{ routes: [{ name: "all", backends: [backend] }] }] }],
+        services: [{ name: "cart", namespace: "shop", hostname: "cart.test", ports }],
+        workloads: [workload("a", Number(upstream.port)), workload("b", closed)],
+      }),
+      "applied",
+    );
+    // Sooner or later the balancer tries the endpoint that is down, and evicts it.
+    const dump = async (): Promise<string> => (await fetch(`${gateway.url("admin")}/config_dump`)).text();
+    for (let i = 0; i < 100 && !/"evictedUntil": "/.test(await dump()); i++)
+      await fetch(`http://localhost:${gateway.port()}/`);
+    const { stdout } = await tgctl(["--", url("/")]);
+    const lines = stdout.split("\n");
+    const at = lines.findIndex((line) => line.startsWith("✓ endpoint "));
+    assert.match(
+      lines[at] ?? "",
+      /^✓ endpoint 127\.0\.0\.1:\d+ {2}status 200 · health 1\.00, 0 in progress, \d+\.\d ms$/,
+    );
+    const down = `127.0.0.1:${closed}`;
+    assert.match(
+      lines[at + 1] ?? "",
+      new RegExp(`^ {4}✗ endpoint ${down} {2}evicted for \\d+ms, health 0\\.\\d\\d, 0 in progress`),
+    );
+  });
+
+  test("nothing that a rehearsal does reaches a backend, a bucket, a metric or a log", async () => {
+    const host = { host: upstream.address };
+    const policies = {
+      extAuthz: { ...host, protocol: { http: {} } },
+      remoteRateLimit: {
+        ...host,
+        domain: "d",
+        descriptors: [{ entries: [{ key: "k", value: '"v"' }], type: "requests" }],
+      },
+      localRateLimit: [{ maxTokens: 2, fillInterval: "1h" }],
+      requestMirror: { backend: host, percentage: 1 },
+      retry: { attempts: 2, backoff: "1ms", codes: [503] },
+    };
+    const health = { eviction: { duration: "1h" } };
+    const backends = [{ ...host, policies: { health } }, { host: "nowhere.invalid:80" }];
+    const routes = [
+      { name: "all", policies, backends },
+      {
+        name: "limited",
+        matches: [{ path: { exact: "/limited" } }],
+        policies: { localRateLimit: policies.localRateLimit },
+        backends: [host],
+      },
+    ];
+    assert.equal(await gateway.reconfigure({ binds: [{ port: 0, listeners: [{ routes }] }] }), "applied");
+    const read = async (server: "admin" | "stats", path: string): Promise<string> =>
+      (await fetch(`${gateway.url(server)}${path}`, { headers: { connection: "close" } })).text();
+    const state = async () => ({
+      lines: gateway.lines.length,
+      connections: upstream.connections,
+      // Without what the process itself changes, such as its memory.
+      metrics: (await read("stats", "/metrics"))
+        .split("\n")
+        .filter((line) => /^tracegate_\w*(request|connect|limit|endpoint|upstream|retr|mirror)/.test(line)),
+      endpoints: (await read("admin", "/config_dump")).match(/"(totalRequests|timesEjected|evictedUntil)": [^,]*/g),
+    });
+    // The thread is running from here on.
+    const { outcomes } = await explained({ url: url("/") });
+    assert.deepEqual(
+      outcomes.map(({ given, status }) => [Object.keys(given), status]),
+      [
+        [["backend", "extAuthz", "remoteRateLimit"], 200],
+        [["backend", "extAuthz", "remoteRateLimit"], 200],
+        [["extAuthz"], 403],
+        [["extAuthz", "remoteRateLimit"], 429],
+      ],
+    );
+    const before = await state();
+    assert.ok(before.metrics.length > 5 && before.endpoints !== null);
+    for (const assume of [{}, { response: 503 }, { extAuthz: "deny" }, { remoteRateLimit: "over" }]) {
+      const response = await fetch(`${gateway.url("admin")}/explain`, {
+        method: "POST",
+        headers: { connection: "close" },
+        body: JSON.stringify({ request: { url: url("/"), method: "POST", body: "k=v" }, assume }),
+      });
+      assert.equal(response.status, 200, await response.text());
+    }
+    for (let i = 0; i < 5; i++)
+      assert.equal((await explained({ url: url("/limited") })).outcomes[0]?.status, 200, "both tokens are there");
+    assert.deepEqual(await state(), before);
+    const statuses = [];
+    for (let i = 0; i < 3; i++) statuses.push((await fetch(`http://localhost:${gateway.port()}/limited`)).status);
+    assert.deepEqual(statuses, [200, 200, 429]);
+    assert.equal(await gateway.reconfigure(config(410)), "applied");
+  });
+
+  test("another configuration is explained without taking effect, and cannot read files or variables", async () => {
+    const file = join(gateway.folder, "other.yaml");
+    const other = async (text: string) => {
+      await writeFile(file, text);
+      return tgctl(["--config", file, "-o", "json", "--", "http://shop.test/"]);
+    };
+    const direct = (body: string): string =>
+      `binds: [{port: 80, listeners: [{routes: [{policies: {directResponse: {status: 207, body: ${body}}}}]}]}]`;
+    const { code, stdout, stderr } = await other(direct("hello"));
+    assert.deepEqual([code, stderr], [0, ""]);
+    const { generation, outcomes } = JSON.parse(stdout) as Explanation;
+    assert.deepEqual([generation, outcomes[0]?.status], [null, 207]);
+    const invalid = await other("binds: [{port: 80, prot: 80, listeners: []}]");
+    assert.equal(invalid.code, 1);
+    assert.match(
+      invalid.stderr,
+      /^Error: the configuration is not valid\nconfiguration:1:20: error: binds\[0\]\.prot: unknown field/,
+    );
+    const variable = await other(direct("$HOME"));
+    assert.match(variable.stderr, /configuration:1:\d+: error: .*HOME/);
+    const tls = "{cert: /etc/hostname, key: /etc/hostname}";
+    const files = await other(`binds: [{port: 443, listeners: [{protocol: HTTPS, tls: ${tls}, routes: []}]}]`);
+    assert.match(files.stderr, /reads no files for an explanation; use tracegate explain -f FILE/);
   });
 
   test("what is wrong with a question is said with its place and how to write it", async () => {

@@ -85,11 +85,15 @@ suite("the severity shows the event that decided", () => {
       `${unknown}, which mode permissive allows`,
       { valid: false },
     ]);
-    assert.deepEqual(await policyEvent({ path: "/cors" }), ["warn", "no origin", undefined]);
+    assert.deepEqual(await policyEvent({ path: "/cors" }), [
+      "warn",
+      "the request has no origin, so no page of another site made it",
+      undefined,
+    ]);
     assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://b.test" } }))[0], "warn");
     const [severity, text] = await policyEvent({ path: "/transformed" });
     assert.equal(severity, "warn");
-    assert.match(text, /^side=request failed=\[/);
+    assert.match(text, /^changed the request, but failed on set.x-a: /);
   });
 
   test("a policy that succeeds, or does not apply to the request, is information", async () => {

@@ -4,23 +4,25 @@ import { type SectionName, sectionItems, sectionTable, summarize } from "../../d
 import { adminResult } from "../../proxy/admin.ts";
 import { chooseTarget, fileOption, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
 import type { Context } from "../../runner/context.ts";
-import { type Command, defineCommand, type Example } from "../../runner/define-command.ts";
+import { type Command, defineCommand, type Example, type OptionSpecs } from "../../runner/define-command.ts";
 import { openProxies } from "../open-proxies.ts";
 
 /** Explains the column MATCHES. */
 const MATCHES_HELP =
   "In the MATCHES column, a path that ends in * is a prefix; = marks an exact path and ~ a regular expression.";
 
+const DUMP_OPTIONS = {
+  ...TARGET_OPTIONS,
+  file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
+  output: OUTPUT_OPTION,
+} as const satisfies OptionSpecs;
+
 export const configAll = defineCommand({
   name: "all",
   summary: "Show binds, listeners, routes, backends, services and policies",
   description: [`The tables are a summary; -o json and -o yaml print the whole dump. ${MATCHES_HELP}`],
   argument: RESOURCE,
-  options: {
-    ...TARGET_OPTIONS,
-    file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
-    output: OUTPUT_OPTION,
-  },
+  options: DUMP_OPTIONS,
   examples: [
     { does: "The configuration of the proxy on this machine", run: "proxy config all" },
     { does: "The whole dump as YAML", run: "proxy config all -o yaml" },
@@ -45,11 +47,7 @@ function sectionCommand({ example, ...named }: SectionCommand): Command {
   return defineCommand({
     ...named,
     argument: RESOURCE,
-    options: {
-      ...TARGET_OPTIONS,
-      file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
-      output: OUTPUT_OPTION,
-    },
+    options: DUMP_OPTIONS,
     examples: [example, { does: "As JSON, for scripts", run: `proxy config ${named.name} -o json` }],
     async run(invocation, context) {
       const dump = await loadDump(invocation, context);
@@ -92,9 +90,7 @@ export const configBackends = defineCommand({
   ],
   argument: RESOURCE,
   options: {
-    ...TARGET_OPTIONS,
-    file: fileOption("Read a dump saved from /config_dump (- reads standard input)"),
-    output: OUTPUT_OPTION,
+    ...DUMP_OPTIONS,
     all: { type: "switch", summary: "Also show endpoints that are used but had no requests" },
   },
   examples: [

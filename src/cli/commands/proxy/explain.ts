@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { messageOf } from "../../../base/errors.ts";
+import type { ExplainRefusal } from "../../../rehearsal/explanation.ts";
 import { printExplanation } from "../../explain/print.ts";
 import { EXPLAIN_OPTIONS, EXPLAIN_REST, questionOf } from "../../explain/words.ts";
 import { adminResult } from "../../proxy/admin.ts";
@@ -18,6 +21,12 @@ export const explain = defineCommand({
   options: {
     ...TARGET_OPTIONS,
     ...EXPLAIN_OPTIONS,
+    config: {
+      type: "text",
+      value: "file",
+      completes: "file",
+      summary: "Explain with this configuration in place of the one in effect; it cannot name files or variables",
+    },
     output: {
       type: "text",
       short: "o",
@@ -31,13 +40,18 @@ export const explain = defineCommand({
   examples: [
     { does: "Which route a request gets, and why", run: "explain -- http://shop.example/cart" },
     { does: "In a cluster", run: "explain gateway/web -n shop -- POST https://shop.example/cart -H 'x-canary: yes'" },
+    { does: "With a change that is not in effect yet", run: "explain --config new.yaml -- http://shop.example/cart" },
     { does: "What clients get while the backend fails", run: "explain --assume response=503 -- http://shop.example/" },
   ],
   async run(invocation, context) {
     const { rest = [], options } = invocation;
     if (rest.length === 0)
       throw usage("explain needs a URL after --", "tgctl explain --local -- http://shop.example/cart");
-    const question = questionOf(rest, options);
+    const { config } = options;
+    const question = {
+      ...questionOf(rest, options),
+      ...(config !== undefined && { config: readConfig(config) }),
+    };
     await using proxies = await openProxies(invocation, context);
     const proxy = await proxies.first();
     const explanation = await adminResult(
@@ -49,12 +63,27 @@ export const explain = defineCommand({
   },
 });
 
+function readConfig(path: string): string {
+  try {
+    return readFileSync(path === "-" ? 0 : path, "utf8");
+  } catch (error) {
+    throw new CliError("failure", `cannot read ${path}: ${messageOf(error)}`);
+  }
+}
+
 /** The proxy says what is wrong with the question, and what to write. */
 function badQuestion(status: number, body: string): CliError {
+  const refusal = refusalOf(body);
+  if (refusal === undefined) return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+  const { code, message, hint } = refusal.error;
+  return code === "question" ? usage(message, hint) : new CliError("failure", message);
+}
+
+function refusalOf(body: string): ExplainRefusal | undefined {
   try {
-    const { error } = JSON.parse(body) as { readonly error: { readonly message: string; readonly hint: string } };
-    return usage(error.message, error.hint);
+    const value = JSON.parse(body) as Partial<ExplainRefusal> | null;
+    return value?.error === undefined ? undefined : { error: value.error };
   } catch {
-    return new CliError("failure", `unexpected status code: ${status}`, { why: body });
+    return undefined;
   }
 }

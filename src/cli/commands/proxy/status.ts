@@ -5,6 +5,7 @@ import { chooseTarget, type Proxies, RESOURCE, TARGET_OPTIONS, type TargetWords 
 import type { Context } from "../../runner/context.ts";
 import { defineCommand } from "../../runner/define-command.ts";
 import { CliError, usage } from "../../runner/errors.ts";
+import { ASKED_CONTROLLER } from "../controller/options.ts";
 import { openProxies } from "../open-proxies.ts";
 
 export const status = defineCommand({
@@ -18,20 +19,7 @@ export const status = defineCommand({
   options: {
     ...TARGET_OPTIONS,
     "all-namespaces": { type: "switch", short: "A", summary: "The Gateways of all namespaces" },
-    "controller-namespace": {
-      type: "text",
-      value: "namespace",
-      default: "tracegate-system",
-      summary: "Namespace of the controller",
-    },
-    "controller-admin-port": {
-      type: "integer",
-      value: "port",
-      min: 1,
-      max: 65535,
-      default: 9095,
-      summary: "Port of the controller's admin server",
-    },
+    ...ASKED_CONTROLLER,
     output: OUTPUT_OPTION,
   },
   examples: [

@@ -15,7 +15,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
     summary: "Show step by step what the proxy does with one request",
     description: [
       "Without a URL, waits for the next request of any client. With a URL after --, sends the request with curl to 127.0.0.1 and the listener port given by --port; the host of the URL is used only for the Host header and the TLS server name.",
-      "On a terminal, opens a full-screen view. Into a pipe or a file, prints one JSON event per line; with -o text, a readable line per event and a summary at the end.",
+      "On a terminal, opens a full-screen view. Into a pipe or a file, prints one JSON event per line; with -o text, a readable line per event, and at the end a summary and the decisions as a tree; with --tree only these two.",
     ],
     argument: RESOURCE,
     rest: { name: "url [curl args]", summary: "Send this request and trace it" },
@@ -34,6 +34,10 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
           "Print a line per event instead of opening the full-screen view: text is readable, json is one event per line",
       },
       raw: { type: "switch", summary: "The same as -o json" },
+      tree: {
+        type: "switch",
+        summary: "Wait for the end of the request, then print what happened and every decision as a tree",
+      },
       port: {
         type: "integer",
         value: "port",
@@ -61,6 +65,7 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
         run: "proxy trace --raw --port 3000 -- http://example.com/api -X POST -d '{}'",
       },
       { does: "A readable trace in a CI log", run: "proxy trace -o text --port 3000 -- http://example.com/api" },
+      { does: "Why did this request get 403?", run: "proxy trace --tree --port 3000 -- http://example.com/admin" },
       { does: "Only requests below /api", run: "proxy trace --expression 'request.path.startsWith(\"/api\")'" },
       { does: "Look at a saved trace", run: "proxy trace --file trace.jsonl" },
     ],
@@ -68,7 +73,13 @@ export const traceCommand = (loadTraceView: () => Promise<TraceView>): Command =
       const { rest, options } = invocation;
       chooseTarget(invocation, context.env);
       if (options.raw && options.output === "text") throw usage("--raw and -o text are mutually exclusive");
-      const format = options.raw || (context.json && options.output === undefined) ? "json" : options.output;
+      if (options.tree && (options.raw || options.output !== undefined))
+        throw usage("--tree is an output of its own; leave out --raw and -o");
+      const format = options.tree
+        ? "tree"
+        : options.raw || (context.json && options.output === undefined)
+          ? "json"
+          : options.output;
       if (options.file !== undefined) {
         if (options.expression !== undefined) throw usage("--file does not accept --expression");
         if (options.duration !== undefined) throw usage("--file does not accept --duration");
@@ -134,12 +145,12 @@ async function present(
   context: Context,
   loadTraceView: () => Promise<TraceView>,
 ): Promise<void> {
-  if (format === "text") return printText(source, context);
+  if (format === "text" || format === "tree") return printText(source, format, context);
   if (format !== undefined || !context.stdout.isTTY) return printRaw(source, context);
   const reason = noFullScreen(context);
   if (reason === undefined) return (await loadTraceView()).show(source, context);
   await write(context.stderr, `${reason}, printing text; -o text does so without this note\n`);
-  return printText(source, context);
+  return printText(source, "text", context);
 }
 
 /** Why this terminal cannot show the full-screen view. */
@@ -161,13 +172,18 @@ async function printRaw(source: TraceSource, context: Context): Promise<void> {
   }
 }
 
-/** Prints the name of the replica, a readable line per event as it arrives, and the outcome at the end. Progress goes to stderr. */
-async function printText(source: TraceSource, context: Context): Promise<void> {
+/**
+ * Prints the name of the replica, a readable line per event as it arrives (not as `tree`), and at the end the outcome and the tree of
+ * decisions. Progress goes to stderr.
+ */
+async function printText(source: TraceSource, format: "text" | "tree", context: Context): Promise<void> {
   const { TextLines } = await import("../../../tui/outcome.ts");
   const lines = new TextLines();
   for await (const item of source.items) {
-    if (item.kind === "event") await write(context.stdout, lines.event(item.event));
-    else if (item.kind === "problem") await write(context.stdout, lines.problem(item.text));
+    if (item.kind === "event") {
+      const line = lines.event(item.event);
+      if (format === "text") await write(context.stdout, line);
+    } else if (item.kind === "problem") await write(context.stdout, lines.problem(item.text));
     else if (item.kind === "source") await write(context.stdout, `${item.text}\n`);
     else if (context.stderr.isTTY) await write(context.stderr, `${item.text}\n`);
     if (context.signal.aborted) return;

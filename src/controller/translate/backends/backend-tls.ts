@@ -2,7 +2,8 @@
  * BackendTLSPolicy: TLS on connections to a Service, with the CAs and names that verify it. A Service with an invalid policy gets
  * no connections: plaintext would reveal what should be encrypted.
  */
-import { keyOfObject, nameOfKey } from "../../../kube/keys.ts";
+import { nameOfKey } from "../../../base/object-key.ts";
+import { keyOfObject } from "../../../kube/keys.ts";
 import type { BackendTlsPolicy, PolicyTargetReference } from "../../../kube/objects.ts";
 import type { BackendTls } from "../../../tls/tls-settings.ts";
 import { defineIndex, defineQuery, type Pair, type Read } from "../../graph/graph.ts";

@@ -2,7 +2,7 @@
  * Services of Kubernetes and the endpoints behind them, as the data plane knows services and workloads. Routes refer to a service
  * by its key, so a pod that comes or goes changes what is here and no route.
  */
-import { nameOfKey } from "../../../kube/keys.ts";
+import { nameOfKey } from "../../../base/object-key.ts";
 import type { EndpointSlice, Service as KubeService, ServicePort } from "../../../kube/objects.ts";
 import type { LoadBalancer, Preference, Service, Workload } from "../../../upstream/discovery/discovery.ts";
 import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";

@@ -2,7 +2,8 @@
  * The proxies of a Gateway as workloads: a pod cannot look up the region and zone of its node, so each finds itself, or another
  * proxy of the same node, among the workloads that it is sent.
  */
-import { keyOfObject, nameOfKey } from "../../../kube/keys.ts";
+import { nameOfKey } from "../../../base/object-key.ts";
+import { keyOfObject } from "../../../kube/keys.ts";
 import type { Workload } from "../../../upstream/discovery/discovery.ts";
 import { type Address, nameOfAddress } from "../../../xds/resources.ts";
 import { deploymentName, GATEWAY_NAME } from "../../base/manifest.ts";

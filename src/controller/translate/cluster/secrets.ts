@@ -1,5 +1,6 @@
 /** Certificates of Secrets and ConfigMaps. Queries, so that each is parsed once and not for everything that refers to it. */
-import { objectKey, refOf } from "../../../kube/keys.ts";
+import { objectKey } from "../../../base/object-key.ts";
+import { refOf } from "../../../kube/keys.ts";
 import { GATEWAY_GROUP, type Secret } from "../../../kube/objects.ts";
 import { readCertificate } from "../../../tls/certificate-list.ts";
 import { checkTlsServer, findExpired, type TlsProblem } from "../../../tls/tls-check.ts";

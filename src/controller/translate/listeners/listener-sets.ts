@@ -1,5 +1,6 @@
 /** ListenerSets: which Gateway they add listeners to, and whether it lets them. */
-import { keyOfObject, objectKey } from "../../../kube/keys.ts";
+import { objectKey } from "../../../base/object-key.ts";
+import { keyOfObject } from "../../../kube/keys.ts";
 import { GATEWAY_GROUP, type Gateway, type ListenerSet } from "../../../kube/objects.ts";
 import { defineIndex, defineQuery, type Read } from "../../graph/graph.ts";
 import { isFromAllowed } from "../model/namespaces.ts";

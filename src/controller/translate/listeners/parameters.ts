@@ -1,5 +1,5 @@
 /** The TracegateParameters that a Gateway or its class refers to. */
-import { objectKey } from "../../../kube/keys.ts";
+import { objectKey } from "../../../base/object-key.ts";
 import { type Gateway, type GatewayClass, type ParametersReference, TRACEGATE_GROUP } from "../../../kube/objects.ts";
 import { parseParameters } from "../../crd/parameters.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";

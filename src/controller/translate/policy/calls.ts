@@ -1,7 +1,8 @@
 /** Calls that policies make, with the policies that are attached to what they call. */
 
+import { nameOfKey } from "../../../base/object-key.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
-import { nameOfKey, refKey } from "../../../kube/keys.ts";
+import { refKey } from "../../../kube/keys.ts";
 import type { PolicyInputs } from "../../../policies/policy-set.ts";
 import type { CalledInputs } from "../../../translation/call-policies.ts";
 import { type CallContext, CalledTargets } from "../../../translation/called-targets.ts";

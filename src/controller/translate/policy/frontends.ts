@@ -1,7 +1,8 @@
 /** `frontend` of TracegatePolicies: settings of client connections, for the binds of a Gateway. */
 
+import { nameOfKey } from "../../../base/object-key.ts";
 import type { Frontend } from "../../../ir/ir.ts";
-import { nameOfKey, type ObjectRef, refKey } from "../../../kube/keys.ts";
+import { type ObjectRef, refKey } from "../../../kube/keys.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { callContext } from "./calls.ts";

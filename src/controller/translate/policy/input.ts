@@ -7,6 +7,7 @@ import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { PolicyInputs, PolicyKind } from "../../../policies/policy-set.ts";
 import { POLICY_SCHEMAS } from "../../../policies/schemas.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
+import { isAllShadow } from "../../../translation/shadow-policies.ts";
 import { parseAt } from "../../crd/parse-spec.ts";
 import {
   BACKEND_KINDS,
@@ -148,7 +149,9 @@ class SectionReader {
       const schema = Object.hasOwn(schemas, field) ? schemas[field] : undefined;
       const parsed = schema === undefined ? undefined : this.#parse(schema, written, [...path, field]);
       if (parsed !== undefined) value[field] = parsed;
-      else if (schema !== undefined || Object.hasOwn(others, field)) invalid.push(field);
+      // What is in shadow restricts nothing, so nothing has to take its place.
+      else if ((schema !== undefined || Object.hasOwn(others, field)) && !isAllShadow(field, written))
+        invalid.push(field);
       if (schema === undefined) this.#reportUnknown(field, path, schemas, others);
     }
     return { value, invalid };

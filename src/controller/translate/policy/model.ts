@@ -7,6 +7,7 @@ import type { Phase } from "../../../trace/events.ts";
 import type { CallContext } from "../../../translation/called-targets.ts";
 import { translatePolicies } from "../../../translation/policies.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
+import { isAllShadow } from "../../../translation/shadow-policies.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import type { PhaseSets } from "../model/model.ts";
@@ -14,7 +15,7 @@ import { callContext } from "./calls.ts";
 import { denies, failClosed, failClosedFrontend } from "./fail-closed.ts";
 import { translateFrontendInput } from "./frontend-input.ts";
 import { policyInput } from "./input.ts";
-import { Problems } from "./problems.ts";
+import { type PolicyFinding, Problems } from "./problems.ts";
 
 interface PolicyModel {
   readonly sets: PhaseSets;
@@ -22,6 +23,7 @@ interface PolicyModel {
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
+  readonly findings: readonly PolicyFinding[];
   /** At least one part of it applies as written. */
   readonly usable: boolean;
   /** Something that restricts access is invalid, so access is denied until it is corrected. */
@@ -53,6 +55,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
     frontend: failClosedFrontend(frontend.valid, invalidFields),
     problems: [...new Set([...input.problems, ...problems.errors])],
     warnings: problems.warnings,
+    findings: problems.findings,
     usable: traffic.usable || backend.usable || Object.keys(frontend.valid).length > 0,
     denying: denies([...traffic.invalid, ...backend.invalid, ...invalidFields]),
     urls,
@@ -75,8 +78,8 @@ export function translateKinds(
     const before = problems.invalidating;
     const set = translatePolicies({ [kind]: inputs[kind] }, phase, path, context);
     // Proxies would reject the whole configuration of the Gateway, or run the policy without something that it needs, such as its CAs.
-    if (problems.invalidating > before) invalid.push(kind);
-    else Object.assign(valid, set);
+    if (problems.invalidating === before) Object.assign(valid, set);
+    else if (!isAllShadow(kind, inputs[kind])) invalid.push(kind);
   }
   return { set: failClosed(valid, invalid, owner), invalid, usable: Object.keys(valid).length > 0 };
 }

@@ -5,9 +5,10 @@
  */
 
 import { refOf } from "../../../kube/keys.ts";
-import type { PolicyKind } from "../../../policies/policy-set.ts";
+import type { SetKey } from "../../../policies/policy-set.ts";
 import { KINDS } from "../../../policies/registry.ts";
 import { TCP_KINDS } from "../../../translation/schema/policies.ts";
+import { keysOf } from "../../../translation/shadow-policies.ts";
 import { SECTION_TARGETS, type Section, type TargetKind } from "../../crd/policy.ts";
 import type { Read } from "../../graph/graph.ts";
 import { type Aged, byPrecedence } from "../model/precedence.ts";
@@ -74,7 +75,8 @@ export function partsAt(input: PolicyInput, target: string): PolicyParts {
   const parts = input.sections.flatMap((section): Part[] => {
     if (!isAttachable(section, input, kind)) return [];
     const phase = section === "traffic" ? input.phase : section;
-    const names = [...Object.keys(input[section]), ...input.invalid[section]];
+    const written = section === "frontend" ? Object.keys(input.frontend) : keysOf(input[section]);
+    const names = [...written, ...input.invalid[section]];
     return names
       .filter((name) => section === "frontend" || isUsable(name, kind))
       .map((name) => ({ phase, kind: name }));
@@ -99,7 +101,7 @@ function lostParts(policies: readonly PolicyParts[]): readonly LostPart[] {
 
 /** Several policies of the kind apply together. */
 export function isCombined(phase: string, kind: string): boolean {
-  return phase !== "frontend" && KINDS[kind as PolicyKind].repeatable === true;
+  return phase !== "frontend" && KINDS[kind as SetKey].repeatable === true;
 }
 
 /** Whether a section of a policy can be attached to a kind of object. */

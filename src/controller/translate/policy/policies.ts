@@ -1,6 +1,7 @@
 /** What TracegatePolicies attach to Gateways, routes and backends, for the queries that translate those. */
 
-import { nameOfKey, refKey, refOf } from "../../../kube/keys.ts";
+import { nameOfKey } from "../../../base/object-key.ts";
+import { refKey, refOf } from "../../../kube/keys.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";

@@ -1,7 +1,16 @@
 import { formatPath, type Path } from "../../../base/paths.ts";
+import { fullText } from "../../../translation/problems/diagnostics.ts";
+import type { LintCode } from "../../../translation/problems/lint-table.ts";
 import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../translation/problems/problem.ts";
 import { problemText } from "../../crd/parse-spec.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
+
+/** A finding about one field of an object. */
+export interface PolicyFinding {
+  readonly code: LintCode;
+  /** With the path of the field and the remedy. */
+  readonly text: string;
+}
 
 /**
  * Problems of one object. Code decides by their values (`invalidating`, `causes`); `errors` and `warnings` are the same problems for
@@ -10,6 +19,8 @@ import { NO_BACKEND } from "../../crd/references.ts";
 export class Problems {
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
+  /** What is valid and most likely not intended, by codes of `docs/lints.md`. */
+  readonly findings: PolicyFinding[] = [];
   readonly #references = new Set<string>();
   readonly causes = new Set<ProblemCause["code"]>();
   #invalidating = 0;
@@ -19,9 +30,13 @@ export class Problems {
     return this.#invalidating;
   }
 
-  /** Notes and advice are for authors of files, and are left out. */
+  /** Notes and other advice are for authors of files, and are left out. */
   readonly report: Report = (at, problem, key) => {
     const path = inSpec(at);
+    if (problem.lint !== undefined && problem.warning === true) {
+      this.findings.push({ code: problem.lint, text: `${formatPath(path)}: ${fullText(problem)}` });
+      return;
+    }
     if (problem.note === true || (problem.advice === true && problem.cause === undefined)) return;
     if (isPlaceholder(problem)) return;
     if (problem.cause !== undefined) this.causes.add(problem.cause.code);

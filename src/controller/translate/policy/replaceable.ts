@@ -2,6 +2,7 @@
 
 import { refKey } from "../../../kube/keys.ts";
 import type { PolicyKind } from "../../../policies/policy-set.ts";
+import { keysOf } from "../../../translation/shadow-policies.ts";
 import type { Read } from "../../graph/graph.ts";
 import type { PolicyInput } from "./input.ts";
 import { isAttachable } from "./parts.ts";
@@ -34,7 +35,8 @@ export function replaceableAt(read: Read, input: PolicyInput, target: TargetRef)
   const { kind, namespace, name, section } = target;
   if (input.decidesInheritance || (kind !== "Gateway" && kind !== "ListenerSet")) return undefined;
   if (!isAttachable("traffic", input, kind)) return undefined;
-  const kinds = RESTRICTING.filter((each) => input.traffic[each] !== undefined || input.invalid.traffic.includes(each));
+  const keys = keysOf(input.traffic);
+  const kinds = RESTRICTING.filter((each) => keys.includes(each) || input.invalid.traffic.includes(each));
   const object = read.get(kind, `${namespace}/${name}`);
   if (kinds.length === 0 || object === undefined) return undefined;
   const at = refKey({ kind, namespace, name, section });

@@ -1,5 +1,5 @@
 /** Which listeners a route attaches to (Gateway API, "Attaching to Gateways"). */
-import { objectKey } from "../../../kube/keys.ts";
+import { objectKey } from "../../../base/object-key.ts";
 import { GATEWAY_GROUP, type ParentReference } from "../../../kube/objects.ts";
 import type { Read } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";

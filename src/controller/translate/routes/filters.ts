@@ -75,7 +75,7 @@ export function translateFilters(
     } else {
       const parsed = PARSERS[kind](filter);
       if (parsed.success) Object.assign(set, { [kind]: parsed.data });
-      else findings.invalidates(place.rule, `${at}: ${explain(parsed.error)}`);
+      else findings.invalidates(place.rule, `${at}: ${inWords(parsed.error)}`);
     }
   }
   if (set.urlRewrite !== undefined && set.requestRedirect !== undefined)
@@ -117,7 +117,7 @@ const PARSERS = {
     cors.safeParse({ ...written, ...(maxAge !== undefined && { maxAge: `${maxAge}s` }) }),
 };
 
-function explain({ issues }: z.ZodError): string {
+function inWords({ issues }: z.ZodError): string {
   return issues.map(({ path, message }) => [...path, message].join(": ")).join("; ");
 }
 

@@ -1,5 +1,6 @@
 /** Which routes name a Gateway or ListenerSet as a parent. */
-import { nameOfKey, refKey } from "../../../kube/keys.ts";
+import { nameOfKey } from "../../../base/object-key.ts";
+import { refKey } from "../../../kube/keys.ts";
 import { GATEWAY_GROUP, type KubeObject, type ParentReference } from "../../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";

@@ -3,8 +3,9 @@
  * referred to by key, so endpoints that come and go recompute no route.
  */
 
+import { objectKey } from "../../../base/object-key.ts";
 import type { Route, RouteBackend, TcpRoute } from "../../../ir/ir.ts";
-import { objectKey, refKey, refOf } from "../../../kube/keys.ts";
+import { refKey, refOf } from "../../../kube/keys.ts";
 import type { KubeObject, ParentReference } from "../../../kube/objects.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";

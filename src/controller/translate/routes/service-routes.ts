@@ -1,5 +1,6 @@
 /** Which routes, and so which Gateways, call a Service. */
-import { objectKey, refKey } from "../../../kube/keys.ts";
+import { objectKey } from "../../../base/object-key.ts";
+import { refKey } from "../../../kube/keys.ts";
 import type {
   BackendReference,
   GrpcRoute,

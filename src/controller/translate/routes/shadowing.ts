@@ -2,7 +2,8 @@
  * Rules of routes that no request can reach, because other rules with the same matches take precedence. The Gateway API has no
  * condition for them, although they surprise users often.
  */
-import { objectKey, refOf } from "../../../kube/keys.ts";
+import { objectKey } from "../../../base/object-key.ts";
+import { refOf } from "../../../kube/keys.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { contributionsOf } from "./gateway-routes.ts";

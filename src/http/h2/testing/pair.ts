@@ -1,9 +1,10 @@
 /** Two connections of the engine that talk to each other over loopback, with streams that record their events. */
 
 import type { Acceptor } from "../../../net/acceptor.ts";
+import { connect } from "../../../net/connect.ts";
 import { acceptLocally } from "../../../net/testing/acceptor.ts";
 import { admitted } from "../../../net/testing/egress.ts";
-import { connect, type Transport } from "../../../net/transport.ts";
+import type { Transport } from "../../../net/transport.ts";
 import { Http2Connection } from "../connection.ts";
 import type { FieldSection } from "../hpack/decoder.ts";
 import type { Http2Owner, Http2Settings, Role } from "../settings.ts";

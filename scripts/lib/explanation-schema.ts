@@ -1,0 +1,116 @@
+import type { ExplainedOutcome, Explanation } from "../../src/rehearsal/explanation.ts";
+import type { Step } from "../../src/trace/steps.ts";
+import { formatSchema, type JsonSchema } from "./config-schema.ts";
+
+interface Field {
+  readonly schema: Readonly<Record<string, unknown>>;
+  readonly text: string;
+}
+
+/** Described here, checked by the compiler: a field that is missing, does not exist or has the wrong optionality is a type error. */
+type Docs<T> = {
+  readonly [F in keyof T]-?: Field &
+    (undefined extends T[F] ? { readonly optional: true } : { readonly optional?: never });
+};
+type Words<T extends string> = Readonly<Record<T, true>>;
+
+const text = { type: "string" } as const;
+const data = { type: "object" } as const;
+
+const KINDS: Words<Step["kind"]> = {
+  connection: true,
+  listener: true,
+  route: true,
+  policy: true,
+  shadow: true,
+  rule: true,
+  expression: true,
+  backend: true,
+  request: true,
+  endpoint: true,
+  response: true,
+};
+const RESULTS: Words<Step["result"]> = { yes: true, no: true, unknown: true, skipped: true, notReached: true };
+
+const STEPS = { type: "array", items: { $ref: "#/$defs/step" } } as const;
+
+const step: Docs<Step> = {
+  kind: { schema: { enum: Object.keys(KINDS) }, text: "what decided or was chosen" },
+  name: { schema: text, text: "its name, key or expression" },
+  result: {
+    schema: { enum: Object.keys(RESULTS) },
+    text: "yes: passed, was chosen, is true or in force; unknown: depends on what is not known; notReached: comes after the end",
+  },
+  reason: { schema: text, text: "why, as text", optional: true },
+  values: {
+    schema: {
+      type: "array",
+      items: { type: "object", properties: { text, value: {}, error: text }, required: ["text"] },
+    },
+    text: "parts of an expression with their values, redacted",
+    optional: true,
+  },
+  origin: {
+    schema: data,
+    text: "where it was written: a path in the file, or an object and a path in it",
+    optional: true,
+  },
+  headers: {
+    schema: { type: "object", additionalProperties: text },
+    text: "fields of a request or response, redacted",
+    optional: true,
+  },
+  steps: { schema: STEPS, text: "what it consists of, or what lost against it" },
+};
+
+const outcome: Docs<ExplainedOutcome> = {
+  given: { schema: data, text: "what was assumed, and what was chosen because it is not known" },
+  share: { schema: { type: "number" }, text: "share of requests that get this outcome, by the weights of backends" },
+  needs: {
+    schema: { type: "array", items: data },
+    text: "what is not known, though the outcome depends on it",
+    optional: true,
+  },
+  refused: { schema: { type: "boolean" }, text: "the gateway itself responds with an error, or closes the connection" },
+  listener: { schema: text, text: "name of the listener", optional: true },
+  route: { schema: text, text: "namespace and name of the route", optional: true },
+  endpoint: { schema: text, text: "host and port", optional: true },
+  status: { schema: { type: "integer" }, text: "of the response; absent without one", optional: true },
+  reason: { schema: text, text: "as in metrics; Upstream if the response is the backend's", optional: true },
+  error: { schema: text, text: "as in the access log", optional: true },
+  steps: { schema: STEPS, text: "what happens, in its order" },
+};
+
+const explanation: Docs<Explanation> = {
+  generation: {
+    schema: { type: ["integer", "null"] },
+    text: "number of the gateway's configuration in effect; null for another one",
+  },
+  outcomes: { schema: { type: "array", items: { $ref: "#/$defs/outcome" } }, text: "one for each choice that is open" },
+  omitted: {
+    schema: { type: "integer", minimum: 1 },
+    text: "at least as many more outcomes were not tried, because there are too many",
+    optional: true,
+  },
+};
+
+/** The text of schema/explanation.json. */
+export function explanationSchema(): string {
+  return formatSchema({
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "tracegate explanation",
+    ...objectOf(explanation),
+    $defs: { outcome: objectOf(outcome), step: objectOf(step) },
+  } as JsonSchema);
+}
+
+function objectOf(fields: Readonly<Record<string, Field & { readonly optional?: true }>>): JsonSchema {
+  const entries = Object.entries(fields);
+  return {
+    type: "object",
+    properties: Object.fromEntries(
+      entries.map(([name, { schema, text: description }]) => [name, { ...schema, description }]),
+    ),
+    required: entries.filter(([, { optional }]) => optional !== true).map(([name]) => name),
+  } as unknown as JsonSchema;
+}

@@ -1,0 +1,306 @@
+/**
+ * The shadow policies of one exchange: they decide from what they would see if they were enforced, their decisions are kept for log,
+ * metrics and trace, and nothing of the exchange changes. Each policy works on a `ShadowView`. They run in the order of the enforced
+ * ones, beside the exchange, which never waits for them: after one that waits, such as a call to a service, the next ones wait
+ * for it and not for the request. What they establish, such as claims of a token, is visible to later shadow policies only.
+ */
+import { asError, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
+import type { Budget, RequestParts } from "../../cel/index.ts";
+import type { Phase } from "../../trace/events.ts";
+import type { ShadowableKind } from "../contract/shadow.ts";
+import type {
+  BodyStart,
+  IncomingBody,
+  PolicyContext,
+  PolicyHooks,
+  RequestMetadata,
+  ShadowDecision,
+  ShadowRuns,
+} from "../contract/types.ts";
+import { withVariables } from "../shared/expressions.ts";
+
+/**
+ * Exchanges of a thread that may wait for shadow policies at a time. It bounds the memory and the calls that a service which does not
+ * respond costs: until its calls time out, the exchanges themselves may be over.
+ */
+const MAX_WAITING = 1024;
+let waiting = 0;
+
+/** Errors that say nothing about the request: shadow policies come after enforced ones where both need the same. */
+const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_FULL"]);
+
+/** What a lane needs of its exchange, besides what policies see. */
+interface ShadowHost extends PolicyContext {
+  /** For the expressions of shadow policies: those of the request must not run out of theirs. */
+  newBudget(): Budget | undefined;
+  /** The decision behind an error as text, if the access log or a trace shows it. */
+  told(why: Why | undefined): string | undefined;
+  /** A defect of the gateway. */
+  logDefect(error: Error): void;
+}
+
+/** The policies of an exchange that have the hook that a lane runs. */
+type OnRequest = NonNullable<PolicyHooks["onRequest"]>;
+
+export class ShadowLane implements ShadowRuns {
+  readonly #host: ShadowHost;
+  readonly #budget: Budget | undefined;
+  /** What shadow policies have established. */
+  #found: RequestMetadata = {};
+  #pending: Promise<void> | undefined;
+  #decisions: ShadowDecision[] = [];
+
+  constructor(host: ShadowHost) {
+    this.#host = host;
+    this.#budget = host.newBudget();
+  }
+
+  /** In the order in which they were made. */
+  get decisions(): readonly ShadowDecision[] {
+    return this.#decisions;
+  }
+
+  /** Resolves when all policies so far have decided; undefined if they have. Never rejects. */
+  get pending(): Promise<void> | undefined {
+    return this.#pending;
+  }
+
+  run(kind: ShadowableKind, phase: Phase, onRequest: OnRequest): void {
+    const view = new ShadowView(this.#host, this.#budget);
+    if (this.#pending === undefined) {
+      const deciding = this.#decide(kind, phase, onRequest, view);
+      if (deciding !== undefined) this.#wait(deciding);
+    } else this.#wait(this.#pending.then(() => this.#decide(kind, phase, onRequest, view)));
+  }
+
+  #wait(deciding: Promise<void>): void {
+    if (this.#pending === undefined) waiting++;
+    const pending = deciding.then(() => {
+      if (this.#pending !== pending) return;
+      this.#pending = undefined;
+      waiting--;
+    });
+    this.#pending = pending;
+  }
+
+  #decide(kind: ShadowableKind, phase: Phase, onRequest: OnRequest, view: ShadowView): undefined | Promise<void> {
+    if (this.#pending === undefined && waiting >= MAX_WAITING) {
+      this.#conclude({ kind, phase, verdict: "undecided", reason: "too many requests wait for shadow policies" }, view);
+      return undefined;
+    }
+    const failed = (error: unknown): void => this.#conclude({ kind, phase, ...this.#denial(error) }, view);
+    const before = view.knowing(this.#found);
+    const decided = (reply: Awaited<ReturnType<OnRequest>>): void => {
+      if (reply === undefined) {
+        this.#found = { ...this.#found, ...changesOf(view.requestMetadata, before) };
+        this.#conclude({ kind, phase, verdict: "allow" }, view);
+      } else
+        this.#conclude({ kind, phase, verdict: "deny", status: reply.status, reason: `status ${reply.status}` }, view);
+    };
+    try {
+      const outcome = onRequest(view);
+      if (outcome instanceof Promise) return outcome.then(decided).catch(failed);
+      decided(outcome);
+    } catch (error) {
+      failed(error);
+    }
+    return undefined;
+  }
+
+  #denial(error: unknown): Omit<ShadowDecision, "kind" | "phase"> {
+    if (error instanceof RequestEnded) return { verdict: "undecided", reason: error.message };
+    if (error instanceof GatewayError && BUSY.has(error.code)) return { verdict: "undecided", reason: error.message };
+    if (!(error instanceof GatewayError)) this.#host.logDefect(asError(error));
+    const { code, status, message, why } =
+      error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
+    return { verdict: "deny", status, code, reason: this.#host.told(why) ?? message };
+  }
+
+  #conclude(decision: ShadowDecision, view: ShadowView): void {
+    this.#decisions.push(decision);
+    view.trace?.shadow(decision);
+  }
+}
+
+/** The request has ended before its body arrived. */
+class RequestEnded extends Error {
+  constructor() {
+    super("the request ended before its body had arrived");
+  }
+}
+
+function changesOf(after: RequestMetadata, before: RequestMetadata): RequestMetadata {
+  const entries = Object.entries(after).filter(([name, value]) => value !== before[name as keyof RequestMetadata]);
+  return Object.fromEntries(entries);
+}
+
+/** What a policy sees of an exchange, as it was when the policy's turn came; changes end here. */
+class ShadowView implements PolicyContext {
+  readonly #host: ShadowHost;
+  readonly request: PolicyContext["request"];
+  readonly trace: PolicyContext["trace"];
+  readonly variables: PolicyContext["variables"];
+  readonly requestBody: ShadowBody;
+  requestMetadata: RequestMetadata;
+  requestTimeout: PolicyContext["requestTimeout"];
+  backendRequestTimeout: PolicyContext["backendRequestTimeout"];
+  authorityMode: PolicyContext["authorityMode"];
+  retry: PolicyContext["retry"];
+  acceptedCoding: PolicyContext["acceptedCoding"];
+  session: PolicyContext["session"];
+  readonly matchedPrefix: string | undefined;
+  readonly matchedPath: string;
+
+  constructor(host: ShadowHost, budget: Budget | undefined) {
+    this.#host = host;
+    this.request = { ...host.request, headers: [...host.request.headers] };
+    this.trace = host.trace?.ofShadow();
+    this.requestBody = new ShadowBody(host);
+    this.requestMetadata = { ...host.requestMetadata };
+    this.requestTimeout = host.requestTimeout;
+    this.backendRequestTimeout = host.backendRequestTimeout;
+    this.authorityMode = host.authorityMode;
+    this.retry = host.retry;
+    this.acceptedCoding = host.acceptedCoding;
+    this.session = host.session;
+    this.matchedPrefix = host.matchedPrefix;
+    this.matchedPath = host.matchedPath;
+    const view = this;
+    const seen: RequestParts = new SeenRequest(this, host.variables.request);
+    this.variables = withVariables(host.variables, {
+      budget,
+      request: seen,
+      response: undefined,
+      get jwt() {
+        return view.requestMetadata.jwt;
+      },
+      get apiKey() {
+        return view.requestMetadata.apiKey;
+      },
+      get basicAuth() {
+        return view.requestMetadata.basicAuth;
+      },
+      get extauthz() {
+        return view.requestMetadata.extauthz;
+      },
+      get extproc() {
+        return view.requestMetadata.extproc;
+      },
+      get metadata() {
+        return view.requestMetadata.metadata;
+      },
+    });
+  }
+
+  /** Adds what earlier shadow policies have established, and returns all that is known. */
+  knowing(found: RequestMetadata): RequestMetadata {
+    this.requestMetadata = { ...this.requestMetadata, ...found };
+    return { ...this.requestMetadata };
+  }
+
+  get loop(): PolicyContext["loop"] {
+    return this.#host.loop;
+  }
+  get span(): PolicyContext["span"] {
+    return this.#host.span;
+  }
+  get responseBody(): PolicyContext["responseBody"] {
+    return this.#host.responseBody;
+  }
+  get maxBufferSize(): number {
+    return this.#host.maxBufferSize;
+  }
+  get calledEndpoint(): string | undefined {
+    return this.#host.calledEndpoint;
+  }
+  get shadow(): ShadowRuns {
+    return this.#host.shadow;
+  }
+  preferEndpoint(): boolean {
+    return false;
+  }
+  holdMetadata(): void {}
+  editResponse(): void {}
+  becomeGrpc(): void {}
+  claimField(): void {}
+  claimAllFields(): void {}
+  /** Its calls end by their own timeouts: a decision that comes after the response counts too. */
+  onClose(): void {}
+}
+
+/** The request for expressions. */
+class SeenRequest implements RequestParts {
+  readonly #view: Pick<ShadowView, "request" | "requestBody">;
+  readonly #now: RequestParts | undefined;
+
+  constructor(view: Pick<ShadowView, "request" | "requestBody">, now: RequestParts | undefined) {
+    this.#view = view;
+    this.#now = now;
+  }
+  get method(): string {
+    return this.#view.request.method;
+  }
+  get scheme(): string {
+    return this.#view.request.scheme;
+  }
+  get authority(): string {
+    return this.#view.request.authority;
+  }
+  get path(): string {
+    return this.#view.request.path;
+  }
+  get search(): string {
+    return this.#view.request.search;
+  }
+  get version(): string {
+    return this.#view.request.version;
+  }
+  get headers(): readonly string[] {
+    return this.#view.request.headers;
+  }
+  get sensitive(): RequestParts["sensitive"] {
+    return this.#now?.sensitive;
+  }
+  get body(): Uint8Array | undefined {
+    return this.#view.requestBody.bytes ?? this.#now?.body;
+  }
+  get startTime(): Date | undefined {
+    return this.#now?.startTime;
+  }
+}
+
+const NO_BYTES = new Uint8Array(0);
+
+/** The body of a request that streams on while a shadow policy reads it. */
+class ShadowBody implements IncomingBody {
+  readonly #host: ShadowHost;
+  /** The whole body, if it has been read. */
+  bytes: Uint8Array | undefined;
+
+  constructor(host: ShadowHost) {
+    this.#host = host;
+  }
+  get empty(): boolean {
+    return this.#host.requestBody.empty;
+  }
+  async copy(limit: number): Promise<Uint8Array | undefined> {
+    const ended = new Promise<never>((_resolve, reject) => this.#host.onClose(() => reject(new RequestEnded())));
+    const bytes = await Promise.race([this.#host.requestBody.copy(limit), ended]);
+    this.bytes = bytes;
+    return bytes;
+  }
+  buffer(limit: number): Promise<Uint8Array | undefined> {
+    return this.copy(limit);
+  }
+  tryBuffer(limit: number): Promise<Uint8Array | undefined> {
+    return this.copy(limit);
+  }
+  /** Of a body that is longer than may be buffered, nothing is known but that. */
+  async peek(limit: number): Promise<BodyStart> {
+    const bytes = await this.copy(Math.max(limit, this.#host.maxBufferSize));
+    if (bytes === undefined) return { bytes: NO_BYTES, complete: false };
+    return { bytes: bytes.subarray(0, limit), complete: bytes.length <= limit };
+  }
+  replace(): void {}
+  through(): void {}
+}

@@ -1,0 +1,132 @@
+/**
+ * Compiles the routes of listeners and route groups into their routers. An unchanged route is taken over from the configuration in effect,
+ * even if the endpoints of its services have changed: that costs 2 % of compiling it, and no route is in memory twice.
+ */
+import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
+import { digestAt, groupOwner, type PackedRoutes, routeAt } from "../../ir/packed-ir.ts";
+import { compilePolicies } from "../../policies/compile.ts";
+import { NO_POLICY_SET } from "../../policies/merge.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { type KnownRoute, type Router, RouterBuilder } from "../match/router.ts";
+import type { AddressBook } from "./address-book.ts";
+import type { Backends } from "./backends.ts";
+import type { CompiledBackend, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
+import type { Outbound } from "./outbound.ts";
+import { Provenance } from "./provenance.ts";
+import { type FixedLabels, listenerLabels, SeriesCache, UNROUTED } from "./series-cache.ts";
+
+/** By digest. */
+type KnownRoutes = Map<string, KnownRoute<CompiledRoute>>;
+
+/** What the routes of a configuration were compiled from, and the routes themselves, by owner and labels. */
+export interface FormerRoutes {
+  readonly customFunctions: string;
+  readonly addresses: AddressBook;
+  readonly routes: ReadonlyMap<string, KnownRoutes>;
+}
+
+/** Where the routes of a listener or group go. */
+interface Owner {
+  readonly router: RouterBuilder<CompiledRoute>;
+  readonly labels: FixedLabels;
+  readonly known: KnownRoutes;
+  /** Its routes in the configuration in effect. */
+  readonly before: KnownRoutes | undefined;
+}
+
+export class Routes {
+  /** For the next configuration to take over. */
+  readonly known = new Map<string, KnownRoutes>();
+  readonly provenance: Provenance;
+  readonly #owners = new Map<string, Owner>();
+  readonly #backends: Backends;
+  readonly #outbound: Outbound;
+  readonly #metrics: Metrics;
+  readonly #before: FormerRoutes | undefined;
+
+  /** `before` is the configuration in effect: none of its routes is taken over if the functions of expressions have changed. */
+  constructor(ir: Ir, backends: Backends, outbound: Outbound, metrics: Metrics, before?: FormerRoutes) {
+    this.provenance = new Provenance(ir);
+    this.#backends = backends;
+    this.#outbound = outbound;
+    this.#metrics = metrics;
+    this.#before = before?.customFunctions === (ir.customFunctions ?? "") ? before : undefined;
+    for (const bind of ir.binds)
+      for (const listener of bind.listeners) this.#addOwner(listener.key, listenerLabels(bind.key, listener));
+    for (const { name } of ir.routeGroups) this.#addOwner(groupOwner(name), { ...UNROUTED, bind: "unknown" });
+  }
+
+  #addOwner(key: string, labels: FixedLabels): void {
+    const known: KnownRoutes = new Map();
+    const name = `${key} ${JSON.stringify(labels)}`;
+    this.#owners.set(key, { router: new RouterBuilder(), labels, known, before: this.#before?.routes.get(name) });
+    this.known.set(name, known);
+  }
+
+  /** Adds a route in each step. */
+  *add(routes: PackedRoutes): Generator<void, void> {
+    const owner = this.#owners.get(routes.owner);
+    if (owner === undefined) return;
+    this.provenance.add(routes, owner.known);
+    for (let index = 0; index < routes.count; index++) {
+      const digest = digestAt(routes, index);
+      owner.known.set(digest, this.#takeOver(owner, digest) ?? this.#compile(owner, routeAt(routes, index)));
+      yield;
+    }
+  }
+
+  /** The router of a listener or group, once all routes have been added. */
+  router(owner: string): Router<CompiledRoute> {
+    return (this.#owners.get(owner)?.router ?? new RouterBuilder<CompiledRoute>()).finish();
+  }
+
+  /** The same route of the configuration in effect; undefined if it has changed or is new. */
+  #takeOver({ router, before }: Owner, digest: string): KnownRoute<CompiledRoute> | undefined {
+    const known = before?.get(digest);
+    if (known === undefined || this.#before === undefined) return undefined;
+    const { backends, uses } = known.route;
+    if (!this.#outbound.takeOver(uses, this.#before.addresses)) return undefined;
+    this.#backends.takeOver(backends);
+    router.addKnown(known);
+    return known;
+  }
+
+  #compile({ router, labels: ofOwner }: Owner, route: Route): KnownRoute<CompiledRoute> {
+    const part = this.#outbound.route;
+    const label = `${route.namespace}/${route.name}`;
+    const labels = { ...ofOwner, route: label, route_rule: route.ruleName ?? "unknown" };
+    const backends = route.backends.map((backend) => this.#backends.compile(backend, labels, "request", part));
+    return router.add(route, {
+      only: onlyBackend(backends),
+      policies: compilePolicies(route.policies, "route", part.environment, route.key),
+      key: route.key,
+      createdAt: route.createdAt ?? 0,
+      label,
+      rule: route.ruleName,
+      policySet: Object.keys(route.policies).length === 0 ? NO_POLICY_SET : route.policies,
+      backends,
+      totalWeight: totalWeight(backends),
+      series: new SeriesCache(this.#metrics, labels),
+      uses: this.#outbound.routeUses(),
+    });
+  }
+
+  /** Compiles a route of TCP, TLS or UDP, which is not taken over. */
+  tcpRoute(route: TcpRoute, owner: FixedLabels): CompiledTcpRoute {
+    const label = `${route.namespace}/${route.name}`;
+    const labels = { ...owner, route: label };
+    const { whole } = this.#outbound;
+    const backends = route.backends.map((backend) => this.#backends.compile(backend, labels, "network", whole));
+    return { label, hostnames: route.hostnames, backends, totalWeight: totalWeight(backends) };
+  }
+}
+
+function totalWeight(backends: readonly CompiledBackend[]): number {
+  return backends.reduce((sum, backend) => sum + backend.weight, 0);
+}
+
+function onlyBackend(backends: readonly CompiledBackend[]): CompiledBackend | undefined {
+  const [first, ...others] = backends;
+  if (first === undefined || others.length > 0) return undefined;
+  return first.weight > 0 && first.target.type !== "routeGroup" ? first : undefined;
+}

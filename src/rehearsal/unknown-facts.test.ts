@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync } from "node:crypto";
+import { test } from "node:test";
+import { irOf } from "../../test/helpers/supervisor.ts";
+import { readAssumptions } from "./assumptions.ts";
+import { BadFacts, factsOfRequest } from "./facts.ts";
+import { Rehearsal } from "./rehearsal.ts";
+
+const ENV = { OIDC_COOKIE_SECRET: "0".repeat(64) };
+const KEY = new Uint8Array(32);
+const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: KEY, oidcCookieKey: KEY };
+
+interface Request {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly assume?: Readonly<Record<string, unknown>>;
+}
+
+/** Of the last rehearsal. */
+let omitted = 0;
+
+async function rehearse(policies: object, { headers = {}, body = "", assume = {} }: Request) {
+  const routes = [{ name: "all", policies, backends: [{ host: "127.0.0.1:9" }] }];
+  const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes }] }] }, ENV), SETTINGS);
+  try {
+    const facts = factsOfRequest({ url: "http://a.test/x", method: "POST", headers: Object.entries(headers), body });
+    const all = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), readAssumptions(assume));
+    omitted = all.omitted;
+    return all.outcomes;
+  } finally {
+    rehearsal.close();
+  }
+}
+
+/** Status and what was given, for each outcome. */
+async function outcomes(rules: readonly object[], request: Request) {
+  const all = await rehearse({ authorization: { rules } }, request);
+  return all.map(({ record, given }) => [record?.status, ...Object.values(given)]);
+}
+
+const ANNOUNCED = { headers: { "content-length": "4" } };
+
+test("a body that is announced but not there: an outcome for each result of a condition that reads it", async () => {
+  const rules = [{ deny: 'string(request.body) == "drop"' }];
+  assert.deepEqual(await outcomes(rules, ANNOUNCED), [
+    [403, true],
+    [200, false],
+  ]);
+  assert.deepEqual(await outcomes(rules, { headers: { "transfer-encoding": "chunked" } }), [
+    [403, true],
+    [200, false],
+  ]);
+  assert.deepEqual(await outcomes(rules, { ...ANNOUNCED, assume: { body: "drop" } }), [[403, "drop"]]);
+  assert.deepEqual(await outcomes(rules, { ...ANNOUNCED, assume: { body: "keep it" } }), [[200, "keep it"]]);
+  assert.deepEqual(await outcomes(rules, { body: "drop" }), [[403]]);
+  const [first] = await rehearse({ authorization: { rules } }, ANNOUNCED);
+  assert.deepEqual(first?.needs, [
+    {
+      what: "the body of the request",
+      supply: "write -d BODY or --assume body=TEXT",
+      choice: 'condition string(request.body) == "drop"',
+    },
+  ]);
+});
+
+test("what is not known spreads by the rules of CEL, so what is known can decide", async () => {
+  const hidden = { headers: { "x-role": "<redacted>", cookie: "a=1" } };
+  const role = 'request.headers["x-role"]';
+  const certain: Readonly<Record<string, number>> = {
+    [`request.method == "POST" || ${role} == "ops"`]: 200,
+    [`${role} == "ops" || request.method == "POST"`]: 200,
+    [`${role} == "ops" && request.method == "GET"`]: 403,
+    "has(request.headers.role)": 403,
+    'has(request.headers.cookie) && request.headers.cookie("a") == "1"': 200,
+    [`request.method == "POST" ? true : ${role} == "ops"`]: 200,
+  };
+  for (const [allow, status] of Object.entries(certain))
+    assert.deepEqual(await outcomes([{ allow }], hidden), [[status]], allow);
+  const open = [
+    `${role} == "ops" || request.headers.none == "x"`,
+    `${role} == "ops" && int("x" + request.method) == 1`,
+    `!(${role} in ["a", "b"])`,
+    `coalesce(${role}, "b") == "b"`,
+    `["a", "b"].exists(x, x == ${role})`,
+    `cel.bind(r, ${role}, r.size() > 3) ? true : false`,
+    "request.headers.exists(name, request.headers[name] == 'ops')",
+  ];
+  for (const allow of open)
+    assert.deepEqual(
+      await outcomes([{ allow }], hidden),
+      [
+        [200, true],
+        [403, false],
+      ],
+      allow,
+    );
+});
+
+test("a condition that does not matter for the outcome is no choice", async () => {
+  const hidden = { headers: { "x-role": "<redacted>" } };
+  const rules = [{ deny: 'request.method == "POST"' }, { deny: 'request.headers["x-role"] == "ops"' }];
+  assert.deepEqual(await outcomes(rules, hidden), [[403]]);
+  const [only] = await rehearse({ authorization: { rules } }, hidden);
+  assert.deepEqual(only?.needs, []);
+});
+
+test("time and chance are not known, unless they are assumed", async () => {
+  const late = [{ deny: 'request.startTime > timestamp("2026-06-01T00:00:00Z")' }];
+  assert.equal((await outcomes(late, {})).length, 2);
+  const time = (text: string) => ({ assume: { time: text } });
+  assert.equal((await outcomes(late, time("2026-01-31T12:00:00Z")))[0]?.[0], 200);
+  assert.equal((await outcomes(late, time("2026-07-31T12:00:00Z")))[0]?.[0], 403);
+  const rare = [{ allow: "random() < 0.1" }];
+  assert.equal((await outcomes(rare, {})).length, 2);
+  assert.deepEqual(await outcomes(rare, { assume: { random: 0.05 } }), [[200, 0.05]]);
+  await assert.rejects(outcomes([], { assume: { random: 0.05 } }), BadFacts);
+});
+
+test("a value that depends on what is not known is made from what there is, and the outcome says so", async () => {
+  const set = { "x-length": "string(size(request.body))" };
+  const [only, ...others] = await rehearse({ transformations: { request: { set } } }, ANNOUNCED);
+  assert.equal(others.length, 0);
+  assert.equal(only?.record?.status, 200);
+  assert.deepEqual(
+    only?.needs.map(({ what, choice }) => [what, choice]),
+    [["the body of the request", undefined]],
+  );
+});
+
+test("functions of the configuration that read what is not known are not known either", async () => {
+  const routes = [
+    { policies: { authorization: { rules: [{ allow: "isOps()" }] } }, backends: [{ host: "127.0.0.1:9" }] },
+  ];
+  const customFunctions = 'isOps() { request.headers["x-role"] == "ops" }';
+  const ir = irOf({ config: { customFunctions }, binds: [{ port: 80, listeners: [{ routes }] }] });
+  const rehearsal = new Rehearsal(ir, SETTINGS);
+  const of = async (role: string) => {
+    const facts = factsOfRequest({ url: "http://a.test/x", headers: [["x-role", role]], body: "" });
+    return (await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), {})).outcomes.map(
+      ({ record }) => record?.status,
+    );
+  };
+  assert.deepEqual(await of("<redacted>"), [200, 403]);
+  assert.deepEqual(await of("ops"), [200]);
+  rehearsal.close();
+});
+
+const { publicKey } = generateKeyPairSync("ed25519");
+const jwks = JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "k" }] });
+const jwtAuth = { issuer: "https://issuer.test", jwks };
+
+test("a redacted credential is valid or invalid; what it says about the client is not known unless it is assumed", async () => {
+  const policies = { jwtAuth, authorization: { rules: [{ allow: 'jwt.sub == "a"' }] } };
+  const of = async (request: Request) =>
+    (await rehearse(policies, request)).map(({ record, given }) => [record?.status, ...Object.values(given)]);
+  for (const authorization of ["Bearer <redacted>", "<redacted>"])
+    assert.deepEqual(await of({ headers: { authorization } }), [
+      [200, "valid", true],
+      [401, "invalid"],
+      [403, "valid", false],
+    ]);
+  assert.deepEqual(await of({}), [[403]]);
+  assert.deepEqual(await of({ assume: { jwt: { sub: "a" } } }), [[200, { sub: "a" }]]);
+  assert.deepEqual(await of({ assume: { jwt: { sub: "b" } } }), [[403, { sub: "b" }]]);
+  assert.deepEqual(await of({ assume: { jwt: "invalid" } }), [[401, "invalid"]]);
+});
+
+const credentials: readonly [kind: "apiKey" | "basicAuth", policy: object, client: object, rule: string][] = [
+  ["apiKey", { mode: "strict", keys: [{ key: "k" }] }, { team: "a" }, 'apiKey.team == "a"'],
+  [
+    "basicAuth",
+    { mode: "strict", htpasswd: "a:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=" },
+    { username: "a" },
+    'basicAuth.username == "a"',
+  ],
+];
+for (const [kind, policy, client, allow] of credentials)
+  test(`${kind} can be assumed too`, async () => {
+    const policies = { [kind]: policy, authorization: { rules: [{ allow }] } };
+    const of = async (request: Request) => (await rehearse(policies, request)).map(({ record }) => record?.status);
+    assert.deepEqual(await of({}), [401]);
+    assert.deepEqual(await of({ assume: { [kind]: client } }), [200]);
+    assert.deepEqual(await of({ assume: { [kind]: "invalid" } }), [401]);
+    assert.deepEqual(await of({ headers: { authorization: "<redacted>" } }), [200, 401, 403]);
+  });
+
+test("a session of oidc can be assumed", async () => {
+  const policy = {
+    issuer: "https://issuer.test",
+    authorizationEndpoint: "https://issuer.test/a",
+    tokenEndpoint: "https://issuer.test/t",
+    jwks,
+    clientId: "c",
+    clientSecret: "s",
+    redirectURI: "https://a.test/back",
+  };
+  const policies = { oidc: policy, authorization: { rules: [{ allow: 'jwt.sub == "a"' }] } };
+  const of = async (request: Request) => (await rehearse(policies, request)).map(({ record }) => record?.status);
+  assert.deepEqual(await of({ assume: { oidc: { sub: "a" } } }), [200]);
+  assert.deepEqual(await of({ assume: { oidc: { sub: "b" } } }), [403]);
+  assert.notEqual((await of({ assume: { oidc: "invalid" } }))[0], 200);
+});
+
+test("of very many outcomes some are tried, and the others are counted", async () => {
+  const names = ["x-a", "x-b", "x-c", "x-d", "x-e"];
+  const headers = Object.fromEntries(names.map((name) => [name, "<redacted>"]));
+  const rules = names.map((name) => ({ allow: `request.headers["${name}"] == "1"` }));
+  const all = await outcomes(rules, { headers });
+  assert.ok(all.length > 1 && all.length <= 16, `${all.length}`);
+  assert.ok(omitted > 0);
+  await outcomes(rules.slice(0, 2), { headers });
+  assert.equal(omitted, 0);
+});

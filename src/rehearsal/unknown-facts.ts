@@ -1,0 +1,101 @@
+/**
+ * What a request that is rehearsed does not have: a body that it announces, fields that are redacted, the time and chance. Conditions
+ * that depend on these are choices; other expressions get what stands in their place.
+ */
+import { REDACTED } from "../base/redaction.ts";
+import { CelTimestamp, type CelValue, type Failure, type Need, type Unknowns, unknown } from "../cel/index.ts";
+import { supplyOf } from "./assumptions.ts";
+import type { Choices } from "./choices.ts";
+import type { RequestFacts } from "./facts.ts";
+
+/** Longest body that is made up: gateways refuse longer ones before they read them. */
+const MAX_BODY = 16 * 1024 * 1024;
+
+interface UnknownFact {
+  readonly path: readonly string[];
+  readonly need: Need;
+}
+
+export class UnknownFacts implements Unknowns {
+  readonly #choices: Choices;
+  #facts: readonly UnknownFact[] = [];
+
+  constructor(choices: Choices) {
+    this.#choices = choices;
+  }
+
+  /** Begins a run of a request, and returns it with a body, if it announces one that is not there: the assumed one, or blanks. */
+  begin(facts: RequestFacts): RequestFacts {
+    const hidden = redactedFields(facts.head).map((name) => ({
+      path: ["request", "headers", name],
+      need: { what: `the field ${name}`, supply: `write -H '${name}: …' with its value` },
+    }));
+    this.#facts = hidden;
+    if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
+    const body = this.#choices.assumed("body");
+    if (body !== undefined) return withBody(facts, Buffer.from(body));
+    const need = { what: "the body of the request", supply: "write -d BODY or --assume body=TEXT" };
+    this.#facts = [...hidden, { path: ["request", "body"], need }, { path: ["request", "bodyPrefix"], need }];
+    return withBlankBody(facts);
+  }
+
+  at(path: readonly string[], presence: boolean): CelValue | Failure | undefined {
+    const name = path.join(".");
+    if (name === "request.startTime" || name === "request.endTime") {
+      const time = this.#choices.assumed("time");
+      return time === undefined ? unknown([TIME]) : CelTimestamp.fromDate(time);
+    }
+    if (name === "random()" || name === "uuid()")
+      return (name === "random()" ? this.#choices.assumed("random") : undefined) ?? unknown([CHANCE]);
+    const [variable = ""] = path;
+    if (this.#choices.unknownClients.has(variable))
+      return unknown([{ what: `what ${variable} has about the client`, supply: supplyOf(clientOf(variable)) }]);
+    // What is announced or redacted is there.
+    if (presence) return undefined;
+    const needs = this.#facts.filter((fact) => isPrefix(fact.path, path) || isPrefix(path, fact.path));
+    return needs.length === 0 ? undefined : unknown(needs.map(({ need }) => need));
+  }
+
+  decide(text: string, needs: readonly Need[]): boolean {
+    return this.#choices.condition(text, needs);
+  }
+
+  lacks(needs: readonly Need[]): void {
+    this.#choices.lacks(needs);
+  }
+}
+
+const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
+const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
+
+function clientOf(variable: string): "jwt" | "basicAuth" | "apiKey" {
+  return variable === "basicAuth" || variable === "apiKey" ? variable : "jwt";
+}
+
+function isPrefix(short: readonly string[], long: readonly string[]): boolean {
+  return short.length <= long.length && short.every((part, i) => part === long[i]);
+}
+
+/** The names of fields whose values are redacted, as those of a trace are. */
+function redactedFields(head: string): string[] {
+  const [, ...lines] = head.split("\r\n");
+  return lines.filter((line) => line.includes(REDACTED)).map((line) => line.slice(0, line.indexOf(":")).toLowerCase());
+}
+
+const LENGTH = /^content-length: *(\d+) *\r\n/im;
+const CODING = /^transfer-encoding:.*\r\n/im;
+
+function announcesBody(head: string): boolean {
+  return CODING.test(head) || Number(LENGTH.exec(head)?.[1] ?? 0) > 0;
+}
+
+function withBody(facts: RequestFacts, body: Buffer): RequestFacts {
+  const head = facts.head.replace(LENGTH, "").replace(CODING, "");
+  return { ...facts, head: `${head.slice(0, -2)}Content-Length: ${body.length}\r\n\r\n`, body };
+}
+
+function withBlankBody(facts: RequestFacts): RequestFacts {
+  if (CODING.test(facts.head)) return { ...facts, body: Buffer.from("1\r\n \r\n0\r\n\r\n") };
+  const length = Math.min(Number(LENGTH.exec(facts.head)?.[1]), MAX_BODY);
+  return withBody(facts, Buffer.alloc(length, " "));
+}

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fc } from "../../test/helpers/property.ts";
+import type { Route, RouteBackend, RouteMatch } from "../ir/ir.ts";
+import { matchOn, requestTo, routeOf, routerOf } from "../proxy/match/fixtures/routes.ts";
+import { lintRoutes } from "./route-lints.ts";
+
+const owner = (routes: readonly Route[], hostname = "") => ({ hostname, routes, policies: {} });
+
+/** `code route[match]`, with what was found. */
+function found(routes: readonly Route[], hostname?: string): string[] {
+  return lintRoutes(owner(routes, hostname)).map(
+    ({ code, route, match, found: [first] }) =>
+      `${code} ${route.key}${match === undefined ? "" : `[${match}]`}: ${[first].flat().join(" ")}`,
+  );
+}
+
+const header = (name: string, value: string): RouteMatch["headers"][number] => ({ name, type: "exact", value });
+const on = (port: number): RouteBackend => ({
+  key: `/${port}`,
+  weight: 1,
+  target: { type: "static", host: "127.0.0.1", port },
+  policies: {},
+});
+const BASIC = { basicAuth: { mode: "strict", realm: "r", htpasswd: "" } } as unknown as Route["policies"];
+const secured = (route: Route, port = 1): Route => ({ ...route, policies: BASIC, backends: [on(port)] });
+const open = (route: Route, port = 1): Route => ({ ...route, backends: [on(port)] });
+
+test("routes and matches that others keep from all requests", () => {
+  // Equal, whatever the order of conditions and slashes at the end.
+  const two = [header("a", "1"), header("b", "2")];
+  const equal = [
+    routeOf("a", [], matchOn("/x/", { headers: two })),
+    routeOf("b", [], matchOn("/x", { headers: [...two].reverse() })),
+  ];
+  assert.deepEqual(found(equal), ["shadowed-route b: a"]);
+  // One match of two; and a match that is written twice.
+  assert.deepEqual(found([routeOf("a", [], "/x"), routeOf("b", [], "/x", "/y")]), ["unreachable-match b[0]: a"]);
+  assert.deepEqual(found([routeOf("a", [], "/x", "/x")]), ["unreachable-match a[1]: matches[0]"]);
+  // By several routes together.
+  assert.deepEqual(found([routeOf("a", [], "/x"), routeOf("b", [], "/y"), routeOf("c", [], "/x", "/y")]), [
+    "shadowed-route c: a b",
+  ]);
+  // An expression for every path is longer than short paths, so it goes before them.
+  assert.deepEqual(found([routeOf("all", [], "~ /.*"), routeOf("b", [], "/b"), routeOf("c", [], "/longer", "= /c")]), [
+    "shadowed-route b: all",
+  ]);
+  // A narrower name of a host goes first where the listener leaves both one host.
+  assert.deepEqual(found([routeOf("a", ["*.test"], "/"), routeOf("b", ["x.test"], "/")], "x.test"), [
+    "shadowed-route a: b",
+  ]);
+  assert.deepEqual(found([routeOf("a", ["*.test"], "/"), routeOf("b", ["x.test"], "/")]), []);
+  assert.deepEqual(found([routeOf("a", ["a.test"], "/")], "b.test"), ["unreachable-hostname a: b.test"]);
+  const old = { ...routeOf("z", [], "/"), createdAt: 1 };
+  assert.deepEqual(found([{ ...routeOf("a", [], "/"), createdAt: 2 }, old]), ["shadowed-route a: z"]);
+});
+
+test("matches that no request can meet", () => {
+  const conflicting = matchOn("/", { method: "GET", headers: [header(":method", "PUT")] });
+  assert.deepEqual(found([routeOf("a", [], conflicting)]), [
+    "impossible-match a[0]: the method cannot be both GET and PUT",
+  ]);
+  const query = matchOn("/", { query: [header("q", "1"), header("q", "2")] });
+  assert.deepEqual(found([routeOf("a", [], query)]), ["impossible-match a[0]: q cannot be both 1 and 2"]);
+  // A header may occur twice.
+  assert.deepEqual(found([routeOf("a", [], matchOn("/", { headers: [header("q", "1"), header("q", "2")] }))]), []);
+});
+
+test("authentication that a broader route bypasses", () => {
+  const get = matchOn("/admin", { method: "GET" });
+  const bypassed = "bypassed-authentication admin[0]: basicAuth";
+  assert.deepEqual(found([secured(routeOf("admin", [], get)), open(routeOf("all", [], "/"))]), [bypassed]);
+  assert.deepEqual(found([secured(routeOf("admin", [], "= /admin")), open(routeOf("all", [], "/"))]), [bypassed]);
+  // The whole prefix is protected, or the rest of it by another route, or the backend is another, or the host.
+  assert.deepEqual(found([secured(routeOf("admin", [], "/admin")), open(routeOf("all", [], "/"))]), []);
+  const rest = secured(routeOf("rest", [], "/admin"));
+  assert.deepEqual(found([secured(routeOf("admin", [], get)), rest, open(routeOf("all", [], "/"))]), []);
+  assert.deepEqual(found([secured(routeOf("admin", [], get)), open(routeOf("all", [], "/"), 2)]), []);
+  assert.deepEqual(found([secured(routeOf("admin", ["a.test"], get)), open(routeOf("all", ["b.test"], "/"))]), []);
+  const routes = [secured(routeOf("admin", [], get)), open(routeOf("all", [], "/"))];
+  assert.deepEqual(lintRoutes({ hostname: "", routes, policies: BASIC }), []);
+});
+
+const path = fc.constantFrom("/", "/a", "/a/", "/a/b", "= /a", "= /", "~ /.*", "~ /a.*");
+const match = fc
+  .record({
+    path,
+    method: fc.constantFrom(undefined, "GET", "PUT"),
+    headers: fc.subarray([header("x", "1"), header("y", "1")]),
+  })
+  .map(({ path, method, headers }) => matchOn(path, { ...(method !== undefined && { method }), headers }));
+const routeList = fc
+  .array(
+    fc.record({ hosts: fc.subarray(["a.test", "*.test"]), matches: fc.array(match, { minLength: 1, maxLength: 3 }) }),
+    { minLength: 1, maxLength: 6 },
+  )
+  .map((list) => list.map(({ hosts, matches }, i) => routeOf(`r${i}`, hosts, ...matches)));
+
+test("no request reaches what is said to be unreachable", () => {
+  const requests = ["a.test", "b.test", "other.example"].flatMap((authority) =>
+    ["/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/c"].flatMap((target) =>
+      ["GET", "PUT", "POST"].flatMap((method) =>
+        [[], ["x", "1"], ["y", "1"], ["x", "1", "y", "1"]].map((headers) =>
+          requestTo(target, { authority, method, headers }),
+        ),
+      ),
+    ),
+  );
+  let count = 0;
+  fc.assert(
+    fc.property(routeList, (routes) => {
+      const router = routerOf(...routes);
+      const findings = lintRoutes(owner(routes)).filter(({ code }) => code !== "bypassed-authentication");
+      count += findings.length;
+      for (const request of requests) {
+        const selected = router.select(request, request.authority);
+        const hit = findings.find(
+          ({ route, match }) =>
+            route.key === selected?.route.key && (match === undefined || match === selected.matchIndex),
+        );
+        assert.equal(hit, undefined, JSON.stringify(hit));
+      }
+    }),
+    { numRuns: 300 },
+  );
+  assert.ok(count > 50, `only ${count} findings`);
+});
+
+test("10,000 routes of one host are compared without comparing each with each", () => {
+  const routes = Array.from({ length: 10_000 }, (_, i) => secured(routeOf(`r${i}`, ["a.test"], `= /p/${i}/x`)));
+  let reads = 0;
+  const counted = routes.map((route) =>
+    Object.defineProperty({ ...route }, "matches", {
+      get() {
+        reads++;
+        return route.matches;
+      },
+    }),
+  );
+  assert.equal(lintRoutes(owner([...counted, open(routeOf("all", ["a.test"], "/"))])).length, 10_000);
+  assert.ok(reads < 20 * routes.length, `${reads} reads`);
+});
