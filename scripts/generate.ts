@@ -1,6 +1,7 @@
 /** `npm run generate`: writes the files that are made from code. `--check` only reports which of them are stale. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
+import { assumptionTable } from "./lib/assumption-docs.ts";
 import { celPage } from "./lib/cel-docs.ts";
 import { commandPage } from "./lib/command-page.ts";
 import { ConfigReference } from "./lib/config-docs.ts";
@@ -30,6 +31,10 @@ function generatedFiles(): ReadonlyMap<string, string> {
     ["schema/errors.json", errorTable()],
     ["docs/trace-events.md", tracePage()],
     ["schema/trace-event.json", traceSchema()],
+    [
+      "docs/explain.md",
+      generatedPart("docs/explain.md", readText("docs/explain.md"), "assumptions", assumptionTable()),
+    ],
     ...crdFiles(),
     ["docs/crds.md", generatedPart("docs/crds.md", readText("docs/crds.md"), "fields", crdTables())],
     [

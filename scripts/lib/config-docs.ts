@@ -128,7 +128,9 @@ export class ConfigReference {
         const type = this.#type(field, page, pathOf(title, name));
         return `| \`${name}\` | ${type} | ${fallback} | ${cell(this.#describe(field))} |`;
       });
-    rows.push(...sets.map((name) => `| fields of ${this.#link(name, page)} | | | |`));
+    const except = (name: string): string =>
+      "shadow" in this.#fieldsOf(name) && !("shadow" in properties) ? " except `shadow`" : "";
+    rows.push(...sets.map((name) => `| fields of ${this.#link(name, page)}${except(name)} | | | |`));
     if (rows.length === 0) return "";
     return `\n| Field | Type | Default | Meaning |\n|---|---|---|---|\n${rows.join("\n")}\n`;
   }
@@ -137,7 +139,9 @@ export class ConfigReference {
   #fieldSets(properties: Fields): string[] {
     const count = Object.keys(properties).length;
     const names = Object.keys(this.#defs).filter((name) => {
-      const fields = this.#fieldsOf(name);
+      const { shadow: whole, ...others } = this.#fieldsOf(name);
+      // Alternatives of a policy have its fields; in shadow are all of them or none.
+      const fields = whole === undefined || !("shadow" in properties) ? others : { ...others, shadow: whole };
       const size = Object.keys(fields).length;
       return size >= MIN_FIELDS && size < count && includes(properties, fields);
     });

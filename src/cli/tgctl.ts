@@ -1,4 +1,5 @@
 import { buildInfo, packageVersion } from "../base/build-info.ts";
+import { check } from "./commands/check.ts";
 import { controllerGroup } from "./commands/controller/index.ts";
 import { proxyGroup } from "./commands/proxy/index.ts";
 import { completionCommand, helpCommand } from "./runner/builtin.ts";
@@ -10,13 +11,19 @@ import type { TraceView } from "./trace/source.ts";
 /** `tgctl` with all its commands. `loadTraceView` loads the terminal UI: only a command that shows it pays for that. */
 export function tgctl(loadTraceView: () => Promise<TraceView>): Program {
   const proxy = proxyGroup(loadTraceView);
-  const topics = ["version", "completion", ...[proxy, ...proxy.commands, controllerGroup].map((node) => node.name)];
+  const topics = [
+    "check",
+    "version",
+    "completion",
+    ...[proxy, ...proxy.commands, controllerGroup].map((node) => node.name),
+  ];
   const program: Program = {
     name: "tgctl",
     summary: "Inspect tracegate proxies, on this machine or in Kubernetes: traces, configuration, log levels, profiles",
     commands: [
       proxy,
       controllerGroup,
+      check,
       version,
       helpCommand(() => program, topics, "proxy trace"),
       completionCommand("tgctl"),

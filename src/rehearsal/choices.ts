@@ -18,6 +18,8 @@ const AUTHORIZERS: Readonly<Record<string, "extAuthz" | "networkExtAuthz">> = {
 /** What an outcome was given, by name: what was assumed, and what was chosen because the facts leave it open. */
 export type Given = Readonly<Record<string, unknown>>;
 
+export type CredentialKind = Parameters<AssumeCredential>[0];
+
 /** Something that is not known, though the outcome depends on it. */
 export interface Lack extends Need {
   /** The choice in `given` that is made because of it; absent if only a value depends on it. */
@@ -46,8 +48,8 @@ export class Choices implements CalloutAnswers {
   /** What is not known in this run, though something depends on it; by what depends on it, and what it is. */
   readonly needs = new Map<string, Lack>();
 
-  /** The variables about clients of which only that they are valid is known. */
-  readonly unknownClients = new Set<string>();
+  /** The credentials that are only known to be valid, by the variable that has what they say about the client. */
+  readonly unknownClients = new Map<string, CredentialKind>();
 
   begin(given: Given): void {
     this.#given = given;
@@ -104,7 +106,7 @@ export class Choices implements CalloutAnswers {
     if (given === undefined && !text.includes(REDACTED)) return undefined;
     const value = this.#choose(kind, ["valid", "invalid"]);
     if (value !== "valid") return value;
-    this.unknownClients.add(kind === "oidc" ? "jwt" : kind);
+    this.unknownClients.set(kind === "oidc" ? "jwt" : kind, kind);
     return {};
   };
 

@@ -183,7 +183,7 @@ export class Rehearsal {
     const endpoints = new Endpoints(new Pools(pool, resolver, { onConnected() {} }, this.#sweeper));
     this.#endpoints = endpoints;
     const metrics = new Metrics();
-    this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onEvent(json));
+    this.#watchers = new Watchers(this.#gate, (_id, event) => this.#onEvent(event?.json));
     this.#services = {
       metrics,
       tickets: new TicketSecrets(),

@@ -4,8 +4,8 @@
  */
 import { REDACTED } from "../base/redaction.ts";
 import { CelTimestamp, type CelValue, type Failure, type Need, type Unknowns, unknown } from "../cel/index.ts";
-import { supplyOf } from "./assumptions.ts";
-import type { Choices } from "./choices.ts";
+import { ASSUMPTIONS, supplyOf } from "./assumptions.ts";
+import type { Choices, CredentialKind } from "./choices.ts";
 import type { RequestFacts } from "./facts.ts";
 
 /** Longest body that is made up: gateways refuse longer ones before they read them. */
@@ -48,8 +48,8 @@ export class UnknownFacts implements Unknowns {
     if (name === "random()" || name === "uuid()")
       return (name === "random()" ? this.#choices.assumed("random") : undefined) ?? unknown([CHANCE]);
     const [variable = ""] = path;
-    if (this.#choices.unknownClients.has(variable))
-      return unknown([{ what: `what ${variable} has about the client`, supply: supplyOf(clientOf(variable)) }]);
+    const client = this.#choices.unknownClients.get(variable);
+    if (client !== undefined) return unknown([aboutClient(client)]);
     // What is announced or redacted is there.
     if (presence) return undefined;
     const needs = this.#facts.filter((fact) => isPrefix(fact.path, path) || isPrefix(path, fact.path));
@@ -68,8 +68,12 @@ export class UnknownFacts implements Unknowns {
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
 
-function clientOf(variable: string): "jwt" | "basicAuth" | "apiKey" {
-  return variable === "basicAuth" || variable === "apiKey" ? variable : "jwt";
+function aboutClient(kind: CredentialKind): Need {
+  const [example] = ASSUMPTIONS[kind].values;
+  return {
+    what: `what the credential for ${kind} says about the client`,
+    supply: `write --assume '${kind}=${example}'`,
+  };
 }
 
 function isPrefix(short: readonly string[], long: readonly string[]): boolean {

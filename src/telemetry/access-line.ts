@@ -152,7 +152,7 @@ export function durationText(durationMs: number): string {
 
 /** The decisions of shadow policies in a text line. */
 export function shadowText(decisions: readonly string[]): string {
-  return decisions.join("; ");
+  return decisions.join(" | ");
 }
 
 /** Names are short: a call of `set` would cost more. */

@@ -6,7 +6,7 @@ import { severityOf, Tracer } from "./tracer.ts";
 
 test("events are sent at once, in order, with times in whole microseconds that never decrease", () => {
   const sent: (string | undefined)[] = [];
-  const tracer = new Tracer({ reveal: false, maxBodyBytes: 0 }, performance.now(), (json) => sent.push(json));
+  const tracer = new Tracer({ reveal: false, maxBodyBytes: 0 }, performance.now(), (event) => sent.push(event?.json));
   tracer.emit("info", { type: "requestStarted" });
   assert.equal(sent.length, 1);
   const start = tracer.now();

@@ -9,8 +9,15 @@ export interface TraceOptions {
   readonly maxMs?: number | undefined;
 }
 
+/** An event as it goes to the reader of its trace. */
+export interface PostedEvent {
+  readonly json: string;
+  /** Its `eventEnd`. */
+  readonly end: number;
+}
+
 /** Receives the events of one trace as they happen; undefined ends the trace. */
-export type EventPost = (json: string | undefined) => void;
+export type EventPost = (event: PostedEvent | undefined) => void;
 
 /** Takes the events of one request. */
 export interface TraceSink {
@@ -97,7 +104,7 @@ export class Tracer implements TraceSink {
       ...(this.#expressions.length > 0 && { expressions: this.#expressions.splice(0) }),
       message,
     };
-    this.#post(JSON.stringify(event));
+    this.#post({ json: JSON.stringify(event), end: event.eventEnd });
   }
 
   finish(): void {

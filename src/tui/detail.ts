@@ -1,6 +1,6 @@
 import { stringify } from "yaml";
 import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
-import { type CandidateLine, candidatesOf, evaluatedCount, type Fields, fields } from "./fields.ts";
+import { type CandidateLine, candidatesOf, evaluatedCount, type Fields, fields, selectedName } from "./fields.ts";
 import type { Row } from "./rows.ts";
 import { treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
@@ -167,7 +167,8 @@ function candidateLines(message: Fields): DetailLine[] {
   const candidates = candidatesOf(message);
   if (candidates.length === 0) return [];
   const width = Math.max(...candidates.map(({ name }) => columnsOf(name)));
-  const rank = (line: CandidateLine) => (line.reason === "selected" ? 0 : line.matched ? 1 : 2);
+  const selected = selectedName(message);
+  const rank = ({ name, matched }: CandidateLine) => (name === selected ? 0 : matched ? 1 : 2);
   const lines = candidates
     .toSorted((a, b) => rank(a) - rank(b))
     .map((line) => plain(harmless(`${line.matched ? "✓" : "✗"} ${fit(line.name, width)}  ${line.reason}`)));

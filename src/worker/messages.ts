@@ -4,6 +4,7 @@
  * agree on at request speed (armed watches, token buckets) is in shared memory instead, because a message waits until the
  * receiving thread's event loop is free.
  */
+
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { EgressOptions } from "../net/egress.ts";
@@ -16,7 +17,7 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import type { LoggedReasons } from "../telemetry/settings.ts";
 import type { ThreadMemory } from "../telemetry/thread-memory.ts";
 import type { TraceFilter } from "../trace/filter.ts";
-import type { TraceOptions } from "../trace/tracer.ts";
+import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 import type { Locality } from "../upstream/discovery/locality.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import type { BackendCalls, EndpointStats } from "../upstream/endpoints/endpoints.ts";
@@ -122,7 +123,7 @@ export type Notice =
   /** The command has failed. */
   | { readonly type: "failure"; readonly call: number; readonly message: string }
   /** `event` undefined: the trace has ended. */
-  | { readonly type: "trace"; readonly id: number; readonly event: string | undefined }
+  | { readonly type: "trace"; readonly id: number; readonly event: PostedEvent | undefined }
   /** Shared memory of new counters, which the main thread reads from then on. */
   | { readonly type: "series"; readonly notice: SeriesNotice }
   /** This worker has evicted an endpoint. */

@@ -9,6 +9,7 @@
  * Failure model: a worker may die at any moment, in the middle of any command. The state that a replacement needs (the
  * configuration in effect, ports, watches, log filter, evictions, health) is kept here, and its counters stay in the totals.
  */
+
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";
@@ -22,7 +23,7 @@ import type { Chunk } from "../telemetry/otlp/messages.ts";
 import { TICKET_PERIOD_MS, TicketSecrets } from "../tls/ticket-keys.ts";
 import type { TraceFilter } from "../trace/filter.ts";
 import { TraceGate } from "../trace/gate.ts";
-import type { TraceOptions } from "../trace/tracer.ts";
+import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { Evictions } from "../upstream/endpoints/endpoint.ts";
 import { combineStats, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
@@ -271,7 +272,7 @@ export class Supervisor implements WorkerEvents {
 
   // ── events of workers ──
 
-  onTrace(id: number, event: string | undefined): void {
+  onTrace(id: number, event: PostedEvent | undefined): void {
     this.hub.deliver(id, event);
   }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { CelError } from "../cel/index.ts";
 import type { TraceEvent } from "../trace/events.ts";
 import { MAX_WATCHERS, TraceGate } from "../trace/gate.ts";
+import type { PostedEvent } from "../trace/tracer.ts";
 import { TraceHub, type TraceReader } from "./trace-hub.ts";
 
 const OPTIONS = { reveal: false, maxBodyBytes: 100, filter: { functions: "" } };
@@ -41,8 +42,10 @@ function setUp() {
     unwatch: (id) => void sent.push(`unwatch ${id}`),
   });
   let at = 0;
-  const event = (type: string): string =>
-    JSON.stringify({ eventStart: null, eventEnd: at++, severity: "info", message: { type } });
+  const event = (type: string): PostedEvent => {
+    const end = at++;
+    return { json: JSON.stringify({ eventStart: null, eventEnd: end, severity: "info", message: { type } }), end };
+  };
   return { gate, hub, sent, event };
 }
 

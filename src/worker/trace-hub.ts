@@ -3,9 +3,10 @@
  * events to readers, and watches to workers. Events are never lost silently: a reader that is too slow gets a `dropped` event
  * with their number, in the place where they are missing.
  */
+
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
-import type { TraceOptions } from "../trace/tracer.ts";
+import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";
 
 /** The consumer of one session's events: a stream of the admin server. */
 export interface TraceReader {
@@ -77,16 +78,16 @@ export class TraceHub {
   }
 
   /** Passes on an event of watcher `id`; undefined ends the trace. Late events of closed sessions are ignored. */
-  deliver(id: number, event: string | undefined): void {
+  deliver(id: number, event: PostedEvent | undefined): void {
     const watcher = this.#watchers.get(id);
     if (watcher === undefined) return;
     if (event === undefined) {
       this.#end(id, watcher);
       return;
     }
-    watcher.lastEnd = Number(/"eventEnd":(\d+)/.exec(event)?.[1] ?? watcher.lastEnd);
+    watcher.lastEnd = event.end;
     this.#reportDropped(watcher);
-    if (watcher.dropped > 0 || !watcher.reader.event(event)) watcher.dropped++;
+    if (watcher.dropped > 0 || !watcher.reader.event(event.json)) watcher.dropped++;
   }
 
   /** Ends sessions whose worker has died, with a last event that says so. */
@@ -95,7 +96,8 @@ export class TraceHub {
       const watcher = this.#watchers.get(id);
       if (watcher === undefined) continue;
       const message = { type: "requestFinished", status: null, error: reason };
-      this.deliver(id, JSON.stringify({ eventStart: null, eventEnd: watcher.lastEnd, severity: "error", message }));
+      const end = watcher.lastEnd;
+      this.deliver(id, { json: JSON.stringify({ eventStart: null, eventEnd: end, severity: "error", message }), end });
       this.#end(id, watcher);
     }
   }

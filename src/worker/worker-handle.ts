@@ -1,6 +1,7 @@
 import type { Worker } from "node:worker_threads";
 import { CounterMemory } from "../telemetry/metrics.ts";
 import type { Chunk } from "../telemetry/otlp/messages.ts";
+import type { PostedEvent } from "../trace/tracer.ts";
 import type { EvictionNotice, HealthNotice } from "../upstream/endpoints/endpoint.ts";
 import { LogRing } from "./log-ring.ts";
 import type { Args, CommandName, Notice, Reply, Request, WorkerOptions } from "./messages.ts";
@@ -23,7 +24,7 @@ interface PendingCommand {
 /** What a worker sends besides replies, and its end. */
 export interface WorkerEvents {
   /** An event of trace session `id` as JSON; undefined: the trace has ended. */
-  onTrace(id: number, event: string | undefined): void;
+  onTrace(id: number, event: PostedEvent | undefined): void;
   /** The worker has evicted an endpoint. */
   onEvicted(handle: WorkerHandle, notice: EvictionNotice): void;
   /** An active health check of the worker has changed the state of an endpoint. */

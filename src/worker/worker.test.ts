@@ -33,7 +33,7 @@ class TestWorker {
       new WorkerThreads(1).take(0),
       { ...WORKER, ...own, index: 0, ...options },
       {
-        onTrace: (_id, event) => this.traced.push(event),
+        onTrace: (_id, event) => this.traced.push(event?.json),
         onEvicted() {},
         onDocumentWanted() {},
         onHealth() {},

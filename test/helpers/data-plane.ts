@@ -135,7 +135,7 @@ export class TestPlane {
     );
     health.start();
     this.endpoints = new Endpoints(pools, undefined, health);
-    this.#watchers = new Watchers(this.#gate, (_id, json) => this.#onTrace(json));
+    this.#watchers = new Watchers(this.#gate, (_id, event) => this.#onTrace(event?.json));
     const { limits = { maxLag: 0, heapShare: 0 }, thread = CALM } = options.overload ?? {};
     this.overload = new Overload(limits, this.pressure, 0, this.metrics, output.logger("proxy"), thread);
     const services: Services = {

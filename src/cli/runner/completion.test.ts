@@ -20,6 +20,7 @@ test("commands, aliases, options and values are completed", async () => {
   const all = [
     "proxy",
     "controller",
+    "check",
     "version",
     "help",
     "completion",

@@ -134,8 +134,8 @@ export class Provider {
     };
     if (cause?.claim === "nonce") return new LoginError("nonceMismatch");
     if (cause?.claims !== undefined) return new LoginError("invalidIdToken", reason(error));
-    if (error.message.includes("id_token")) return new LoginError("missingIdToken");
-    if (!(error.cause instanceof Response)) return unreadable(error);
+    if (!(error.cause instanceof Response))
+      return lacksIdToken(cause?.body) ? new LoginError("missingIdToken") : unreadable(error);
     // Not every provider sends the error of RFC 6749, section 5.2, as JSON.
     if (error.cause.status === 400) return new LoginError("codeRejected", reason(error));
     return statusFailure(error.cause.status, error);
@@ -159,6 +159,11 @@ export class Provider {
       throw new LoginError("invalidIdToken", reason(error));
     }
   }
+}
+
+/** Whether the response of the token endpoint is complete but for the ID token. */
+function lacksIdToken(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "access_token" in body && !("id_token" in body);
 }
 
 function readKeys(jwks: string): JWTVerifyGetKey {

@@ -7,6 +7,7 @@ import { grpcEndText } from "../../base/grpc-codes.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
 import type { ShadowDecision } from "../../policies/contract/types.ts";
+import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
@@ -118,7 +119,7 @@ function factsOf(exchange: Over, time: number): AccessRecord {
     error: result.error,
     code: result.code,
     reason: result.reason,
-    shadow: exchange.shadowed && shownShadows(exchange.shadowed.decisions, exchange.services.accessLog.explains),
+    shadow: exchange.shadowed && shownShadows(exchange.shadowed.decisions, exchange.services.accessLog),
     bytesReceived: downstream.bodyBytes,
     bytesSent: responseSide.bytes,
     durationMs: result.endedAt - exchange.startedAt,
@@ -126,9 +127,9 @@ function factsOf(exchange: Over, time: number): AccessRecord {
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
-function shownShadows(decisions: readonly ShadowDecision[], explains: boolean): readonly string[] | undefined {
+function shownShadows(decisions: readonly ShadowDecision[], log: AccessLog): readonly string[] | undefined {
   const texts = decisions.flatMap(({ kind, verdict, code, reason }) => {
-    const why = explains ? reason : code;
+    const why = log.errorField(reason, code);
     return verdict === "allow" ? [] : [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
   });
   return texts.length === 0 ? undefined : [...new Set(texts)];

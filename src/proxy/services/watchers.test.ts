@@ -17,7 +17,7 @@ function request(path: string): HttpRequest {
 function setUp() {
   const gate = new TraceGate();
   const sent: string[] = [];
-  const watchers = new Watchers(gate, (id, json) => sent.push(`${id} ${json === undefined ? "end" : "event"}`));
+  const watchers = new Watchers(gate, (id, event) => sent.push(`${id} ${event === undefined ? "end" : "event"}`));
   const claim = (path: string, traceToken = ""): boolean => {
     const tracer = watchers.claim(request(path), { traceToken }, performance.now(), secretsOf);
     tracer?.finish();

@@ -7,7 +7,7 @@ import { compileFilter, type TraceFilter } from "../../trace/filter.ts";
 import type { TraceGate } from "../../trace/gate.ts";
 import type { RequestSecrets } from "../../trace/secrets.ts";
 import { sameToken, tokenIn } from "../../trace/token.ts";
-import { type EventPost, type TraceOptions, Tracer } from "../../trace/tracer.ts";
+import { type EventPost, type PostedEvent, type TraceOptions, Tracer } from "../../trace/tracer.ts";
 
 interface Watcher {
   readonly id: number;
@@ -23,12 +23,12 @@ const passBy = (): boolean => false;
 /** The watchers that this thread knows of; while the gate is disarmed a request does not look at them. */
 export class Watchers {
   readonly #gate: TraceGate;
-  readonly #send: (id: number, json: string | undefined) => void;
+  readonly #send: (id: number, event: PostedEvent | undefined) => void;
   readonly #list: Watcher[] = [];
   readonly #view = new HttpRequestView();
 
   /** `send` carries an event of watcher `id` to its reader; undefined ends the trace. */
-  constructor(gate: TraceGate, send: (id: number, json: string | undefined) => void) {
+  constructor(gate: TraceGate, send: (id: number, event: PostedEvent | undefined) => void) {
     this.#gate = gate;
     this.#send = send;
   }
@@ -100,7 +100,7 @@ export class Watchers {
       token === "" ? [] : this.#list.filter((each) => each.token !== undefined && sameToken(each.token, token));
     for (const watcher of [...owners, ...this.#list.filter((each) => each.token === undefined)]) {
       if (!matches(watcher) || !this.#gate.claim(watcher.slot)) continue;
-      const post: EventPost = (json) => this.#send(watcher.id, json);
+      const post: EventPost = (event) => this.#send(watcher.id, event);
       return new Tracer(watcher.options, start, post);
     }
     return undefined;

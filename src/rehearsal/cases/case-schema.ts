@@ -1,6 +1,7 @@
 /** The file of `tracegate check --expect`: requests, what is assumed about them, and what should happen to them. */
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { assumeSchema } from "../assumptions.ts";
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
@@ -58,8 +59,7 @@ const testCase = z
   .strictObject({
     name: z.string().min(1).describe("What the case shows; each case has its own."),
     request,
-    assume: z
-      .record(z.string(), z.unknown())
+    assume: assumeSchema
       .optional()
       .describe("What the gateway cannot know in advance, such as `extAuthz: deny`; see docs/explain.md."),
     expect: expectation,

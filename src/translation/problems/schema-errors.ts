@@ -48,19 +48,15 @@ function hidden(issue: Issue): Problem | undefined {
 
 const SECRETS = new SensitiveNames();
 
-/** Fields that are wrong for the same reason are reported once. */
+/** Fields of an item where a list of items is wanted are one mistake, reported once. */
 function reportUnknown(
   document: Validated,
   { path, keys }: Extract<Issue, { code: "unrecognized_keys" }>,
   known: KnownFields,
 ): void {
-  const reasons = new Set<string>();
-  for (const key of keys) {
-    const reason = absentField(path, key);
-    if (reason === undefined || !/is a list/.test(reason) || !reasons.has(reason))
-      document.report(path, unknownField(path, key, known), key);
-    if (reason !== undefined) reasons.add(reason);
-  }
+  const ofItems = path.at(-1) === "localRateLimit" ? keys.filter((key) => absentField(path, key) !== undefined) : [];
+  const repeated = ofItems.slice(1);
+  for (const key of keys) if (!repeated.includes(key)) document.report(path, unknownField(path, key, known), key);
 }
 
 function unknownField(path: readonly PropertyKey[], key: string, known: KnownFields): Problem {

@@ -61,7 +61,7 @@ suite("the severity shows the event that decided", () => {
     assert.equal((await policyEvent({ path: "/limited" }))[0], "info");
     assert.deepEqual(await policyEvent({ path: "/limited" }), [
       "error",
-      "none of 1 tokens is left; the bucket is refilled in 3600s",
+      "none of the 1 tokens is left; the bucket is refilled in 3600s",
       { allowed: false, limit: 1 },
     ]);
     assert.equal(

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { testCluster } from "../../../test/helpers/kube/tgctl.ts";
+
+const condition = (type: string, status: "True" | "False", reason: string, message = "") => ({
+  type,
+  status,
+  reason,
+  message,
+});
+const GOOD = [condition("Accepted", "True", "Accepted"), condition("Programmed", "True", "Programmed")];
+
+/** A cluster with the Gateway `shop/web`, a route of it and of another one, and a policy. */
+async function cluster(t: TestContext, route = condition("Accepted", "True", "Accepted")) {
+  const made = await testCluster(t);
+  made.gateway("web", "shop", GOOD);
+  const parent = (name: string, ...conditions: readonly object[]): object => ({
+    parentRef: { name },
+    controllerName: "c",
+    conditions,
+  });
+  made.server.set({
+    apiVersion: "gateway.networking.k8s.io/v1",
+    kind: "HTTPRoute",
+    metadata: { name: "cart", namespace: "shop" },
+    spec: {},
+    status: {
+      parents: [
+        parent("web", route, condition("tracegate.dev/Shadowed", "True", "Shadowed", "rules[1] is never used")),
+        parent("other", condition("ResolvedRefs", "False", "BackendNotFound", "of another Gateway")),
+      ],
+    },
+  } as never);
+  made.server.set({
+    apiVersion: "tracegate.dev/v1alpha1",
+    kind: "TracegatePolicy",
+    metadata: { name: "login", namespace: "auth" },
+    spec: {},
+    status: {
+      ancestors: [
+        {
+          ancestorRef: { kind: "Gateway", name: "web", namespace: "shop" },
+          controllerName: "c",
+          conditions: [condition("tracegate.dev/Findings", "True", "LenientAuthentication", "lets requests pass")],
+        },
+      ],
+    },
+  } as never);
+  return made;
+}
+
+const WARNINGS = `HTTPRoute shop/cart: warning: tracegate.dev/Shadowed Shadowed: rules[1] is never used
+TracegatePolicy auth/login: warning: tracegate.dev/Findings LenientAuthentication: lets requests pass
+`;
+
+test("check prints what the statuses of a Gateway's objects say, and --strict counts warnings", async (t) => {
+  const { tgctl } = await cluster(t);
+  const lax = await tgctl("check", "gateway/web", "-n", "shop");
+  assert.deepEqual(lax, { code: 0, stdout: `${WARNINGS}0 errors, 2 warnings\n`, stderr: "" });
+  assert.equal((await tgctl("check", "gateway/web.shop", "--strict")).code, 1);
+  const { findings } = JSON.parse((await tgctl("check", "gateway/web.shop", "-o", "json")).stdout);
+  assert.deepEqual(findings[0], {
+    severity: "warning",
+    object: "HTTPRoute shop/cart",
+    condition: "tracegate.dev/Shadowed",
+    reason: "Shadowed",
+    message: "rules[1] is never used",
+  });
+});
+
+test("check exits with 1 for errors; a Gateway that is not there or has no status is one", async (t) => {
+  const { tgctl, gateway } = await cluster(t, condition("Accepted", "False", "NotAllowedByListeners", "no listener"));
+  const { code, stdout } = await tgctl("check", "gateway/web.shop");
+  assert.equal(code, 1);
+  assert.match(stdout, /^HTTPRoute shop\/cart: error: Accepted NotAllowedByListeners: no listener$/m);
+  assert.match(stdout, /^1 error, 2 warnings$/m);
+  const absent = await tgctl("check", "gateway/none.shop");
+  assert.equal(absent.code, 1);
+  assert.match(absent.stderr, /failed to get gateway shop\/none/);
+  gateway("new");
+  assert.match((await tgctl("check", "gateway/new.shop")).stderr, /Gateway shop\/new has no status yet/);
+  assert.match((await tgctl("check", "deploy/web")).stderr, /deploy\/web is not a Gateway/);
+});
