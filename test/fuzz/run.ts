@@ -3,6 +3,7 @@
  * Ends with status 1 at the first finding, which it prints with the seed that makes it.
  */
 import { inspect, parseArgs } from "node:util";
+import { playExplain } from "./explain/play.ts";
 import { playGateway } from "./gateway/play.ts";
 import { compare } from "./http1/differential.ts";
 import { generateStream } from "./http1/generate.ts";
@@ -25,6 +26,8 @@ const TARGETS: Readonly<Record<string, Target>> = {
   flow: playFlow,
   /** Clients and backends of both versions through a gateway. */
   gateway: playGateway,
+  /** Rehearsals against real requests. */
+  explain: playExplain,
 };
 
 function wholeNumber(text: string, option: string): number {

@@ -185,10 +185,10 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
     invalidToken: [{ mode: "strict", why: '"exp" claim timestamp check failed' }],
   }),
   localRateLimit: texts(localRateLimit.decisions, {
-    admitted: [{ limit, place: "", remaining: 3 }],
+    admitted: [{ limit, remaining: 3 }],
     limited: [
-      { limit, place: " of localRateLimit[1]", untilFill: 400 },
-      { limit: { ...limit, tokensPerFill: 0, key: "source.address" }, place: "", untilFill: 0 },
+      { limit, untilFill: 400 },
+      { limit: { ...limit, tokensPerFill: 0, key: "source.address" }, untilFill: 0 },
     ],
   }),
   oidc: texts(oidc.decisions, {

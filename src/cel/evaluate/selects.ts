@@ -104,7 +104,7 @@ export function compileConstantEquality(node: Call, compilation: Compilation): E
   if (header !== undefined && isPlainRead(operand) && /^[\x20-\x7e]*$/.test(constant)) {
     const { name, source } = header;
     const none = missing(`no such key: ${name}`, operand.at);
-    const several = new Failure(comparedAsText(name), operand.at);
+    const several = new Failure(comparedAsText(name), node.at);
     return (activation) => {
       const parts = source(activation);
       const value = parts === undefined ? undefined : findLatin1(parts, name);
@@ -119,7 +119,7 @@ export function compileConstantEquality(node: Call, compilation: Compilation): E
     if (value instanceof Failure) return value;
     if (typeof value !== "object") return (value === constant) === whenEqual;
     const field = repeatedField(value);
-    return field === undefined ? !whenEqual : new Failure(comparedAsText(field), operand.at);
+    return field === undefined ? !whenEqual : new Failure(comparedAsText(field), node.at);
   };
 }
 

@@ -23,28 +23,24 @@ const MAX_KEY = 1024;
 
 interface Limit extends LocalLimit {
   readonly buckets: LimitBuckets;
-  /** As in its decisions. */
-  readonly place: string;
   readonly expression: Expression | undefined;
 }
 
-/** `place`: of the limit, such as ` of localRateLimit[1]`; empty if it is the only one. */
-type LimitDecision = { readonly limit: LocalLimit; readonly place: string } & (
-  | { readonly code: "admitted"; readonly remaining: number }
-  | { readonly code: "limited"; readonly untilFill: number }
-);
+type LimitDecision =
+  | { readonly code: "admitted"; readonly limit: LocalLimit; readonly remaining: number }
+  | { readonly code: "limited"; readonly limit: LocalLimit; readonly untilFill: number };
 
 const decisions = new Decisions<LimitDecision>(KIND, {
-  admitted: ({ limit, place, remaining }) =>
-    applied(`${remaining} of the ${limit.maxTokens} tokens${place} are left${bucketText(limit)}`, {
+  admitted: ({ limit, remaining }) =>
+    applied(`${remaining} of the ${limit.maxTokens} tokens are left${bucketText(limit)}`, {
       allowed: true,
       limit: limit.maxTokens,
       remaining,
     }),
-  limited: ({ limit, place, untilFill }) => {
+  limited: ({ limit, untilFill }) => {
     const next =
       limit.tokensPerFill === 0 ? "the bucket is never refilled" : `the bucket is refilled in ${seconds(untilFill)}s`;
-    const text = `none of the ${limit.maxTokens} tokens${place} is left${bucketText(limit)}; ${next}`;
+    const text = `none of the ${limit.maxTokens} tokens is left${bucketText(limit)}; ${next}`;
     return rejected(text, { allowed: false, limit: limit.maxTokens });
   },
 });
@@ -87,13 +83,7 @@ function prepare(config: LocalRateLimit | LocalLimit, cel: CelEnvironment): (dep
   });
   const expressions = compiled.map(({ expression }) => expression).filter((each) => each !== undefined);
   return ({ identity, buckets }) => {
-    const limits = compiled.map(
-      (limit, i): Limit => ({
-        ...limit,
-        place: compiled.length === 1 ? "" : ` of localRateLimit[${i}]`,
-        buckets: buckets.of(`${identity} ${i}`),
-      }),
-    );
+    const limits = compiled.map((limit, i): Limit => ({ ...limit, buckets: buckets.of(`${identity} ${i}`) }));
     return {
       onRequest: afterRequestBody(expressions, (context) => {
         takeAll(limits, context);
@@ -129,7 +119,7 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
     const { buckets } = limit;
     const admitted = buckets.take(limit, keyOf(limit, context));
     if (!admitted) {
-      const decision = { code: "limited", limit, place: limit.place, untilFill: buckets.untilFill } as const;
+      const decision = { code: "limited", limit, untilFill: buckets.untilFill } as const;
       throw decisions.reject(context.trace, decision, "TG_RATE_LIMITED", { headers: rejectionFields(limit) });
     }
     if (buckets.remaining < remaining) {
@@ -138,7 +128,7 @@ function takeAll(limits: readonly Limit[], context: PolicyContext): void {
     }
   }
   if (tightest === undefined) return;
-  context.trace?.report(decisions, { code: "admitted", limit: tightest, place: tightest.place, remaining });
+  context.trace?.report(decisions, { code: "admitted", limit: tightest, remaining });
   context.editResponse({ action: "set", name: "x-ratelimit-limit", value: decimal(tightest.maxTokens) });
   context.editResponse({ action: "set", name: "x-ratelimit-remaining", value: decimal(remaining) });
   context.editResponse({ action: "set", name: "x-ratelimit-reset", value: latin1(seconds(untilFill)) });
