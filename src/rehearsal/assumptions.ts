@@ -4,6 +4,7 @@
  * values may be texts too.
  */
 import { z } from "zod";
+import { suggest } from "../base/suggest.ts";
 import { BadFacts } from "./facts.ts";
 
 /** Plain JSON, such as the claims of a token. */
@@ -154,7 +155,7 @@ export function readAssumptions(values: Data): Assumptions {
     if (!isAssumption(name))
       throw new BadFacts(
         `nothing can be assumed about ${JSON.stringify(name)}`,
-        `write one of ${Object.keys(ASSUMPTIONS).join(", ")}`,
+        `write ${suggest(name, Object.keys(ASSUMPTIONS)) ?? `one of ${Object.keys(ASSUMPTIONS).join(", ")}`}`,
       );
     const assumed = readValue(name, value);
     if (assumed === undefined) {

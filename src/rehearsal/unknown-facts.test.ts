@@ -64,12 +64,13 @@ test("a body that is announced but not there: an outcome for each result of a co
 });
 
 test("what is not known spreads by the rules of CEL, so what is known can decide", async () => {
-  const hidden = { headers: { "x-role": "<redacted>", cookie: "a=1" } };
+  const hidden = { headers: { "x-role": "<redacted>", team: "<redacted>", cookie: "a=1" } };
   const role = 'request.headers["x-role"]';
   const certain: Readonly<Record<string, number>> = {
     [`request.method == "POST" || ${role} == "ops"`]: 200,
     [`${role} == "ops" || request.method == "POST"`]: 200,
     [`${role} == "ops" && request.method == "GET"`]: 403,
+    "has(request.headers.team)": 200,
     "has(request.headers.role)": 403,
     'has(request.headers.cookie) && request.headers.cookie("a") == "1"': 200,
     [`request.method == "POST" ? true : ${role} == "ops"`]: 200,
@@ -79,6 +80,7 @@ test("what is not known spreads by the rules of CEL, so what is known can decide
   const open = [
     `${role} == "ops" || request.headers.none == "x"`,
     `${role} == "ops" && int("x" + request.method) == 1`,
+    `int("x" + request.method) == 1 || ${role} == "ops"`,
     `!(${role} in ["a", "b"])`,
     `coalesce(${role}, "b") == "b"`,
     `["a", "b"].exists(x, x == ${role})`,
@@ -94,6 +96,16 @@ test("what is not known spreads by the rules of CEL, so what is known can decide
       ],
       allow,
     );
+});
+
+test("a condition that depends on several things needs all of them", async () => {
+  const hidden = { headers: { "x-a": "<redacted>", "x-b": "Bearer <redacted>" } };
+  const rules = [{ allow: 'request.headers["x-a"] == "1" || request.headers["x-b"] == "1"' }];
+  const [first] = await rehearse({ authorization: { rules } }, hidden);
+  assert.deepEqual(
+    first?.needs.map(({ what }) => what),
+    ["the field x-a", "the field x-b"],
+  );
 });
 
 test("a condition that does not matter for the outcome is no choice", async () => {

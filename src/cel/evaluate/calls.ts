@@ -268,6 +268,6 @@ function compileCustomCall(node: Call, { checked, compile }: Compilation): Evalu
     if (definition.variadic) frame.push(frame.splice(fixed));
     const value = definition.run(activation, frame);
     // Positions inside the function's body mean nothing in this expression.
-    return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent, value.needs) : value;
+    return value instanceof Failure ? new Failure(place + value.what, node.at, value.absent) : value;
   };
 }
