@@ -32,6 +32,18 @@ const traffic = {
   properties: { chunks: count, bytes: count },
   required: ["chunks", "bytes"],
 };
+const origin = {
+  type: "object",
+  properties: {
+    object: {
+      type: "object",
+      properties: { kind: text, namespace: text, name: text },
+      required: ["kind", "namespace", "name"],
+    },
+    path: { type: "array", items: { type: ["string", "integer"] } },
+  },
+  required: ["path"],
+};
 const anything = {} as const;
 /** Parts of an expression. */
 const parts = {
@@ -80,11 +92,11 @@ const EVENTS: Docs = {
           type: "array",
           items: {
             type: "object",
-            properties: { route: text, matched: { type: "boolean" }, reason: text, because: text },
+            properties: { route: text, matched: { type: "boolean" }, reason: text, because: text, origin },
             required: ["route", "matched", "reason"],
           },
         },
-        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule by which one lost that matches too",
+        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule by which one lost that matches too; `origin`: where the route was written",
       },
       listeners: {
         schema: {
@@ -115,6 +127,11 @@ const EVENTS: Docs = {
     fields: {
       phase: { schema: { enum: ["gateway", "route", "backend"] }, text: "`gateway`, `route` or `backend`" },
       effectivePolicy: { schema: { type: "object" }, text: "kind → merged policy, null if not set" },
+      origins: {
+        schema: { type: "object", additionalProperties: { type: "array", items: origin } },
+        text: "kind → where the policy was written, of `authorization` each rule: `path` in the file or, with `object` (`kind`, `namespace`, `name`), in that object",
+        optional: true,
+      },
     },
   },
   shadowDecision: {

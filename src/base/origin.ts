@@ -1,14 +1,26 @@
+import { formatPath, type Path } from "./paths.ts";
+
 /** Where a listener, route, policy or rule of a configuration was written. */
 export interface Origin {
   /** The Kubernetes object; absent: the configuration file. */
   readonly object?: ObjectName;
   /** The field in the file or object: names of fields and positions in lists, such as `["binds", 0, "port"]`. */
-  readonly path: readonly (string | number)[];
+  readonly path: Path;
+  /** Of the field in the file, where it is shown: found by parsing the file again. */
+  readonly place?: { readonly file: string; readonly line: number; readonly column: number };
 }
 
 /** Names a Kubernetes object. */
-interface ObjectName {
+export interface ObjectName {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
+}
+
+/** `gateway.yaml:31`; without a place `binds[0].listeners[0].routes[1]`, or `HTTPRoute shop/web spec.rules[1]`. */
+export function formatOrigin({ object, path, place }: Origin): string {
+  if (place !== undefined) return `${place.file}:${place.line}`;
+  const field = formatPath(path);
+  if (object === undefined) return field;
+  return `${object.kind} ${object.namespace}/${object.name}${field === "" ? "" : ` ${field}`}`;
 }

@@ -8,6 +8,7 @@
 import { messageOf } from "../base/errors.ts";
 import { type AbsenceTrap, absenceTraps } from "./check/absence.ts";
 import { check } from "./check/checker.ts";
+import { constantOf } from "./check/constant.ts";
 import { compileFunctions } from "./custom/compile-functions.ts";
 import type { Activation } from "./environment/activation.ts";
 import { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
@@ -112,6 +113,27 @@ export class CelEnvironment {
   absenceTraps(text: string, scope: Scope): readonly AbsenceTrap[] {
     const node = parse(text, LIMITS);
     return absenceTraps(node, check(node, text, this.#in(scope)));
+  }
+
+  /**
+   * The result that a condition has whatever it reads; undefined: it depends on that, or is just `true` or `false`, which is written on
+   * purpose. Throws CelError as compileCondition.
+   */
+  constantOf(text: string, scope: Scope): boolean | undefined {
+    const node = parse(text, LIMITS);
+    if (node.kind === "literal") return undefined;
+    const checked = check(node, text, this.#in(scope));
+    return constantOf(node, text, checked, (part) => {
+      startBudget();
+      try {
+        return compileNode(part, checked, text)({}, NO_SLOTS);
+      } catch {
+        // It fails, so it has no result.
+        return undefined;
+      } finally {
+        endBudget();
+      }
+    });
   }
 
   #in(scope: Scope): Environment {

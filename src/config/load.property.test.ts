@@ -3,9 +3,15 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { stringify } from "yaml";
 import { fc } from "../../test/helpers/property.ts";
-import { type LoadResult, loadConfig } from "./load.ts";
+import type { Origin } from "../base/origin.ts";
+import { formatPath } from "../base/paths.ts";
+import { type LoadResult, loadConfig, locating } from "./load.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url);
+
+const examples = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8" })
+  .filter((name) => name.endsWith(".yaml") && !name.startsWith("cases/"))
+  .map((file) => ({ file, text: readFileSync(new URL(file, EXAMPLES), "utf8") }));
 
 function load(text: string): LoadResult {
   return loadConfig({ kind: "text", text, name: "test.yaml" }, {});
@@ -107,10 +113,39 @@ test("what the schema describes translates: nothing is lost, every key is unique
   );
 });
 
+test("every origin of an example is a place in its text: the key of a field, or the element of a list", () => {
+  let origins = 0;
+  for (const { file, text } of examples) {
+    const result = load(text);
+    if (!result.ok) continue;
+    const locate = locating({ kind: "text", text, name: file }, {});
+    const lines = text.split("\n");
+    for (const { path } of originsIn(result.ir)) {
+      const place = locate(path);
+      assert.ok(place !== undefined, `${file}: ${formatPath(path)}`);
+      const found = lines[place.line - 1]?.slice(place.column - 1) ?? "";
+      const key = path.at(-1);
+      if (typeof key === "string") assert.ok(found.startsWith(key), `${file}: ${formatPath(path)}: ${found}`);
+      else
+        assert.match(
+          lines[place.line - 1]?.slice(0, place.column - 1) ?? "",
+          /- $|\[.*$/,
+          `${file}: ${formatPath(path)}`,
+        );
+      origins++;
+    }
+  }
+  assert.ok(origins > 100);
+});
+
+/** All origins in a part of the IR. */
+function originsIn(part: unknown): Origin[] {
+  if (typeof part !== "object" || part === null) return [];
+  return Object.entries(part).flatMap(([key, value]) => (key === "origin" ? [value as Origin] : originsIn(value)));
+}
+
 test("an example with a change anywhere is valid, or every problem has a position in its text", () => {
-  const files = readdirSync(EXAMPLES, { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".yaml") && !name.startsWith("cases/"))
-    .map((file) => readFileSync(new URL(file, EXAMPLES), "utf8"));
+  const files = examples.map(({ text }) => text);
   const insert = fc.constantFrom(
     "x",
     " ",

@@ -185,6 +185,19 @@ export function rereadable(source: ConfigSource): ConfigSource {
   }
 }
 
+/**
+ * Finds values of a configuration as `file:line:column`: its text is read and parsed again, because nothing keeps
+ * positions. Undefined for a path that the text no longer has.
+ */
+export function locating(
+  source: ConfigSource,
+  env: Readonly<Record<string, string | undefined>>,
+): (path: Path) => { readonly file: string; readonly line: number; readonly column: number } | undefined {
+  const file = nameOf(source);
+  const document = new ConfigDocument(file, source.kind === "text" ? source.text : readText(source.path), env);
+  return (path) => (valueAt(document.value, path) === undefined ? undefined : { file, ...document.placeOf(path) });
+}
+
 /** The name of a configuration's source in messages. */
 function nameOf(source: ConfigSource): string {
   if (source.kind === "text") return source.name ?? "configuration";

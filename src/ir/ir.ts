@@ -2,6 +2,7 @@
  * The frozen runtime configuration: plain data that crosses threads by structured clone. Both the configuration file and
  * Kubernetes objects translate to it; workers compile it. All times are milliseconds, all sizes bytes.
  */
+import type { Origin } from "../base/origin.ts";
 import type { ConnectionLimits } from "../http/stream.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
@@ -10,6 +11,7 @@ import type { LogFields, SamplingRules } from "../telemetry/settings.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import type { Service, Workload } from "../upstream/discovery/discovery.ts";
 import type { Target } from "../upstream/settings/target.ts";
+import type { PolicySources } from "./origins.ts";
 
 export interface Ir {
   readonly binds: readonly Bind[];
@@ -167,7 +169,9 @@ export interface Listener {
   readonly protocol: "HTTP" | "HTTPS" | "TCP" | "TLS" | "UDP";
   /** HTTPS; TLS without it passes through. */
   readonly tls?: TlsServer;
+  readonly origin?: Origin;
   readonly policies: PolicySet;
+  readonly sources?: PolicySources;
   readonly routes: readonly Route[];
   /** Routes of TCP, TLS and UDP. */
   readonly tcpRoutes: readonly TcpRoute[];
@@ -181,11 +185,15 @@ export interface Route {
   readonly ruleName?: string;
   /** Seconds since 1970. If two routes match equally well, the older one wins; absent: the key decides. */
   readonly createdAt?: number;
+  /** Of a route of a file. Kept apart when the route is packed, because its place is not part of what it does. */
+  readonly origin?: Origin;
   /** Lower-case; empty = any host. */
   readonly hostnames: readonly string[];
   /** The default is one path prefix `/`; a route without any matches no request. */
   readonly matches: readonly RouteMatch[];
   readonly policies: PolicySet;
+  /** Where policies were written; absent kinds: at the route itself, in `policies`. */
+  readonly sources?: PolicySources;
   /** The policies written on the route itself, for the dump; absent: all. */
   readonly inline?: PolicySet;
   readonly backends: readonly RouteBackend[];
@@ -216,12 +224,15 @@ export interface RouteBackend {
   readonly weight: number;
   readonly target: Target;
   readonly policies: PolicySet;
+  /** Where policies were written; absent kinds: here, in `policies`. */
+  readonly sources?: PolicySources;
   /** The policies written here, for the dump; absent: all. */
   readonly inline?: PolicySet;
 }
 
 export interface RouteGroup {
   readonly name: string;
+  readonly origin?: Origin;
   readonly routes: readonly Route[];
 }
 
@@ -230,6 +241,7 @@ export interface TcpRoute {
   readonly name: string;
   readonly namespace: string;
   readonly ruleName?: string;
+  readonly origin?: Origin;
   readonly hostnames: readonly string[];
   readonly backends: readonly RouteBackend[];
 }
@@ -241,8 +253,11 @@ export interface Backend {
   readonly name: string;
   /** For a TracegateBackend. */
   readonly namespace?: string;
+  readonly origin?: Origin;
   readonly target: Target;
   readonly policies: PolicySet;
+  /** Where policies were written; absent kinds: here, in `policies`. */
+  readonly sources?: PolicySources;
   /** The policies written here, for the dump; absent: all. */
   readonly inline?: PolicySet;
 }
@@ -251,6 +266,7 @@ export interface TargetedPolicy {
   readonly key: string;
   readonly name: { readonly kind?: string; readonly name: string; readonly namespace: string } | null;
   readonly target: Readonly<Record<string, unknown>>;
+  readonly origin?: Origin;
   /** It takes precedence over policies of narrower targets. */
   readonly inheritance?: "override";
   /** The policy as the dump shows it (reference 4.4 `policies[].policy`). */

@@ -5,6 +5,7 @@
  * only those that it has not compiled before.
  */
 import { hash } from "node:crypto";
+import type { Path } from "../base/paths.ts";
 import type { Service, Workload } from "../upstream/discovery/discovery.ts";
 import type { Ir, Route } from "./ir.ts";
 import { jsonOf, parseJson } from "./json.ts";
@@ -32,6 +33,15 @@ export interface PackedAddresses {
 export interface PackedRoutes extends PackedTexts {
   /** A listener's key or `group/<name>`. */
   readonly owner: string;
+  /** Where they are written, if that is in a file. */
+  readonly places?: PackedPlaces;
+}
+
+/** Places in one list of a file, apart from the texts: a route that is inserted before others moves them, and must not change them. */
+interface PackedPlaces {
+  readonly list: Path;
+  /** Of each route. */
+  readonly indices: Uint32Array<SharedArrayBuffer>;
 }
 
 /** Parts of the IR as JSON, in their order. */
@@ -71,7 +81,8 @@ export function packIr(ir: Ir, previous?: PackedParts): PackedIr {
   const before = new Map(previous?.routes.map((packed) => [packed.owner, packed]));
   const packRoutes = (owner: string, routes: readonly Route[]): PackedRoutes => ({
     owner,
-    ...packOnce(routes, before.get(owner)),
+    ...packOnce(routes.map(withoutPlace), before.get(owner)),
+    ...placesOf(routes),
   });
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const internal = [...listeners, ...ir.routeGroups].some((owner) =>
@@ -105,7 +116,7 @@ export function unpackIr({ frame, routes, addresses: { services, workloads } }: 
   const byOwner = new Map(routes.map((packed) => [packed.owner, packed]));
   const routesOf = (owner: string): Route[] => {
     const packed = byOwner.get(owner);
-    return packed === undefined ? [] : allOf<Route>(packed);
+    return packed === undefined ? [] : allOf<Route>(packed).map((route, i) => ({ ...route, ...placeAt(packed, i) }));
   };
   return {
     ...frame,
@@ -123,8 +134,27 @@ function allOf<Part>(packed: PackedTexts): Part[] {
   return Array.from({ length: packed.count }, (_, i) => parseText(packed, i) as Part);
 }
 
+/** Without its `origin`, which `placeAt` returns. */
 export function routeAt(packed: PackedRoutes, index: number): Route {
   return parseText(packed, index) as Route;
+}
+
+function withoutPlace({ origin: _place, ...route }: Route): Route {
+  return route;
+}
+
+function placesOf(routes: readonly Route[]): Pick<PackedRoutes, "places"> {
+  const list = routes[0]?.origin?.path.slice(0, -1);
+  if (list === undefined) return {};
+  const indices = new Uint32Array(new SharedArrayBuffer(4 * routes.length));
+  indices.set(routes.map(({ origin }) => origin?.path.at(-1) as number));
+  return { places: { list, indices } };
+}
+
+/** Where a route is written, if that is in a file. */
+export function placeAt({ places }: PackedRoutes, index: number): Pick<Route, "origin"> {
+  const at = places?.indices[index];
+  return places === undefined || at === undefined ? {} : { origin: { path: [...places.list, at] } };
 }
 
 export function parseText({ pieces, order }: PackedTexts, at: number): unknown {

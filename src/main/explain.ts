@@ -2,13 +2,14 @@ import { printExplanation } from "../cli/explain/print.ts";
 import { asUsage, questionOf } from "../cli/explain/words.ts";
 import type { Context } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
-import { type ConfigSource, loadConfig, rereadable } from "../config/load.ts";
+import { type ConfigSource, loadConfig, locating, rereadable } from "../config/load.ts";
 import { loadWithResources } from "../config/load-thread.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { packIr } from "../ir/packed-ir.ts";
 import { explain } from "../rehearsal/explain.ts";
 import { Rehearsal } from "../rehearsal/rehearsal.ts";
+import type { Step } from "../trace/steps.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
 import { rehearsalSettings } from "./worker-settings.ts";
@@ -24,21 +25,42 @@ interface ExplainOptions {
 /** Explains what a file does with one request. Resolves with the exit code: 0 if an outcome lets the request pass, else 1. */
 export async function explainFile(options: ExplainOptions, context: Context): Promise<number> {
   const question = questionOf(options.request, options);
-  const rehearsal = await rehearsalOf({ kind: "file", path: options.file }, context.env);
+  const file = rereadable({ kind: "file", path: options.file });
+  const rehearsal = await rehearsalOf(file, context.env);
   try {
     const explained = await explain(rehearsal, question).catch((error: unknown) => {
       throw asUsage(error);
     });
-    return await printExplanation({ generation: null, ...explained }, question.request, context.json, context);
+    const locate = locating(file, context.env);
+    const outcomes = explained.outcomes.map((outcome) => ({
+      ...outcome,
+      steps: outcome.steps.map((step) => inFile(step, locate)),
+    }));
+    return await printExplanation(
+      { generation: null, ...explained, outcomes },
+      question.request,
+      context.json,
+      context,
+    );
   } finally {
     rehearsal.close();
   }
 }
 
+/** With the places of origins in the file. */
+function inFile(step: Step, locate: ReturnType<typeof locating>): Step {
+  const { origin, steps } = step;
+  const place = origin && locate(origin.path);
+  return {
+    ...step,
+    ...(origin !== undefined && place !== undefined && { origin: { ...origin, place } }),
+    steps: steps.map((each) => inFile(each, locate)),
+  };
+}
+
 async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<Rehearsal> {
-  const again = rereadable(source);
   const store = ResourceStore.ofFile();
-  const loaded = await loadWithResources((known) => store.obeying(loadConfig(again, env, known)), store);
+  const loaded = await loadWithResources((known) => store.obeying(loadConfig(source, env, known)), store);
   if (!loaded.ok)
     throw new CliError("failure", `the configuration is not valid\n${formatDiagnostics(loaded.diagnostics).trimEnd()}`);
   return rehearse(loaded, env);

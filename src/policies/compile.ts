@@ -86,7 +86,7 @@ export function compilePolicies(
     const bind = prepareKind(kind, set, phase, environment.cel);
     if (bind !== undefined && !isSetting(kind))
       created.set(kind, { kind, ...bind({ ...environment, phase, identity: `${phase} ${owner} ${kind}` }) });
-    effective[KINDS[kind].traceKey ?? kind] = traceView(kind, set, environment.hidden);
+    effective[traceKeyOf(kind)] = traceView(kind, set, environment.hidden);
   }
   return {
     request: select(REQUEST_ORDER[phase], created, "onRequest"),
@@ -94,6 +94,11 @@ export function compilePolicies(
     final: select(FINAL_ORDER[phase], created, "onResponse"),
     effective,
   };
+}
+
+/** The name of a kind in `effectivePolicy` of traces. */
+export function traceKeyOf(kind: SetKey): string {
+  return KINDS[kind].traceKey ?? kind;
 }
 
 /**

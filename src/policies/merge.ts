@@ -5,28 +5,56 @@ import type { CallPolicies } from "./schema/call.ts";
 /** The empty set: one shared object, which counts with thousands of routes. */
 export const NO_POLICY_SET: PolicySet = Object.freeze({});
 
-/**
- * Combines the policies of several levels, the outermost first, key by key (reference 3): the inner level replaces the outer one
- * unless the kind has its own `merge`. Most sets are empty; then an existing set is returned instead of a copy.
- */
-export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
-  const [only = NO_POLICY_SET, ...others] = sets.filter((set) => Object.keys(set).length > 0);
-  return others.reduce<PolicySet>(mergeTwo, only);
+/** Policies, and where each was written. */
+export interface Level<Source> {
+  readonly set: PolicySet;
+  readonly sources: Sources<Source>;
 }
 
-type Merging = { -readonly [Key in SetKey]?: PolicyConfig<Key> | undefined };
+/** One for each key; of a kind that levels add up, such as `authorization`, one for each level that has it, the outermost first. */
+export type Sources<Source> = { readonly [Key in SetKey]?: readonly Source[] | undefined };
 
-function mergeTwo(outer: PolicySet, inner: PolicySet): PolicySet {
-  const merged: Merging = { ...outer };
-  for (const kind of kindsOf(inner)) mergeKind(kind, merged, inner);
+/** The empty level. */
+export const NO_LEVEL: Level<never> = Object.freeze({ set: NO_POLICY_SET, sources: Object.freeze({}) });
+
+/**
+ * Combines the policies of several levels, the outermost first, key by key (reference 3): the inner level replaces the outer one
+ * unless the kind has its own `merge`. Most levels are empty; then an existing one is returned instead of a copy.
+ */
+export function mergeLevels<Source>(...levels: readonly Level<Source>[]): Level<Source> {
+  const [only = NO_LEVEL, ...others] = levels.filter(({ set }) => kindsOf(set).length > 0);
+  return others.reduce<Level<Source>>(mergeTwo, only);
+}
+
+/** `mergeLevels` of sets whose sources do not matter. */
+export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
+  return mergeLevels(...sets.map((set) => ({ set, sources: NO_LEVEL.sources }))).set;
+}
+
+interface Merging<Source> {
+  readonly set: { -readonly [Key in SetKey]?: PolicyConfig<Key> | undefined };
+  readonly sources: { -readonly [Key in SetKey]?: readonly Source[] | undefined };
+}
+
+function mergeTwo<Source>(outer: Level<Source>, inner: Level<Source>): Level<Source> {
+  const merged: Merging<Source> = { set: { ...outer.set }, sources: { ...outer.sources } };
+  for (const kind of kindsOf(inner.set)) mergeKind(kind, merged, inner);
   return merged;
 }
 
-function mergeKind<Kind extends SetKey>(kind: Kind, merged: Merging, inner: PolicySet): void {
-  const outer = merged[kind];
-  const own = inner[kind];
+function mergeKind<Kind extends SetKey, Source>(
+  kind: Kind,
+  { set, sources }: Merging<Source>,
+  inner: Level<Source>,
+): void {
+  const outer = set[kind];
+  const own = inner.set[kind];
   if (own === undefined) return;
-  merged[kind] = outer === undefined ? own : KINDS[kind].merge(outer, own);
+  const result = outer === undefined ? own : KINDS[kind].merge(outer, own);
+  if (result === outer) return;
+  set[kind] = result;
+  const { [kind]: written } = inner.sources;
+  if (written !== undefined) sources[kind] = result === own ? written : [...(sources[kind] ?? []), ...written];
 }
 
 /** The keys that a set has: its kinds, and those of its shadow policies. */

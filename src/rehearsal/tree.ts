@@ -167,7 +167,7 @@ function isAny(hostname: string): boolean {
 
 /** Policies that leave no event: those in force, such as `retry`, and those that come after the end. */
 function policySteps(
-  { phase, effectivePolicy }: { readonly phase: Phase; readonly effectivePolicy: Readonly<Record<string, unknown>> },
+  { phase, effectivePolicy, origins = {} }: Extract<TraceEvent["message"], { type: "policySelection" }>,
   part: readonly TraceEvent[],
 ): Step[] {
   const configured = new Map(Object.entries(effectivePolicy).filter(([, value]) => value !== null));
@@ -180,8 +180,10 @@ function policySteps(
   const last = kinds.findLastIndex((name) => seen.has(plain(name)));
   return kinds.flatMap((name, at): Step[] => {
     if (seen.has(plain(name))) return [];
-    if (!isComplete && at > last) return [{ kind: "policy", name, result: "notReached", steps: [] }];
-    return [{ kind: "policy", name, result: "yes", reason: detailsText(configured.get(name)), steps: [] }];
+    const [origin] = origins[name] ?? [];
+    const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
+    if (!isComplete && at > last) return [{ ...step, result: "notReached" }];
+    return [{ ...step, result: "yes", reason: detailsText(configured.get(name)) }];
   });
 }
 

@@ -2,6 +2,7 @@
  * Every event of a trace stream. This file is the contract: `docs/trace-events.md` and the JSON schema are made
  * from it.
  */
+import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
 
 export type Severity = "success" | "info" | "warn" | "error";
@@ -50,6 +51,8 @@ export type TraceMessage =
       readonly type: "policySelection";
       readonly phase: Phase;
       readonly effectivePolicy: Readonly<Record<string, unknown>>;
+      /** Where each kind was written, of `authorization` each rule; absent: there are none. */
+      readonly origins?: Readonly<Record<string, readonly Origin[]>>;
     }
   | { readonly type: "traceSampling"; readonly decision: SamplingDecision }
   | { readonly type: "policy"; readonly kind: PolicyEventKind; readonly result: PolicyResult }
@@ -218,6 +221,8 @@ export interface Candidate {
   readonly reason: string;
   /** The rule of precedence by which a route lost that matches too: `longer path`. */
   readonly because?: string;
+  /** Where the route was written. */
+  readonly origin?: Origin;
 }
 
 export interface RequestState {

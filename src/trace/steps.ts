@@ -52,17 +52,22 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
     case "policy": {
       const { result } = message;
       const name = [...(scope ?? []), message.kind].join(" > ");
-      if (result.type === "skip") return { kind: "policy", name, result: "skipped", reason: result.reason, steps: [] };
-      return { kind: "policy", name, result: severity === "error" ? "no" : "yes", reason: result.details, steps: [] };
+      // What is attached to a service that is called is not among the policies of the request.
+      const [origin] = scope === undefined ? originsOf(message.kind, all, index) : [];
+      const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
+      if (result.type === "skip") return { ...step, result: "skipped", reason: result.reason };
+      return { ...step, result: severity === "error" ? "no" : "yes", reason: result.details };
     }
-    case "authorizationResult":
+    case "authorizationResult": {
+      const origins = scope === undefined ? originsOf("authorization", all, index) : [];
       return {
         kind: "policy",
         name: "authorization",
         result: message.result === "allow" ? "yes" : "no",
         reason: authorizationText(message.rules.map(withoutValues), message.result),
-        steps: message.rules.map(rule),
+        steps: message.rules.map((each, i) => rule(each, origins[i])),
       };
+    }
     case "requestSnapshot":
       return message.stage === "final request" ? sent(message.requestState) : undefined;
     case "backendCallStart": {
@@ -79,6 +84,17 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
   }
 }
 
+/** Where the policy that an event is about was written: as its phase, the latest that has the kind, says. */
+function originsOf(kind: string, all: readonly TraceEvent[], index: number): readonly Origin[] {
+  const key = kind.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  for (let i = index; i >= 0; i--) {
+    const message = all[i]?.message;
+    const origins = message?.type === "policySelection" ? message.origins?.[key] : undefined;
+    if (origins !== undefined) return origins;
+  }
+  return [];
+}
+
 /** The rules themselves follow as steps. */
 function withoutValues({ mode, matched, error }: RuleResult): RuleResult {
   return { mode, matched, ...(error !== undefined && { error }) };
@@ -93,13 +109,14 @@ function shadowed(
   index: number,
 ): Step {
   const before = all.slice(0, index).findLast(({ scope }) => scope?.[0] === "shadow")?.message;
+  const origins = originsOf(`shadow_${policy}`, all, index);
   const would = decision === "deny" ? `would deny with ${status}` : decision === "allow" ? "would allow" : "undecided";
   return {
     kind: "shadow",
     name: policy,
     result: VERDICTS[decision],
     reason: reason === undefined ? would : `${would}: ${reason}`,
-    steps: before?.type === "authorizationResult" ? before.rules.map(rule) : [],
+    steps: before?.type === "authorizationResult" ? before.rules.map((each, i) => rule(each, origins[i])) : [],
   };
 }
 
@@ -111,24 +128,28 @@ function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessag
     return { kind: "listener", name: "none", result: "no", reason: "no listener accepts this host", steps };
   }
   const others = candidates.filter(({ route }) => route !== selectedRoute);
-  const steps = others
-    .slice(0, MAX_LOSERS)
-    .map(({ route, reason }): Step => ({ kind: "route", name: route, result: "no", reason, steps: [] }));
+  const steps = others.slice(0, MAX_LOSERS).map(({ route, reason, origin }): Step => {
+    return { kind: "route", name: route, result: "no", reason, ...(origin !== undefined && { origin }), steps: [] };
+  });
   if (selectedRoute === null) return { kind: "route", name: "none", result: "no", reason: "no route matches", steps };
   const because = others.find(({ matched }) => matched)?.because;
   const reason = because === undefined ? "the only route that matches" : because;
-  return { kind: "route", name: selectedRoute, result: "yes", reason, steps };
+  const origin = candidates.find(({ route }) => route === selectedRoute)?.origin;
+  return { kind: "route", name: selectedRoute, result: "yes", reason, ...(origin !== undefined && { origin }), steps };
 }
 
-function rule({
-  name,
-  matched,
-  mode,
-  error,
-  needs,
-  inputs = {},
-  values: parts = [],
-}: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number]): Step {
+function rule(
+  {
+    name,
+    matched,
+    mode,
+    error,
+    needs,
+    inputs = {},
+    values: parts = [],
+  }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number],
+  origin: Origin | undefined,
+): Step {
   return {
     kind: "rule",
     name: `${mode} ${name}`,
@@ -137,6 +158,7 @@ function rule({
       ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
       : error !== undefined && { reason: error }),
     ...valuesOf(name, parts, inputs),
+    ...(origin !== undefined && { origin }),
     steps: [],
   };
 }

@@ -37,6 +37,36 @@ test("check warns about deny rules that a request passes by omitting the value t
   );
 });
 
+test("check warns about conditions that are always true or always false, and about no other", () => {
+  const warned = (rule: object): string[] => {
+    const routes = [{ policies: { authorization: { rules: [rule] } }, backends: [{ host: "127.0.0.1:1" }] }];
+    const text = stringify({ binds: [{ port: 2, listeners: [{ routes }] }] }, { lineWidth: 0 });
+    const { diagnostics } = reportOf(loadConfig({ kind: "text", text }, {}));
+    return diagnostics.filter(({ lint }) => lint === "constant-condition").map(({ message }) => message);
+  };
+  const method = "request.method";
+  for (const [rule, message] of [
+    [{ allow: `${method} == "GET" && ${method} == "PUT"` }, "is always false, so it allows none"],
+    [{ deny: `${method} != "GET" || ${method} != "PUT"` }, "is always true, so it denies all requests"],
+    [{ require: `${method} == "GET" || 1 < 2` }, "is always true, so it requires nothing"],
+    [{ require: '!("a" in ["a", "b"])' }, "is always false, so it denies all requests"],
+    [{ allow: `"a" == "b" ? ${method} == "GET" : false` }, "is always false, so it allows none"],
+  ] as const)
+    assert.deepEqual(warned(rule), [message], JSON.stringify(rule));
+  for (const expression of [
+    "true",
+    `${method} == "GET" || ${method} == "PUT"`,
+    `${method} != "GET" && ${method} != "PUT"`,
+    `${method} == "GET" && ${method} == "GET"`,
+    'request.headers["a"] == "1" && request.headers["b"] == "2"',
+    "random() < 0.5",
+    "has(jwt.sub)",
+    '["a"].exists(each, each == request.method)',
+    'string(uuid()) == "a" && string(uuid()) == "b"',
+  ])
+    assert.deepEqual(warned({ allow: expression }), [], expression);
+});
+
 test("check warns about a route whose hostnames cannot meet the listener's, and about no other", () => {
   const warned = (listener: string, route: string): boolean => {
     const routes = [{ hostnames: [route], backends: [{ host: "127.0.0.1:1" }] }];

@@ -209,8 +209,18 @@ export function adviseOnAdmin(address: ListenAddress, report: Report): void {
     lint(report, ["config", "adminAddr"], "public-admin");
 }
 
-/** Warns about `deny` rules, at `path`, that a request passes by omitting the value they negate or compare. The rules compile. */
-export function warnAboutDenyRules(
+/** What a rule does to all requests if its condition is always true or always false. */
+const EFFECTS = {
+  allow: { true: "allows all requests", false: "allows none" },
+  deny: { true: "denies all requests", false: "denies none" },
+  require: { true: "requires nothing", false: "denies all requests" },
+} as const;
+
+/**
+ * About the rules at `path`, which compile: conditions that are always true or always false, and `deny` rules that a request passes by
+ * omitting the value that they negate or compare.
+ */
+export function adviseOnRules(
   rules: readonly AuthorizationRule[],
   scope: Scope,
   path: Path,
@@ -218,8 +228,11 @@ export function warnAboutDenyRules(
   cel: CelEnvironment,
 ): void {
   for (const [i, { mode, expression }] of rules.entries()) {
-    if (mode !== "deny") continue;
-    for (const { reads, safe } of cel.absenceTraps(expression, scope))
-      lint(report, [...path, i, "deny"], "absent-value-passes", reads, safe);
+    const constant = cel.constantOf(expression, scope);
+    if (constant !== undefined)
+      lint(report, [...path, i, mode], "constant-condition", constant, EFFECTS[mode][`${constant}`]);
+    else if (mode === "deny")
+      for (const { reads, safe } of cel.absenceTraps(expression, scope))
+        lint(report, [...path, i, "deny"], "absent-value-passes", reads, safe);
   }
 }

@@ -96,7 +96,15 @@ export function dumpFrontend(input: FrontendInput, calling: Calling): TargetedPo
   return Object.entries(fields).flatMap(([field, value]) =>
     value === undefined
       ? []
-      : [{ key: `frontend/${field}`, name: null, target: ALL, policy: { frontend: { [field]: value } } }],
+      : [
+          {
+            key: `frontend/${field}`,
+            name: null,
+            target: ALL,
+            origin: { path: ["frontendPolicies", field] },
+            policy: { frontend: { [field]: value } },
+          },
+        ],
   );
 }
 

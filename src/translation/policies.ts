@@ -13,7 +13,7 @@ import type { BackendTunnelInput } from "../policies/schema/upstream-settings.ts
 import { POLICY_SCHEMAS } from "../policies/schemas.ts";
 import type { Phase } from "../trace/events.ts";
 import type { BackendTunnel } from "../upstream/settings/settings.ts";
-import { adviseOnPolicies, warnAboutDenyRules } from "./advice.ts";
+import { adviseOnPolicies, adviseOnRules } from "./advice.ts";
 import { translateBackendTunnel } from "./backend-tunnel.ts";
 import type { CallContext, Quiet, TranslatePolicies } from "./called-targets.ts";
 import { lint } from "./problems/lint.ts";
@@ -39,7 +39,7 @@ export function translatePolicies(
     adviseOnPolicies({ ...set, authorization: separate.authorization }, path, report);
     const { authorization } = set;
     if (authorization !== undefined)
-      warnAboutDenyRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);
+      adviseOnRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);
   }
   return separate;
 }

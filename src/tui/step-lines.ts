@@ -1,3 +1,4 @@
+import { formatOrigin } from "../base/origin.ts";
 import type { TraceEvent } from "../trace/events.ts";
 import { type Step, stepsOf } from "../trace/steps.ts";
 import { type Fields, shortRoute } from "./fields.ts";
@@ -27,11 +28,12 @@ export function treeLines(events: readonly Fields[]): string[] {
 }
 
 function linesOf(steps: readonly Step[], indent: string, named: (text: string) => string): string[] {
-  return steps.flatMap(({ kind, name, result, reason = "", values = [], headers = {}, steps: inner }) => {
+  return steps.flatMap(({ kind, name, result, reason = "", values = [], origin, headers = {}, steps: inner }) => {
     const [first = "", ...rest] = reason.split("\n");
     const title = kind === "route" ? named(name) : name;
+    const parts = [`${SIGNS[result]} ${kind} ${title}`, named(first), origin === undefined ? "" : formatOrigin(origin)];
     return [
-      `${indent}${SIGNS[result]} ${kind} ${title}${first === "" ? "" : `  ${named(first)}`}`,
+      `${indent}${parts.filter((part) => part !== "").join("  ")}`,
       ...rest.map((line) => `${indent}    ${line}`),
       ...values.map(({ text, value, error }) => `${indent}    ${inline(text)} → ${error ?? JSON.stringify(value)}`),
       ...Object.entries(headers).map(([field, value]) => `${indent}    ${field}: ${value}`),

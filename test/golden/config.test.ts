@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { stringify } from "yaml";
+import { formatOrigin, type Origin } from "../../src/base/origin.ts";
 import { reportOf } from "../../src/config/check.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { Settings } from "../../src/config/settings.ts";
@@ -84,7 +85,8 @@ function outcome(file: string, text: string, surroundings: Readonly<Record<strin
     ...ir,
     settings: changed(config),
   };
-  return { extension: ".out.yaml", text: stringify(shown, { aliasDuplicateObjects: false, lineWidth: 0 }) };
+  const asText = (key: unknown, value: unknown): unknown => (key === "origin" ? formatOrigin(value as Origin) : value);
+  return { extension: ".out.yaml", text: stringify(shown, asText, { aliasDuplicateObjects: false, lineWidth: 0 }) };
 }
 
 function variables(text: string): Record<string, string> {

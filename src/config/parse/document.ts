@@ -78,10 +78,13 @@ export class ConfigDocument {
     return true;
   }
 
-  /** Where the value at `path` is written. */
+  /** Where the value at `path` is written: its key, if it has one. */
   placeOf(path: Path): Position {
+    const key = path.at(-1);
+    const where = this.#where();
+    const offset = typeof key === "string" ? where.offsetOf(path.slice(0, -1), key) : where.offsetOf(path, undefined);
     this.#lines ??= new Lines(this.#text);
-    return this.#lines.place(this.#expanded.toOriginal(this.#where().offsetOf(path, undefined)));
+    return this.#lines.place(this.#expanded.toOriginal(offset));
   }
 
   /** Adds a problem that has no place in the text, such as one of the environment. */

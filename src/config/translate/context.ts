@@ -1,6 +1,6 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
-import type { PolicySet } from "../../policies/policy-set.ts";
+import type { PolicyLevel } from "../../ir/origins.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { CalledTargets } from "../../translation/called-targets.ts";
@@ -19,21 +19,21 @@ export interface RoutePlace extends Pick<Route, "name" | "namespace" | "ruleName
 }
 
 /** Policies of one target, by the phase in which they run. */
-export type PhaseSets = Readonly<Record<Phase, PolicySet>>;
+export type PhaseLevels = Readonly<Record<Phase, PolicyLevel>>;
 
 /**
- * What `policies[]` attaches to each kind of target (docs/configuration.md#targetedpolicy); in a set the narrower target has won,
+ * What `policies[]` attaches to each kind of target (docs/configuration.md#targetedpolicy); in a level the narrower target has won,
  * kind by kind.
  */
 export interface Targeted {
   readonly all: readonly TargetedPolicy[];
   /** For a listener with all its routes and their backends: what targets the gateway, then its port, then the listener. */
-  readonly forListener: (listener: ListenerPlace) => PhaseSets;
+  readonly forListener: (listener: ListenerPlace) => PhaseLevels;
   /** For a route and its backends: what targets the route, then what targets its rule. */
-  readonly forRoute: (route: RoutePlace) => PhaseSets;
-  readonly forBackend: (name: string) => PolicySet;
+  readonly forRoute: (route: RoutePlace) => PhaseLevels;
+  readonly forBackend: (name: string) => PolicyLevel;
   /** For every use of a service (`<namespace>/<hostname>`), then of that port of it. */
-  readonly forService: (service: string, port: number) => PolicySet;
+  readonly forService: (service: string, port: number) => PolicyLevel;
 }
 
 /** The context for translating one part: facts about the other parts. */
@@ -43,7 +43,7 @@ export interface Context extends TargetContext {
   /** Named backends by name. */
   readonly backends: ReadonlyMap<string, Backend>;
   /** The policies that are written inline at the named backends. */
-  readonly backendPolicies: ReadonlyMap<string, PolicySet>;
+  readonly backendPolicies: ReadonlyMap<string, PolicyLevel>;
   readonly targeted: Targeted;
   /** Collects the policies that are written inline at listeners, for the dump. */
   readonly inline: TargetedPolicy[];

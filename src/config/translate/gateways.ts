@@ -1,6 +1,7 @@
 import type { Path } from "../../base/paths.ts";
 import type { Listener, Route, TcpRoute } from "../../ir/ir.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import { levelOf, recorded } from "../../ir/origins.ts";
+import { mergeLevels } from "../../policies/merge.ts";
 import { adviseOnRoutes } from "../../translation/advice.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportDuplicates, reportUnknown } from "../../translation/references.ts";
@@ -93,8 +94,10 @@ function makeEntry(
   const key = `gateway/${name}`;
   const place: ListenerPlace = { key, name, gatewayName: "default", gatewayNamespace: "default", port };
   const targeted = context.targeted.forListener(place);
-  const own = translatePolicies(inline, "gateway", path, context);
-  context.inline.push(...inlineEntries(key, place, own));
+  // The policies are fields of the gateway or listener itself.
+  const own = levelOf(translatePolicies(inline, "gateway", path, context), (field) => ({ at: [field] }));
+  context.inline.push(...inlineEntries(key, place, own.set, path));
+  const merged = mergeLevels(targeted.gateway, own);
   const listener = {
     key,
     name,
@@ -103,7 +106,9 @@ function makeEntry(
     hostname: hostname.toLowerCase(),
     protocol,
     ...(tls !== undefined && { tls: translateTls(tls, hostname, [...path, "tls"], context) }),
-    policies: mergePolicies(targeted.gateway, own),
+    origin: { path },
+    policies: merged.set,
+    ...recorded(merged),
   };
   return { key, targeted, udp: protocol === "UDP", listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
 }

@@ -1,6 +1,7 @@
 import type { Path } from "../../base/paths.ts";
 import type { Bind, Frontend, Listener } from "../../ir/ir.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import { levelOf, recorded } from "../../ir/origins.ts";
+import { mergeLevels } from "../../policies/merge.ts";
 import { checkTlsServer, findInvalid, type TlsProblem } from "../../tls/tls-check.ts";
 import type { TlsServer } from "../../tls/tls-settings.ts";
 import { adviseOnCertificates, adviseOnPeers, adviseOnRoutes } from "../../translation/advice.ts";
@@ -209,10 +210,10 @@ function translateListener(
   else if (http && routes === undefined) context.report(path, { message: `protocol ${protocol} requires 'routes'` });
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
-  const policies = translatePolicies(input.policies, "gateway", [...path, "policies"], context);
+  const own = levelOf(translatePolicies(input.policies, "gateway", [...path, "policies"], context));
   const place = { key, name, gatewayName: "default", gatewayNamespace: input.namespace, port };
   const targeted = context.targeted.forListener(place);
-  context.inline.push(...inlineEntries(`listener/${key}`, place, policies));
+  context.inline.push(...inlineEntries(`listener/${key}`, place, own.set, [...path, "policies"]));
   const owner = { key, targeted, udp: protocol === "UDP" };
   const translated = (routes ?? []).map((route, i) => translateRoute(route, i, owner, [...path, "routes", i], context));
   const translatedTcp = (tcpRoutes ?? []).map((route, i) =>
@@ -226,9 +227,9 @@ function translateListener(
     reportDuplicates("route", named, context.report);
   }
   const paths = translated.map((_route, i) => [...path, "routes", i]);
-  const effective = mergePolicies(targeted.gateway, policies);
+  const merged = mergeLevels(targeted.gateway, own);
   adviseOnRoutes(
-    { hostname: input.hostname.toLowerCase(), routes: translated, policies: effective },
+    { hostname: input.hostname.toLowerCase(), routes: translated, policies: merged.set },
     paths,
     context.report,
   );
@@ -239,10 +240,12 @@ function translateListener(
     gatewayNamespace: input.namespace,
     hostname: input.hostname.toLowerCase(),
     protocol,
+    origin: { path },
     ...(input.tls !== undefined && {
       tls: translateTls(input.tls, input.hostname, [...path, "tls"], context),
     }),
-    policies: effective,
+    policies: merged.set,
+    ...recorded(merged),
     routes: translated,
     tcpRoutes: translatedTcp,
   };

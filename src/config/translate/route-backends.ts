@@ -1,6 +1,8 @@
 import type { Path } from "../../base/paths.ts";
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
-import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
+import { writtenKind } from "../../policies/contract/shadow.ts";
+import { mergeLevels, mergePolicies, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportUnknown } from "../../translation/references.ts";
@@ -12,9 +14,9 @@ import type { Context, ListenerPlace } from "./context.ts";
 /** Policies that target a route or its listener, for the backends of the route. */
 interface InheritedPolicies {
   /** Of the listener. */
-  readonly listener: PolicySet;
+  readonly listener: PolicyLevel;
   /** Of the route. */
-  readonly route: PolicySet;
+  readonly route: PolicyLevel;
 }
 
 /**
@@ -29,38 +31,41 @@ export function translateBackend(
   path: Path,
   context: Context,
 ): RouteBackend {
-  const own = translatePolicies(input.policies, "backend", [...path, "policies"], context);
+  const own = levelOf(translatePolicies(input.policies, "backend", [...path, "policies"], context));
   if (input.backend === undefined) {
     const target = translateTarget(input, path, context);
-    checkTunnel(target, own, path, context.report);
-    const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_POLICY_SET;
-    const policies = merge(target, inherited, service, own);
-    return { key, weight: input.weight, target, policies, ...inlineUnlessAll(own, policies) };
+    checkTunnel(target, own.set, path, context.report);
+    const service = target.type === "service" ? context.targeted.forService(target.key, target.port) : NO_LEVEL;
+    return { key, weight: input.weight, target, ...merge(target, inherited, service, NO_LEVEL, own) };
   }
   const name = input.backend.replace(/^\//, "");
   const named = context.backends.get(name);
   if (named === undefined) {
     const known = [...context.backends.keys()].map((each) => `/${each}`);
     reportUnknown("backend", "backends", input.backend, known, [...path, "backend"], context);
-    return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own };
+    return { key, weight: input.weight, target: { type: "invalid", reference: input.backend }, policies: own.set };
   }
-  const inline = mergePolicies(context.backendPolicies.get(name) ?? NO_POLICY_SET, own);
-  checkTunnel(named.target, inline, path, context.report);
-  const policies = merge(named.target, inherited, context.targeted.forBackend(name), inline);
-  return { key: named.key, weight: input.weight, target: named.target, policies, ...inlineUnlessAll(own, policies) };
+  const { target } = named;
+  const ofBackend = context.backendPolicies.get(name) ?? NO_LEVEL;
+  checkTunnel(target, mergePolicies(ofBackend.set, own.set), path, context.report);
+  const targeted = context.targeted.forBackend(name);
+  return { key: named.key, weight: input.weight, target, ...merge(target, inherited, targeted, ofBackend, own) };
 }
 
+/** The policies of a backend at a route; `own` are those written there. */
 function merge(
   target: Target,
   { listener, route }: InheritedPolicies,
-  targeted: PolicySet,
-  inline: PolicySet,
-): PolicySet {
+  targeted: PolicyLevel,
+  ofBackend: PolicyLevel,
+  own: PolicyLevel,
+): Pick<RouteBackend, "policies" | "sources" | "inline"> {
   // A group chooses among routes, whose backends have policies of their own.
-  if (target.type === "routeGroup") return inline;
-  const { backendTunnel, ...others } = mergePolicies(listener, targeted, route);
-  const tunnel = backendTunnel !== undefined && isTunnelled(target) ? { backendTunnel } : NO_POLICY_SET;
-  return mergePolicies(others, tunnel, inline);
+  const around = target.type === "routeGroup" ? NO_LEVEL : mergeLevels(listener, targeted, route);
+  const { backendTunnel, ...others } = around.set;
+  const usable = backendTunnel === undefined || isTunnelled(target) ? around : { ...around, set: others };
+  const merged = mergeLevels(usable, ofBackend, own);
+  return { policies: merged.set, ...recorded(merged), ...inlineUnlessAll(own.set, merged.set) };
 }
 
 /** The inline policies of a listener in the form in which the dump lists them among the targeted ones (reference 4.4). */
@@ -68,12 +73,14 @@ export function inlineEntries(
   key: string,
   { gatewayName, gatewayNamespace, name }: ListenerPlace,
   policies: PolicySet,
+  at: Path,
 ): TargetedPolicy[] {
   const target = { gateway: { gatewayName, gatewayNamespace, listenerName: name } };
   return Object.entries(policies).map(([kind, policy], i) => ({
     key: `${key}/${i}`,
     name: null,
     target,
+    origin: { path: [...at, writtenKind(kind)] },
     policy: { traffic: { phase: "gateway", [kind]: policy } },
   }));
 }

@@ -2,7 +2,8 @@ import { messageOf } from "../../base/errors.ts";
 import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import { levelOf, type PolicySource, recorded } from "../../ir/origins.ts";
+import { mergeLevels, mergePolicies } from "../../policies/merge.ts";
 import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { adviseOnRoute } from "../../translation/advice.ts";
 import { translatePolicies } from "../../translation/policies.ts";
@@ -11,7 +12,7 @@ import { ROUTE_BACKEND_KINDS } from "../../translation/schema/policies.ts";
 import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
-import type { Context, PhaseSets } from "./context.ts";
+import type { Context, PhaseLevels } from "./context.ts";
 import { translateBackend } from "./route-backends.ts";
 
 type MatchInput = RouteInput["matches"][number];
@@ -19,12 +20,15 @@ type NamedInput = NonNullable<MatchInput["headers"]>[number];
 
 const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [], query: [] };
 
+/** For policies that apply to the backends of the route. */
+const AT_ROUTE = (field: string): PolicySource => ({ at: ["policies", field] });
+
 /** The listener or route group of a route. */
 export interface Owner {
   /** Of a listener, or `group/<name>`. */
   readonly key: string;
   /** Policies that target it. */
-  readonly targeted: Pick<PhaseSets, "route" | "backend">;
+  readonly targeted: Pick<PhaseLevels, "route" | "backend">;
   /** A listener of datagrams. Absent: false. */
   readonly udp?: boolean;
 }
@@ -35,13 +39,13 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
   const key = `${owner.key}/${input.namespace}/${name}`;
   const at = [...path, "policies"];
   const written = split(input.policies);
-  const own = translatePolicies(written.route, "route", at, context);
-  const ofBackends = translatePolicies(written.backends, "backend", at, context);
-  reportDelegated(input, Object.keys(ofBackends), at, context);
+  const own = levelOf(translatePolicies(written.route, "route", at, context));
+  const ofBackends = levelOf(translatePolicies(written.backends, "backend", at, context), AT_ROUTE);
+  reportDelegated(input, Object.keys(ofBackends.set), at, context);
   const { namespace, ruleName } = input;
   const targeted = context.targeted.forRoute({ kind: "HTTPRoute", name, namespace, ...(ruleName && { ruleName }) });
-  const policies = mergePolicies(owner.targeted.route, targeted.route, own);
-  const inherited = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, ofBackends) };
+  const merged = mergeLevels(owner.targeted.route, targeted.route, own);
+  const inherited = { listener: owner.targeted.backend, route: mergeLevels(targeted.backend, ofBackends) };
   const route = {
     key,
     name,
@@ -49,8 +53,10 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
     ...(input.ruleName !== undefined && { ruleName: input.ruleName }),
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     matches: input.matches.length > 0 ? input.matches.flatMap(translateMatch) : [ANY],
-    policies,
-    ...inlineUnlessAll(mergePolicies(own, ofBackends), policies),
+    origin: { path },
+    policies: merged.set,
+    ...recorded(merged),
+    ...inlineUnlessAll(mergePolicies(own.set, ofBackends.set), merged.set),
     backends: input.backends.map((backend, i) =>
       translateBackend(backend, `/${key}/backend${i}`, inherited, [...path, "backends", i], context),
     ),
@@ -96,17 +102,18 @@ export function translateTcpRoute(
   const key = `${owner.key}/${input.namespace}/${name}`;
   const { namespace, ruleName } = input;
   const targeted = context.targeted.forRoute({ kind: "TCPRoute", name, namespace, ...(ruleName && { ruleName }) });
-  const common = translatePolicies(input.policies, "backend", [...path, "policies"], context);
+  const common = levelOf(translatePolicies(input.policies, "backend", [...path, "policies"], context), AT_ROUTE);
   if (owner.udp === true) reportUnusableWithUdp(input, path, context);
   return {
     key,
     name,
     namespace: input.namespace,
     ...(ruleName !== undefined && { ruleName }),
+    origin: { path },
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     backends: input.backends.map((backend, i) => {
       const at = [...path, "backends", i];
-      const inherited = { listener: owner.targeted.backend, route: mergePolicies(targeted.backend, common) };
+      const inherited = { listener: owner.targeted.backend, route: mergeLevels(targeted.backend, common) };
       const translated = translateBackend(backend, `/${key}/backend${i}`, inherited, at, context);
       const wrong =
         backend.backend === undefined ? undefined : unusable(translated.target, owner.udp === true, context.cel);

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
+import { formatOrigin, type Origin } from "../../base/origin.ts";
+import { type Path, valueAt } from "../../base/paths.ts";
 import type { Ir } from "../../ir/ir.ts";
+import { originsOf, type PolicyOrigins } from "../../ir/origins.ts";
 import type { PolicySet } from "../../policies/policy-set.ts";
 import { loadConfig } from "../load.ts";
 
@@ -79,11 +82,21 @@ interface Scene {
   readonly kinds: readonly Kind[];
   /** What the policies of a place without target are written into. */
   readonly write: (inline: Readonly<Record<string, object>>) => object;
-  readonly read: (ir: Ir) => PolicySet | undefined;
+  readonly read: (ir: Ir) => Read | undefined;
+}
+
+interface Read {
+  readonly policies: PolicySet;
+  readonly origins: PolicyOrigins;
+}
+
+/** The policies of a part of the IR, with the places where they are written. */
+function partOf(ir: Ir, part: Parameters<typeof originsOf>[0] | undefined, around: Origin | undefined, own: Path) {
+  return part && { policies: part.policies, origins: originsOf(part, around, own, ir) };
 }
 
 const listener = (ir: Ir) => ir.binds[0]?.listeners[0];
-const backend = (ir: Ir) => listener(ir)?.routes[0]?.backends[0];
+const routeOf = (ir: Ir) => listener(ir)?.routes[0];
 const base = {
   gateways: { edge: { port: 80, listeners: [{ name: "web" }] } },
   services: [{ ...SERVICE, name: "cart", ports: { 80: 8080 } }],
@@ -100,14 +113,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
       gateways: { edge: { port: 80, listeners: [{ name: "web", ...inline }] } },
       routes: [route],
     }),
-    read: (ir) => listener(ir)?.policies,
+    read: (ir) => partOf(ir, listener(ir), listener(ir)?.origin, ["policies"]),
   },
   "route phase": {
     phase: "route",
     places: IN_ROUTE_PHASE,
     kinds: ["timeout", "buffer", "cors", "authorization"],
     write: ({ inline }) => ({ routes: [{ ...route, policies: inline }] }),
-    read: (ir) => listener(ir)?.routes[0]?.policies,
+    read: (ir) => partOf(ir, routeOf(ir), routeOf(ir)?.origin, ["policies"]),
   },
   "backends that are services": {
     phase: "route",
@@ -116,7 +129,7 @@ const SCENES: Readonly<Record<string, Scene>> = {
     write: ({ reference }) => ({
       routes: [{ ...route, backends: [{ service: { name: "shop/cart", port: 80 }, policies: reference }] }],
     }),
-    read: (ir) => backend(ir)?.policies,
+    read: (ir) => partOf(ir, routeOf(ir)?.backends[0], routeOf(ir)?.origin, ["backends", 0, "policies"]),
   },
   "named backends": {
     phase: "route",
@@ -126,11 +139,14 @@ const SCENES: Readonly<Record<string, Scene>> = {
       backends: [{ name: "cart", host: "cart.example:80", policies: inline }],
       routes: [{ ...route, backends: [{ backend: "/cart", policies: reference }] }],
     }),
-    read: (ir) => backend(ir)?.policies,
+    read: (ir) => partOf(ir, routeOf(ir)?.backends[0], routeOf(ir)?.origin, ["backends", 0, "policies"]),
   },
 };
 
-function load({ phase, places, write }: Scene, placed: readonly Placed[]): Ir {
+function load(
+  { phase, places, write }: Scene,
+  placed: readonly Placed[],
+): { readonly ir: Ir; readonly written: object } {
   const inline: Record<string, Record<string, object>> = { inline: {}, reference: {} };
   const policies: object[] = [];
   for (const { kind, place, tag } of placed) {
@@ -139,24 +155,28 @@ function load({ phase, places, write }: Scene, placed: readonly Placed[]): Ir {
     if (target === undefined) Object.assign(inline[place] ?? {}, policy);
     else policies.push({ name: { name: `p${tag}` }, target, phase, policy });
   }
-  const text = JSON.stringify({ ...base, ...write(inline), policies });
-  const result = loadConfig({ kind: "text", text }, {});
+  const written = { ...base, ...write(inline), policies };
+  const result = loadConfig({ kind: "text", text: JSON.stringify(written) }, {});
   assert.ok(result.ok, JSON.stringify(result.ok || result.diagnostics));
-  return result.ir;
+  return { ir: result.ir, written };
 }
 
 for (const [name, scene] of Object.entries(SCENES)) {
   const all = scene.kinds.flatMap((kind) => Object.keys(scene.places).map((place) => ({ kind, place })));
   const everything = all.map((each, i): Placed => ({ ...each, tag: i + 1 }));
 
-  test(`${name}: the narrowest place wins, rules add up, the widest buffer stays, in whatever order they are written`, () => {
+  test(`${name}: the narrowest place wins, rules add up, the widest buffer stays, in whatever order they are written, and each knows its place`, () => {
     fc.assert(
       fc.property(fc.shuffledSubarray(everything), (placed) => {
-        const set = scene.read(load(scene, placed));
-        assert.ok(set !== undefined);
+        const { ir, written } = load(scene, placed);
+        const read = scene.read(ir);
+        assert.ok(read !== undefined);
         for (const kind of scene.kinds) {
           const tags = everything.filter((each) => each.kind === kind && placed.includes(each)).map(({ tag }) => tag);
-          assert.deepEqual(tagsOf(kind, set), expected(kind, tags), kind);
+          assert.deepEqual(tagsOf(kind, read.policies), expected(kind, tags), kind);
+          const places: readonly Origin[] = read.origins[kind] ?? [];
+          const found = places.map(({ path }) => Number(/\d+/.exec(JSON.stringify(valueAt(written, path)))?.[0]));
+          assert.deepEqual(found, expected(kind, tags), `${kind}: ${places.map(formatOrigin).join(", ")}`);
         }
       }),
       { numRuns: 100 },

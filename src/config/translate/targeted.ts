@@ -1,14 +1,16 @@
+import type { Path } from "../../base/paths.ts";
 import type { TargetedPolicy } from "../../ir/ir.ts";
-import { kindsOf, mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
+import { levelOf, type PolicyLevel } from "../../ir/origins.ts";
+import { kindsOf, mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
 import type { Phase } from "../../trace/events.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
-import type { Context, ListenerPlace, PhaseSets, RoutePlace, Targeted } from "./context.ts";
+import type { Context, ListenerPlace, PhaseLevels, RoutePlace, Targeted } from "./context.ts";
 
-const NONE: PhaseSets = { gateway: NO_POLICY_SET, route: NO_POLICY_SET, backend: NO_POLICY_SET };
+const NONE: PhaseLevels = { gateway: NO_LEVEL, route: NO_LEVEL, backend: NO_LEVEL };
 
 /**
  * Translates `policies[]` (docs/configuration.md#targetedpolicy): policies that name their target instead of being written in it.
@@ -32,9 +34,9 @@ export function translateTargeted(
       report([...path, "policy"], { message: "'policies' must contain exactly 1 policy; write one entry for each" });
   const named = list.map(({ input, path }) => ({ key: keyOf(input), name: input.name.name, path: [...path, "name"] }));
   reportDuplicates("policy", named, report);
-  const sets = { gateway: new Map(), route: new Map(), backend: new Map() } satisfies Record<
+  const levels = { gateway: new Map(), route: new Map(), backend: new Map() } satisfies Record<
     Phase,
-    Map<string, PolicySet>
+    Map<string, PolicyLevel>
   >;
   const first = new Map<string, number>();
   for (const [i, { input, phase, set }] of list.entries()) {
@@ -46,16 +48,17 @@ export function translateTargeted(
       else if (KINDS[kind].repeatable !== true)
         report(["policies", i, "policy"], { message: rival(kind, other) }, kind);
     }
-    sets[phase].set(key, mergePolicies(sets[phase].get(key) ?? NO_POLICY_SET, set));
+    const own = levelOf(set, () => ({ in: { policy: keyOf(input) } }));
+    levels[phase].set(key, mergeLevels(levels[phase].get(key) ?? NO_LEVEL, own));
   }
   /** The policies for a list of target keys, the widest first; narrower ones replace wider ones. */
-  const pick = (keys: readonly string[]): PhaseSets => {
-    const of = (phase: Phase): PolicySet =>
-      mergePolicies(...keys.map((key): PolicySet => sets[phase].get(key) ?? NO_POLICY_SET));
+  const pick = (keys: readonly string[]): PhaseLevels => {
+    const of = (phase: Phase): PolicyLevel =>
+      mergeLevels(...keys.map((key): PolicyLevel => levels[phase].get(key) ?? NO_LEVEL));
     return list.length === 0 ? NONE : { gateway: of("gateway"), route: of("route"), backend: of("backend") };
   };
   return {
-    all: list.map(({ input, phase, set }) => dump(input, phase, set)),
+    all: list.map(({ input, path, phase, set }) => dump(input, path, phase, set)),
     forListener: (listener) => pick(listenerKeys(listener)),
     forRoute: (route) => pick(routeKeys(route)),
     forBackend: (name) => pick([backendKey(name)]).backend,
@@ -140,12 +143,13 @@ function keyOf({ name }: TargetedPolicyInput): string {
   return `${name.namespace}/${name.name}`;
 }
 
-function dump(input: TargetedPolicyInput, phase: Phase, set: PolicySet): TargetedPolicy {
+function dump(input: TargetedPolicyInput, path: Path, phase: Phase, set: PolicySet): TargetedPolicy {
   const { name, target } = input;
   const { gateway, ...others } = target;
   return {
     key: keyOf(input),
     name: { name: name.name, namespace: name.namespace },
+    origin: { path },
     target: gateway === undefined ? defined(others) : { gateway: { ...defined(gateway), ...listenerOf(gateway) } },
     policy: phase === "backend" ? { backend: set } : { traffic: { phase, ...set } },
   };

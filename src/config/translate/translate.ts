@@ -7,10 +7,10 @@ import { collide, formatListenAddress, type ListenAddress } from "../../base/lis
 import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Bind, Frontend, Ir, RouteGroup } from "../../ir/ir.ts";
-import { mergePolicies, NO_POLICY_SET } from "../../policies/merge.ts";
-import type { PolicySet } from "../../policies/policy-set.ts";
+import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
+import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../policies/merge.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, warnAboutDenyRules } from "../../translation/advice.ts";
+import { adviseOnBodies, adviseOnProxies, adviseOnRoutes, adviseOnRules } from "../../translation/advice.ts";
 import { CalledTargets } from "../../translation/called-targets.ts";
 import {
   type Calling,
@@ -79,7 +79,7 @@ export function translate(
 ): Translated {
   const sources = new FileSources(file, home, resources, reader, report);
   const backends = new Map<string, Backend>();
-  const backendPolicies = new Map<string, PolicySet>();
+  const backendPolicies = new Map<string, PolicyLevel>();
   const services = new Map(config.services.map((each) => [keyOf(each), each.ports]));
   const calledTargets = new CalledTargets(config, sources, services, report, incomplete, cel);
   const context: Context = {
@@ -107,7 +107,7 @@ export function translate(
   adviseOnBodies(frontend, report);
   adviseOnProxies(config.frontendPolicies, report);
   const network = ["frontendPolicies", "networkAuthorization", "rules"];
-  warnAboutDenyRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
+  adviseOnRules(frontend.networkAuthorization ?? [], "network", network, report, cel);
   const binds = translateBinds(config, frontend, enableIpv6, servers, context);
   const ir: Ir = {
     binds,
@@ -141,15 +141,20 @@ function translateCalling(
 }
 
 /** `inline`: the policies at the backend itself. */
-function translateBackends(config: ConfigFile, context: Context): { backend: Backend; inline: PolicySet }[] {
+function translateBackends(config: ConfigFile, context: Context): { backend: Backend; inline: PolicyLevel }[] {
   const named = config.backends.map(({ name }, i) => ({ key: name, name, path: ["backends", i] }));
   reportDuplicates("backend", named, context.report);
   return config.backends.map(({ name, policies, host, dynamic, internal }, i) => {
     const path = ["backends", i];
-    const inline = translatePolicies(policies, "backend", [...path, "policies"], context);
+    const key = `/${name}`;
+    const own = levelOf(translatePolicies(policies, "backend", [...path, "policies"], context));
     const target = translateTarget({ host, dynamic, internal, service: undefined, backend: undefined }, path, context);
-    const merged = mergePolicies(context.targeted.forBackend(name), inline);
-    return { backend: { key: `/${name}`, name, target, policies: merged, ...inlineUnlessAll(inline, merged) }, inline };
+    const merged = mergeLevels(context.targeted.forBackend(name), own);
+    const shown = inlineUnlessAll(own.set, merged.set);
+    return {
+      backend: { key, name, target, origin: { path }, policies: merged.set, ...recorded(merged), ...shown },
+      inline: levelOf(own.set, () => ({ in: { backend: key } })),
+    };
   });
 }
 
@@ -162,7 +167,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
   );
   const groups = config.routeGroups.map((group, i) => {
     const at = (j: number): Path => ["routeGroups", i, "routes", j];
-    const owner = { key: `group/${group.name}`, targeted: { route: NO_POLICY_SET, backend: NO_POLICY_SET } };
+    const owner = { key: `group/${group.name}`, targeted: { route: NO_LEVEL, backend: NO_LEVEL } };
     const routes = group.routes.map((route, j) => translateRoute(route, j, owner, at(j), context));
     reportDuplicates(
       "route",
@@ -174,7 +179,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
       routes.map((_route, j) => at(j)),
       report,
     );
-    return { name: group.name, routes };
+    return { name: group.name, origin: { path: ["routeGroups", i] }, routes };
   });
   for (const cycle of findCycles(groups)) {
     const index = groups.findIndex((group) => group.name === cycle[0]);

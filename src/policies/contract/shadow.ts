@@ -27,5 +27,10 @@ export function isShadowKey(key: string): key is ShadowKey {
   return KEYS.has(key);
 }
 
+/** The field where users write the policy with this key. */
+export function writtenKind(key: string): string {
+  return isShadowKey(key) ? `${key.charAt(6).toLowerCase()}${key.slice(7)}` : key;
+}
+
 /** The kinds as a text for messages. */
 export const SHADOWABLE_KINDS = SHADOWABLE.join(", ");

@@ -95,6 +95,7 @@ export class Binds {
       policies: environment,
       groups,
       merged: this.#merged,
+      provenance: this.#routes.provenance,
       series: new SeriesCache(metrics, { ...UNROUTED, bind: bind.key }),
     };
   }

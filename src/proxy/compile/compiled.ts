@@ -24,6 +24,7 @@ import type { ListenerTable, TcpRouteTable } from "../match/hosts.ts";
 import type { Router } from "../match/router.ts";
 import type { LogExport } from "../telemetry/log-export.ts";
 import type { RequestTracing } from "../telemetry/request-tracing.ts";
+import type { Provenance } from "./provenance.ts";
 import type { SeriesCache } from "./series-cache.ts";
 import type { Uses } from "./uses.ts";
 
@@ -55,6 +56,8 @@ export interface CompiledBind {
   /** The environment of policies that are compiled when routes delegate. */
   readonly policies: PolicyEnvironment;
   readonly groups: ReadonlyMap<string, Router<CompiledRoute>>;
+  /** Where routes and policies were written. */
+  readonly provenance: Provenance;
   /** Policy chains of routes in groups, by the keys of the routes that delegated to them; made on first use. */
   readonly merged: WeakMap<CompiledRoute, Map<string, CompiledChain>>;
   /** Counters of requests that reach no listener. */

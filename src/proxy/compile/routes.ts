@@ -12,6 +12,7 @@ import type { AddressBook } from "./address-book.ts";
 import type { Backends } from "./backends.ts";
 import type { CompiledBackend, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
 import type { Outbound } from "./outbound.ts";
+import { Provenance } from "./provenance.ts";
 import { type FixedLabels, listenerLabels, SeriesCache, UNROUTED } from "./series-cache.ts";
 
 /** By digest. */
@@ -36,6 +37,7 @@ interface Owner {
 export class Routes {
   /** For the next configuration to take over. */
   readonly known = new Map<string, KnownRoutes>();
+  readonly provenance: Provenance;
   readonly #owners = new Map<string, Owner>();
   readonly #backends: Backends;
   readonly #outbound: Outbound;
@@ -44,6 +46,7 @@ export class Routes {
 
   /** `before` is the configuration in effect: none of its routes is taken over if the functions of expressions have changed. */
   constructor(ir: Ir, backends: Backends, outbound: Outbound, metrics: Metrics, before?: FormerRoutes) {
+    this.provenance = new Provenance(ir);
     this.#backends = backends;
     this.#outbound = outbound;
     this.#metrics = metrics;
@@ -64,6 +67,7 @@ export class Routes {
   *add(routes: PackedRoutes): Generator<void, void> {
     const owner = this.#owners.get(routes.owner);
     if (owner === undefined) return;
+    this.provenance.add(routes, owner.known);
     for (let index = 0; index < routes.count; index++) {
       const digest = digestAt(routes, index);
       owner.known.set(digest, this.#takeOver(owner, digest) ?? this.#compile(owner, routeAt(routes, index)));

@@ -3,11 +3,15 @@ import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
 import type { CompiledBackend, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Selected } from "../match/router.ts";
 
+const NO_ROUTES: readonly CompiledRoute[] = Object.freeze([]);
+
 export class Selection {
   /** Host of the request, lower-case, without port. */
   host = "";
   listener: CompiledListener | undefined;
   route: CompiledRoute | undefined;
+  /** The routes that delegated to it, the outermost first. */
+  parents: readonly CompiledRoute[] = NO_ROUTES;
   /** The route's policies, merged with those of the routes that delegated to it. */
   routePolicies: CompiledChain = NO_POLICIES;
   /** Which of the route's matches selected it. */

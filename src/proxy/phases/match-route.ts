@@ -46,6 +46,7 @@ function chooseRoute(exchange: Matching): undefined {
     if (backend?.target.type !== "routeGroup") {
       const policies = chain === undefined ? route.policies : mergedPolicies(route, chain, exchange.bind);
       exchange.selected.takeRoute(route, backend, policies);
+      if (chain !== undefined) exchange.selected.parents = chain;
       return undefined;
     }
     // The backend is a route group: its routes take over, with the policies of this one.

@@ -1,19 +1,23 @@
 /** The trace of a request, redacted. */
+import type { Origin } from "../../base/origin.ts";
 import type { Names } from "../../base/sensitive-names.ts";
 import { Budget, type CelValue, type EvaluationObserver, toJson } from "../../cel/index.ts";
 import { MessageCounter } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
+import type { PolicyOrigins } from "../../ir/origins.ts";
+import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
 import type { RequestMetadata } from "../../policies/contract/types.ts";
+import { kindsOf } from "../../policies/merge.ts";
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import { bothSinks, severityOf, type Tracer, type TraceSink } from "../../trace/tracer.ts";
 import type { ConnectTimes } from "../../upstream/connections/connect-attempt.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
-import type { CompiledBackend, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
+import type { CompiledBackend, CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Explanation } from "../match/explain.ts";
 import type { ListenerTable } from "../match/hosts.ts";
 import { describeBecause, describeCandidate, type RouteCandidate } from "../match/reason.ts";
@@ -33,9 +37,14 @@ interface TracedExchange {
   readonly request: HttpRequest;
   readonly downstream: Downstream;
   readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
-  readonly bind: { readonly policies: Pick<PolicyEnvironment, "credentials"> };
+  readonly bind: Pick<CompiledBind, "provenance"> & { readonly policies: Pick<PolicyEnvironment, "credentials"> };
   readonly found: RequestMetadata;
-  readonly selected: { readonly backend: CompiledBackend | undefined };
+  readonly selected: {
+    readonly listener: Pick<CompiledListener, "key"> | undefined;
+    readonly parents: readonly CompiledRoute[];
+    readonly route: CompiledRoute | undefined;
+    readonly backend: CompiledBackend | undefined;
+  };
   readonly requestId: string | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
@@ -174,20 +183,28 @@ export class RequestTrace extends PolicyEvents {
 
   /** The chosen route with the reason for each other one; an error if no route matches. */
   routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
+    const keys = new Set(candidates.map(({ route }) => route));
+    const origins = this.#tracer.snapshots ? this.#exchange.bind.provenance.ofRoutes(keys) : new Map<string, Origin>();
     this.#tracer.emit(selected === undefined ? "error" : "info", {
       type: "routeSelection",
       selectedRoute: selected?.route.key ?? null,
       evaluatedRoutes,
-      candidates: candidates.map((candidate) => this.#candidate(candidate)),
+      candidates: candidates.map((candidate) => this.#candidate(candidate, origins.get(candidate.route))),
       ...(omitted > 0 && { omittedRoutes: omitted }),
     });
   }
 
-  #candidate(candidate: RouteCandidate): Candidate {
+  #candidate(candidate: RouteCandidate, origin: Origin | undefined): Candidate {
     const { route, matched, reason } = candidate;
     const because = reason.clause === "precedence" ? describeBecause(reason.because) : undefined;
     const text = describeCandidate(candidate, this.secretHeaders);
-    return { route, matched, reason: text, ...(because !== undefined && { because }) };
+    return {
+      route,
+      matched,
+      reason: text,
+      ...(because !== undefined && { because }),
+      ...(origin !== undefined && { origin }),
+    };
   }
 
   /** No listener matches `host`, so there are no routes to compare. */
@@ -206,7 +223,24 @@ export class RequestTrace extends PolicyEvents {
 
   /** The policies in effect for a phase, before any of them runs. */
   policySelection(phase: Phase, effectivePolicy: Readonly<Record<string, unknown>>): void {
-    this.#tracer.emit("info", { type: "policySelection", phase, effectivePolicy });
+    const origins = this.#tracer.snapshots ? this.#origins(phase) : {};
+    this.#tracer.emit("info", {
+      type: "policySelection",
+      phase,
+      effectivePolicy,
+      ...(Object.keys(origins).length > 0 && { origins }),
+    });
+  }
+
+  /** Under the names of `effectivePolicy`. */
+  #origins(phase: Phase): Readonly<Record<string, readonly Origin[]>> {
+    const { bind, selected } = this.#exchange;
+    const { listener, parents, route, backend } = selected;
+    let found: PolicyOrigins = {};
+    if (phase === "gateway") found = listener === undefined ? {} : bind.provenance.ofListener(listener.key);
+    else if (phase === "route") found = route === undefined ? {} : bind.provenance.ofRoute(parents, route);
+    else if (route !== undefined && backend !== undefined) found = bind.provenance.ofBackend(route, backend);
+    return Object.fromEntries(kindsOf(found).map((kind) => [traceKeyOf(kind), found[kind] ?? []]));
   }
 
   /** An attempt begins; its result has the time since then. */

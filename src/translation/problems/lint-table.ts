@@ -66,6 +66,14 @@ export const LINTS = {
     remedy: "correct the target, or remove the policy",
     says: (why: string) => `${why}, so this policy never applies`,
   }),
+  "constant-condition": lint({
+    severity: "warning",
+    title: "A condition is always true or always false",
+    meaning:
+      "The condition decides in the same way for all requests, such as `request.method == 'GET' && request.method == 'PUT'`. Just `true` or `false` is taken as intended.",
+    remedy: "correct it, or write true or false",
+    says: (value: boolean, effect: string) => `is always ${value}, so it ${effect}`,
+  }),
   "lenient-authentication": lint({
     severity: "warning",
     title: "Requests without credentials pass",

@@ -227,7 +227,12 @@ suite("the events of a trace", () => {
     const { selectedRoute, evaluatedRoutes, candidates } = messageOf(events, "routeSelection");
     assert.equal(selectedRoute, `${LISTENER}/default/policies`);
     assert.deepEqual(evaluatedRoutes, [`${LISTENER}/default/plain`, `${LISTENER}/default/policies`]);
-    assert.deepEqual(candidates[0], { route: selectedRoute, matched: true, reason: "selected" });
+    const [won] = candidates;
+    assert.deepEqual(
+      { ...won, origin: undefined },
+      { route: selectedRoute, matched: true, reason: "selected", origin: undefined },
+    );
+    assert.deepEqual(won?.origin?.path.slice(0, -1), ["binds", 0, "listeners", 0, "routes"]);
     assert.equal(candidates[1]?.matched, true);
     assert.match(candidates[1]?.reason ?? "", /^precedence: /);
   });
