@@ -54,7 +54,7 @@ test("why-403: the explanation has the rule, what it read, and what was not reac
   assert.equal(refused?.code, 1);
   assert.match(
     refused.stdout,
-    /✗ policy authorization.*\n {4}✗ rule allow .*\n(?: {8}.* → .*\n)+– policy requestHeaderModifier\n/,
+    /✗ policy authorization.*\n {4}✗ rule allow .*\n(?: {8}.* → .*\n)+– policy requestHeaderModifier {2}.*why-403\.yaml:21\n/,
   );
   assert.equal(passed?.code, 0);
   assert.match(passed.stdout, /^ {4}x-from: gateway$/m);
