@@ -3,7 +3,8 @@
  * ones, and the memory of the process before and with the thread.
  * Run: node bench/micro/explain.ts [program], by default bin/tracegate of the checkout; or that of an installed package.
  *
- * Node 24.21, checkout, two cores under a load of 14: cold 0.58 to 0.61 s, warm 4.1 to 8.2 ms, memory +25 to +29 MiB.
+ * Node 24.21, two cores under a load of 14 to 19. Package: cold 0.37 and 0.72 s, warm 3.5 and 5.9 ms, memory +20 MiB. Checkout: cold 0.58
+ * and 0.61 s, warm 4.1 and 8.2 ms, memory +25 and +29 MiB.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";

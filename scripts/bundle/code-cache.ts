@@ -19,7 +19,7 @@ const CREDENTIALS = `Basic ${Buffer.from("recorder:recorder").toString("base64")
 
 /**
  * Runs the programs in `dist` and writes the code that V8 has compiled next to each bundle: after a gateway's first request, a
- * reload of a large file, a password check, and the client's help.
+ * reload of a large file, an explanation, a password check, and the client's help.
  */
 export async function recordCodeCache(dist: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "tracegate-build-"));
@@ -37,6 +37,7 @@ export async function recordCodeCache(dist: string): Promise<void> {
     "main",
     "worker-worker",
     "config-load-worker",
+    "rehearsal-rehearsal-worker",
     "policies-basic-auth-hashing-thread",
     "cli-main",
   ])
@@ -45,8 +46,8 @@ export async function recordCodeCache(dist: string): Promise<void> {
 
 async function runGateway(dist: string, folder: string, upstream: number): Promise<void> {
   const file = join(folder, "gateway.yaml");
-  const port = await freePort();
-  writeFileSync(file, configuration(port, upstream, ""));
+  const [port, admin] = [await freePort(), await freePort()];
+  writeFileSync(file, configuration(port, admin, upstream, ""));
   const gateway = start(dist, "main", ["-f", file]);
   const url = `http://127.0.0.1:${port}`;
   try {
@@ -54,10 +55,14 @@ async function runGateway(dist: string, folder: string, upstream: number): Promi
     gateway.kill("SIGUSR2");
     await waitFor(gateway, () => existsSync(`${dist}/code/worker-worker.cjs.cache`));
     const routes = Array.from({ length: LARGE_BYTES / 128 }, (_, i) => route(`large${i}`, `/large/${i}`, upstream));
-    writeFileSync(`${file}.new`, configuration(port, upstream, routes.join("")));
+    writeFileSync(`${file}.new`, configuration(port, admin, upstream, routes.join("")));
     renameSync(`${file}.new`, file);
     await waitFor(gateway, () => existsSync(`${dist}/code/config-load-worker.cjs.cache`));
-    await answer(gateway, `${url}/password`, 200, { authorization: CREDENTIALS });
+    const question = { method: "POST", body: JSON.stringify({ request: { url: `${url}/hello` } }) };
+    await answer(gateway, `http://127.0.0.1:${admin}/explain`, 200, question);
+    gateway.kill("SIGUSR2");
+    await waitFor(gateway, () => existsSync(`${dist}/code/rehearsal-rehearsal-worker.cjs.cache`));
+    await answer(gateway, `${url}/password`, 200, { headers: { authorization: CREDENTIALS } });
     gateway.kill("SIGUSR2");
     await waitFor(gateway, () => existsSync(`${dist}/code/policies-basic-auth-hashing-thread.cjs.cache`));
   } finally {
@@ -65,8 +70,8 @@ async function runGateway(dist: string, folder: string, upstream: number): Promi
   }
 }
 
-function configuration(port: number, upstream: number, more: string): string {
-  return `config: {adminAddr: "127.0.0.1:0", statsAddr: "127.0.0.1:0", readinessAddr: "127.0.0.1:0", workerThreads: 2}
+function configuration(port: number, admin: number, upstream: number, more: string): string {
+  return `config: {adminAddr: "127.0.0.1:${admin}", statsAddr: "127.0.0.1:0", readinessAddr: "127.0.0.1:0", workerThreads: 2}
 binds:
 - port: ${port}
   listeners:
@@ -98,9 +103,9 @@ async function runToEnd(child: ChildProcess, signal?: NodeJS.Signals): Promise<v
 }
 
 /** Asks until the answer has this status. */
-async function answer(gateway: ChildProcess, url: string, status: number, headers = {}): Promise<void> {
+async function answer(gateway: ChildProcess, url: string, status: number, request: RequestInit = {}): Promise<void> {
   await waitFor(gateway, async () => {
-    const response = await fetch(url, { headers }).catch(() => undefined);
+    const response = await fetch(url, request).catch(() => undefined);
     await response?.text();
     return response?.status === status;
   });

@@ -3,7 +3,6 @@
  * docs/explain.md. Assumptions have two spellings: texts such as `extAuthz=deny`, and an object such as `{"extAuthz": "deny"}`, whose
  * values may be texts too.
  */
-import { z } from "zod";
 import { suggest } from "../base/suggest.ts";
 import { BadFacts } from "./facts.ts";
 
@@ -125,18 +124,6 @@ export const ASSUME_SUMMARY = `What the explanation cannot know, such as extAuth
 export type Assumptions = {
   readonly [Name in AssumptionName]?: NonNullable<ReturnType<(typeof ASSUMPTIONS)[Name]["read"]>>;
 };
-
-/** The names of assumptions, for JSON schemas and errors with positions; `readAssumptions` reads the values. */
-export const assumeSchema = z
-  .strictObject(
-    Object.fromEntries(
-      Object.entries(ASSUMPTIONS).map(([name, { about, otherwise, values }]) => {
-        const ways = values.map((value) => `\`${value}\``).join(" or ");
-        return [name, z.unknown().optional().describe(`About ${about}. Without it: ${otherwise}. Write ${ways}.`)];
-      }),
-    ),
-  )
-  .meta({ id: "Assumptions" });
 
 /** Reads texts such as `extAuthz=deny`. Throws BadFacts. */
 export function readAssumptionTexts(texts: readonly string[]): Assumptions {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
-import { type LogFormat, quote, quoteIfNeeded } from "../base/log.ts";
+import { type LogFormat, quote, quoteIfNeeded, safeJson } from "../base/log.ts";
 import type { RedactedTarget } from "../base/redaction.ts";
 import { mostBytes, writeAccessLine } from "./access-line.ts";
 import { type AccessRecord, recordFields } from "./access-record.ts";
@@ -187,6 +187,10 @@ function reference(record: AccessRecord, format: LogFormat): string {
   let line = json ? `{"level":"info","time":"${time}","scope":"request"` : `${time}\tinfo\trequest`;
   for (const [name, value] of Object.entries(fields)) {
     if (value === undefined) continue;
+    if (Array.isArray(value)) {
+      line += json ? `,"${name}":${safeJson(value)}` : ` ${name}=${quote(value.join(" | "))}`;
+      continue;
+    }
     const text = json || name === "error" ? quote : quoteIfNeeded;
     line += `${json ? `,"${name}":` : ` ${name}=`}${typeof value === "string" ? text(value) : value}`;
   }
@@ -227,6 +231,7 @@ const record: fc.Arbitrary<AccessRecord> = fc.record({
   retryAttempt: fc.option(fc.nat({ max: 12 }), { nil: undefined }),
   error: some,
   reason: fc.oneof(some, fc.constant("Upstream")),
+  shadow: fc.option(fc.array(text, { minLength: 1, maxLength: 3 }), { nil: undefined }),
   bytesReceived: number,
   bytesSent: number,
   durationMs: fc.oneof(

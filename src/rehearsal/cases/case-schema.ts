@@ -1,7 +1,7 @@
 /** The file of `tracegate check --expect`: requests, what is assumed about them, and what should happen to them. */
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
-import { assumeSchema } from "../assumptions.ts";
+import { ASSUMPTIONS } from "../assumptions.ts";
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
@@ -54,6 +54,18 @@ const expectation = z
     message: "expects nothing; write what should happen, such as status: 200",
   })
   .meta({ id: "Expectation", description: "Only what is named here is compared." });
+
+// Only names; `readAssumptions` reads the values. Not beside the table, which command lines load, as zod takes long to.
+const assumeSchema = z
+  .strictObject(
+    Object.fromEntries(
+      Object.entries(ASSUMPTIONS).map(([name, { about, otherwise, values }]) => {
+        const ways = values.map((value) => `\`${value}\``).join(" or ");
+        return [name, z.unknown().optional().describe(`About ${about}. Without it: ${otherwise}. Write ${ways}.`)];
+      }),
+    ),
+  )
+  .meta({ id: "Assumptions" });
 
 const testCase = z
   .strictObject({

@@ -96,6 +96,14 @@ suite("the severity shows the event that decided", () => {
     assert.match(text, /^changed the request, but failed on set.x-a: /);
   });
 
+  test("a secret of the request is redacted where it appears in a decision", async () => {
+    const origin = "https://s3cret-value.test";
+    const headers = { origin, authorization: `Bearer ${origin}` };
+    const reason = "the origin <redacted> is not in additionalOrigins, and not that of the request";
+    const event = await policyEvent({ method: "POST", path: "/csrf", headers });
+    assert.deepEqual(event, ["error", reason, { allowed: false, reason }]);
+  });
+
   test("a policy that succeeds, or does not apply to the request, is information", async () => {
     assert.equal((await policyEvent({ path: "/strict", headers: { authorization: "Bearer right" } }))[0], "info");
     assert.equal((await policyEvent({ path: "/cors", headers: { origin: "https://a.test" } }))[0], "info");
