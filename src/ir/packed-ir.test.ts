@@ -8,6 +8,7 @@ import {
   type PackedTexts,
   packIr,
   parseText,
+  placeAt,
   routeAt,
   TextPacker,
   unpackIr,
@@ -45,6 +46,18 @@ test("what was packed comes out unchanged, in order and by owner", () => {
     ],
   );
   assert.ok(packed.frame.routeGroups.every(({ routes }) => routes.length === 0));
+});
+
+test("a route that moves in its list keeps its text, and its new place is known", () => {
+  const at = (name: string, index: number): Route => ({ ...route(name), origin: { path: ["routes", index] } });
+  const [before] = packIr(irOf([at("a", 0)])).routes;
+  const [after] = packIr(irOf([at("new", 0), at("a", 1)])).routes;
+  assert.ok(before !== undefined && after !== undefined);
+  assert.equal(digestAt(before, 0), digestAt(after, 1));
+  assert.deepEqual(
+    [placeAt(before, 0), placeAt(after, 1)],
+    [{ origin: { path: ["routes", 0] } }, { origin: { path: ["routes", 1] } }],
+  );
 });
 
 test("metadata may have numbers that JSON lacks", () => {
