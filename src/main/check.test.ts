@@ -122,22 +122,22 @@ test("a difference: what was expected, what came, and what decided; secrets are 
 ✗ admins only  cases.yaml:2:5
     status: expected 200, got 403
     ✗ policy authorization  require rules[0] is not true
-        ✗ rule require request.headers["x-user"] == "admin"
+        ✗ rule require request.headers["x-user"] == "admin"  gateway.yaml:25
             request.headers["x-user"] → "joe"
 ✗ another route  cases.yaml:9:5
     route: expected "admin", got "default/default/bind/8080/web/default/all"
     sent.path: expected "/b", got "/a"
-    ✓ route all  the only route that matches
-        ✗ route admin  path: /a is not under prefix /admin
-        ✗ route asks  path: /a is not under prefix /asks
+    ✓ route all  the only route that matches  gateway.yaml:6
+        ✗ route admin  path: /a is not under prefix /admin  gateway.yaml:18
+        ✗ route asks  path: /a is not under prefix /asks  gateway.yaml:28
 ✗ a secret  cases.yaml:17:5
     listener: expected none, got "web"
     backend: expected none, got "/default/default/bind/8080/web/default/all/backend0"
     sent.headers.authorization: expected none, got "<redacted>"
     sent.headers.x-team: expected "x", got "shop"
-    ✓ route all  the only route that matches
-        ✗ route admin  path: /a is not under prefix /admin
-        ✗ route asks  path: /a is not under prefix /asks
+    ✓ route all  the only route that matches  gateway.yaml:6
+        ✗ route admin  path: /a is not under prefix /admin  gateway.yaml:18
+        ✗ route asks  path: /a is not under prefix /asks  gateway.yaml:28
 3 cases: 0 passed, 3 failed
 `,
   );
@@ -186,7 +186,7 @@ test("JUnit's XML and JSON have the same results", async () => {
     <testcase name="a &quot;name&quot; &amp; &lt;more&gt;" classname="cases.yaml" file="cases.yaml" line="8" time="T">
       <failure message="status: expected 200, got 403">status: expected 200, got 403
 ✗ policy authorization  require rules[0] is not true
-    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;
+    ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;  gateway.yaml:25
         request.headers[&quot;x-user&quot;] → &quot;joe&quot;</failure>
     </testcase>
   </testsuite>

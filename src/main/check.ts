@@ -2,7 +2,7 @@ import { messageOf } from "../base/errors.ts";
 import { type Context, write, writeJson } from "../cli/runner/context.ts";
 import { CliError } from "../cli/runner/errors.ts";
 import { type CheckReport, checkConfig } from "../config/check.ts";
-import type { ConfigSource, LoadResult } from "../config/load.ts";
+import { type ConfigSource, type LoadResult, locating, rereadable } from "../config/load.ts";
 import { readText } from "../config/parse/inputs.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
@@ -17,7 +17,7 @@ import {
   renderReport,
   summaryText,
 } from "./check-report.ts";
-import { rehearse } from "./explain.ts";
+import { inFile, rehearse } from "./explain.ts";
 
 export type CheckFormat = "text" | "json" | "junit" | "github";
 
@@ -42,7 +42,8 @@ export async function check(
   context: Context,
 ): Promise<number> {
   const print = (text: string): Promise<void> => write(context.stdout, text);
-  const checked = await checkConfig(source, context.env, { offline });
+  const file = rereadable(source);
+  const checked = await checkConfig(file, context.env, { offline });
   const { loaded } = checked;
   const report = strict ? strictly(checked.report) : checked.report;
   const cases = expect === undefined || !loaded.ok ? undefined : casesOf(expect, loaded, context);
@@ -58,8 +59,9 @@ export async function check(
   const verdicts: Verdict[] = [];
   try {
     for await (const verdict of runCases(cases, rehearsal, sensitiveHeaders(loaded.config.sensitiveHeaders))) {
-      verdicts.push(verdict);
-      if (output === "text") await print(caseText(cases.file, verdict));
+      const placed = hasPassed(verdict) ? verdict : inConfiguration(verdict, locating(file, context.env));
+      verdicts.push(placed);
+      if (output === "text") await print(caseText(cases.file, placed));
     }
   } finally {
     rehearsal.close();
@@ -81,6 +83,12 @@ function strictly(report: CheckReport): CheckReport {
     (each): Diagnostic => (each.severity === "warning" ? { ...each, severity: "error" } : each),
   );
   return { ...report, ok: !diagnostics.some(({ severity }) => severity === "error"), diagnostics };
+}
+
+/** With the places in the configuration of what decided. */
+function inConfiguration(verdict: Verdict, locate: ReturnType<typeof locating>): Verdict {
+  const failures = verdict.failures.map((each) => ({ ...each, why: each.why.map((step) => inFile(step, locate)) }));
+  return { ...verdict, failures };
 }
 
 function casesOf(file: string, { ir }: Extract<LoadResult, { ok: true }>, { env }: Context) {

@@ -48,7 +48,7 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
 }
 
 /** With the places of origins in the file. */
-function inFile(step: Step, locate: ReturnType<typeof locating>): Step {
+export function inFile(step: Step, locate: ReturnType<typeof locating>): Step {
   const { origin, steps } = step;
   const place = origin && locate(origin.path);
   return {

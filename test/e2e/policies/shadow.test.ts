@@ -350,9 +350,7 @@ suite("localRateLimit in shadow", () => {
       ];
     };
     assert.deepEqual(await get("/1"), [200, "2", "1", undefined]);
-    const limited = [
-      "localRateLimit:deny none of the 1 tokens of localRateLimit[0] is left; the bucket is never refilled",
-    ];
+    const limited = ["localRateLimit:deny none of the 1 tokens is left; the bucket is never refilled"];
     assert.deepEqual(await get("/2"), [200, "2", "0", limited]);
     assert.deepEqual(await get("/3"), [429, "2", "0", limited]);
   });
