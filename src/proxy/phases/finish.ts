@@ -26,21 +26,21 @@ export function finish(exchange: Exchange): undefined {
   result.endedAt = performance.now();
   services.metrics.inFlight.count--;
   count(exchange);
-  if (shadowed?.pending === undefined) report(exchange, Date.now());
+  if (shadowed?.pending === undefined) report(exchange);
   else reportAfter(shadowed.pending, exchange);
 }
 
 /** The client has its response; log, spans and trace wait for the shadow policies that are still deciding, such as one whose service is slow. */
 function reportAfter(pending: Promise<void>, exchange: Over): void {
-  const time = Date.now();
-  pending.then(() => report(exchange, time));
+  const endedAt = Date.now();
+  pending.then(() => report(exchange, endedAt));
 }
 
-/** Log, spans and trace. `time`: when the exchange ended, in milliseconds since the epoch. */
-function report(exchange: Over, time: number): void {
+/** Log, spans and trace. `endedAt`: when the exchange ended, in milliseconds since the epoch; undefined = now. */
+function report(exchange: Over, endedAt?: number): void {
   const { services, result, bind, span, trace, responseSide, shadowed } = exchange;
   if (shadowed !== undefined) countShadows(exchange, shadowed.decisions);
-  if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange, time);
+  if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange, endedAt);
   trace?.finished(
     result.status === 0 ? null : result.status,
     result.error ?? null,
@@ -79,9 +79,9 @@ function seriesOf({ selected, bind }: Over): SeriesCache {
 }
 
 /** Writes the line of the access log and exports the record and the spans. */
-function record(exchange: Over, time: number): void {
+function record(exchange: Over, endedAt = Date.now()): void {
   const { bind, services, span, request } = exchange;
-  const facts = factsOf(exchange, time);
+  const facts = factsOf(exchange, endedAt);
   logAccess(withGrpcFailure(facts, exchange), bind, services.accessLog, exchange);
   if (span !== undefined) span.finished(facts, request.scheme, exchange);
 }
