@@ -52,7 +52,7 @@ test("clients that send almost all of their bodies and then stop do not block ot
   assert.equal((await client.message()).body, String(SIZE + 1));
   const gone = await silent[0]?.message();
   assert.equal(statusOf(gone ?? assert.fail()), 408);
-  const line = await plane.logged("408");
+  const line = await plane.logged('"http.status":408');
   assert.deepEqual(
     [line.reason, line.error],
     ["InvalidRequest", "request timeout: the body arrives too slowly while other bodies need the room"],
@@ -87,7 +87,7 @@ suite("maxBufferedBytes", () => {
     const [first, second, third] = await holding(plane, 3);
     const refused = await third?.message();
     assert.deepEqual([statusOf(refused ?? assert.fail()), refused?.body], [503, "too many buffered bodies"]);
-    assert.equal((await plane.logged("503")).reason, "Overload");
+    assert.equal((await plane.logged('"http.status":503')).reason, "Overload");
     assert.equal(plane.buffers.used, 2 * SIZE);
     for (const client of [first, second]) {
       client?.send("x");

@@ -90,7 +90,7 @@ test("an idle connection whose client is still reading the last response closes 
   const client = await RawPeer.connect(plane.port);
   client.socket.pause();
   client.send(GET);
-  await plane.logged("200");
+  await plane.logged('"http.status":200');
   const idle = await RawPeer.connect(plane.port);
   const drain = plane.drain(DEADLINE_MS);
   // The client begins to read only when the drain has come to the idle connections.
