@@ -183,8 +183,11 @@ export interface ShownValues {
   input(path: readonly string[], value: unknown): unknown;
 }
 
-/** The decision behind an error, as text. Called at most once, before anything of the request changes, and only if the text is shown. */
-export type Why = (shown: ShownValues) => string;
+/**
+ * The decision behind an error, as text. Called at most once, before anything of the request changes, and only if the text is shown.
+ * `after`: the verdict that stands before the text, which need not say it again.
+ */
+export type Why = (shown: ShownValues, after?: "deny") => string;
 
 interface ErrorOptions extends Partial<Omit<ErrorAnswer, "code">> {
   readonly why?: Why;

@@ -429,7 +429,7 @@ test("policies in shadow show what they would do, and no outcome is refused beca
   assert.deepEqual(shadows, [
     '✗ shadow apiKey  would deny with 401: no API key in the header authorization after "Bearer "',
     "✗ shadow extAuthz  would deny with 403: external authorization failed",
-    '✗ shadow authorization  would deny with 403: deny rules[0] is true (request.path: "/s")',
+    '✗ shadow authorization  would deny with 403: rules[0] is true (request.path: "/s")',
   ]);
   assert.match(stdout, /→ 200 · route/);
   assert.equal(requests, 0);

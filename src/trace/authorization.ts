@@ -19,12 +19,16 @@ function decidingRule(rules: readonly RuleResult[], result: "allow" | "deny"): n
   return deny >= 0 ? deny : rules.findIndex(({ mode, matched }) => mode === "require" && !matched);
 }
 
-/** `deny rules[1] is true: request.path == "/admin" (request.path: "/admin")`. */
-export function ruleText({ mode, matched, error, name, inputs = {} }: RuleResult, index: number): string {
+/** `deny rules[1] is true: request.path == "/admin" (request.path: "/admin")`. `after`: the verdict that stands before the text; a rule of this mode does not repeat it. */
+export function ruleText(
+  { mode, matched, error, name, inputs = {} }: RuleResult,
+  index: number,
+  after?: RuleResult["mode"],
+): string {
   const what = error !== undefined ? "cannot be evaluated" : matched ? "is true" : "is not true";
   const values = Object.entries(inputs).map(([path, value]) => `${path}: ${JSON.stringify(value)}`);
   return [
-    `${mode} rules[${index}] ${what}`,
+    `${mode === after ? "" : `${mode} `}rules[${index}] ${what}`,
     name === undefined ? "" : `: ${name}`,
     error === undefined || error === "" ? "" : `, ${error}`,
     values.length === 0 ? "" : ` (${values.join(", ")})`,

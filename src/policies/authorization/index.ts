@@ -49,6 +49,6 @@ function prepare({ rules: configured }: Authorization, cel: CelEnvironment): () 
 
 // Separate, because its closure would cost every request an allocation.
 function denied(rules: Rules, denial: Denial, variables: Activation): GatewayError {
-  const why: Why = (shown) => rules.describe(denial, variables, shown);
+  const why: Why = (shown, after) => rules.describe(denial, variables, shown, after);
   return new GatewayError("TG_AUTHORIZATION", undefined, undefined, { why });
 }

@@ -24,12 +24,12 @@ const MAX_VALUES = 5;
 
 type DenialDecision =
   | { readonly code: "noAllow" }
-  | { readonly code: "rule"; readonly result: RuleResult; readonly index: number };
+  | { readonly code: "rule"; readonly result: RuleResult; readonly index: number; readonly after?: "deny" | undefined };
 
 /** What the access log says; traces have the result of every rule. */
 export const DENIALS = new Decisions<DenialDecision>("authorization", {
   noAllow: () => rejected("no allow rule is true"),
-  rule: ({ result, index }) => rejected(ruleText(result, index)),
+  rule: ({ result, index, after }) => rejected(ruleText(result, index, after)),
 });
 
 /** Why a set of rules denies. */
@@ -82,15 +82,15 @@ export class Rules {
     return { mode: "allow" };
   }
 
-  /** The text of a denial by its values; expressions are left out, because they may contain secrets. */
-  describe(denial: Denial, variables: Activation, shown: ShownValues): string {
+  /** The text of a denial by its values; expressions are left out, because they may contain secrets. `after`: see `Why`. */
+  describe(denial: Denial, variables: Activation, shown: ShownValues, after?: "deny"): string {
     if (denial.mode === "allow") return DENIALS.tell({ code: "noAllow" }).text;
     const { mode, matched, error, inputs = [] } = resultOf(denial.rule, variables);
     const values = inputs
       .slice(0, MAX_VALUES)
       .map(({ text, path, value }) => [text, shown.input(path, value)] as const);
     const result = { mode, matched, ...(error !== undefined && { error: "" }), inputs: Object.fromEntries(values) };
-    return DENIALS.tell({ code: "rule", result, index: this.#all.indexOf(denial.rule) }).text;
+    return DENIALS.tell({ code: "rule", result, index: this.#all.indexOf(denial.rule), after }).text;
   }
 }
 

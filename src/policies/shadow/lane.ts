@@ -33,8 +33,8 @@ const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_
 interface ShadowHost extends PolicyContext {
   /** For the expressions of shadow policies: those of the request must not run out of theirs. */
   newBudget(): Budget | undefined;
-  /** The decision behind an error as text, if the access log or a trace shows it. */
-  told(why: Why | undefined): string | undefined;
+  /** The decision behind an error as text, if the access log or a trace shows it. `after`: see `Why`. */
+  told(why: Why | undefined, after?: "deny"): string | undefined;
   /** A defect of the gateway. */
   logDefect(error: Error): void;
 }
@@ -113,7 +113,8 @@ export class ShadowLane implements ShadowRuns {
     if (!(error instanceof GatewayError)) this.#host.logDefect(asError(error));
     const { code, status, message, why } =
       error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
-    return { verdict: "deny", status, code, reason: this.#host.told(why) ?? message };
+    const verdict = "deny";
+    return { verdict, status, code, reason: this.#host.told(why, verdict) ?? message };
   }
 
   #conclude(decision: ShadowDecision, view: ShadowView): void {

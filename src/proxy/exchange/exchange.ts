@@ -343,12 +343,12 @@ export class Exchange implements ServerStream, PolicyContext {
     return text === undefined ? message : `${message}: ${text}`;
   }
 
-  /** The decision behind an error as text, if the access log or a trace shows it. */
-  told(why: Why | undefined): string | undefined {
+  /** The decision behind an error as text, if the access log or a trace shows it. `after`: see `Why`. */
+  told(why: Why | undefined, after?: "deny"): string | undefined {
     if (why === undefined) return undefined;
     const { accessLog } = this.services;
     const logged = accessLog.explains && isLogged(this.bind, accessLog);
-    return logged || this.trace !== undefined ? why(this.#secretsOf()) : undefined;
+    return logged || this.trace !== undefined ? why(this.#secretsOf(), after) : undefined;
   }
 
   #secretsOf(): RequestSecrets {

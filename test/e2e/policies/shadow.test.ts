@@ -36,7 +36,7 @@ suite("authorization in shadow", () => {
     await using plane = await planeOf({ routes: [{ name: "r", policies }] });
     assert.deepEqual(await ask(plane, "/denied", "X-A: 1\r\n"), [
       200,
-      ['authorization:deny deny rules[0] is true (request.headers["x-a"]: "1")'],
+      ['authorization:deny rules[0] is true (request.headers["x-a"]: "1")'],
     ]);
     assert.deepEqual(await ask(plane, "/allowed"), [200, undefined]);
     assert.deepEqual(counts(plane), {
@@ -55,7 +55,7 @@ suite("authorization in shadow", () => {
       routes: [{ name: "r", policies: { ...OK, ...(authorization && { authorization }) } }],
     });
     const allowing = { shadow: true, rules: [{ allow: "true" }] };
-    const log = (index: number) => [`authorization:deny deny rules[${index}] is true (request.headers["x-a"]: "1")`];
+    const log = (index: number) => [`authorization:deny rules[${index}] is true (request.headers["x-a"]: "1")`];
     const cases: readonly (readonly [what: string, listener: object, others: object, expected: unknown])[] = [
       ["enforced outside, shadow inside", route(allowing), targeted(DENY), [403, undefined]],
       ["the same in different phases", route(allowing), targeted(DENY, "gateway"), [403, undefined]],
@@ -98,7 +98,7 @@ suite("authorization in shadow", () => {
     );
     const [, shadow] = await ask(plane, "/x", "X-A: 1\r\n");
     assert.deepEqual(shadow, [
-      'authorization:deny deny rules[0] is true (request.headers["x-a"]: "1")',
+      'authorization:deny rules[0] is true (request.headers["x-a"]: "1")',
       "authorization:deny require rules[0] is not true",
     ]);
   });
@@ -117,7 +117,7 @@ suite("authorization in shadow", () => {
     await backend.take("p it");
     backend.send(reply("served"));
     const { shadow } = await plane.logged('"/body"');
-    assert.deepEqual(shadow, ["authorization:deny deny rules[0] is true"]);
+    assert.deepEqual(shadow, ["authorization:deny rules[0] is true"]);
     client.socket.destroy();
   });
 
@@ -150,7 +150,7 @@ suite("authorization in shadow", () => {
       decision: "deny",
       status: 403,
       code: "TG_AUTHORIZATION",
-      reason: 'deny rules[0] is true (request.headers["x-a"]: "1")',
+      reason: 'rules[0] is true (request.headers["x-a"]: "1")',
     });
     assert.equal(
       events.some((event) => event.type === "requestSnapshot" && event.stage.includes("authorization")),
