@@ -110,6 +110,19 @@ export class RawPeer {
     }
   }
 
+  /** Waits as long as a connection may be idle, which is until it ends: then false. */
+  async hasMore(): Promise<boolean> {
+    while (this.received === "" && this.ended === undefined)
+      await new Promise<void>((resolve) => {
+        const waker = (): void => {
+          this.#wakers.delete(waker);
+          resolve();
+        };
+        this.#wakers.add(waker);
+      });
+    return this.received !== "";
+  }
+
   /** Takes everything up to and including `text`. */
   async take(text: string): Promise<string> {
     await this.until(() => this.received.includes(text), JSON.stringify(text));
@@ -202,7 +215,7 @@ export class RawUpstream {
   /** Responds to every request with the result of `answer`, a whole response as text. */
   static answering(answer: (request: RawMessage) => string | Promise<string>, path?: string): Promise<RawUpstream> {
     return RawUpstream.listen(async (peer) => {
-      for (;;) peer.send(await answer(await peer.message()));
+      while (await peer.hasMore()) peer.send(await answer(await peer.message()));
     }, path);
   }
 
