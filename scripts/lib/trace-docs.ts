@@ -296,7 +296,7 @@ Which phase of a request emits which: [lifecycle.md](lifecycle.md). As JSON Sche
 | \`eventEnd\` | microseconds since the trace began; never smaller than that of the event before |
 | \`severity\` | \`success\`, \`info\`, \`warn\` or \`error\` |
 | \`scope\` | absent for the request itself; for callouts, their names, outermost first |
-| \`expressions\` | those that were evaluated since the event before: \`text\`, \`value\` or \`error\`, \`inputs\` and \`values\` as in \`authorizationResult\`; absent if there are none |
+| \`expressions\` | expressions evaluated since the previous event: \`text\`, \`value\` or \`error\`, \`inputs\` and \`values\` as in \`authorizationResult\`; absent if empty |
 | \`message\` | one of the following, distinguished by \`type\` |
 
 | \`type\` | When | Fields |

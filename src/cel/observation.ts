@@ -1,6 +1,6 @@
 /**
- * What an expression read and computed in one evaluation, for traces, logs and explanations. An expression that is observed is compiled
- * once more, with a recorder around each of its parts, so that evaluations that nobody observes cost nothing.
+ * What an expression read and computed in one evaluation, for traces, logs and explanations. Observing compiles the expression a second
+ * time, with a recorder around each part, so the first compilation pays nothing for it.
  */
 import { check } from "./check/checker.ts";
 import type { Activation } from "./environment/activation.ts";

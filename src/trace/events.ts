@@ -14,7 +14,7 @@ export interface TraceEvent {
   readonly severity: Severity;
   /** What the event belongs to, outermost first: `shadow` for a shadow policy, callouts; absent for the request itself. */
   readonly scope?: readonly string[];
-  /** The expressions that were evaluated since the event before, such as those of the policy that the event is about; absent if there are none. */
+  /** Expressions evaluated since the previous event, such as those of the policy that the event is about; absent if empty. */
   readonly expressions?: readonly ExpressionResult[];
   readonly message: TraceMessage;
 }

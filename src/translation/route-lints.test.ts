@@ -53,6 +53,10 @@ test("routes and matches that others keep from all requests", () => {
   assert.deepEqual(found([routeOf("a", ["a.test"], "/")], "b.test"), ["unreachable-hostname a: b.test"]);
   const old = { ...routeOf("z", [], "/"), createdAt: 1 };
   assert.deepEqual(found([{ ...routeOf("a", [], "/"), createdAt: 2 }, old]), ["shadowed-route a: z"]);
+  // By name before key, as the gateway decides.
+  const [short, long] = ["a", "a-b"].map((name) => ({ ...routeOf(`default/${name}.00`, [], "/"), name }));
+  assert.ok(short !== undefined && long !== undefined);
+  assert.deepEqual(found([long, short]), ["shadowed-route default/a-b.00: a"]);
 });
 
 test("matches that no request can meet", () => {

@@ -3,6 +3,13 @@
  * authentication of others. Routes are compared by host and path, never each with each other.
  */
 import type { Listener, PathMatch, Route, RouteMatch } from "../ir/ir.ts";
+import {
+  compareMatches,
+  conditionsOf,
+  type RankedMatch,
+  rankedMatch,
+  withoutTrailingSlashes,
+} from "../ir/precedence.ts";
 import type { PolicyKind } from "../policies/policy-set.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import type { Found } from "./problems/lint-table.ts";
@@ -39,8 +46,7 @@ interface Place extends Required<RoutePlace> {
   readonly host: string;
   /** As the route has it. Of equal matches at a host, that of the longer name goes first. */
   readonly written: string;
-  /** Of the path, which decides first. A slash at the end of a prefix counts, although it changes nothing else. */
-  readonly length: number;
+  readonly rank: RankedMatch;
 }
 
 /** Regular expressions that fit every path. */
@@ -58,7 +64,7 @@ export function lintRoutes({
     if (hosts.length === 0)
       findings.push({ route, code: "unreachable-hostname", found: [hostname], field: "hostnames", related: [] });
     return hosts.flatMap((host) =>
-      route.matches.map(({ path }, match) => ({ route, match, ...host, length: lengthOf(path) })),
+      route.matches.map((_, match) => ({ route, match, ...host, rank: rankedMatch(route, match) })),
     );
   });
   findings.push(...routes.flatMap(impossibleMatches), ...shadowed(places));
@@ -80,7 +86,7 @@ function hostsOf({ hostnames }: Route, listener: string): Pick<Place, "host" | "
 function shadowed(places: readonly Place[]): RouteFinding[] {
   const winners = new Map<string, Place>();
   const lost = new Map<Place, Place>();
-  const slot = ({ host, route, match }: Place): string => `${host} ${canonical(route.matches[match] as RouteMatch)}`;
+  const slot = ({ host, route, match }: Place): string => `${host} ${conditionsOf(route.matches[match] as RouteMatch)}`;
   for (const place of places) {
     const key = slot(place);
     const other = winners.get(key);
@@ -116,14 +122,9 @@ function shadowed(places: readonly Place[]): RouteFinding[] {
   return findings;
 }
 
-/** Of two equal matches at a host: docs/lifecycle.md#4-match-route. */
+/** Of two matches at a host: the hostname of the route decides first. */
 function goesBefore(a: Place, b: Place): boolean {
-  if (a.written !== b.written) return specificity(a) > specificity(b);
-  if (a.length !== b.length) return a.length > b.length;
-  const age = (a.route.createdAt ?? 0) - (b.route.createdAt ?? 0);
-  if (age !== 0) return age < 0;
-  if (a.route.key !== b.route.key) return a.route.key < b.route.key;
-  return a.match < b.match;
+  return a.written === b.written ? compareMatches(a.rank, b.rank) < 0 : specificity(a) > specificity(b);
 }
 
 /** Higher = decides first: a host, then the longer of two wildcards. */
@@ -141,23 +142,11 @@ function takesEverything({ route, match }: Place): boolean {
 
 function outranks(wide: Place, place: Place): boolean {
   if (wide.written !== place.written) return false;
-  const { path } = place.route.matches[place.match] as RouteMatch;
-  return path.type !== "exact" && wide.length > place.length;
-}
-
-/** Equal for matches of the same requests. */
-function canonical({ path, method, headers, query }: RouteMatch): string {
-  const sorted = (list: RouteMatch["headers"]): unknown => list.map((each) => JSON.stringify(each)).sort();
-  return JSON.stringify([path.type, pathText(path), method, sorted(headers), sorted(query)]);
-}
-
-function lengthOf(path: PathMatch): number {
-  const slash = path.type === "pathPrefix" && path.value.length > 1 && path.value.endsWith("/") ? 1 : 0;
-  return Buffer.byteLength(pathText(path)) + slash;
+  return compareMatches(wide.rank, place.rank) < 0;
 }
 
 function pathText({ type, value }: PathMatch): string {
-  return type === "pathPrefix" ? value.replace(/\/+$/, "") || "/" : value;
+  return type === "pathPrefix" ? withoutTrailingSlashes(value) || "/" : value;
 }
 
 // ── matches that no request meets ──

@@ -1,6 +1,6 @@
 /**
- * `shadow: true` as users write it, and what becomes of it: a key of its own in the set, beside that of the enforced policy of the kind. A
- * list whose items can be shadow policies, such as `localRateLimit`, becomes two lists.
+ * Translates `shadow: true`: a shadow policy gets its own key in the set, next to the key of the enforced policy of the same kind. A list
+ * whose items can be shadow policies, such as `localRateLimit`, becomes two lists.
  */
 import { isShadowable, type ShadowableKind, shadowKey } from "../policies/contract/shadow.ts";
 import { kindsOf } from "../policies/merge.ts";

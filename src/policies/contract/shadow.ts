@@ -1,6 +1,6 @@
 /**
- * Which policies users can write with `shadow: true`, and what becomes of it: a policy under a key of its own in a set, beside that of
- * the enforced policy of the kind.
+ * The policies that accept `shadow: true`. In a policy set, a shadow policy has its own key, next to the key of the enforced policy of the
+ * same kind.
  */
 
 /** The compiler compares this list with the schemas and with the modules. */

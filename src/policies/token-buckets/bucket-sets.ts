@@ -193,7 +193,7 @@ export class BucketSets {
     return admitted;
   }
 
-  /** The slot of the bucket, or else one that is free. If there is none: -1, or, with `evict`, the one that is free soonest. */
+  /** The slot of the bucket, otherwise a free slot. In a full set: the slot that becomes free first with `evict`, else -1. */
   #find(set: number, { low, high }: Hash64, now: number, evict: boolean): number {
     const first = set * WAYS;
     let soonest = first;

@@ -1,6 +1,6 @@
 /** The routes of one host name, found by path in the order of precedence. */
-import { type Entry, withoutTrailingSlashes } from "./entry.ts";
-import { insertSorted, type Keyed } from "./precedence.ts";
+import { compareMatches, type Keyed, withoutTrailingSlashes } from "../../ir/precedence.ts";
+import type { Entry } from "./entry.ts";
 import type { PrefixTable } from "./prefix-table.ts";
 
 /** A route as explanations see it. */
@@ -154,4 +154,16 @@ function visitSlot<R, A, T>(slot: Slot<R> | undefined, visit: Visit<R, A, T>, ar
 function listOf<R extends Keyed>(slot: Slot<R> | undefined): readonly Entry<R>[] {
   if (slot === undefined) return [];
   return Array.isArray(slot) ? slot : [slot];
+}
+
+/** Puts `entry` at its place in a sorted list, after its equals. */
+function insertSorted<R extends Keyed>(list: Entry<R>[], entry: Entry<R>): void {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compareMatches(list[middle] as Entry<R>, entry) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  list.splice(low, 0, entry);
 }

@@ -1,6 +1,7 @@
 /** One match of one route, compiled, and the first condition that a request does not meet. */
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { PathMatch, RouteMatch } from "../../ir/ir.ts";
+import { lengthOf, withoutTrailingSlashes } from "../../ir/precedence.ts";
 import {
   type Condition,
   compileHeader,
@@ -29,7 +30,7 @@ export interface Entry<R> extends Selected<R> {
   readonly matchCount: number;
   /** The match has no condition besides the path. */
   readonly unconditional: boolean;
-  /** Bytes of the path pattern, which decide precedence. Trailing slashes of a prefix after the first do not count. */
+  /** `lengthOf` the path. */
   readonly length: number;
   readonly pattern: Pattern | undefined;
   readonly method: string | undefined;
@@ -48,7 +49,6 @@ export function compileEntry<R extends { readonly key: string }>(
   const match = matches[matchIndex] as RouteMatch;
   const { path } = match;
   const prefix = path.type === "pathPrefix" ? withoutTrailingSlashes(path.value) : undefined;
-  const counted = prefix !== undefined && path.value.length > prefix.length ? `${prefix}/` : path.value;
   return {
     route,
     unconditional: match.method === undefined && match.headers.length === 0 && match.query.length === 0,
@@ -56,7 +56,7 @@ export function compileEntry<R extends { readonly key: string }>(
     matchIndex,
     matchCount: matches.length,
     path,
-    length: Buffer.byteLength(counted),
+    length: lengthOf(path),
     pattern: path.type === "regex" ? patterns.get(path.value, `${where}: path`) : undefined,
     literal: path.type === "regex" ? literalPrefix(path.value) : "",
     method: match.method,
@@ -90,13 +90,6 @@ export function missOf<R>(entry: Entry<R>, request: HttpRequest): number {
 /** Whether the path is one that a regular expression matches; of other paths the caller knows it. */
 export function patternFits<R>(entry: Entry<R>, path: string): boolean {
   return entry.pattern === undefined || entry.pattern.testExact(path);
-}
-
-/** `/a//` → `/a`, `/` → ``: trailing slashes mean nothing in a prefix nor in the path it is compared with (reference 2.2). */
-export function withoutTrailingSlashes(path: string): string {
-  let end = path.length;
-  while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--;
-  return path.slice(0, end);
 }
 
 /**

@@ -1,11 +1,11 @@
 /** Why a route was chosen, and why the others were not. */
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
+import { type Keyed, whyBefore } from "../../ir/precedence.ts";
 import type { Bucket, KnownRoute } from "./bucket.ts";
 import { pathOf } from "./condition.ts";
 import { type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import type { HostIndex } from "./hosts.ts";
-import { type Keyed, whyBefore } from "./precedence.ts";
 import { type Because, missReason, type RouteCandidate, type RouteReason } from "./reason.ts";
 
 /** A route choice with its reasons. */

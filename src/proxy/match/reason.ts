@@ -3,9 +3,9 @@ import { REDACTED, redactTarget, redactUrls, SECRET_PARAMETERS } from "../../bas
 import type { Names } from "../../base/sensitive-names.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { PathMatch, ValueMatch } from "../../ir/ir.ts";
+import type { PrecedenceRule } from "../../ir/precedence.ts";
 import { headerValues, pathOf, queryValues } from "./condition.ts";
 import type { Entry } from "./entry.ts";
-import type { PrecedenceRule } from "./precedence.ts";
 
 /** Values are as the request and the configuration have them; `describeCandidate` redacts and shortens them. */
 export type RouteReason =

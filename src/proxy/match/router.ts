@@ -1,12 +1,12 @@
 /** The entry of this folder: from a request to its route. */
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { Route } from "../../ir/ir.ts";
+import type { Keyed } from "../../ir/precedence.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
 import { Patterns, pathOf } from "./condition.ts";
 import { compileEntry, type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import { type Explanation, explain, nearestMiss } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
-import type { Keyed } from "./precedence.ts";
 import { PrefixTable } from "./prefix-table.ts";
 import type { RouteCandidate } from "./reason.ts";
 

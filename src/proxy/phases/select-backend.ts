@@ -27,7 +27,7 @@ export function selectBackend(
   if (backend.dynamic !== undefined) selected.dynamicTarget = backend.dynamic.read(exchange.variables);
 }
 
-/** The chosen backend. Throws TG_NO_BACKENDS if there is none, TG_BACKEND_MISSING or TG_BACKEND_TYPE if it cannot be called. */
+/** Returns the backend if `protocol` can call it. Throws TG_NO_BACKENDS for undefined, TG_BACKEND_MISSING for an invalid target, else TG_BACKEND_TYPE. */
 export function callable(backend: CompiledBackend | undefined, protocol: keyof typeof SERVED): CompiledBackend {
   if (backend === undefined) throw new GatewayError("TG_NO_BACKENDS");
   const { type } = backend.target;

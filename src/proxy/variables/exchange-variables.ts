@@ -22,7 +22,7 @@ import type { Services } from "../services/services.ts";
 
 /** What expressions can read of a response. */
 interface ReadableResponse {
-  /** undefined: there is none yet. */
+  /** undefined until the head arrives. */
   readonly head: HttpResponse | undefined;
   readonly heldBytes: Uint8Array | undefined;
   readonly grpcStatus: number | undefined;

@@ -43,7 +43,10 @@ export class Places {
     const some = [...new Set(names)].slice(0, MAX_NAMED);
     return {
       message,
-      expected: some.length === 0 ? "null: there is none" : `null, or a ${kind} such as ${some.join(", ")}`,
+      expected:
+        some.length === 0
+          ? `null, because the configuration has no ${kind}`
+          : `null, or a ${kind} such as ${some.join(", ")}`,
     };
   }
 }

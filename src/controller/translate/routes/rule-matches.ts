@@ -3,8 +3,7 @@
  * if rules that take precedence match the same host, path and conditions: less specific ones come after it
  * (docs/lifecycle.md#4-match-route).
  */
-import type { Route, RouteMatch, ValueMatch } from "../../../ir/ir.ts";
-import { withoutTrailingSlashes } from "../../../proxy/match/entry.ts";
+import { compareMatches, conditionsOf, type RankedMatch, rankedMatch } from "../../../ir/precedence.ts";
 import { nameOfResource, type RouteResource } from "../../../xds/resources.ts";
 
 /** One host and match of a rule at a listener. */
@@ -12,8 +11,8 @@ export interface RuleMatch {
   readonly listener: string;
   /** Equal for all rules that match the same at that listener; begins with its key. */
   readonly slot: string;
-  /** Of two matches in a slot the smaller one wins. */
-  readonly rank: string;
+  /** Of a rule for connections its place in the order of resources. */
+  readonly rank: RankedMatch | string;
   /** `<kind>/<namespace>/<name>` */
   readonly route: string;
   /** Name of the resource. */
@@ -34,7 +33,7 @@ export function matchesOf(route: string, resource: RouteResource): readonly Rule
     resource.route.matches.map((match, index) => ({
       listener,
       slot: `${listener} ${host} ${conditionsOf(match)}`,
-      rank: rankOf(resource.route, match, index),
+      rank: rankedMatch(resource.route, index),
       route,
       rule,
       number,
@@ -42,19 +41,8 @@ export function matchesOf(route: string, resource: RouteResource): readonly Rule
   );
 }
 
-/** The same text for matches that the same requests fit. */
-function conditionsOf({ path, method, headers, query }: RouteMatch): string {
-  const value = path.type === "pathPrefix" ? withoutTrailingSlashes(path.value) : path.value;
-  return JSON.stringify([path.type, value, method, sorted(headers), sorted(query)]);
-}
-
-function sorted(matches: readonly ValueMatch[]): readonly string[] {
-  return matches.map(({ name, type, value }) => JSON.stringify([name, type, value])).sort();
-}
-
-/** As src/proxy/match/precedence.ts: a prefix with a trailing slash is longer; then age, name, key and index decide. */
-function rankOf({ createdAt = 0, namespace, name, key }: Route, { path }: RouteMatch, index: number): string {
-  const slash = path.value.endsWith("/") ? 0 : 1;
-  const age = String(createdAt).padStart(12, "0");
-  return `${slash} ${age} ${namespace}/${name} ${key} ${String(index).padStart(4, "0")}`;
+/** Of two matches in a slot, whether `a` wins. */
+export function takesPrecedence({ rank: a }: RuleMatch, { rank: b }: RuleMatch): boolean {
+  if (typeof a === "string" || typeof b === "string") return String(a) < String(b);
+  return compareMatches(a, b) < 0;
 }

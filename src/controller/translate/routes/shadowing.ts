@@ -7,7 +7,7 @@ import { refOf } from "../../../kube/keys.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { contributionsOf } from "./gateway-routes.ts";
-import type { RuleMatch } from "./rule-matches.ts";
+import { type RuleMatch, takesPrecedence } from "./rule-matches.ts";
 
 /** Messages about the shadowed rules of a route, by the keys of the listeners where they are. */
 type ShadowedRules = Readonly<Record<string, readonly string[]>>;
@@ -21,7 +21,7 @@ export const shadowedRules = defineQuery<Readonly<Record<string, ShadowedRules>>
     for (const match of matches) {
       if (!listeners.has(match.listener)) continue;
       const other = winners.get(match.slot);
-      const [winner, loser] = other !== undefined && other.rank < match.rank ? [other, match] : [match, other];
+      const [winner, loser] = other !== undefined && takesPrecedence(other, match) ? [other, match] : [match, other];
       winners.set(match.slot, winner);
       if (loser !== undefined) losers.push(loser);
     }
