@@ -3,6 +3,7 @@
  * name and field. Places in lists change with every edit of a file, so nothing has them by which a reload recognizes a route:
  * what is written at a route, backend or listener itself is found by its structure, and other policies name what they are written in.
  */
+import { nameOfKey, objectKey } from "../base/object-key.ts";
 import type { ObjectName, Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import { writtenKind } from "../policies/contract/shadow.ts";
@@ -86,10 +87,9 @@ export function originsOf(
       const backend = backends.find(({ key }) => key === container.backend);
       return backend && below(originOfBackend(backend), at ?? [...policiesOfBackend(backend), writtenKind(kind)]);
     }
-    const entry = targeted.find(({ name }) => name !== null && `${name.namespace}/${name.name}` === container.policy);
+    const entry = targeted.find(({ name }) => name !== null && objectKey(name) === container.policy);
     if (entry?.origin !== undefined) return below(entry.origin, at ?? ["policy", writtenKind(kind)]);
-    const [namespace = "", name = ""] = container.policy.split("/");
-    return { object: { kind: "TracegatePolicy", namespace, name }, path: at ?? [] };
+    return { object: { kind: "TracegatePolicy", ...nameOfKey(container.policy) }, path: at ?? [] };
   };
   return Object.fromEntries(
     kindsOf(policies).flatMap((kind) => {

@@ -2,14 +2,14 @@
  * Kubeconfig files, merged as kubectl does: of entries with the same name the first counts. Certificates, tokens and passwords are
  * read here; `@kubernetes/client-node`, which takes 0.6 s and 80 MiB to load, is used for credential plugins and proxies only.
  */
+
 import { readFile } from "node:fs/promises";
 import type { Agent, RequestOptions } from "node:https";
 import { dirname, resolve } from "node:path";
 import { parse } from "yaml";
 import { messageOf } from "../base/errors.ts";
+import { type Fields, fieldsOf } from "../base/fields.ts";
 import { type ClusterAccess, type Credentials, type TlsSettings, unusable } from "./credentials.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
 
 /** An entry of a file; paths in it are relative to `folder`. */
 interface Entry {
@@ -184,10 +184,6 @@ function libraryCredentials(files: readonly string[], context: string): () => Pr
 
 function defined(settings: { readonly [K in keyof TlsSettings]?: TlsSettings[K] | undefined }): TlsSettings {
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
 function listOf(value: unknown): readonly unknown[] {

@@ -1,5 +1,6 @@
 /** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
 
+import { counted } from "../base/counted.ts";
 import type { CheckReport } from "../config/check.ts";
 import { ASSUMPTIONS, type AssumptionName, givenText, isAssumption, textOf } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
@@ -12,15 +13,15 @@ export function renderReport({ ok, diagnostics, summary, startOnly, notFetched =
   const problems = formatDiagnostics(diagnostics) + unseen;
   if (!ok || summary === undefined) {
     const errors = diagnostics.filter((each) => each.severity === "error").length;
-    return `${problems}${count(errors, "problem")}\n`;
+    return `${problems}${counted(errors, "problem")}\n`;
   }
   const { binds, listeners, routes, tcpRoutes, backends } = summary;
   const counts = [
-    count(binds, "bind"),
-    count(listeners, "listener"),
-    count(routes, "route"),
-    ...(tcpRoutes > 0 ? [count(tcpRoutes, "TCP route")] : []),
-    count(backends, "backend"),
+    counted(binds, "bind"),
+    counted(listeners, "listener"),
+    counted(routes, "route"),
+    ...(tcpRoutes > 0 ? [counted(tcpRoutes, "TCP route")] : []),
+    counted(backends, "backend"),
   ];
   const note =
     startOnly === undefined ? "" : `note: read only at startup, so a change needs a restart: ${startOnly.join(", ")}\n`;
@@ -76,7 +77,7 @@ export function caseText(file: string, verdict: Verdict): string {
 export function summaryText(verdicts: readonly Verdict[]): string {
   const failed = verdicts.filter((verdict) => !hasPassed(verdict)).length;
   const counts = [`${verdicts.length - failed} passed`, ...(failed > 0 ? [`${failed} failed`] : [])];
-  return `${count(verdicts.length, "case")}: ${counts.join(", ")}\n`;
+  return `${counted(verdicts.length, "case")}: ${counts.join(", ")}\n`;
 }
 
 export function hasPassed({ failures, problem }: Verdict): boolean {
@@ -136,12 +137,7 @@ function shown(value: string | number | null): string {
 
 /** An attribute's value with its quotes; characters that XML cannot hold are left out. */
 function xml(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones.
-  const possible = text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "");
+  const possible = text.replace(/(?![\t\n\r])\p{Cc}|[\ufffe\uffff]/gu, "");
   const escaped = possible.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return `"${escaped.replaceAll('"', "&quot;")}"`;
-}
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
 }

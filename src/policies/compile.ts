@@ -161,7 +161,10 @@ function traceView<Kind extends SetKey>(kind: Kind, set: PolicySet, hidden: Hidd
   return config === undefined ? undefined : KINDS[kind].traceView(config, hidden);
 }
 
-const RUNNABLE: { readonly [Key in RequestPolicyKey]: Policy<Key, PolicyConfig<Key>> } = { ...REGISTRY, ...SHADOWS };
+export const RUNNABLE: { readonly [Key in RequestPolicyKey]: Policy<Key, PolicyConfig<Key>> } = {
+  ...REGISTRY,
+  ...SHADOWS,
+};
 
 /** The created policies that have `hook`, in the given order. */
 function select(

@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ms } from "../base/durations.ts";
+import { EFFECTIVE_NAMES } from "../trace/policy-kinds.ts";
 import { redactPolicies } from "./calls/redact.ts";
+import { RUNNABLE, traceKeyOf } from "./compile.ts";
+import { isShadowKey } from "./contract/shadow.ts";
+import { kindsOf } from "./merge.ts";
 import { redactPolicy } from "./registry.ts";
 import type { BackendAuth } from "./schema/backend-auth.ts";
 
@@ -24,4 +28,12 @@ test("only known kinds among the policies of a call are shown", () => {
   const redacted = redactPolicies({ target: { type: "unix", path: "/s" }, policies }, NONE);
   assert.ok(!JSON.stringify(redacted).includes("s3cret"));
   assert.deepEqual(Object.keys(redacted.policies ?? {}), ["backendAuth", "http"]);
+});
+
+test("the events of a policy lead to its name in effectivePolicy", () => {
+  for (const kind of kindsOf(RUNNABLE)) {
+    if (isShadowKey(kind)) continue;
+    const { decisions } = RUNNABLE[kind];
+    assert.equal(EFFECTIVE_NAMES[decisions.kind], traceKeyOf(kind), kind);
+  }
 });

@@ -3,11 +3,9 @@
  * docs/explain.md. Assumptions have two spellings: texts such as `extAuthz=deny`, and an object such as `{"extAuthz": "deny"}`, whose
  * values may be texts too.
  */
+import { type Fields, isObject } from "../base/fields.ts";
 import { suggest } from "../base/suggest.ts";
 import { BadFacts } from "./facts.ts";
-
-/** Plain JSON, such as the claims of a token. */
-export type Data = Readonly<Record<string, unknown>>;
 
 /** A response that a backend or service is assumed to send. */
 export interface AssumedResponse {
@@ -17,11 +15,11 @@ export interface AssumedResponse {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Of the decision, for expressions as `extauthz`. */
-  readonly metadata?: Data;
+  readonly metadata?: Fields;
 }
 
 /** A credential that is assumed to be valid, with what the gateway then knows about the client, or invalid. */
-type AssumedCredential = "valid" | "invalid" | Data;
+type AssumedCredential = "valid" | "invalid" | Fields;
 
 interface Entry<Value> {
   /** What is not known. */
@@ -137,7 +135,7 @@ export function splitAssumption(text: string): [name: string, value: string] {
 }
 
 /** Reads an object such as `{extAuthz: "deny"}`. Throws BadFacts for names and values that nothing can depend on. */
-export function readAssumptions(values: Data): Assumptions {
+export function readAssumptions(values: Fields): Assumptions {
   const read = Object.entries(values).map(([name, value]) => {
     if (!isAssumption(name))
       throw new BadFacts(
@@ -155,7 +153,7 @@ export function readAssumptions(values: Data): Assumptions {
 }
 
 /** Throws BadFacts for an assumption without effect: a mistake about its name, or about the route that the request gets. */
-export function checkUse(assumed: Assumptions, outcomes: readonly { readonly given: Data }[]): void {
+export function checkUse(assumed: Assumptions, outcomes: readonly { readonly given: Fields }[]): void {
   for (const [name, value] of Object.entries(assumed)) {
     const used = outcomes.flatMap(({ given }) => given[name] ?? []);
     if (used.includes(value)) continue;
@@ -231,15 +229,15 @@ function oneOf<Word extends string>(...words: readonly Word[]): (value: unknown)
 }
 
 function credentialOf(value: unknown): AssumedCredential | undefined {
-  return oneOf("valid", "invalid")(value) ?? (isData(value) ? value : undefined);
+  return oneOf("valid", "invalid")(value) ?? (isObject(value) ? value : undefined);
 }
 
 /** Not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */
 function responseOf(value: unknown): AssumedResponse | undefined {
-  if (!isData(value)) return undefined;
+  if (!isObject(value)) return undefined;
   const { status = 200, headers = {}, body = "", metadata = {}, ...others } = value;
   if (typeof status !== "number" || !Number.isInteger(status) || status < 200 || status > 599) return undefined;
-  if (!isData(headers) || typeof body !== "string" || !isData(metadata)) return undefined;
+  if (!isObject(headers) || typeof body !== "string" || !isObject(metadata)) return undefined;
   if (Object.keys(others).length > 0 || !Object.entries(headers).every(isField)) return undefined;
   const fields = Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text]);
   return { ...value, ...("headers" in value && { headers: Object.fromEntries(fields) }) };
@@ -251,10 +249,6 @@ const FRAMING = new Set(["content-length", "transfer-encoding", "connection", "k
 function isField([name, value]: readonly [string, unknown]): boolean {
   if (typeof value !== "string" || !/^[\x20-\x7e]*$/.test(value)) return false;
   return /^[!#$%&'*+.^_`|~\w-]+$/.test(name) && !FRAMING.has(name.toLowerCase());
-}
-
-function isData(value: unknown): value is Data {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function dateOf(text: string): Date | undefined {

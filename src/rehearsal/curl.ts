@@ -1,5 +1,5 @@
 /** Requests as people write them for curl: `[METHOD] URL` with some of its options. */
-import { BadFacts, type WrittenRequest } from "./facts.ts";
+import { BadFacts, credentials, type WrittenRequest } from "./facts.ts";
 
 const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
 
@@ -47,7 +47,7 @@ export function requestOf(words: readonly string[], source?: string): WrittenReq
     if (option === "method") method = value;
     else if (option === "data") body += body === "" ? value : `&${value}`;
     else if (option === "agent") fields.push(["User-Agent", value]);
-    else if (option === "user") fields.push(["Authorization", `Basic ${Buffer.from(value).toString("base64")}`]);
+    else if (option === "user") fields.push(credentials(value));
     else if (option === "header") fields.push(fieldOf(value));
   }
   const url = positional.pop();

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { isObject } from "../base/fields.ts";
 
 /** A request to rehearse, as the bytes that a client would send. */
 export interface RequestFacts {
@@ -52,7 +53,7 @@ export function readRequest(value: unknown, at = "request"): WrittenRequest {
     if (!FIELDS[name](field)) throw new BadFacts(`${at}.${name}: not what a request has there`, EXAMPLE);
   }
   if (!("url" in value)) throw new BadFacts(`${at}.url: missing`, EXAMPLE);
-  const { headers = {}, body = "", ...others } = value as WrittenRequest;
+  const { headers = {}, body = "", ...others } = value as object as WrittenRequest;
   return { ...others, headers: pairsOf(headers) as [string, string][], body };
 }
 
@@ -67,10 +68,6 @@ function isField(name: string): name is keyof WrittenRequest {
 
 function isText(value: unknown): value is string {
   return typeof value === "string";
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The bytes of a request, with the fields that curl would add. Throws BadFacts. */
@@ -139,7 +136,8 @@ function build(
   };
 }
 
-function credentials(text: string): [name: string, value: string] {
+/** The field for `user:password`. */
+export function credentials(text: string): [name: string, value: string] {
   return ["Authorization", `Basic ${Buffer.from(text).toString("base64")}`];
 }
 

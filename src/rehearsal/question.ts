@@ -1,11 +1,11 @@
-import type { Data } from "./assumptions.ts";
+import { type Fields, isObject } from "../base/fields.ts";
 import { BadFacts, readRequest, type WrittenRequest } from "./facts.ts";
 
 /** What to explain. */
 export interface Question {
   readonly request: WrittenRequest;
   /** What a rehearsal cannot know, by name; see `ASSUMPTIONS`. */
-  readonly assume?: Data;
+  readonly assume?: Fields;
   /** The text of a configuration in place of the one in effect. */
   readonly config?: string;
 }
@@ -23,16 +23,12 @@ const EXAMPLE = 'write {"request": {"url": "http://shop.example/cart"}, "assume"
 
 /** Checks that a value of JSON is a question. Throws BadFacts. */
 export function readQuestion(value: unknown): Question {
-  if (!isData(value)) throw new BadFacts("a question is an object", EXAMPLE);
+  if (!isObject(value)) throw new BadFacts("a question is an object", EXAMPLE);
   const { request, assume = {}, config, ...others } = value;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new BadFacts(`${unknown}: unknown field`, EXAMPLE);
-  if (!isData(assume)) throw new BadFacts("assume: expected an object", EXAMPLE);
+  if (!isObject(assume)) throw new BadFacts("assume: expected an object", EXAMPLE);
   if (config !== undefined && typeof config !== "string")
     throw new BadFacts("config: expected the text of a configuration", 'write {"config": "binds: …", "request": {…}}');
   return { request: readRequest(request), assume, ...(config !== undefined && { config }) };
-}
-
-function isData(value: unknown): value is Data {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -4,12 +4,14 @@
  * split, and the other endpoints of the backend.
  */
 
+import { traceKeyOf } from "../policies/compile.ts";
 import { REQUEST_ORDER } from "../policies/order.ts";
 import type { CompiledBind, CompiledListener, CompiledTcpRoute } from "../proxy/compile/compiled.ts";
 import type { Exchange } from "../proxy/exchange/exchange.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Phase, TraceEvent } from "../trace/events.ts";
+import { EFFECTIVE_NAMES } from "../trace/policy-kinds.ts";
 import { type Step, stepsOf } from "../trace/steps.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
@@ -173,13 +175,13 @@ function policySteps(
   const configured = new Map(Object.entries(effectivePolicy).filter(([, value]) => value !== null));
   const seen = new Set(part.flatMap(kindOf));
   const kinds = REQUEST_ORDER[phase].flatMap((kind) => {
-    const name = [...configured.keys()].find((each) => plain(each) === plain(kind));
-    return name === undefined ? [] : [name];
+    const name = traceKeyOf(kind);
+    return configured.has(name) ? [name] : [];
   });
   const isComplete = part.some(({ message, scope }) => scope === undefined && ends(message, phase));
-  const last = kinds.findLastIndex((name) => seen.has(plain(name)));
+  const last = kinds.findLastIndex((name) => seen.has(name));
   return kinds.flatMap((name, at): Step[] => {
-    if (seen.has(plain(name))) return [];
+    if (seen.has(name)) return [];
     const [origin] = origins[name] ?? [];
     const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
     if (!isComplete && at > last) return [{ ...step, result: "notReached" }];
@@ -189,14 +191,8 @@ function policySteps(
 
 function kindOf({ message, scope }: TraceEvent): string[] {
   if (scope !== undefined) return [];
-  if (message.type === "policy") return [plain(message.kind)];
+  if (message.type === "policy") return [EFFECTIVE_NAMES[message.kind]];
   return message.type === "authorizationResult" ? ["authorization"] : [];
-}
-
-/** Traces and the configuration write some kinds differently: `request_header_modifier`, `jwt`, `transformation`. */
-function plain(kind: string): string {
-  const name = kind.replaceAll("_", "").toLowerCase();
-  return name === "jwtauth" ? "jwt" : name === "transformations" ? "transformation" : name;
 }
 
 /** Whether the event comes after all policies of a phase. */

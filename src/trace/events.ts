@@ -4,6 +4,7 @@
  */
 import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
+import type { PolicyEventKind } from "./policy-kinds.ts";
 
 export type Severity = "success" | "info" | "warn" | "error";
 
@@ -153,41 +154,6 @@ export interface GrpcEnd {
 
 /** Whether the request is sampled, and whether its client or the gateway decided. */
 export type SamplingDecision = `${"sample" | "not sampled"} (${"client" | "random"})`;
-
-/** Names of policies in `policy` events; some are not those of the configuration, because traces had them first. */
-export type PolicyEventKind =
-  | "api_key"
-  | "authorization"
-  | "backend_auth"
-  | "basic_auth"
-  | "buffer"
-  | "compression"
-  | "cors"
-  | "csrf"
-  | "delay"
-  | "directResponse"
-  | "direct_response"
-  | "extAuthz"
-  | "extProc"
-  | "ext_auth"
-  | "ext_proc"
-  | "grpcWeb"
-  | "health"
-  | "jwt"
-  | "localRateLimit"
-  | "oidc"
-  | "remoteRateLimit"
-  | "request_header_modifier"
-  | "request_mirror"
-  | "request_redirect"
-  | "response_header_modifier"
-  | "retry"
-  | "sessionAffinity"
-  | "session_persistence"
-  | "timeout"
-  | "transformation"
-  | "transformations"
-  | "url_rewrite";
 
 type PolicyResult =
   | {

@@ -3,6 +3,7 @@ import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
 import { authorizationText, type RuleResult } from "./authorization.ts";
 import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import { EFFECTIVE_NAMES } from "./policy-kinds.ts";
 
 export interface Step {
   readonly kind:
@@ -53,7 +54,7 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
       const { result } = message;
       const name = [...(scope ?? []), message.kind].join(" > ");
       // What is attached to a service that is called is not among the policies of the request.
-      const [origin] = scope === undefined ? originsOf(message.kind, all, index) : [];
+      const [origin] = scope === undefined ? originsOf(EFFECTIVE_NAMES[message.kind], all, index) : [];
       const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
       if (result.type === "skip") return { ...step, result: "skipped", reason: result.reason };
       return { ...step, result: severity === "error" ? "no" : "yes", reason: result.details };
@@ -84,12 +85,11 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
   }
 }
 
-/** Where the policy that an event is about was written: as its phase, the latest that has the kind, says. */
-function originsOf(kind: string, all: readonly TraceEvent[], index: number): readonly Origin[] {
-  const key = kind.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+/** Where a policy was written, by its name in `effectivePolicy`: as the latest phase that has it says. */
+function originsOf(name: string, all: readonly TraceEvent[], index: number): readonly Origin[] {
   for (let i = index; i >= 0; i--) {
     const message = all[i]?.message;
-    const origins = message?.type === "policySelection" ? message.origins?.[key] : undefined;
+    const origins = message?.type === "policySelection" ? message.origins?.[name] : undefined;
     if (origins !== undefined) return origins;
   }
   return [];
@@ -109,7 +109,7 @@ function shadowed(
   index: number,
 ): Step {
   const before = all.slice(0, index).findLast(({ scope }) => scope?.[0] === "shadow")?.message;
-  const origins = originsOf(`shadow_${policy}`, all, index);
+  const origins = originsOf(`shadow${policy.charAt(0).toUpperCase()}${policy.slice(1)}`, all, index);
   const would = decision === "deny" ? `would deny with ${status}` : decision === "allow" ? "would allow" : "undecided";
   return {
     kind: "shadow",

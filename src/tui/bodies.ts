@@ -1,6 +1,7 @@
 /** Bodies and header values of a trace as people read them. */
+
 import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
-import { type Fields, fields } from "./fields.ts";
+import { type Fields, fieldsOf } from "../base/fields.ts";
 
 /** Characters of a body that the view shows; limited because the text is laid out again at every key. */
 const MAX_TEXT = 64 * 1024;
@@ -87,7 +88,7 @@ function utf8(bytes: Uint8Array): string | undefined {
 
 /** The content-encoding of one side of a state, in lower case. */
 export function encodingOf(side: unknown): string {
-  const value = fields(fields(side).headers)["content-encoding"];
+  const value = fieldsOf(fieldsOf(side).headers)["content-encoding"];
   return typeof value === "string" ? value.trim().toLowerCase() : "";
 }
 
@@ -99,7 +100,7 @@ export function withReadableHeaders(value: Fields): Fields {
   return Object.fromEntries(
     Object.entries(value).map(([key, entry]) => {
       if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return [key, entry];
-      return [key, key === "headers" ? readableValues(fields(entry)) : withReadableHeaders(fields(entry))];
+      return [key, key === "headers" ? readableValues(fieldsOf(entry)) : withReadableHeaders(fieldsOf(entry))];
     }),
   );
 }

@@ -1,6 +1,7 @@
 import { stringify } from "yaml";
+import { type Fields, fieldsOf } from "../base/fields.ts";
 import { bodyValue, encodingOf, readBody, withReadableHeaders } from "./bodies.ts";
-import { type CandidateLine, candidatesOf, evaluatedCount, type Fields, fields, selectedName } from "./fields.ts";
+import { type CandidateLine, candidatesOf, evaluatedCount, selectedName } from "./fields.ts";
 import type { Row } from "./rows.ts";
 import { treeLines } from "./step-lines.ts";
 import { columnsOf, duration, fit, harmless } from "./text.ts";
@@ -83,14 +84,14 @@ function indentOf(text: string): number {
 
 /** A value without fields has no lines, so that a first field is shown as added and nothing as removed. */
 function ownLines(value: unknown, format: Format): string[] {
-  return value === null || Object.keys(fields(value)).length === 0 ? [] : render(value, format);
+  return value === null || Object.keys(fieldsOf(value)).length === 0 ? [] : render(value, format);
 }
 
 /** The state before and after a policy, as the policy itself reports it. */
 function policyChange({ message }: Row): { before: unknown; after: unknown } | undefined {
-  const { snapshot } = fields(message.result);
+  const { snapshot } = fieldsOf(message.result);
   if (message.type !== "policy" || typeof snapshot !== "object" || snapshot === null) return undefined;
-  const { before = null, after = null } = fields(snapshot);
+  const { before = null, after = null } = fieldsOf(snapshot);
   return { before, after };
 }
 
@@ -187,7 +188,7 @@ function render(value: unknown, format: Format): string[] {
 function presentable(state: Fields): Fields {
   const clean = withoutNulls(withReadableHeaders(state));
   const decoded = ["request", "response"].flatMap((side) => {
-    const part = fields(clean[side]);
+    const part = fieldsOf(clean[side]);
     return typeof part.body === "string"
       ? [[side, { ...part, body: bodyValue(part.body, encodingOf(part)) }] as const]
       : [];
@@ -201,7 +202,7 @@ function withoutNulls(value: Fields): Fields {
       .filter(([, entry]) => entry !== null)
       .map(([key, entry]) => [
         key,
-        typeof entry === "object" && !Array.isArray(entry) ? withoutNulls(fields(entry)) : entry,
+        typeof entry === "object" && !Array.isArray(entry) ? withoutNulls(fieldsOf(entry)) : entry,
       ]),
   );
 }

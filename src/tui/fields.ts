@@ -1,11 +1,4 @@
-/** An object of unknown fields. The client must read the events of every version of the proxy, so it assumes no type. */
-export type Fields = Readonly<Record<string, unknown>>;
-
-/** The value as an object; anything else reads as an empty one. */
-export function fields(value: unknown): Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
-}
-
+import { type Fields, fieldsOf } from "../base/fields.ts";
 /**
  * A route key as short as it can be among other keys: its last segment, or as many as make it unique.
  * `default/default/bind/3000/listener0/default/api` is `api`.
@@ -39,7 +32,7 @@ export function candidatesOf(message: Fields): readonly CandidateLine[] {
 }
 
 function readCandidates(message: Fields): CandidateLine[] {
-  const candidates = Array.isArray(message.candidates) ? message.candidates.map(fields) : [];
+  const candidates = Array.isArray(message.candidates) ? message.candidates.map(fieldsOf) : [];
   const keys = routeKeys(message);
   const winner = typeof message.selectedRoute === "string" ? message.selectedRoute : "";
   const winnerName = selectedName(message);

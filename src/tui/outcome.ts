@@ -1,4 +1,5 @@
-import { candidatesOf, type Fields, fields, selectedName } from "./fields.ts";
+import { type Fields, fieldsOf } from "../base/fields.ts";
+import { candidatesOf, selectedName } from "./fields.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
 import { treeLines } from "./step-lines.ts";
@@ -62,8 +63,8 @@ export function outcomeLine({ request, status, duration: took, route, why: reaso
 
 function requestOf(rows: readonly Row[]): string {
   const { request, source } = firstState(rows);
-  const { method, uri } = fields(request);
-  const { address, port } = fields(source);
+  const { method, uri } = fieldsOf(request);
+  const { address, port } = fieldsOf(source);
   const protocol = connectionOf(rows);
   if (protocol !== "") return `${protocol} connection from ${textOf(address)}:${textOf(port)}`;
   return [method, uri].map(textOf).filter(Boolean).join(" ");
@@ -88,7 +89,7 @@ function streaming(rows: readonly Row[]): string {
   if (!rows.some(({ message }) => message.type === "streamProgress")) return "";
   if (connectionOf(rows) !== "") return "open";
   const head = rows.findLast(({ message }) => message.type === "responseSnapshot")?.message.requestState;
-  return [textOf(fields(fields(head).response).code), "streaming"].filter(Boolean).join(" ");
+  return [textOf(fieldsOf(fieldsOf(head).response).code), "streaming"].filter(Boolean).join(" ");
 }
 
 /** `tcp` or `tls` of a connection without requests. */
@@ -97,7 +98,7 @@ function connectionOf(rows: readonly Row[]): string {
 }
 
 function firstState(rows: readonly Row[]): Fields {
-  return fields(rows.find((row) => row.message.type === "requestSnapshot")?.message.requestState);
+  return fieldsOf(rows.find((row) => row.message.type === "requestSnapshot")?.message.requestState);
 }
 
 interface Decision {
@@ -151,7 +152,7 @@ function decides({ message, severity }: Row): boolean {
 function decision(message: Fields, rows: readonly Row[]): string {
   if (message.type === "authorizationResult") return authorization(message);
   if (message.type === "policy") {
-    const result = fields(message.result);
+    const result = fieldsOf(message.result);
     const details = typeof result.details === "string" ? result.details : "";
     return [`rejected by ${textOf(message.kind)}`, details || textOf(result.reason)].filter(Boolean).join(": ");
   }
@@ -168,13 +169,13 @@ function backendOf(rows: readonly Row[]): string {
 
 function locationOf(rows: readonly Row[]): string {
   const state = rows.findLast((row) => row.message.type === "responseSnapshot")?.message.requestState;
-  return textOf(fields(fields(fields(state).response).headers).location);
+  return textOf(fieldsOf(fieldsOf(fieldsOf(state).response).headers).location);
 }
 
 /** The first candidate is the nearest to a match; listeners are listed only when none accepts the host. */
 function noRoute(message: Fields): string {
   if (Array.isArray(message.listeners)) {
-    const reason = textOf(fields(message.listeners[0]).reason);
+    const reason = textOf(fieldsOf(message.listeners[0]).reason);
     return reason === "" ? "no listener accepts this host" : `no listener accepts this host; ${reason}`;
   }
   const [nearest] = candidatesOf(message);

@@ -1,5 +1,6 @@
+import { counted } from "../base/counted.ts";
+import type { Fields } from "../base/fields.ts";
 import { type Detail, type DetailLine, detailOf, type Format, hangingIndent, type Mode, treeOf } from "./detail.ts";
-import type { Fields } from "./fields.ts";
 import { type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
 import { outcomeOf } from "./outcome.ts";
 import { problemRow, type Row, rowOf } from "./rows.ts";
@@ -143,7 +144,7 @@ export function statusText(state: State): string {
   if (state.typing) return `/${state.search}█`;
   if (state.notice !== undefined) return state.notice;
   const count = state.rows.length;
-  const events = `${count} ${count === 1 ? "event" : "events"}`;
+  const events = counted(count, "event");
   if (state.ended) return `${events} · stream complete, press q to exit`;
   if (state.progress !== undefined) return count === 0 ? state.progress : `${events} · ${state.progress}`;
   return count === 0 ? "waiting for trace data" : events;

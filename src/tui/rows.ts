@@ -1,5 +1,5 @@
+import { type Fields, fieldsOf } from "../base/fields.ts";
 import { encodingOf } from "./bodies.ts";
-import { type Fields, fields } from "./fields.ts";
 import { grpcEndOf } from "./grpc-end.ts";
 import { summaryOf, typeLabel } from "./summaries.ts";
 import { harmless } from "./text.ts";
@@ -31,14 +31,18 @@ interface Snapshot {
 
 /** The row of an event after `before`. Accepts any event, also of unknown types. */
 export function rowOf(event: Fields, before: Row | undefined): Row {
-  const message = fields(event.message);
+  const message = fieldsOf(event.message);
   const scope = Array.isArray(event.scope) && event.scope.length > 0 ? `${event.scope.join(" > ")}: ` : "";
   const state = message.requestState;
   const snapshot: Snapshot | undefined =
     typeof state === "object" && state !== null
-      ? { stage: String(message.stage ?? message.type ?? ""), state: fields(state), previous: before?.snapshot?.state }
+      ? {
+          stage: String(message.stage ?? message.type ?? ""),
+          state: fieldsOf(state),
+          previous: before?.snapshot?.state,
+        }
       : before?.snapshot;
-  const { request, response } = fields(state);
+  const { request, response } = fieldsOf(state);
   return {
     label: harmless(typeLabel(message)),
     summary: harmless(scope + summaryOf(message)),
@@ -66,7 +70,7 @@ function numberOf(value: unknown): number | undefined {
 
 /** The status of a failed gRPC call is 200. */
 function severityOf(event: Fields): Severity {
-  if (grpcEndOf(fields(event.message))?.failed === true) return "error";
+  if (grpcEndOf(fieldsOf(event.message))?.failed === true) return "error";
   const { severity } = event;
   return severity === "success" || severity === "warn" || severity === "error" ? severity : "info";
 }

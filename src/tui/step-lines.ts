@@ -1,7 +1,8 @@
+import type { Fields } from "../base/fields.ts";
 import { formatOrigin } from "../base/origin.ts";
 import type { TraceEvent } from "../trace/events.ts";
 import { type Step, stepsOf } from "../trace/steps.ts";
-import { type Fields, shortRoute } from "./fields.ts";
+import { shortRoute } from "./fields.ts";
 import { harmless } from "./text.ts";
 
 const SIGNS = { yes: "✓", no: "✗", unknown: "?", skipped: "–", notReached: "–" } as const;

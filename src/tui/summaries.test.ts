@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Fields } from "./fields.ts";
+import type { Fields } from "../base/fields.ts";
 import { EVENTS } from "./fixtures/trace.ts";
 import { rowOf } from "./rows.ts";
 

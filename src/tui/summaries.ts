@@ -1,6 +1,7 @@
 /** The summaries of the event list (reference 5.4). */
+import { type Fields, fieldsOf } from "../base/fields.ts";
 import { authorizationText, type RuleResult } from "../trace/authorization.ts";
-import { evaluatedCount, type Fields, fields, selectedName } from "./fields.ts";
+import { evaluatedCount, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
 const LABELS: Readonly<Record<string, string>> = {
@@ -69,7 +70,7 @@ export function summaryOf(message: Fields): string {
 }
 
 function traffic(value: unknown): string {
-  const { bytes, chunks } = fields(value);
+  const { bytes, chunks } = fieldsOf(value);
   return `${textOf(bytes)} B in ${textOf(chunks)} chunks`;
 }
 
@@ -82,7 +83,7 @@ function routeSelection(message: Fields): string {
 
 /** Names every policy that is set; an empty list counts as unset. */
 function policySelection(message: Fields): string {
-  const names = Object.entries(fields(message.effectivePolicy))
+  const names = Object.entries(fieldsOf(message.effectivePolicy))
     .filter(([, value]) => value !== null && !(Array.isArray(value) && value.length === 0))
     .map(([name]) => name);
   const phase = textOf(message.phase);
@@ -97,7 +98,7 @@ function shadowText({ policy, decision, status, reason }: Fields): string {
 
 function policy(message: Fields): string {
   const kind = textOf(message.kind);
-  const result = fields(message.result);
+  const result = fieldsOf(message.result);
   if (result.type === "skip") return `${kind} skipped: ${textOf(result.reason)}`;
   const details = textOf(result.details);
   return details === "" ? `${kind} applied` : `${kind}: ${details}`;
@@ -105,7 +106,7 @@ function policy(message: Fields): string {
 
 /** Which rule decided, in the words of the access log. */
 export function authorization(message: Fields): string {
-  const rules = (Array.isArray(message.rules) ? message.rules.map(fields) : []) as unknown as RuleResult[];
+  const rules = (Array.isArray(message.rules) ? message.rules.map(fieldsOf) : []) as unknown as RuleResult[];
   const allowed = message.result === "allow";
   return `${allowed ? "allowed" : "denied"}: ${authorizationText(rules, allowed ? "allow" : "deny")}`;
 }
@@ -114,14 +115,14 @@ export function authorization(message: Fields): string {
 function outcome(message: Fields): string {
   const parts: string[] = [];
   if (message.status !== null && message.status !== undefined) parts.push(`status=${textOf(message.status)}`);
-  const grpcStatus = textOf(fields(message.grpc).status);
+  const grpcStatus = textOf(fieldsOf(message.grpc).status);
   if (grpcStatus !== "") parts.push(`grpc=${grpcStatus}`);
   if (message.error !== null && message.error !== undefined) parts.push(`error=${textOf(message.error)}`);
   return parts.join(" ");
 }
 
 function celResult(result: unknown): string {
-  const { error } = fields(result);
+  const { error } = fieldsOf(result);
   return error === undefined ? textOf(result) : `error: ${textOf(error)}`;
 }
 

@@ -1,8 +1,9 @@
 import { AdminClient } from "../../admin/client/client.ts";
+import { fieldsOf } from "../../base/fields.ts";
 import type { Pod } from "../../kube/objects.ts";
 import { podProblem } from "../../kube/pod-problem.ts";
 import type { PortForward } from "../../kube/port-forward.ts";
-import { list, record, text } from "../dump/dump.ts";
+import { list, text } from "../dump/dump.ts";
 import { adminResult, type ProxyAdmin } from "../proxy/admin.ts";
 import type { Outcome, Proxies, TargetWords } from "../proxy/proxies.ts";
 import { type Context, write } from "../runner/context.ts";
@@ -131,6 +132,6 @@ async function podProxy(cluster: Cluster, pod: Pod, adminPort: number, signal: A
 
 /** The ports of the binds of a configuration dump. */
 function listenerPorts(dump: unknown): readonly number[] {
-  const ports = list(record(dump).binds).map((bind) => Number(/(\d+)$/.exec(text(record(bind).address))?.[1]));
+  const ports = list(fieldsOf(dump).binds).map((bind) => Number(/(\d+)$/.exec(text(fieldsOf(bind).address))?.[1]));
   return [...new Set(ports)].filter(Number.isInteger).sort((a, b) => a - b);
 }

@@ -1,11 +1,12 @@
 /** What the controller has sent to each proxy of a Gateway, and what each proxy runs. */
 
 import type { ConfigStatus } from "../../admin/client/client.ts";
+import { fieldsOf } from "../../base/fields.ts";
 import { nameOfKey, objectKey } from "../../base/object-key.ts";
 import { resourcePath } from "../../kube/client.ts";
 import type { Gateway } from "../../kube/objects.ts";
 import { RESOURCES } from "../../kube/resources.ts";
-import { list, record, table, text } from "../dump/dump.ts";
+import { list, table, text } from "../dump/dump.ts";
 import { adminResult } from "../proxy/admin.ts";
 import type { ClusterOptions, Proxies } from "../proxy/proxies.ts";
 import { type Context, write } from "../runner/context.ts";
@@ -123,13 +124,13 @@ async function sentStates(
       // A proxy of this replica may have connected to another one since; without all responses its status is unknown.
       if (result.status === "rejected") throw result.reason;
       const { controller, proxies } = result.value;
-      for (const proxy of list(proxies).map(record)) {
+      for (const proxy of list(proxies).map(fieldsOf)) {
         const { namespace } = nameOfKey(text(proxy.gateway));
         const key = objectKey({ namespace, name: text(proxy.pod) });
         const connectedAt = text(proxy.connectedAt);
         // After a reconnection, the old stream may not have ended yet.
         if ((sent.get(key)?.connectedAt ?? "") > connectedAt) continue;
-        const rejection = text(record(proxy.rejection).message);
+        const rejection = text(fieldsOf(proxy.rejection).message);
         sent.set(key, {
           controller,
           connectedAt,

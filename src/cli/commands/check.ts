@@ -1,3 +1,4 @@
+import { counted } from "../../base/counted.ts";
 import { print } from "../dump/dump.ts";
 import { CLUSTER_OPTIONS } from "../proxy/proxies.ts";
 import { write } from "../runner/context.ts";
@@ -44,11 +45,7 @@ export const check = defineCommand({
     );
     await print({ findings }, output, context, () => lines.join(""));
     if (output === "text" && !context.json)
-      await write(context.stdout, `${count(errors, "error")}, ${count(warnings, "warning")}\n`);
+      await write(context.stdout, `${counted(errors, "error")}, ${counted(warnings, "warning")}\n`);
     return errors > 0 || (strict && warnings > 0) ? 1 : 0;
   },
 });
-
-function count(number: number, what: string): string {
-  return `${number} ${what}${number === 1 ? "" : "s"}`;
-}

@@ -3,17 +3,18 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
+import { fieldsOf } from "../../base/fields.ts";
 import { serve } from "../fixtures/admin.ts";
 import { invoke } from "../fixtures/invoke.ts";
-import { list, record, values } from "./dump.ts";
+import { list, values } from "./dump.ts";
 import { endpointRows } from "./endpoints.ts";
 import { summarize } from "./summary.ts";
 
 const FILE = fileURLToPath(new URL("../fixtures/dump.json", import.meta.url));
 const TEXT = readFileSync(FILE, "utf8");
 const firstRoute = (dump: unknown) => {
-  const [listener] = values(record(list(record(dump).binds)[0]).listeners);
-  return values(record(listener).routes)[0];
+  const [listener] = values(fieldsOf(list(fieldsOf(dump).binds)[0]).listeners);
+  return values(fieldsOf(listener).routes)[0];
 };
 const stored = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url), "utf8");
 

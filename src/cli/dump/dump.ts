@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { text as readText } from "node:stream/consumers";
 import { parse, stringify } from "yaml";
+import { fieldsOf, isObject } from "../../base/fields.ts";
 import { type Context, write, writeJson } from "../runner/context.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
@@ -24,7 +25,7 @@ export async function readDump(file: string, context: Context): Promise<unknown>
 
 /** Whether a value is a dump of any version, or an empty object. */
 function isDump(value: unknown): boolean {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  if (!isObject(value)) return false;
   const keys = Object.keys(value);
   return keys.length === 0 || keys.some((key) => SECTIONS.has(key));
 }
@@ -44,23 +45,13 @@ function parseDump(content: string): unknown {
   }
 }
 
-/**
- * JSON that another version of the proxy may have written. Values that are absent or of another type read as empty, so that a
- * summary shows what it understands instead of failing.
- */
-export type Loose = Readonly<Record<string, unknown>>;
-
-export function record(value: unknown): Loose {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Loose) : {};
-}
-
 export function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
 /** The values of an array or of an object keyed by id. */
 export function values(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : Object.values(record(value));
+  return Array.isArray(value) ? value : Object.values(fieldsOf(value));
 }
 
 export function text(value: unknown): string {
@@ -75,7 +66,7 @@ export function number(value: unknown): number | undefined {
 /** The only key of a tagged union such as `{exact: "/x"}` with its value; `undefined` for anything else. */
 export function tagged(value: unknown): readonly [string, unknown] | undefined {
   if (typeof value === "string") return [value, null];
-  return Object.entries(record(value))[0];
+  return Object.entries(fieldsOf(value))[0];
 }
 
 const FORMATS = ["table", "json", "yaml"] as const;

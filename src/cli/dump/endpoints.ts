@@ -1,4 +1,5 @@
-import { type Loose, list, number, record, text, values } from "./dump.ts";
+import { type Fields, fieldsOf } from "../../base/fields.ts";
+import { list, number, text, values } from "./dump.ts";
 
 /** One line of `tgctl proxy config backends`. */
 export interface EndpointRow {
@@ -22,17 +23,17 @@ export interface EndpointRow {
  * backends that stand in routes, which other versions keep there. Sorted by type, namespace, name and endpoint. Unknown fields are ignored, absent ones empty.
  */
 export function endpointRows(dump: unknown): EndpointRow[] {
-  const { binds, services, backends } = record(dump);
+  const { binds, services, backends } = fieldsOf(dump);
   const rows = [
     ...list(services)
-      .map(record)
+      .map(fieldsOf)
       .flatMap((service) => rowsOf("Service", service, service)),
     ...list(backends)
-      .map(record)
-      .flatMap((entry) => rowsOf("Backend", shortened(record(Object.values(record(entry.backend))[0])), entry)),
+      .map(fieldsOf)
+      .flatMap((entry) => rowsOf("Backend", shortened(fieldsOf(Object.values(fieldsOf(entry.backend))[0])), entry)),
     ...routesOf(binds).flatMap((route) =>
       list(route.backends)
-        .map(record)
+        .map(fieldsOf)
         .flatMap((backend) => rowsOf("Backend", route, backend)),
     ),
   ];
@@ -46,26 +47,26 @@ export function endpointRows(dump: unknown): EndpointRow[] {
 }
 
 /** The HTTP and TCP routes of all listeners. */
-function routesOf(binds: unknown): Loose[] {
+function routesOf(binds: unknown): Fields[] {
   return list(binds)
-    .flatMap((bind) => values(record(bind).listeners))
-    .map(record)
+    .flatMap((bind) => values(fieldsOf(bind).listeners))
+    .map(fieldsOf)
     .flatMap((listener) => [...values(listener.routes), ...values(listener.tcpRoutes)])
-    .map(record);
+    .map(fieldsOf);
 }
 
 /** A backend of a route is named `<listener>/<namespace>/<route>/backend<n>`: the listener is left out. */
-function shortened(backend: Loose): Loose {
+function shortened(backend: Fields): Fields {
   const [, namespace, name] = /([^/]+)\/([^/]+\/backend\d+)$/.exec(text(backend.name)) ?? [];
   return name === undefined ? backend : { name, namespace };
 }
 
 /** `owner` has the name; `holder` the endpoints: one element per locality bucket. */
-function rowsOf(type: EndpointRow["type"], owner: Loose, holder: Loose): EndpointRow[] {
+function rowsOf(type: EndpointRow["type"], owner: Fields, holder: Fields): EndpointRow[] {
   const name = text(owner.name) || text(owner.hostname);
   const namespace = text(owner.namespace);
   const row = (key: string, entry: unknown, rejected: boolean): EndpointRow => {
-    const info = record(record(entry).info);
+    const info = fieldsOf(fieldsOf(entry).info);
     const seconds = number(info.requestLatency) ?? number(info.request_latency) ?? 0;
     return {
       type,
@@ -73,17 +74,17 @@ function rowsOf(type: EndpointRow["type"], owner: Loose, holder: Loose): Endpoin
       namespace,
       endpoint: endpointName(key, namespace),
       rejected,
-      reason: failing(info) ? text(record(info.activeHealth).reason) : "",
+      reason: failing(info) ? text(fieldsOf(info.activeHealth).reason) : "",
       health: rejected ? evicted(info) : (number(info.health) ?? 1).toFixed(2),
       requests: number(info.totalRequests) ?? number(info.total_requests) ?? 0,
       latencyMs: Math.round(seconds * 1e5) / 100,
     };
   };
   return list(holder.endpoints)
-    .map(record)
+    .map(fieldsOf)
     .flatMap(({ active, rejected }) => [
-      ...Object.entries(record(active)).map(([key, entry]) => row(key, entry, false)),
-      ...Object.entries(record(rejected)).map(([key, entry]) => row(key, entry, true)),
+      ...Object.entries(fieldsOf(active)).map(([key, entry]) => row(key, entry, false)),
+      ...Object.entries(fieldsOf(rejected)).map(([key, entry]) => row(key, entry, true)),
     ]);
 }
 
@@ -96,15 +97,15 @@ function endpointName(key: string, namespace: string): string {
   return pod.startsWith(`${namespace}/`) ? pod.slice(namespace.length + 1) : pod;
 }
 
-function evicted(info: Loose): string {
+function evicted(info: Fields): string {
   if (failing(info)) return "unhealthy";
   const until = text(info.evictedUntil) || text(info.evicted_until);
   const seconds = Number.parseFloat(until);
   return Number.isNaN(seconds) ? "evicted" : `Evict (${seconds.toFixed(1)}s)`;
 }
 
-function failing(info: Loose): boolean {
-  return record(info.activeHealth).state === "unhealthy";
+function failing(info: Fields): boolean {
+  return fieldsOf(info.activeHealth).state === "unhealthy";
 }
 
 function compare(a: string, b: string): number {

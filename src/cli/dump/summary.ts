@@ -1,10 +1,11 @@
-import { type Loose, list, record, table, tagged, text, values } from "./dump.ts";
+import { type Fields, fieldsOf } from "../../base/fields.ts";
+import { list, table, tagged, text, values } from "./dump.ts";
 
 /** One table of a dump: its objects, and their rows for people. */
 interface Section {
   readonly header: readonly string[];
-  readonly items: (dump: Loose) => readonly Loose[];
-  readonly row: (item: Loose, targets: Targets) => readonly string[];
+  readonly items: (dump: Fields) => readonly Fields[];
+  readonly row: (item: Fields, targets: Targets) => readonly string[];
 }
 
 /** Where the backends that stand in routes send to, by their keys. */
@@ -25,17 +26,17 @@ const SECTIONS = {
   },
   backends: {
     header: ["NAME", "NAMESPACE", "TYPE", "TARGET", "POLICIES"],
-    items: (dump) => list(dump.backends).map(record),
+    items: (dump) => list(dump.backends).map(fieldsOf),
     row: backendRow,
   },
   services: {
     header: ["NAME", "NAMESPACE", "HOSTNAME", "PORTS", "ENDPOINTS"],
-    items: (dump) => list(dump.services).map(record),
+    items: (dump) => list(dump.services).map(fieldsOf),
     row: serviceRow,
   },
   policies: {
     header: ["POLICY", "TARGET", "PHASE", "KIND"],
-    items: (dump) => list(dump.policies).map(record),
+    items: (dump) => list(dump.policies).map(fieldsOf),
     row: policyRow,
   },
 } as const satisfies Readonly<Record<string, Section>>;
@@ -44,9 +45,9 @@ export type SectionName = keyof typeof SECTIONS;
 
 /** A configuration dump for people: every table that has rows. */
 export function summarize(dump: unknown): string {
-  const targets = targetsOf(record(dump));
+  const targets = targetsOf(fieldsOf(dump));
   const parts = Object.entries(SECTIONS).flatMap(([name, { header, items, row }]) => {
-    const found = items(record(dump));
+    const found = items(fieldsOf(dump));
     return found.length === 0
       ? []
       : [`${name.toUpperCase()} (${found.length})\n${table(header, toRows(found, row, targets))}`];
@@ -55,23 +56,23 @@ export function summarize(dump: unknown): string {
 }
 
 /** What one table of a dump lists, as objects of the dump. */
-export function sectionItems(dump: unknown, name: SectionName): readonly Loose[] {
-  return SECTIONS[name].items(record(dump));
+export function sectionItems(dump: unknown, name: SectionName): readonly Fields[] {
+  return SECTIONS[name].items(fieldsOf(dump));
 }
 
 /** One table of a dump; only its header when nothing is listed. */
 export function sectionTable(dump: unknown, name: SectionName): string {
   const { header, row } = SECTIONS[name];
-  return table(header, toRows(sectionItems(dump, name), row, targetsOf(record(dump))));
+  return table(header, toRows(sectionItems(dump, name), row, targetsOf(fieldsOf(dump))));
 }
 
-function toRows(items: readonly Loose[], row: Section["row"], targets: Targets): (readonly string[])[] {
+function toRows(items: readonly Fields[], row: Section["row"], targets: Targets): (readonly string[])[] {
   return items.map((item) => row(item, targets));
 }
 
 /** Of named backends routes show the names, which have a slash only in front. */
-function targetsOf(dump: Loose): Targets {
-  const backends = list(dump.backends).map((entry) => record(tagged(record(entry).backend)?.[1]));
+function targetsOf(dump: Fields): Targets {
+  const backends = list(dump.backends).map((entry) => fieldsOf(tagged(fieldsOf(entry).backend)?.[1]));
   return new Map(
     backends.flatMap(({ name, target }) =>
       text(name).includes("/") && text(target) !== "" ? [[`/${text(name)}`, text(target)] as const] : [],
@@ -79,36 +80,36 @@ function targetsOf(dump: Loose): Targets {
   );
 }
 
-function bindsOf(dump: Loose): Loose[] {
-  return list(dump.binds).map(record);
+function bindsOf(dump: Fields): Fields[] {
+  return list(dump.binds).map(fieldsOf);
 }
 
 /** The listeners with the key of their bind; of their routes, which have a table of their own, the keys. */
-function listenersOf(dump: Loose): Loose[] {
+function listenersOf(dump: Fields): Fields[] {
   return bindsOf(dump).flatMap((bind) =>
     values(bind.listeners)
-      .map(record)
+      .map(fieldsOf)
       .map(({ routes, tcpRoutes, ...listener }) => ({
         bind: text(bind.key),
         ...listener,
-        routes: [...values(routes), ...values(tcpRoutes)].map((route) => text(record(route).key)),
+        routes: [...values(routes), ...values(tcpRoutes)].map((route) => text(fieldsOf(route).key)),
       })),
   );
 }
 
 /** The routes of all listeners, and those of services and of route groups. */
-function routesOf(dump: Loose): Loose[] {
+function routesOf(dump: Fields): Fields[] {
   const inListeners = bindsOf(dump)
-    .flatMap((bind) => values(bind.listeners).map(record))
+    .flatMap((bind) => values(bind.listeners).map(fieldsOf))
     .flatMap((listener) => [...values(listener.routes), ...values(listener.tcpRoutes)]);
-  return [...inListeners, ...routeGroups(dump.routes)].map(record);
+  return [...inListeners, ...routeGroups(dump.routes)].map(fieldsOf);
 }
 
-function bindRow(bind: Loose): string[] {
+function bindRow(bind: Fields): string[] {
   return [text(bind.address), text(bind.protocol), text(bind.tunnelProtocol), String(values(bind.listeners).length)];
 }
 
-function listenerRow(listener: Loose): string[] {
+function listenerRow(listener: Fields): string[] {
   const name = text(listener.listenerName) || text(listener.name);
   const gateway = [text(listener.gatewayNamespace), text(listener.gatewayName)].filter(Boolean).join("/");
   return [
@@ -122,18 +123,18 @@ function listenerRow(listener: Loose): string[] {
 
 /** Routes outside of listeners. */
 function routeGroups(routes: unknown): unknown[] {
-  const { httpMesh, tcpMesh, routeGroups: groups } = record(routes);
-  const nested = values(groups).flatMap((group) => values(record(group).routes ?? group));
-  return [...values(httpMesh), ...values(tcpMesh), ...nested].filter((route) => text(record(route).key) !== "");
+  const { httpMesh, tcpMesh, routeGroups: groups } = fieldsOf(routes);
+  const nested = values(groups).flatMap((group) => values(fieldsOf(group).routes ?? group));
+  return [...values(httpMesh), ...values(tcpMesh), ...nested].filter((route) => text(fieldsOf(route).key) !== "");
 }
 
-function routeRow(route: Loose, targets: Targets): string[] {
+function routeRow(route: Fields, targets: Targets): string[] {
   return [
     text(route.key),
     list(route.hostnames).map(text).join(",") || "*",
-    list(route.matches).map(record).map(describeMatch).join(" or ") || "any",
+    list(route.matches).map(fieldsOf).map(describeMatch).join(" or ") || "any",
     list(route.backends)
-      .map(record)
+      .map(fieldsOf)
       .map((backend) => describeBackend(backend, targets))
       .join(", ") || "none",
     kinds(route.inlinePolicies),
@@ -143,29 +144,29 @@ function routeRow(route: Loose, targets: Targets): string[] {
 const PATH_SIGN: Readonly<Record<string, string>> = { exact: "=", pathPrefix: "", regex: "~" };
 
 /** `GET /api* [x-tenant=a ?debug=1]`: a prefix ends in `*`, an exact path begins with `=`, an expression with `~`. */
-function describeMatch(match: Loose): string {
+function describeMatch(match: Fields): string {
   const [kind, path] = tagged(match.path) ?? ["pathPrefix", "/"];
   const shown = `${PATH_SIGN[kind] ?? `${kind}:`}${text(path)}${kind === "pathPrefix" ? "*" : ""}`;
   const conditions = [
-    ...list(match.headers).map((header) => describeValue(record(header), "")),
-    ...list(match.query).map((query) => describeValue(record(query), "?")),
+    ...list(match.headers).map((header) => describeValue(fieldsOf(header), "")),
+    ...list(match.query).map((query) => describeValue(fieldsOf(query), "?")),
   ];
-  const method = text(match.method) || text(record(match.method).method);
+  const method = text(match.method) || text(fieldsOf(match.method).method);
   return [method, shown, conditions.length > 0 ? `[${conditions.join(" ")}]` : ""].filter(Boolean).join(" ");
 }
 
-function describeValue(condition: Loose, prefix: string): string {
+function describeValue(condition: Fields, prefix: string): string {
   const [kind, value] = tagged(condition.value) ?? ["", ""];
   return `${prefix}${text(condition.name)}${kind === "regex" ? "~" : "="}${text(value)}`;
 }
 
 const NO_TARGET = new Set(["weight", "inlinePolicies"]);
 
-function describeBackend(backend: Loose, targets: Targets): string {
+function describeBackend(backend: Fields, targets: Targets): string {
   // TCP routes wrap the reference once more.
-  const holder = Object.keys(record(backend.backend)).length > 0 ? record(backend.backend) : backend;
+  const holder = Object.keys(fieldsOf(backend.backend)).length > 0 ? fieldsOf(backend.backend) : backend;
   const [kind, target] = Object.entries(holder).find(([key]) => !NO_TARGET.has(key)) ?? ["invalid", null];
-  const service = record(target);
+  const service = fieldsOf(target);
   const name =
     kind === "service"
       ? `${serviceName(service.name)}:${text(service.port)}`
@@ -175,13 +176,13 @@ function describeBackend(backend: Loose, targets: Targets): string {
 }
 
 function serviceName(name: unknown): string {
-  const { namespace, hostname } = record(name);
+  const { namespace, hostname } = fieldsOf(name);
   return text(name) || [text(namespace), text(hostname)].filter(Boolean).join("/");
 }
 
-function backendRow(entry: Loose): string[] {
+function backendRow(entry: Fields): string[] {
   const [kind, value] = tagged(entry.backend) ?? ["", {}];
-  const backend = record(value);
+  const backend = fieldsOf(value);
   const target = backend.target;
   return [
     text(backend.name),
@@ -192,35 +193,35 @@ function backendRow(entry: Loose): string[] {
   ];
 }
 
-function serviceRow(service: Loose): string[] {
-  const buckets = list(service.endpoints).map(record);
+function serviceRow(service: Fields): string[] {
+  const buckets = list(service.endpoints).map(fieldsOf);
   const count = (key: "active" | "rejected") =>
-    buckets.reduce((sum, bucket) => sum + Object.keys(record(bucket[key])).length, 0);
+    buckets.reduce((sum, bucket) => sum + Object.keys(fieldsOf(bucket[key])).length, 0);
   const rejected = count("rejected");
   return [
     text(service.name),
     text(service.namespace),
     text(service.hostname),
-    Object.entries(record(service.ports))
+    Object.entries(fieldsOf(service.ports))
       .map(([from, to]) => `${from}→${text(to)}`)
       .join(","),
     rejected === 0 ? String(count("active")) : `${count("active")} (${rejected} evicted)`,
   ];
 }
 
-function policyRow(policy: Loose): string[] {
-  const { kind, namespace, name } = record(policy.name);
+function policyRow(policy: Fields): string[] {
+  const { kind, namespace, name } = fieldsOf(policy.name);
   const named = [text(kind), text(namespace), text(name)].filter(Boolean).join("/");
   const [level, body] = tagged(policy.policy) ?? ["", {}];
-  const phase = text(record(body).phase) || level;
-  const policyKinds = Object.keys(record(body)).filter((key) => key !== "phase");
+  const phase = text(fieldsOf(body).phase) || level;
+  const policyKinds = Object.keys(fieldsOf(body)).filter((key) => key !== "phase");
   return [named || text(policy.key), describeTarget(policy.target), phase, policyKinds.join(",")];
 }
 
 /** `gateway default/default`, `route ns/name`, `backend service ns/host:80`. */
 function describeTarget(target: unknown): string {
   const [kind, value] = tagged(target) ?? ["", {}];
-  const nested = record(value);
+  const nested = fieldsOf(value);
   if (kind === "backend") return `backend ${describeTarget(value)}`;
   const name = [
     text(nested.gatewayNamespace) || text(nested.namespace),

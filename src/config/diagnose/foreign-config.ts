@@ -1,3 +1,5 @@
+import { isObject } from "../../base/fields.ts";
+
 /** Formats of other programs that people try first, recognized by line beginnings that ours never has. */
 const PROGRAMS: readonly { readonly what: string; readonly words: readonly string[] }[] = [
   { what: "Kubernetes objects", words: ["apiVersion", "kind"] },
@@ -21,9 +23,8 @@ const OWN = /^(config|binds|gateways|routes|backends|frontendPolicies)\s*:/m;
 export function otherProgram(text: string, value: unknown): string | undefined {
   // Our own configuration may also fail to parse, and a text in it, such as a response body, may look like another format.
   if (OWN.test(text)) return undefined;
-  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   const begins = (word: string): boolean =>
-    isObject
+    isObject(value)
       ? Object.hasOwn(value, word)
       : new RegExp(`^[\\t ]*${word.replace(" ", "\\s*")}(?![\\w-])`, "m").test(text);
   const found = PROGRAMS.find(({ words }) => words.every(begins));

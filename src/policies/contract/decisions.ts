@@ -4,7 +4,7 @@
  * show the same texts. They are made only if a trace or a log shows them.
  */
 import { type ErrorAnswer, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
-import type { PolicyEventKind } from "../../trace/events.ts";
+import type { PolicyEventKind } from "../../trace/policy-kinds.ts";
 
 /** One decision: its code, and the values that its text needs. */
 export interface Decision {

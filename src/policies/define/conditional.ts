@@ -5,7 +5,7 @@
  */
 import { GatewayError } from "../../base/errors.ts";
 import { type CelEnvironment, type CelError, type Condition, readsBody, type WhenFailed } from "../../cel/index.ts";
-import type { PolicyEventKind } from "../../trace/events.ts";
+import type { PolicyEventKind } from "../../trace/policy-kinds.ts";
 import { applied, Decisions, rejected, skipped, type Texts } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { PolicyError, within } from "../contract/policy-error.ts";

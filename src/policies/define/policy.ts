@@ -5,7 +5,8 @@
  * schemas, `registry.ts` the modules, `order.ts` the order in which they run.
  */
 import type { CelEnvironment } from "../../cel/index.ts";
-import type { Phase, PolicyEventKind } from "../../trace/events.ts";
+import type { Phase } from "../../trace/events.ts";
+import type { PolicyEventKind } from "../../trace/policy-kinds.ts";
 import type { Decision, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";

@@ -57,7 +57,8 @@ export const HEALTH = new Decisions<HealthDecision>("health", {
     failed(`no endpoint is healthy; chose ${endpoint} anyway: ${noneHealthy}`, { endpoint, leftOut, noneHealthy }),
   evicted: ({ endpoint, evictedFor, consecutiveFailures }) => {
     const time = `${Math.round(evictedFor)}ms`;
-    return failed(`evicts ${endpoint} for ${time} after ${consecutiveFailures} failures in a row`, {
+    const failures = consecutiveFailures === 1 ? "a failure" : `${consecutiveFailures} failures in a row`;
+    return failed(`evicts ${endpoint} for ${time} after ${failures}`, {
       endpoint,
       evictedFor: time,
       consecutiveFailures,

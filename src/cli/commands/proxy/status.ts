@@ -1,5 +1,6 @@
+import { type Fields, fieldsOf } from "../../../base/fields.ts";
 import type { ControllerOptions, ProxySync } from "../../cluster/status.ts";
-import { type Loose, list, OUTPUT_OPTION, print, record, text } from "../../dump/dump.ts";
+import { list, OUTPUT_OPTION, print, text } from "../../dump/dump.ts";
 import { adminResult } from "../../proxy/admin.ts";
 import { chooseTarget, type Proxies, RESOURCE, TARGET_OPTIONS, type TargetWords } from "../../proxy/proxies.ts";
 import type { Context } from "../../runner/context.ts";
@@ -39,12 +40,14 @@ export const status = defineCommand({
     if (proxies.inCluster) return await clusterStatus(proxies, invocation.options, context);
     const proxy = await proxies.first();
     const found = await adminResult(proxy, proxy.client.configStatus({ signal: context.signal }));
-    await print(found, invocation.options.output, context, () => statusLines(record(found)));
+    await print(found, invocation.options.output, context, () => statusLines(fieldsOf(found)));
     if (found.synchronized) return;
     throw new CliError("failure", "the newest configuration is not in effect", {
       why:
         text(found.lastError?.message).split("\n")[0] ||
-        (record(found).diskDiffers === true ? "the files on disk differ from it" : "the proxy has not applied it yet"),
+        (fieldsOf(found).diskDiffers === true
+          ? "the files on disk differ from it"
+          : "the proxy has not applied it yet"),
     });
   },
 });
@@ -102,20 +105,20 @@ const FIRST = ["synchronized", "generation", "source", "appliedAt", "loadedAt"];
  * The body of `/config/status` as lines of name and value. Unknown fields are shown too, absent and
  * empty ones are left out.
  */
-export function statusLines(status: Loose): string {
+export function statusLines(status: Fields): string {
   const { lastError, ...rest } = status;
   const names = [...FIRST, ...Object.keys(rest).filter((name) => !FIRST.includes(name))];
   const rows = names.map((name) => [words(name), shown(rest[name])] as const).filter(([, value]) => value !== "");
   const width = Math.max(...rows.map(([name]) => name.length));
   const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`);
-  return lines.join("") + errorLines(record(lastError));
+  return lines.join("") + errorLines(fieldsOf(lastError));
 }
 
-function errorLines(error: Loose): string {
+function errorLines(error: Fields): string {
   const message = text(error.message);
   if (message === "") return "";
   const at = text(error.at);
-  const problems = list(error.diagnostics).map(record).map(problemLine).filter(Boolean);
+  const problems = list(error.diagnostics).map(fieldsOf).map(problemLine).filter(Boolean);
   // Problems that the message lists already are not repeated.
   const more = problems.filter((line) => !message.includes(line));
   const lines = [...message.trimEnd().split("\n"), ...more].map((line) => `  ${line}\n`);
@@ -123,7 +126,7 @@ function errorLines(error: Loose): string {
 }
 
 /** `gateway.yaml:3:11: error: binds[0].port: expected a number (hint)`, as far as the parts are known. */
-function problemLine(problem: Loose): string {
+function problemLine(problem: Fields): string {
   const place = [text(problem.file), text(problem.line), text(problem.column)].filter(Boolean).join(":");
   const what = [place, text(problem.severity), text(problem.path), text(problem.message)].filter(Boolean).join(": ");
   const hint = text(problem.hint);

@@ -1,0 +1,12 @@
+/** Values of JSON or YAML whose fields nobody has checked. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Whether the value is an object: neither null nor a list. */
+export function isObject(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The value as an object; anything else reads as an empty one. */
+export function fieldsOf(value: unknown): Fields {
+  return isObject(value) ? value : {};
+}

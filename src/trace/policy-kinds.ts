@@ -1,0 +1,40 @@
+/**
+ * The kinds of `policy` events, each with the name of its policy in `effectivePolicy`. Some are not those of the configuration, because
+ * traces had them first; one policy can have two.
+ */
+export const EFFECTIVE_NAMES = {
+  api_key: "apiKey",
+  authorization: "authorization",
+  backend_auth: "backendAuth",
+  basic_auth: "basicAuth",
+  buffer: "buffer",
+  compression: "compression",
+  cors: "cors",
+  csrf: "csrf",
+  delay: "delay",
+  directResponse: "directResponse",
+  direct_response: "directResponse",
+  extAuthz: "extAuthz",
+  extProc: "extProc",
+  ext_auth: "extAuthz",
+  ext_proc: "extProc",
+  grpcWeb: "grpcWeb",
+  health: "health",
+  jwt: "jwt",
+  localRateLimit: "localRateLimit",
+  oidc: "oidc",
+  remoteRateLimit: "remoteRateLimit",
+  request_header_modifier: "requestHeaderModifier",
+  request_mirror: "requestMirror",
+  request_redirect: "requestRedirect",
+  response_header_modifier: "responseHeaderModifier",
+  retry: "retry",
+  sessionAffinity: "sessionAffinity",
+  session_persistence: "sessionPersistence",
+  timeout: "timeout",
+  transformation: "transformation",
+  transformations: "transformation",
+  url_rewrite: "urlRewrite",
+} as const;
+
+export type PolicyEventKind = keyof typeof EFFECTIVE_NAMES;
