@@ -2,7 +2,6 @@
  * npm run bench [-- <row>… --rounds N --seconds S --quick --name <file>]
  * Measures tracegate beside other proxies on this machine, prints a markdown table and writes bench/results/<name>.json.
  */
-
 import { mkdir, writeFile } from "node:fs/promises";
 import { cpus, release, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";

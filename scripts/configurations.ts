@@ -1,5 +1,4 @@
 /** Proves that the configurations in examples/ and in the documentation are valid. */
-
 import { loadConfig } from "../src/config/load.ts";
 import { formatDiagnostics } from "../src/translation/problems/diagnostics.ts";
 import { projectFiles, readText, root } from "./lib/files.ts";

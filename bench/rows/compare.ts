@@ -1,5 +1,4 @@
 /** What rows share: starting proxies side by side and measuring them in turns. */
-
 import { type H2Load, measureH2 } from "../lib/h2load.ts";
 import type { Bench, Peer, ProxyOptions, RunningProxy } from "../lib/types.ts";
 import { type Load, measure, type Sample } from "../lib/wrk.ts";

@@ -1,5 +1,4 @@
 /** The pages about policies: docs/policies/, one for each kind and one about all of them. */
-
 import { BACKEND_KINDS, TRAFFIC_KINDS } from "../../src/controller/crd/policy.ts";
 import { FINAL_ORDER, REQUEST_ORDER, RESPONSE_ORDER } from "../../src/policies/order.ts";
 import type { PolicyKind } from "../../src/policies/policy-set.ts";

@@ -2,7 +2,6 @@
  * Kubeconfig files, merged as kubectl does: of entries with the same name the first counts. Certificates, tokens and passwords are
  * read here; `@kubernetes/client-node`, which takes 0.6 s and 80 MiB to load, is used for credential plugins and proxies only.
  */
-
 import { readFile } from "node:fs/promises";
 import type { Agent, RequestOptions } from "node:https";
 import { dirname, resolve } from "node:path";

@@ -1,5 +1,4 @@
 /** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
-
 import { counted } from "../base/counted.ts";
 import type { CheckReport } from "../config/check.ts";
 import { ASSUMPTIONS, type AssumptionName, givenText, isAssumption, textOf } from "../rehearsal/assumptions.ts";

@@ -4,7 +4,6 @@
  * before what follows has seen it, so authentication precedes authorization, and both precede everything that costs or changes
  * something.
  */
-
 import type { Phase } from "../trace/events.ts";
 import type { RequestPolicyKind } from "./policy-set.ts";
 

@@ -3,7 +3,6 @@
  * for every request: the listeners that were not chosen, policies in force and those that were not reached, the other backends of a
  * split, and the other endpoints of the backend.
  */
-
 import { traceKeyOf } from "../policies/compile.ts";
 import { REQUEST_ORDER } from "../policies/order.ts";
 import type { CompiledBind, CompiledListener, CompiledTcpRoute } from "../proxy/compile/compiled.ts";

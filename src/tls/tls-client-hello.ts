@@ -3,7 +3,6 @@
  * comes too late: by then versions, cipher suites and client CA are chosen, which differ by listener. It also does not allow
  * passing TLS through. The proxy's TLS stage calls this with all bytes that have arrived so far.
  */
-
 import { latin1Slice } from "../net/node-internals.ts";
 
 /** Limit of a ClientHello in bytes, including record headers; browsers send less than 2 KiB. */

@@ -2,7 +2,6 @@
  * Which policies apply to the gateway's own calls to a backend or service, such as an authorization service or a token endpoint:
  * those attached to it, as far as `calls` of each kind says, and those of the policy that makes the call.
  */
-
 import type { Path } from "../base/paths.ts";
 import { kindsOf } from "../policies/merge.ts";
 import type { PolicyInputs } from "../policies/policy-set.ts";

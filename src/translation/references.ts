@@ -1,5 +1,4 @@
 /** Names that one part of a configuration defines and others refer to. */
-
 import { formatPath, type Path } from "../base/paths.ts";
 import { suggest } from "../base/suggest.ts";
 import type { Problem, ProblemCause, Report } from "./problems/problem.ts";

@@ -1,5 +1,4 @@
 /** Bodies and header values of a trace as people read them. */
-
 import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
 import { type Fields, fieldsOf } from "../base/fields.ts";
 

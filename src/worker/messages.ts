@@ -4,7 +4,6 @@
  * agree on at request speed (armed watches, token buckets) is in shared memory instead, because a message waits until the
  * receiving thread's event loop is free.
  */
-
 import type { LogFormat } from "../base/log.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import type { EgressOptions } from "../net/egress.ts";

@@ -9,7 +9,6 @@
  * Failure model: a worker may die at any moment, in the middle of any command. The state that a replacement needs (the
  * configuration in effect, ports, watches, log filter, evictions, health) is kept here, and its counters stay in the totals.
  */
-
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
 import type { OwnSockets } from "../base/own-sockets.ts";

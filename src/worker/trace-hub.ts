@@ -3,7 +3,6 @@
  * events to readers, and watches to workers. Events are never lost silently: a reader that is too slow gets a `dropped` event
  * with their number, in the place where they are missing.
  */
-
 import { compileFilter, type TraceFilter } from "../trace/filter.ts";
 import { MAX_WATCHERS, type TraceGate } from "../trace/gate.ts";
 import type { PostedEvent, TraceOptions } from "../trace/tracer.ts";

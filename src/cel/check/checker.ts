@@ -2,7 +2,6 @@
  * The type checker (cel-spec, "Gradual type checking"): resolves names, overloads and types before an expression is ever
  * evaluated, so that a misspelt field is an error of the configuration, not of a request. `dyn` is checked at run time.
  */
-
 import { definitionFor } from "../environment/custom-function.ts";
 import {
   type Checked,

@@ -2,7 +2,6 @@
  * A recursive-descent parser for CEL's grammar (cel-spec, "Syntax"); macros are expanded as they are parsed. Depth and number of
  * nodes are limited, because everything after it walks the tree by recursion.
  */
-
 import { CelUint, type CelValue } from "../values/types.ts";
 import { type Call, isReserved, type ListLiteral, type MapLiteral, type Node, nameOf, type Place } from "./ast.ts";
 import { CelError } from "./cel-error.ts";

@@ -1,5 +1,4 @@
 /** What the controller has sent to each proxy of a Gateway, and what each proxy runs. */
-
 import type { ConfigStatus } from "../../admin/client/client.ts";
 import { fieldsOf } from "../../base/fields.ts";
 import { nameOfKey, objectKey } from "../../base/object-key.ts";

@@ -1,5 +1,4 @@
 /** Statuses of XBackendTrafficPolicies, with one ancestor for each Gateway whose routes send to their targets. */
-
 import { isDeepStrictEqual } from "node:util";
 import { keyOfObject, refOf } from "../../kube/keys.ts";
 import { TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../kube/objects.ts";

@@ -2,7 +2,6 @@
  * The state that the proxies of a Gateway are sent. Every resource is a query that reads little, so it stays the same object until
  * one of its inputs changes: the stream finds what to send by comparing references.
  */
-
 import { nameOfKey } from "../../base/object-key.ts";
 import type { Bind } from "../../ir/ir.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";

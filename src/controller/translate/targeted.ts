@@ -1,5 +1,4 @@
 /** The TracegatePolicies of a Gateway as its proxies show them in dumps; what they do is part of routes and listeners already. */
-
 import { nameOfKey } from "../../base/object-key.ts";
 import type { TargetedPolicy } from "../../ir/ir.ts";
 import { refKey } from "../../kube/keys.ts";

@@ -1,5 +1,4 @@
 /** Converts between the message types and field sections of HTTP/2 (RFC 9113 8.2, 8.3): flat lists with pseudo-header fields. */
-
 import { LOOP_FIELD } from "../../base/process-id.ts";
 import { forbiddenInTrailers } from "../h1/fields.ts";
 import { type HeaderList, type HttpRequest, type Latin1, madeOf } from "../message/message.ts";

@@ -1,5 +1,4 @@
 /** The transport-free message types that every protocol engine, policy and the trace share. */
-
 import type { Reason } from "../../base/errors.ts";
 
 declare const LATIN1: unique symbol;

@@ -1,9 +1,7 @@
 import type { ShownValues } from "../../base/errors.ts";
-
 import type { Activation, CelEnvironment, Condition, Scope } from "../../cel/index.ts";
 import { type RuleResult, ruleText } from "../../trace/authorization.ts";
 import { Decisions, rejected } from "../contract/decisions.ts";
-
 import type { AuthorizationRuleResult } from "../contract/types.ts";
 import type { AuthorizationRule } from "./schema.ts";
 

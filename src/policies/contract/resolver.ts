@@ -2,7 +2,6 @@
  * What `resolve` of a policy may use of the configuration around it: files, documents and named services. Implemented in
  * `src/translation/policies.ts`, so policies do not depend on how configurations are read.
  */
-
 import type { Milliseconds } from "../../base/durations.ts";
 import type { BackendTunnel } from "../../upstream/settings/settings.ts";
 import type { Target } from "../../upstream/settings/target.ts";

@@ -1,5 +1,4 @@
 /** The media types of gRPC-Web: `application/grpc-web[-text][+format]` (gRPC-Web protocol, "Content-Type" and "Accept"). */
-
 import { type FieldText, getHeader, type HeaderList, type HttpRequest } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 

@@ -3,7 +3,6 @@
  * has text and targets instead. A kind whose schema has such fields needs a `resolve`: without one, the types in `schemas.ts` do not
  * fit. Types only: workers import this file without zod.
  */
-
 import type { z } from "zod";
 import type { Milliseconds } from "../../base/durations.ts";
 import type { BackendTunnel } from "../../upstream/settings/settings.ts";

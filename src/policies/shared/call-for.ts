@@ -2,7 +2,6 @@
  * What a callout needs of the exchange that it is made for: its end, which cancels the call, and where the call is reported
  * (trace events of a watched request, a span of a sampled one).
  */
-
 import { mayBeRejected } from "../../http/loop.ts";
 import type { Latin1 } from "../../http/message/message.ts";
 import type { CalloutObserver } from "../../upstream/callouts/http-call.ts";

@@ -4,7 +4,6 @@
  * TG_RESPONSE_TOO_LARGE where an expression reads a body that is too long; expressions that fail never reject a message.
  * `program.ts` compiles and runs one side, `messages.ts` is the message that it edits, also for `ext-proc` and callouts.
  */
-
 import { REDACTED } from "../../base/redaction.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PolicyDeps } from "../contract/deps.ts";

@@ -3,7 +3,6 @@
  * stages, or kept for a replay. One class serves both directions: the side of the exchange that owns the body connects its source and
  * destination. A body that no policy works on has no `BufferedBody`; its bytes are forwarded directly.
  */
-
 import { CollectedBytes, NO_BYTES } from "../../base/collected-bytes.ts";
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
 import { decimal, type HeaderList, type LocalReply, removeHeader, setHeader } from "../../http/message/message.ts";

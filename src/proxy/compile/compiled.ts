@@ -1,5 +1,4 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
-
 import type { Milliseconds } from "../../base/durations.ts";
 import type { Networks } from "../../base/ip-address.ts";
 import type { Frontend, Listener } from "../../ir/ir.ts";

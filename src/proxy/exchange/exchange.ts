@@ -4,7 +4,6 @@
  * `PolicyContext`. State that only one stage needs is in a separate part: the choices of phases 2 to 6, the request side and the
  * response side with their bytes, the call to the backend, and the result that telemetry reports.
  */
-
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import { ms } from "../../base/durations.ts";
 import { ERRORS, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";

@@ -3,7 +3,6 @@
  * Bytes go directly from the client's connection to the upstream unless a policy needs the body; then they pass through a
  * `BufferedBody`.
  */
-
 import { NO_BYTES } from "../../base/collected-bytes.ts";
 import type { GatewayError } from "../../base/errors.ts";
 import {

@@ -1,5 +1,4 @@
 /** What an attempt reports to its endpoint; what clients see of attempts is in test/e2e/upstream and test/e2e/policies. */
-
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TestPlane } from "../../../test/helpers/data-plane.ts";

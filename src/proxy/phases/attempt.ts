@@ -2,7 +2,6 @@
  * The call of an exchange to its backend. It supplies each `UpstreamCall` with the request, and passes the events of the call to the
  * exchange. Each attempt is a new `UpstreamCall`, which handles replays on stale connections itself.
  */
-
 import { asError, ERRORS, GatewayError, type Why } from "../../base/errors.ts";
 import type { Activation } from "../../cel/index.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";

@@ -2,7 +2,6 @@
  * The phase `respond`, and the responses that the gateway makes itself: a reply of a policy, or an error of the table. This is the only
  * place that makes error responses, except for requests that could not be read, to which the protocol engine responds.
  */
-
 import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import { grpcError, grpcStatusOfError, isGrpc } from "../../http/grpc-reply.ts";
 import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message/message.ts";

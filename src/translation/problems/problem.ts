@@ -1,5 +1,4 @@
 /** What is wrong with something that a user wrote, before it is known where that is: in a file, or in an object of Kubernetes. */
-
 import type { Path } from "../../base/paths.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 

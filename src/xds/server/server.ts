@@ -3,7 +3,6 @@
  * (Envoy's delta aggregated discovery over gRPC). Out: to each proxy what it lacks of the state of its own Gateway, and to the
  * controller what each proxy runs. Every replica of the controller serves.
  */
-
 import { fromBinary } from "@bufbuild/protobuf";
 import { Metadata, Server, ServerCredentials, type ServerDuplexStream, status } from "@grpc/grpc-js";
 import { messageOf } from "../../base/errors.ts";

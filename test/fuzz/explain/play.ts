@@ -1,5 +1,4 @@
 /** Real requests and their rehearsals, over generated configurations: for a property test and for `npm run fuzz -- explain`. */
-
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";

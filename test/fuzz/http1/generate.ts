@@ -1,5 +1,4 @@
 /** Makes streams of pipelined requests from a seed: well-formed ones, some of them then damaged. */
-
 import { Dice } from "../dice.ts";
 
 const METHODS_USED = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "M-SEARCH", "QUERY"];

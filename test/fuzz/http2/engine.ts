@@ -1,5 +1,4 @@
 /** The engine under test: one connection in either role, whose streams do random things within their rules. */
-
 import { Http2Connection } from "../../../src/http/h2/connection.ts";
 import type { FieldSection } from "../../../src/http/h2/hpack/decoder.ts";
 import type { Http2Owner, Http2Settings } from "../../../src/http/h2/settings.ts";

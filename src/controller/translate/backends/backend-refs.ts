@@ -1,5 +1,4 @@
 /** What a route's backendRefs refer to. */
-
 import { keyOfObject, refKey } from "../../../kube/keys.ts";
 import {
   type BackendReference,

@@ -1,5 +1,4 @@
 /** TracegateBackends: destinations that are not Services. */
-
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import { type HostCheck, translateTarget } from "../../../translation/target.ts";
 import type { Target } from "../../../upstream/settings/target.ts";

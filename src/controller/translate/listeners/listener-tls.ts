@@ -1,5 +1,4 @@
 /** TLS of listeners: their certificates, and the client certificates that `spec.tls.frontend` of the Gateway demands. */
-
 import type { FrontendTls, Gateway } from "../../../kube/objects.ts";
 import { checkTlsServer } from "../../../tls/tls-check.ts";
 import type { CertificateAndKey, TlsServer } from "../../../tls/tls-settings.ts";

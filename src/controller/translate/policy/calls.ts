@@ -1,5 +1,4 @@
 /** Calls that policies make, with the policies that are attached to what they call. */
-
 import { nameOfKey } from "../../../base/object-key.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import { refKey } from "../../../kube/keys.ts";

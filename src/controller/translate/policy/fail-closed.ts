@@ -2,7 +2,6 @@
  * What takes the place of policies that are invalid. A policy that restricts access must not disappear because of a mistake in it:
  * requests are denied until it is corrected. Other kinds are left out.
  */
-
 import { networkSchema } from "../../../policies/ext-authz/network-schema.ts";
 import { mergePolicies } from "../../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";

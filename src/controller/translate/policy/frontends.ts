@@ -1,5 +1,4 @@
 /** `frontend` of TracegatePolicies: settings of client connections, for the binds of a Gateway. */
-
 import { nameOfKey } from "../../../base/object-key.ts";
 import type { Frontend } from "../../../ir/ir.ts";
 import { type ObjectRef, refKey } from "../../../kube/keys.ts";

@@ -1,5 +1,4 @@
 /** A TracegatePolicy as its author wrote it: parsed kind by kind, with references in the syntax of the configuration file. */
-
 import type { z } from "zod";
 import type { Path } from "../../../base/paths.ts";
 import { suggest } from "../../../base/suggest.ts";

@@ -1,5 +1,4 @@
 /** A TracegatePolicy as it runs: with texts, targets of calls, and what takes the place of what is invalid. */
-
 import type { Path } from "../../../base/paths.ts";
 import { kindsOf } from "../../../policies/merge.ts";
 import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";

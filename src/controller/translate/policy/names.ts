@@ -1,5 +1,4 @@
 /** What policies may refer to in a cluster: texts in Secrets and ConfigMaps, Services and TracegateBackends. */
-
 import type { Path } from "../../../base/paths.ts";
 import type { Report } from "../../../translation/problems/problem.ts";
 import type { BackendRef, ClusterNames, TextPlace } from "../../crd/references.ts";

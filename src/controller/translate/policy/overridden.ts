@@ -1,5 +1,4 @@
 /** Which parts of a policy have no effect, because another policy applies instead. */
-
 import { refKey } from "../../../kube/keys.ts";
 import type { Read } from "../../graph/graph.ts";
 import { inputsAt, isCombined, type Part } from "./parts.ts";

@@ -3,7 +3,6 @@
  * (docs/crds.md#which-policy-applies): the oldest, then the first by namespace and name; those with the inheritance `Override`
  * before those without.
  */
-
 import { refOf } from "../../../kube/keys.ts";
 import type { SetKey } from "../../../policies/policy-set.ts";
 import { KINDS } from "../../../policies/registry.ts";

@@ -1,5 +1,4 @@
 /** What TracegatePolicies attach to Gateways, routes and backends, for the queries that translate those. */
-
 import { nameOfKey } from "../../../base/object-key.ts";
 import { refKey, refOf } from "../../../kube/keys.ts";
 import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";

@@ -1,5 +1,4 @@
 /** Policies that restrict access and do not set inheritance, and the users who can therefore replace them. */
-
 import { refKey } from "../../../kube/keys.ts";
 import type { PolicyKind } from "../../../policies/policy-set.ts";
 import { keysOf } from "../../../translation/shadow-policies.ts";

@@ -2,7 +2,6 @@
  * Routes at the listeners that they attach to. A route is one query: a route that changes recomputes no other one. Services are
  * referred to by key, so endpoints that come and go recompute no route.
  */
-
 import { objectKey } from "../../../base/object-key.ts";
 import type { Route, RouteBackend, TcpRoute } from "../../../ir/ir.ts";
 import { refKey, refOf } from "../../../kube/keys.ts";

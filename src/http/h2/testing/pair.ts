@@ -1,5 +1,4 @@
 /** Two connections of the engine that talk to each other over loopback, with streams that record their events. */
-
 import type { Acceptor } from "../../../net/acceptor.ts";
 import { connect } from "../../../net/connect.ts";
 import { acceptLocally } from "../../../net/testing/acceptor.ts";

@@ -2,7 +2,6 @@
  * Reading, removing and setting query parameters and cookies in place. Everything else stays byte for byte as the client sent it:
  * backends may verify signatures over it.
  */
-
 import { cookiePairs, findCookie } from "../../../base/cookies.ts";
 import type { HeaderList } from "../../../http/message/message.ts";
 import { copyField, madeOf } from "../../../http/message/message.ts";
