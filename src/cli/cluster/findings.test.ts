@@ -68,6 +68,42 @@ test("check prints what the statuses of a Gateway's objects say, and --strict co
   });
 });
 
+test("check covers ListenerSets of a Gateway, and routes that attach through them", async (t) => {
+  const { tgctl, server } = await cluster(t);
+  const group = "gateway.networking.k8s.io/v1";
+  for (const [name, gateway] of [
+    ["extra", "web"],
+    ["foreign", "other"],
+  ] as const) {
+    server.set({
+      apiVersion: group,
+      kind: "ListenerSet",
+      metadata: { name, namespace: "apps" },
+      spec: { parentRef: { name: gateway, namespace: "shop" } },
+      status: {
+        conditions: [condition("Accepted", "True", "ListenersNotValid")],
+        listeners: [{ name: "tls", conditions: [condition("ResolvedRefs", "False", "InvalidCertificateRef", name)] }],
+      },
+    } as never);
+    const conditions = [condition("ResolvedRefs", "False", "BackendNotFound", `through ${name}`)];
+    server.set({
+      apiVersion: group,
+      kind: "GRPCRoute",
+      metadata: { name: `by-${name}`, namespace: "apps" },
+      spec: {},
+      status: { parents: [{ parentRef: { kind: "ListenerSet", name }, controllerName: "c", conditions }] },
+    } as never);
+  }
+  const { code, stdout } = await tgctl("check", "gateway/web.shop");
+  assert.equal(code, 1);
+  assert.equal(
+    stdout,
+    `GRPCRoute apps/by-extra: error: ResolvedRefs BackendNotFound: through extra
+${WARNINGS.replace("\n", "\nListenerSet apps/extra (tls): error: ResolvedRefs InvalidCertificateRef: extra\n")}2 errors, 2 warnings
+`,
+  );
+});
+
 test("check exits with 1 for errors; a Gateway that is not there or has no status is one", async (t) => {
   const { tgctl, gateway } = await cluster(t, condition("Accepted", "False", "NotAllowedByListeners", "no listener"));
   const { code, stdout } = await tgctl("check", "gateway/web.shop");

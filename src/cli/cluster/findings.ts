@@ -35,6 +35,8 @@ const KINDS = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute", "Tr
 /** The parts of objects that say something about a Gateway. */
 interface Reporting {
   readonly metadata: ObjectMeta;
+  /** Of a ListenerSet, the Gateway that it adds listeners to. */
+  readonly spec?: { readonly parentRef?: ParentReference };
   readonly status?: {
     readonly conditions?: readonly Condition[];
     readonly listeners?: readonly { readonly name: string; readonly conditions: readonly Condition[] }[];
@@ -46,7 +48,7 @@ interface Reporting {
   };
 }
 
-/** Findings about `gateway/<name>`, then about its routes and policies by their names; each once. @throws CliError */
+/** Findings about `gateway/<name>`, then about its ListenerSets, routes and policies by their names; each once. @throws CliError */
 export async function gatewayFindings(
   resource: string,
   options: ClusterOptions,
@@ -63,45 +65,66 @@ export async function gatewayFindings(
       throw kubeFailure(`failed to get gateway ${namespace}/${name}`, error, "kubectl get gateways -A");
     });
   const own = `Gateway ${namespace}/${name}`;
-  const { conditions = [], listeners = [] } = gateway.status ?? {};
-  if (conditions.length === 0)
+  if ((gateway.status?.conditions ?? []).length === 0)
     throw new CliError("failure", `${own} has no status yet`, {
       hint: "is the controller running? tgctl controller log",
     });
-  const found = [
-    ...conditions.flatMap((each) => findingOf(own, each)),
-    ...listeners.flatMap((listener) =>
-      listener.conditions.flatMap((each) => findingOf(`${own} (${listener.name})`, each)),
-    ),
-  ];
-  const lists = await Promise.all(
-    KINDS.map(async (kind) => {
-      const { items } = await client
-        .request<{ readonly items: readonly Reporting[] }>("GET", resourcePath(RESOURCES[kind]), { signal })
-        .catch((error: unknown) => {
-          // The cluster does not have this kind.
-          if (error instanceof KubeError && error.status === 404) return { items: [] };
-          throw kubeFailure(`failed to list ${kind}s`, error);
-        });
-      return items.flatMap((item) => findingsAt(kind, item, namespace, name));
-    }),
-  );
-  const all = lists.flat().sort((a, b) => (a.object < b.object ? -1 : a.object > b.object ? 1 : 0));
-  const texts = new Map([...found, ...all].map((each) => [JSON.stringify(each), each]));
+  const list = async (kind: "ListenerSet" | (typeof KINDS)[number]): Promise<readonly Reporting[]> => {
+    try {
+      const path = resourcePath(RESOURCES[kind]);
+      return (await client.request<{ readonly items: readonly Reporting[] }>("GET", path, { signal })).items;
+    } catch (error) {
+      // The cluster does not have this kind.
+      if (error instanceof KubeError && error.status === 404) return [];
+      throw kubeFailure(`failed to list ${kind}s`, error);
+    }
+  };
+  const [listenerSets, ...lists] = await Promise.all([list("ListenerSet"), ...KINDS.map(list)]);
+  const isGateway = refersTo(new Set([own]));
+  const sets = listenerSets.filter(({ spec, metadata }) => spec?.parentRef && isGateway(spec.parentRef, metadata));
+  const isParent = refersTo(new Set([own, ...sets.map((set) => nameOf("ListenerSet", set))]));
+  const all = [
+    ...sets.flatMap((set) => findingsWith(nameOf("ListenerSet", set), set)),
+    ...KINDS.flatMap((kind, i) => lists[i]?.flatMap((item) => findingsAt(nameOf(kind, item), item, isParent)) ?? []),
+  ].sort((a, b) => (a.object < b.object ? -1 : a.object > b.object ? 1 : 0));
+  const texts = new Map([...findingsWith(own, gateway), ...all].map((each) => [JSON.stringify(each), each]));
   return [...texts.values()];
 }
 
-function findingsAt(kind: string, { metadata, status }: Reporting, namespace: string, name: string): ObjectFinding[] {
-  const parents = [
+function nameOf(kind: string, { metadata }: Reporting): string {
+  return `${kind} ${metadata.namespace}/${metadata.name}`;
+}
+
+/** Whether a reference in an object means one of these objects, such as `Gateway shop/web`. */
+function refersTo(objects: ReadonlySet<string>): (ref: ParentReference, from: ObjectMeta) => boolean {
+  return ({ kind = "Gateway", namespace, name }, from) => objects.has(`${kind} ${namespace ?? from.namespace}/${name}`);
+}
+
+/** What an object with listeners says about itself and them. */
+function findingsWith(
+  object: string,
+  { status: { conditions = [], listeners = [] } = {} }: Reporting,
+): ObjectFinding[] {
+  return [
+    ...conditions.flatMap((each) => findingOf(object, each)),
+    ...listeners.flatMap((listener) =>
+      listener.conditions.flatMap((each) => findingOf(`${object} (${listener.name})`, each)),
+    ),
+  ];
+}
+
+/** What a route or policy says about these parents. */
+function findingsAt(
+  object: string,
+  { metadata, status }: Reporting,
+  isParent: ReturnType<typeof refersTo>,
+): ObjectFinding[] {
+  return [
     ...(status?.parents ?? []).map(({ parentRef, conditions }) => ({ ref: parentRef, conditions })),
     ...(status?.ancestors ?? []).map(({ ancestorRef, conditions }) => ({ ref: ancestorRef, conditions })),
-  ];
-  return parents
-    .filter(({ ref }) => (ref.kind ?? "Gateway") === "Gateway" && ref.name === name)
-    .filter(({ ref }) => (ref.namespace ?? metadata.namespace) === namespace)
-    .flatMap(({ conditions }) =>
-      conditions.flatMap((each) => findingOf(`${kind} ${metadata.namespace}/${metadata.name}`, each)),
-    );
+  ]
+    .filter(({ ref }) => isParent(ref, metadata))
+    .flatMap(({ conditions }) => conditions.flatMap((each) => findingOf(object, each)));
 }
 
 function findingOf(object: string, { type, status, reason, message }: Condition): ObjectFinding[] {
