@@ -150,7 +150,7 @@ export function adviseOnRoutes(
 ): void {
   const routes = [...owner.routes, ...owner.tcpRoutes];
   const linted = routes.map((route) => lintedRoute(route, owner.hostname));
-  const findings = lintRoutes(owner, linted, ({ route, match }, loser) =>
+  const findings = lintRoutes(owner.policies, linted, ({ route, match }, loser) =>
     route === loser ? `matches[${match}]` : route.name,
   );
   if (findings.length === 0) return;

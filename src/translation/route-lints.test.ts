@@ -8,7 +8,7 @@ import { lintedRoute, lintRoutes } from "./route-lints.ts";
 /** As of one listener. */
 function lint(routes: readonly (Route | TcpRoute)[], hostname = "", policies: Route["policies"] = {}) {
   const linted = routes.map((route) => lintedRoute(route, hostname));
-  return lintRoutes({ hostname, policies }, linted, ({ route, match }, loser) =>
+  return lintRoutes(policies, linted, ({ route, match }, loser) =>
     route === loser ? `matches[${match}]` : route.name,
   );
 }

@@ -2,7 +2,7 @@
  * Findings about the routes of one listener or route group together: those that others keep from requests, and those that lead past the
  * authentication of others. Routes are compared by host and path, never each with each other.
  */
-import type { Listener, PathMatch, Route, RouteMatch, TcpRoute } from "../ir/ir.ts";
+import type { PathMatch, Route, RouteMatch, TcpRoute } from "../ir/ir.ts";
 import { compareMatches, conditionsOf, rankedMatch, withoutTrailingSlashes } from "../ir/precedence.ts";
 import type { PolicyKind, PolicySet } from "../policies/policy-set.ts";
 import type { Target } from "../upstream/settings/target.ts";
@@ -44,6 +44,8 @@ type Place = (HttpPlace | ConnectionPlace) & {
   readonly written: string;
   /** Equal for places that take the same requests or connections. */
   readonly slot: string;
+  /** It takes every path, by an expression that goes before most of them because it is longer. */
+  readonly isWide: boolean;
 };
 interface HttpPlace {
   readonly route: Route;
@@ -59,6 +61,10 @@ export interface LintedRoute {
   readonly route: AnyRoute;
   /** None: the listener takes none of its hosts. */
   readonly places: readonly Place[];
+  /** What is found in the route alone. */
+  readonly findings: readonly RouteFinding[];
+  /** What demands credentials. */
+  readonly guard?: PolicyKind | undefined;
 }
 
 /** Regular expressions that fit every path. */
@@ -67,11 +73,29 @@ const EVERY_PATH = /^\^?(?:\/?\.[*+]|\/\?\.\*)\$?$/;
 /** `hostname`: that of the listener. */
 export function lintedRoute(route: AnyRoute, hostname: string): LintedRoute {
   const hosts = hostsOf(route, hostname === "*" ? "" : hostname);
-  const places = hosts.flatMap((at): Place[] => {
-    if (!("matches" in route)) return [{ route, match: undefined, ...at, slot: at.host }];
-    return route.matches.map((each, match) => ({ route, match, ...at, slot: `${at.host} ${conditionsOf(each)}` }));
-  });
-  return { route, places };
+  if (hosts.length === 0)
+    return {
+      route,
+      places: [],
+      findings: [{ route, code: "unreachable-hostname", found: [hostname], field: "hostnames", related: [] }],
+    };
+  if (!("matches" in route))
+    return {
+      route,
+      places: hosts.map((at) => ({ route, match: undefined, ...at, slot: at.host, isWide: false })),
+      findings: [],
+    };
+  const places = hosts.flatMap((at) =>
+    route.matches.map((each, match): Place => {
+      const isWide = each.path.type === "regex" && EVERY_PATH.test(each.path.value) && !isConditional(each);
+      return { route, match, ...at, slot: slotAt(at.host, each), isWide };
+    }),
+  );
+  return { route, places, findings: impossibleMatches(route), guard: authenticationOf(route.policies) };
+}
+
+function slotAt(host: string, match: RouteMatch): string {
+  return `${host} ${conditionsOf(match)}`;
 }
 
 function hostsOf({ hostnames }: AnyRoute, listener: string): Pick<Place, "host" | "written">[] {
@@ -82,66 +106,59 @@ function hostsOf({ hostnames }: AnyRoute, listener: string): Pick<Place, "host" 
   });
 }
 
-/**
- * Findings about the routes of one listener or route group; those of connections or UDP sessions in their order. `nameOf` says to the
- * readers of another route who wins over it.
- */
-export function lintRoutes(
-  { hostname, policies }: Pick<Listener, "hostname" | "policies">,
-  linted: readonly LintedRoute[],
-  nameOf: (winner: RoutePlace, loser: AnyRoute) => string,
-): RouteFinding[] {
-  const places = linted.flatMap((each) => each.places);
-  const findings = linted.flatMap(({ route, places: { length } }): RouteFinding[] => {
-    const isHttp = "matches" in route;
-    if (length === 0 && !(isHttp && route.matches.length === 0))
-      return [{ route, code: "unreachable-hostname", found: [hostname], field: "hostnames", related: [] }];
-    return isHttp ? impossibleMatches(route) : [];
-  });
-  findings.push(...shadowed(places, nameOf));
+/** How a finding calls the match that wins over another route, or that leads past its authentication. */
+type NameOf = (winner: RoutePlace, loser: AnyRoute) => string;
+
+/** Findings about the routes of one listener or route group; those of connections or UDP sessions in their order. */
+export function lintRoutes(policies: PolicySet, routes: readonly LintedRoute[], nameOf: NameOf): RouteFinding[] {
+  const { winners, lost } = contest(routes);
+  const findings = routes.flatMap((route) => route.findings);
+  if (lost.size > 0) findings.push(...routes.flatMap((route) => shadowed(route, lost, nameOf)));
   // What protects the whole listener protects every route.
-  if (authenticationOf(policies) === undefined) findings.push(...bypasses(places, nameOf));
+  if (authenticationOf(policies) === undefined) findings.push(...bypasses(routes, winners, nameOf));
   return findings;
 }
 
 // ── precedence ──
 
-function shadowed(places: readonly Place[], nameOf: Parameters<typeof lintRoutes>[2]): RouteFinding[] {
+/** Who wins each slot, and who wins over those that lose. */
+function contest(routes: readonly LintedRoute[]): { winners: Map<string, Place>; lost: Map<Place, Place> } {
   const winners = new Map<string, Place>();
-  for (const place of places) {
-    const other = winners.get(place.slot);
-    if (other === undefined || goesBefore(place, other)) winners.set(place.slot, place);
-  }
-  const wide = Map.groupBy([...winners.values()].filter(takesEverything), ({ host }) => host);
-  const lost = new Map<Place, Place>();
-  for (const place of places) {
-    const winner = winners.get(place.slot);
-    const wider = winner === place ? wide.get(place.host)?.find((each) => outranks(each, place)) : winner;
-    if (wider !== undefined) lost.set(place, wider);
-  }
-  const losing = new Set([...lost.keys()].map(({ route }) => route));
-  const findings: RouteFinding[] = [];
-  for (const [route, own] of Map.groupBy(
-    places.filter((place) => losing.has(place.route)),
-    (place) => place.route,
-  )) {
-    const losers = own.filter((place) => lost.has(place));
-    const others = losers.flatMap((place) => lost.get(place) ?? []).filter((winner) => winner.route !== route);
-    if (losers.length === own.length && others.length > 0) {
-      const winners = [...new Map(others.map((winner) => [winner.route, { route: winner.route }])).values()];
-      const names = [...new Set(winners.map((winner) => nameOf(winner, route)))].sort();
-      const related = winners.map((winner) => ({ ...winner, message: "wins instead" }));
-      findings.push({ route, code: "shadowed-route", found: [names], related });
-      continue;
+  const losers: Place[] = [];
+  const wide: Place[] = [];
+  for (const { places } of routes)
+    for (const place of places) {
+      if (place.isWide) wide.push(place);
+      const other = winners.get(place.slot);
+      const wins = other === undefined || goesBefore(place, other);
+      if (wins) winners.set(place.slot, place);
+      if (other !== undefined) losers.push(wins ? other : place);
     }
-    for (const [match, each] of Map.groupBy(own, (place) => place.match)) {
-      const winner = each.every((place) => lost.has(place)) ? lost.get(each[0] as Place) : undefined;
-      if (winner === undefined || match === undefined) continue;
-      const related = [{ route: winner.route, match: winner.match, message: "wins instead" }];
-      findings.push({ route, match, code: "unreachable-match", found: [nameOf(winner, route)], related });
-    }
+  const lost = new Map(losers.map((place) => [place, winners.get(place.slot) ?? place]));
+  if (wide.length === 0) return { winners, lost };
+  const wideAt = Map.groupBy(wide, ({ host }) => host);
+  for (const place of winners.values()) {
+    const wider = wideAt.get(place.host)?.find((each) => outranks(each, place));
+    if (wider !== undefined) lost.set(place, winners.get(wider.slot) ?? wider);
   }
-  return findings;
+  return { winners, lost };
+}
+
+function shadowed({ route, places }: LintedRoute, lost: ReadonlyMap<Place, Place>, nameOf: NameOf): RouteFinding[] {
+  const winners = places.flatMap((place) => lost.get(place) ?? []);
+  const others = [...new Set(winners.map((winner) => winner.route))].filter((other) => other !== route);
+  if (winners.length > 0 && winners.length === places.length && others.length > 0) {
+    const names = [...new Set(others.map((other) => nameOf({ route: other }, route)))].sort();
+    const related = others.map((other) => ({ route: other, message: "wins instead" }));
+    return [{ route, code: "shadowed-route", found: [names], related }];
+  }
+  if (winners.length === 0) return [];
+  return [...Map.groupBy(places, ({ match }) => match)].flatMap(([match, at]): RouteFinding[] => {
+    const [winner] = at.every((place) => lost.has(place)) ? at.flatMap((place) => lost.get(place) ?? []) : [];
+    if (winner === undefined || match === undefined) return [];
+    const related = [{ route: winner.route, match: winner.match, message: "wins instead" }];
+    return [{ route, match, code: "unreachable-match", found: [nameOf(winner, route)], related }];
+  });
 }
 
 /** Of two places of a slot: the hostname of the route decides first. Of routes of connections the first that has it wins. */
@@ -152,13 +169,6 @@ function goesBefore(a: Place, b: Place): boolean {
 /** Higher = decides first: a host, then the longer of two wildcards. */
 function specificity({ written }: Place): number {
   return written.startsWith("*") ? written.length : written === "" ? 0 : Number.POSITIVE_INFINITY;
-}
-
-/** A match without conditions, by an expression that fits every path: longer than most paths, so it goes before them. */
-function takesEverything(place: Place): boolean {
-  if (place.match === undefined) return false;
-  const match = matchAt(place);
-  return match.path.type === "regex" && EVERY_PATH.test(match.path.value) && !isConditional(match);
 }
 
 function outranks(a: Place, b: Place): boolean {
@@ -227,42 +237,35 @@ function authenticationOf(policies: PolicySet): PolicyKind | undefined {
  * Matches that demand credentials only under conditions, or of an exact path, where the nearest broader route has no such policy and
  * leads to the same backend: `POST /admin` where only `GET /admin` is protected, or `/admin/` beside `/admin`.
  */
-function bypasses(places: readonly Place[], nameOf: Parameters<typeof lintRoutes>[2]): RouteFinding[] {
-  const http = places.filter((place) => place.match !== undefined);
-  const guarded = http.filter(({ route }) => authenticationOf(route.policies) !== undefined);
-  if (guarded.length === 0) return [];
-  const broad = new Map<string, Place & HttpPlace>();
-  for (const place of http) {
-    const match = matchAt(place);
-    if (match.path.type !== "pathPrefix" || isConditional(match)) continue;
-    const key = `${place.host} ${pathText(match.path)}`;
-    const other = broad.get(key);
-    if (other === undefined || goesBefore(place, other)) broad.set(key, place);
-  }
+function bypasses(routes: readonly LintedRoute[], winners: ReadonlyMap<string, Place>, nameOf: NameOf): RouteFinding[] {
   const found = new Map<string, RouteFinding>();
-  for (const place of guarded) {
-    const { host, route, match } = place;
-    const kind = authenticationOf(route.policies);
-    const condition = matchAt(place);
-    const { path } = condition;
-    if (kind === undefined || path.type === "regex" || (path.type === "pathPrefix" && !isConditional(condition)))
-      continue;
-    const open = nearest(host, pathText(path), broad);
-    if (open === undefined || open.route === route || authenticationOf(open.route.policies) !== undefined) continue;
-    const targets = new Set(targetsOf(open.route));
-    if (!targetsOf(route).some((target) => targets.has(target))) continue;
-    const related = [{ route: open.route, match: open.match, message: `has no ${kind}` }];
-    const code = "bypassed-authentication";
-    found.set(`${route.key} ${match}`, { route, match, code, found: [kind, nameOf(open, route)], related });
+  for (const { places, guard } of routes) {
+    if (guard === undefined) continue;
+    for (const place of places) {
+      if (place.match === undefined) continue;
+      const { host, route, match } = place;
+      const condition = matchAt(place);
+      const { path } = condition;
+      if (path.type === "regex" || (path.type === "pathPrefix" && !isConditional(condition))) continue;
+      const open = nearest(host, pathText(path), winners);
+      if (open === undefined || open.route === route || authenticationOf(open.route.policies) !== undefined) continue;
+      const targets = new Set(targetsOf(open.route));
+      if (!targetsOf(route).some((target) => targets.has(target))) continue;
+      const related = [{ route: open.route, match: open.match, message: `has no ${guard}` }];
+      const code = "bypassed-authentication";
+      found.set(`${route.key} ${match}`, { route, match, code, found: [guard, nameOf(open, route)], related });
+    }
   }
   return [...found.values()];
 }
 
 /** The match that a request for the path gets if its conditions select no other. */
-function nearest(host: string, path: string, broad: ReadonlyMap<string, HttpPlace>): HttpPlace | undefined {
+function nearest(host: string, path: string, winners: ReadonlyMap<string, Place>): HttpPlace | undefined {
   for (let at = path; ; at = at.slice(0, at.lastIndexOf("/")) || "/") {
-    const place = broad.get(`${host} ${at}`);
-    if (place !== undefined || at === "/" || !at.startsWith("/")) return place;
+    const prefix: RouteMatch = { path: { type: "pathPrefix", value: at }, headers: [], query: [] };
+    const place = winners.get(slotAt(host, prefix));
+    if (place?.match !== undefined) return place;
+    if (at === "/" || !at.startsWith("/")) return undefined;
   }
 }
 
