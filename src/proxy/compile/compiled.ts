@@ -94,6 +94,8 @@ export interface CompiledRoute {
   readonly only: CompiledBackend | undefined;
   /** Counters of requests that reach no backend, such as direct responses. */
   readonly series: SeriesCache;
+  /** Of its text in the packed configuration. */
+  readonly digest: string;
   /** For the next configuration, if it has the same route. */
   readonly uses: Uses;
 }

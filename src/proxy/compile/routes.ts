@@ -15,8 +15,26 @@ import type { Outbound } from "./outbound.ts";
 import { Provenance } from "./provenance.ts";
 import { type FixedLabels, listenerLabels, SeriesCache, UNROUTED } from "./series-cache.ts";
 
-/** By digest. */
-type KnownRoutes = Map<string, KnownRoute<CompiledRoute>>;
+/** The compiled routes of a listener or group, in the order of the packed ones. */
+class KnownRoutes {
+  readonly #routes: KnownRoute<CompiledRoute>[] = [];
+  /** By digest. */
+  readonly #indexes = new Map<string, number>();
+
+  add(digest: string, known: KnownRoute<CompiledRoute>): void {
+    this.#indexes.set(digest, this.#routes.push(known) - 1);
+  }
+
+  get(digest: string): KnownRoute<CompiledRoute> | undefined {
+    return this.#routes[this.#indexes.get(digest) ?? -1];
+  }
+
+  /** Undefined: it is not the route of this listener or group, though that may have an equal one. */
+  indexOf(route: Pick<CompiledRoute, "digest">): number | undefined {
+    const index = this.#indexes.get(route.digest) ?? -1;
+    return this.#routes[index]?.route === route ? index : undefined;
+  }
+}
 
 /** What the routes of a configuration were compiled from, and the routes themselves, by owner and labels. */
 export interface FormerRoutes {
@@ -57,7 +75,7 @@ export class Routes {
   }
 
   #addOwner(key: string, labels: FixedLabels): void {
-    const known: KnownRoutes = new Map();
+    const known = new KnownRoutes();
     const name = `${key} ${JSON.stringify(labels)}`;
     this.#owners.set(key, { router: new RouterBuilder(), labels, known, before: this.#before?.routes.get(name) });
     this.known.set(name, known);
@@ -70,7 +88,7 @@ export class Routes {
     this.provenance.add(routes, owner.known);
     for (let index = 0; index < routes.count; index++) {
       const digest = digestAt(routes, index);
-      owner.known.set(digest, this.#takeOver(owner, digest) ?? this.#compile(owner, routeAt(routes, index)));
+      owner.known.add(digest, this.#takeOver(owner, digest) ?? this.#compile(owner, digest, routeAt(routes, index)));
       yield;
     }
   }
@@ -91,7 +109,7 @@ export class Routes {
     return known;
   }
 
-  #compile({ router, labels: ofOwner }: Owner, route: Route): KnownRoute<CompiledRoute> {
+  #compile({ router, labels: ofOwner }: Owner, digest: string, route: Route): KnownRoute<CompiledRoute> {
     const part = this.#outbound.route;
     const label = `${route.namespace}/${route.name}`;
     const labels = { ...ofOwner, route: label, route_rule: route.ruleName ?? "unknown" };
@@ -107,6 +125,7 @@ export class Routes {
       backends,
       totalWeight: totalWeight(backends),
       series: new SeriesCache(this.#metrics, labels),
+      digest,
       uses: this.#outbound.routeUses(),
     });
   }

@@ -20,7 +20,7 @@ export interface Selected<R> {
   /** Index into the route's `matches`. */
   readonly matchIndex: number;
   readonly path: PathMatch;
-  /** The literal beginning of every path that fits a regex match; `` for other matches. */
+  /** Every path that fits begins with this text. */
   readonly literal: string;
 }
 
@@ -58,7 +58,7 @@ export function compileEntry<R extends { readonly key: string }>(
     path,
     length: lengthOf(path),
     pattern: path.type === "regex" ? patterns.get(path.value, `${where}: path`) : undefined,
-    literal: path.type === "regex" ? literalPrefix(path.value) : "",
+    literal: path.type === "regex" ? literalPrefix(path.value) : (prefix ?? path.value),
     method: match.method,
     headers: match.headers.map((header) => compileHeader(header, patterns, where)),
     query: match.query.map((parameter) => compileQuery(parameter, patterns, where)),

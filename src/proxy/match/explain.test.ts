@@ -15,7 +15,7 @@ function explain(of: HttpRequest, routes: readonly Route[], hidden = HIDDEN) {
   const router = routerOf(...routes);
   const { candidates, ...rest } = router.explain(of, "example.com", router.select(of, "example.com"));
   const described = candidates.map((each) => ({
-    route: each.route,
+    route: each.route.key,
     matched: each.matched,
     reason: describeCandidate(each, hidden),
   }));
@@ -170,7 +170,7 @@ test("a query that does not fit is named, also after headers that do", () => {
 test("the nearest route of a request that fits none: by its conditions, then by the beginning of its path, then any", () => {
   const nearest = (...routes: Route[]): string => {
     const miss = routerOf(...routes).nearest(request, "example.com");
-    return miss === undefined ? "" : `${miss.route}: ${describeCandidate(miss, HIDDEN)}`;
+    return miss === undefined ? "" : `${miss.route.key}: ${describeCandidate(miss, HIDDEN)}`;
   };
   const method = routeOf("m", [], matchOn("/foo", { method: "POST" }));
   const env = routeOf("h", [], header("x-env", "c"));

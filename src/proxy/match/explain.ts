@@ -16,7 +16,7 @@ export interface Explanation<R> {
   /** How many others have hostnames that fit. */
   readonly omitted: number;
   /** The nearest of the evaluated routes, the selected one first, then those that match too; then some of other hosts. */
-  readonly candidates: RouteCandidate[];
+  readonly candidates: RouteCandidate<R>[];
 }
 
 /** An event must not have the size of the configuration: 10,000 routes with reasons are megabytes. */
@@ -70,7 +70,7 @@ export function nearestMiss<R extends Keyed>(
   buckets: HostIndex<Bucket<R>>,
   request: HttpRequest,
   host: string,
-): RouteCandidate | undefined {
+): RouteCandidate<R> | undefined {
   const fitting = buckets.all(host);
   let best: Finding<R> | undefined;
   for (const finding of withFittingPath(fitting, request, undefined).values())
@@ -130,9 +130,9 @@ function candidateOf<R extends Keyed>(
   { route, entry, nearness, bucket, miss }: Finding<R>,
   request: HttpRequest,
   best: Finding<R> | undefined,
-): RouteCandidate {
+): RouteCandidate<R> {
   const candidate = {
-    ...namesOf(route),
+    route,
     matched: nearness >= MATCHED,
     misses: nearness >= MATCHED ? 0 : entry.matchCount,
   };
@@ -146,10 +146,6 @@ function candidateOf<R extends Keyed>(
       ? { rule: whyBefore(best.entry, entry) }
       : { rule: "hostname", winner: best.bucket.hostname, loser: bucket.hostname };
   return { ...candidate, reason: { clause: "precedence", winner: best.route.key, because } };
-}
-
-function namesOf({ key, label }: Keyed): Pick<RouteCandidate, "route" | "label"> {
-  return { route: key, label: label ?? key };
 }
 
 interface Near<R> {
@@ -197,11 +193,11 @@ function withOtherPath<R extends Keyed>(
 function nearestEntry<R>(known: KnownRoute<R>, path: string, needed: number): Near<R> | undefined {
   let nearest: Near<R> | undefined;
   for (const entry of known.entries) {
-    const text = entry.path.type === "regex" ? entry.literal : entry.path.value;
+    const { literal } = entry;
     // Most are decided by one character.
-    if (needed > 0 && text.charCodeAt(needed - 1) !== path.charCodeAt(needed - 1)) continue;
+    if (needed > 0 && literal.charCodeAt(needed - 1) !== path.charCodeAt(needed - 1)) continue;
     let common = 0;
-    while (common < text.length && text.charCodeAt(common) === path.charCodeAt(common)) common++;
+    while (common < literal.length && literal.charCodeAt(common) === path.charCodeAt(common)) common++;
     if (common >= needed && common > (nearest?.common ?? -1)) nearest = { known, entry, common };
   }
   if (known.entries.length === 0 && needed === 0) return { known, entry: undefined, common: 0 };
@@ -215,9 +211,9 @@ function insert<R>(nearest: Near<R>[], near: Near<R>): void {
   nearest.splice(at, 0, near);
 }
 
-function otherPath<R extends Keyed>({ known, entry }: Near<R>, request: HttpRequest): RouteCandidate {
+function otherPath<R extends Keyed>({ known, entry }: Near<R>, request: HttpRequest): RouteCandidate<R> {
   const reason: RouteReason = entry === undefined ? { clause: "noMatches" } : missReason(entry, request, "path");
-  return { ...namesOf(known.route), matched: false, reason, misses: known.entries.length };
+  return { route: known.route, matched: false, reason, misses: known.entries.length };
 }
 
 function ofOtherHosts<R extends Keyed>(
@@ -225,16 +221,16 @@ function ofOtherHosts<R extends Keyed>(
   fitting: readonly Bucket<R>[],
   host: string,
   most = MAX_OTHER_HOSTS,
-): RouteCandidate[] {
+): RouteCandidate<R>[] {
   const names = new Set(fitting.map(({ hostname }) => hostname));
-  const others = new Map<KnownRoute<R>, RouteCandidate>();
+  const others = new Map<KnownRoute<R>, RouteCandidate<R>>();
   for (const bucket of buckets.values()) {
     if (names.has(bucket.hostname)) continue;
     for (const known of bucket.routes) {
       if (others.size === most) return [...others.values()];
       if (known.hostnames.some((hostname) => names.has(hostname))) continue;
       const reason: RouteReason = { clause: "host", wanted: known.hostnames, got: host };
-      others.set(known, { ...namesOf(known.route), matched: false, reason, misses: 0 });
+      others.set(known, { route: known.route, matched: false, reason, misses: 0 });
     }
   }
   return [...others.values()];

@@ -24,11 +24,8 @@ export type Because =
   | { readonly rule: PrecedenceRule }
   | { readonly rule: "hostname"; readonly winner: string; readonly loser: string };
 
-export interface RouteCandidate {
-  /** Its key. */
-  readonly route: string;
-  /** `<namespace>/<name>`, or the key. */
-  readonly label: string;
+export interface RouteCandidate<R> {
+  readonly route: R;
   /** Whether the route fits the request. */
   readonly matched: boolean;
   readonly reason: RouteReason;
@@ -53,7 +50,7 @@ const MAX_SHOWN = 120;
 const MAX_NAMES = 5;
 
 /** The reason of a candidate in a trace. `hidden`: headers (lower-case) whose values are not shown. */
-export function describeCandidate({ reason, misses }: RouteCandidate, hidden: Names): string {
+export function describeCandidate({ reason, misses }: RouteCandidate<unknown>, hidden: Names): string {
   const text = describeReason(reason, hidden);
   return misses > 1 ? `${text} (nearest of ${misses} matches)` : text;
 }

@@ -165,16 +165,16 @@ test("explain gives each route of the host one candidate with a true reason", ()
       const router = routerOf(...routes);
       const selected = router.select(request, host);
       const { evaluatedRoutes, candidates } = router.explain(request, host, selected);
-      assert.deepEqual(candidates.map(({ route }) => route).sort(), routes.map(({ key }) => key).sort());
-      const winners = candidates.filter(({ reason }) => reason.clause === "selected").map(({ route }) => route);
+      assert.deepEqual(candidates.map(({ route }) => route.key).sort(), routes.map(({ key }) => key).sort());
+      const winners = candidates.filter(({ reason }) => reason.clause === "selected").map(({ route }) => route.key);
       assert.deepEqual(winners, selected === undefined ? [] : [selected.route.key]);
       for (const candidate of candidates) {
-        const route = routes.filter(({ key }) => key === candidate.route);
+        const route = routes.filter(({ key }) => key === candidate.route.key);
         const alone = naive(route, request, host);
         assert.equal(candidate.matched, alone !== undefined);
         const { clause } = candidate.reason;
         assert.equal(clause === "selected" || clause === "precedence", candidate.matched);
-        assert.equal(clause === "host", !evaluatedRoutes.includes(candidate.route));
+        assert.equal(clause === "host", !evaluatedRoutes.includes(candidate.route.key));
       }
     }),
     { numRuns: 1500 },

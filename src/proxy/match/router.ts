@@ -33,7 +33,7 @@ export class Router<R extends Keyed> {
   }
 
   /** The route nearest to a request for which `select` found none; undefined without routes. */
-  nearest(request: HttpRequest, host: string): RouteCandidate | undefined {
+  nearest(request: HttpRequest, host: string): RouteCandidate<R> | undefined {
     return nearestMiss(this.#buckets, request, host);
   }
 }

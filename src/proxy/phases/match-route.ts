@@ -81,7 +81,7 @@ function noRoute({ request, selected: { host } }: Matching, router: Router<Compi
   const why: Why = (shown) => {
     const nearest = router.nearest(request, host);
     if (nearest === undefined) return "there are no routes";
-    return `the nearest is ${nearest.label}: ${describeCandidate(nearest, shown.hiddenHeaders)}`;
+    return `the nearest is ${nearest.route.label}: ${describeCandidate(nearest, shown.hiddenHeaders)}`;
   };
   return new GatewayError("TG_ROUTE_NOT_FOUND", undefined, undefined, { why });
 }

@@ -183,23 +183,22 @@ export class RequestTrace extends PolicyEvents {
 
   /** The chosen route with the reason for each other one; an error if no route matches. */
   routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
-    const keys = new Set(candidates.map(({ route }) => route));
-    const origins = this.#tracer.snapshots ? this.#exchange.bind.provenance.ofRoutes(keys) : new Map<string, Origin>();
     this.#tracer.emit(selected === undefined ? "error" : "info", {
       type: "routeSelection",
       selectedRoute: selected?.route.key ?? null,
       evaluatedRoutes,
-      candidates: candidates.map((candidate) => this.#candidate(candidate, origins.get(candidate.route))),
+      candidates: candidates.map((candidate) => this.#candidate(candidate)),
       ...(omitted > 0 && { omittedRoutes: omitted }),
     });
   }
 
-  #candidate(candidate: RouteCandidate, origin: Origin | undefined): Candidate {
+  #candidate(candidate: RouteCandidate<CompiledRoute>): Candidate {
     const { route, matched, reason } = candidate;
+    const origin = this.#tracer.snapshots ? this.#exchange.bind.provenance.originOf(route) : undefined;
     const because = reason.clause === "precedence" ? describeBecause(reason.because) : undefined;
     const text = describeCandidate(candidate, this.secretHeaders);
     return {
-      route,
+      route: route.key,
       matched,
       reason: text,
       ...(because !== undefined && { because }),
