@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import { requestOf } from "../../../src/rehearsal/curl.ts";
 import { factsOfRequest } from "../../../src/rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
+import { type AccessRecord, recordFields } from "../../../src/telemetry/access-record.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { fc } from "../../helpers/property.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
@@ -102,6 +103,8 @@ export const configuration = fc.record({
     },
   ),
   routes: fc.array(route, { minLength: 1, maxLength: 4 }),
+  /** Of a second listener, for `a.test` only. */
+  narrow: fc.option(fc.array(route, { minLength: 1, maxLength: 2 }), { nil: [], freq: 1 }),
   group: fc.array(route, { minLength: 1, maxLength: 2 }),
 });
 export const written = fc.record({
@@ -152,6 +155,7 @@ interface ShapeRoute {
 interface Shape {
   readonly policies: object;
   readonly routes: readonly ShapeRoute[];
+  readonly narrow: readonly ShapeRoute[];
   /** Routes of the group. */
   readonly group: readonly ShapeRoute[];
 }
@@ -209,7 +213,7 @@ export class ExplainedGateway {
     const servers = [backend, authorizer];
     await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))));
     const [one = 0, two = 0] = servers.map((server) => (server.address() as AddressInfo).port);
-    const empty = userConfig({ policies: {}, routes: [], group: [] }, [one, two]);
+    const empty = userConfig({ policies: {}, routes: [], narrow: [], group: [] }, [one, two]);
     return new ExplainedGateway(heads, servers, [one, two], await LocalGateway.start(empty));
   }
 
@@ -249,19 +253,16 @@ export class ExplainedGateway {
     const response = await client.message();
     await gateway.until(() => gateway.lines.length > lines, "the line of the request");
     client.socket.destroy();
-    const { route, endpoint, error, reason } = gateway.lines.at(-1) ?? {};
+    const line = lineOf(gateway.lines.at(-1) ?? {});
     const real = {
       status: statusOf(response),
       headers: stable(response.fields.flatMap(partsOf)),
       body: response.body,
-      route,
-      endpoint,
-      error,
-      reason,
+      line,
       sent: heads.map((each) => ({ ...each, headers: stable(each.headers) })),
     };
     this.counts.all++;
-    if (route !== undefined) this.counts.routed++;
+    if (line.route !== undefined) this.counts.routed++;
     if (!isOpen) this.counts.closed++;
     if (!isOpen && outcomes.length === 1) this.counts.single++;
     const rehearsed = outcomes.map(comparable);
@@ -274,7 +275,7 @@ export class ExplainedGateway {
   }
 }
 
-function userConfig({ policies, routes, group }: Shape, [port, authorizer]: readonly [number, number]): object {
+function userConfig({ policies, routes, narrow, group }: Shape, [port, authorizer]: readonly [number, number]): object {
   const listOf = (list: readonly ShapeRoute[], prefix: string): object[] =>
     list.map(({ hosts, matches, policies, weights, delegates }, i) => ({
       name: `${prefix}${i}`,
@@ -282,14 +283,17 @@ function userConfig({ policies, routes, group }: Shape, [port, authorizer]: read
       matches,
       policies,
       backends:
-        delegates && prefix === "r"
+        delegates && prefix !== "g"
           ? [{ routeGroup: "group" }]
           : // Two names of one address are two endpoints.
             weights.map((weight, at) => ({ host: `${at === 0 ? "127.0.0.1" : "localhost"}:${port}`, weight })),
     }));
-  const listener = { hostname: "*.test", policies, routes: listOf(routes, "r") };
+  const listeners = [
+    { hostname: "*.test", policies, routes: listOf(routes, "r") },
+    ...(narrow.length === 0 ? [] : [{ hostname: "a.test", policies, routes: listOf(narrow, "n") }]),
+  ];
   const config = {
-    binds: [{ port: 0, listeners: [listener] }],
+    binds: [{ port: 0, listeners }],
     routeGroups: [{ name: "group", routes: listOf(group, "g") }],
   };
   return JSON.parse(JSON.stringify(config).replaceAll(AUTHORIZER, `127.0.0.1:${authorizer}`)) as object;
@@ -316,17 +320,19 @@ function comparable({ record, sent, received }: Outcome): object {
   const [head = "", ...rest] = text.split("\r\n\r\n");
   const [, ...fields] = head.split("\r\n");
   const headers = stable(fields.flatMap(partsOf));
-  const { route, endpoint, error, reason, status } = record ?? {};
   return {
-    status,
+    status: record?.status,
     headers,
     body: rest.join("\r\n\r\n"),
-    route,
-    endpoint,
-    error,
-    reason: reason === "Upstream" ? undefined : reason,
+    line: lineOf(recordFields(record as AccessRecord)),
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
+}
+
+/** The line of the access log without what differs from run to run: listener, route, endpoint, status, error, lengths and more. */
+function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { time, level, scope, message, "request.id": _id, "src.addr": _client, duration, ...others } = line;
+  return JSON.parse(JSON.stringify(others)) as Readonly<Record<string, unknown>>;
 }
 
 function partsOf(line: string): [name: string, value: string] {
