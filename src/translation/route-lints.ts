@@ -107,7 +107,7 @@ function hostsOf({ hostnames }: AnyRoute, listener: string): Pick<Place, "host" 
 }
 
 /** How a finding calls the match that wins over another route, or that leads past its authentication. */
-type NameOf = (winner: RoutePlace, loser: AnyRoute) => string;
+export type NameOf = (winner: RoutePlace, loser: AnyRoute) => string;
 
 /** Findings about the routes of one listener or route group; those of connections or UDP sessions in their order. */
 export function lintRoutes(policies: PolicySet, routes: readonly LintedRoute[], nameOf: NameOf): RouteFinding[] {

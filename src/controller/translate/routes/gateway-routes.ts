@@ -26,10 +26,6 @@ export interface LintedRule extends LintedRoute {
   readonly listener: string;
   /** Of its resource. */
   readonly order: string;
-  /** `<kind>/<namespace>/<name>` of its route. */
-  readonly object: string;
-  /** Of the rule in the route. */
-  readonly number: number;
 }
 
 /** What the routes add that name the Gateway or one of its ListenerSets; of each kind, one shard after the other. */
@@ -77,8 +73,6 @@ const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (re
     rules: [...new Map(named).values()].map(({ listener, order, route }) => ({
       listener,
       order,
-      object: key,
-      number: Number(order.slice(order.lastIndexOf(" ") + 1)),
       // Its hostnames are those that the listener takes.
       ...lintedRoute(route, ""),
     })),
