@@ -4,6 +4,7 @@
  */
 import { connect as connectHttp2 } from "node:http2";
 import type { Duplex } from "node:stream";
+import type { SecureContext } from "node:tls";
 import { messageOf } from "../base/errors.ts";
 import { nodeTls } from "../base/lazy-node.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
@@ -66,7 +67,7 @@ export class RehearsedClient {
       // Whether clients trust the gateway is not asked.
       rejectUnauthorized: false,
       ...(url.protocol === "https:" && { ALPNProtocols: offered }),
-      ...(certificate !== undefined && { cert: certificate, key: certificate }),
+      ...(certificate !== undefined && { secureContext: contextOf(certificate) }),
     });
     socket.on("error", () => stream.destroy());
     socket.once("secureConnect", () => {
@@ -105,7 +106,17 @@ export class RehearsedClient {
   }
 }
 
+function contextOf(certificate: string): SecureContext {
+  try {
+    return nodeTls().createSecureContext({ cert: certificate, key: certificate });
+  } catch (error) {
+    const hint = "write --cert FILE and --key FILE with PEM, without a password";
+    throw new BadFacts(`the client's certificate cannot be used: ${messageOf(error)}`, hint);
+  }
+}
+
 function notSent(error: unknown): BadFacts {
+  if (error instanceof BadFacts) return error;
   return new BadFacts(`the client cannot send this: ${messageOf(error)}`, "write a request that curl can send");
 }
 
