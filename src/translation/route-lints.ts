@@ -25,7 +25,7 @@ type RouteLint =
   | "bypassed-authentication";
 
 /** One finding, for files and for objects of Kubernetes. */
-export type RouteFinding = RoutePlace &
+type RouteFinding = RoutePlace &
   {
     readonly [Code in RouteLint]: {
       readonly code: Code;
