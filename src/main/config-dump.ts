@@ -17,7 +17,7 @@ import type {
   ValueMatch,
 } from "../ir/ir.ts";
 import { redactCalling } from "../policies/calls/redact.ts";
-import { redactNetwork } from "../policies/ext-authz/index.ts";
+import { redactAuthz } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/registry.ts";
 import { redactTcp } from "../policies/upstream-settings/index.ts";
@@ -258,7 +258,7 @@ const REDACTORS: Redactors = {
       "maxConnectionDuration",
     ),
   networkAuthorization: unchanged,
-  networkExtAuthz: redactNetwork,
+  networkExtAuthz: redactAuthz,
   proxyProtocol: unchanged,
   tcp: redactTcp,
   tls: (tls) => withDurations(tls, "handshakeTimeout"),

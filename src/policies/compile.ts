@@ -8,7 +8,7 @@ import type { Phase } from "../trace/events.ts";
 import type { SettingKind } from "../upstream/settings/settings.ts";
 import type { PolicyEnvironment } from "./contract/deps.ts";
 import { PolicyError, type PolicyProblem } from "./contract/policy-error.ts";
-import { isShadowable, shadowKey } from "./contract/shadow.ts";
+import { isShadowable, shadowKey, writtenKind } from "./contract/shadow.ts";
 import type { PolicyHooks } from "./contract/types.ts";
 import { isConditional } from "./define/conditional.ts";
 import type { Bind, Hidden, Policy } from "./define/policy.ts";
@@ -119,7 +119,8 @@ export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment)
 
 /** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (docs/trace-events.md). */
 export function stageName(kind: RequestPolicyKey, phase: Phase): string {
-  const { traceStage, gatewayTraceStage = traceStage } = RUNNABLE[kind];
+  const words = writtenKind(kind).replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const { traceStage = words, gatewayTraceStage = traceStage } = RUNNABLE[kind];
   if (phase === "route") return traceStage;
   return `${phase} ${phase === "gateway" ? gatewayTraceStage : traceStage}`;
 }

@@ -8,7 +8,7 @@ import { compression } from "./compression/index.ts";
 import type { ShadowKey } from "./contract/shadow.ts";
 import { cors } from "./cors/index.ts";
 import { csrf } from "./csrf/index.ts";
-import type { CallUseOf, Hidden, Kind, Policy, ShadowUseOf } from "./define/policy.ts";
+import type { CallUseOf, Hidden, Kind, Policy } from "./define/policy.ts";
 import { shadowOf } from "./define/shadow.ts";
 import { delay } from "./delay/index.ts";
 import { directResponse } from "./direct-response/index.ts";
@@ -37,7 +37,7 @@ import { urlRewrite } from "./url-rewrite/index.ts";
  * kinds, and the compiler names the one that is missing here.
  */
 type Registry = {
-  readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name> & ShadowUseOf<Name>;
+  readonly [Name in RequestPolicyKind]: Policy<Name, PolicyConfig<Name>> & CallUseOf<Name>;
 };
 
 /** The compiler shows this text for a kind that `order.ts` does not place in any phase. */
@@ -75,7 +75,10 @@ export const REGISTRY: Registry = {
   sessionPersistence,
 } satisfies Placed;
 
-/** One module for each kind that users can write with `shadow: true`. */
+/**
+ * One module for each kind that users can write with `shadow: true`: all that such a kind does is in `onRequest`, and every effect goes
+ * through the context.
+ */
 export const SHADOWS: { readonly [Key in ShadowKey]: Policy<Key, PolicyConfig<Key>> } = {
   shadowJwtAuth: shadowOf(jwtAuth),
   shadowBasicAuth: shadowOf(basicAuth),

@@ -3,11 +3,11 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import { sensitiveHeaders } from "../../trace/redaction.ts";
-import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { apiKey } from "./index.ts";
 import { schema } from "./schema.ts";
 
-const { create } = apiKey;
+const create = creatorOf(apiKey);
 
 const KEYS = [
   { key: "k-alice", metadata: { user: "alice", admin: true } },

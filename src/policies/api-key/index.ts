@@ -40,8 +40,6 @@ export const apiKey = definePolicy({
   decisions,
   kind: "apiKey",
   phases: ["gateway", "route"],
-  traceStage: "api key",
-  shadow: true,
   prepare,
   redact,
 });

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace } from "../testing/context.ts";
 import { authorization } from "./index.ts";
 import type { AuthorizationRule } from "./schema.ts";
 
-const create = (config: Parameters<typeof authorization.create>[0]) => authorization.create(config, DEPS);
+const create = creatorOf(authorization);
 
 const [YES, NO] = ['request.path == "/shop/cart"', 'request.method == "PUT"'];
 const [ABSENT, FAILS] = ['request.headers.none == "x"', 'json(request.path).user == "x"'];

@@ -15,7 +15,6 @@ export const authorization = definePolicy({
   decisions: DENIALS,
   kind: "authorization",
   phases: ["gateway", "route", "backend"],
-  traceStage: "authorization",
   calls: "warn",
   prepare,
   redact: (config) => config,
@@ -24,7 +23,6 @@ export const authorization = definePolicy({
   // Rules add up over the levels, so a route cannot undo a `deny` or `require` of its gateway.
   merge: (outer, inner) => ({ rules: [...outer.rules, ...inner.rules] }),
   repeatable: true,
-  shadow: true,
 });
 
 /**

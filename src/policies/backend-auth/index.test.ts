@@ -6,10 +6,10 @@ import type { CompiledPolicy } from "../compile.ts";
 import { redactPolicy } from "../registry.ts";
 import type { BackendAuth } from "../schema/backend-auth.ts";
 import { schema } from "../schema/backend-auth.ts";
-import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { backendAuth } from "./index.ts";
 
-const { create } = backendAuth;
+const create = creatorOf(backendAuth);
 
 const policy = (config: object): CompiledPolicy => create(schema.parse(config) as unknown as BackendAuth, DEPS);
 

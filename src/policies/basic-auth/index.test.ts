@@ -4,12 +4,12 @@ import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { redactPolicy } from "../registry.ts";
-import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { basicAuth } from "./index.ts";
 import type { BasicAuth } from "./schema.ts";
 import { schema } from "./schema.ts";
 
-const { create } = basicAuth;
+const create = creatorOf(basicAuth);
 
 const HTPASSWD = readFileSync(new URL("fixtures/htpasswd", import.meta.url), "utf8");
 

@@ -44,8 +44,6 @@ export const basicAuth = definePolicy({
   decisions,
   kind: "basicAuth",
   phases: ["gateway", "route"],
-  traceStage: "basic auth",
-  shadow: true,
   prepare,
   redact: ({ htpasswd: _users, ...config }) => ({ htpasswd: REDACTED, ...config }),
 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contextOf, DEPS } from "../testing/context.ts";
+import { contextOf, creatorOf } from "../testing/context.ts";
 import { buffer } from "./index.ts";
 
-const create = (config: Parameters<typeof buffer.create>[0]) => buffer.create(config, DEPS);
+const create = creatorOf(buffer);
 
 const LONG = { failureMode: "failClosed", maxBytes: 3 } as const;
 

@@ -34,7 +34,6 @@ export const buffer = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "buffer",
   prepare: (config: Buffering) => () => hooksOf(config),
   redact: (config) => config,
   // The outer level is nearer to the gateway, which knows how much it can hold.

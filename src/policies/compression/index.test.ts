@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import type { HttpResponse } from "../../http/message/message.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace } from "../testing/context.ts";
 import { compileContentTypes, compression } from "./index.ts";
 import { schema } from "./schema.ts";
 
-const policy = compression.create(schema.parse({ encodings: ["gzip"], minSize: 10 }), DEPS);
+const policy = creatorOf(compression)(schema.parse({ encodings: ["gzip"], minSize: 10 }));
 const BODY = "many words, many words, many words";
 
 interface Outcome {

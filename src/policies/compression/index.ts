@@ -54,7 +54,6 @@ export const compression = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "compression",
   prepare: (config: Compression) => () => hooksOf(config),
   redact: (config) => config,
 });

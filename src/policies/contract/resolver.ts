@@ -44,6 +44,16 @@ export interface Resolver {
   proxy(tunnel: BackendTunnelInput): BackendTunnel;
 }
 
+/** The configuration of a policy that calls one service, with the target in place of the service's name. */
+export function resolveCall<Written extends CalledServiceInput>(
+  written: Written,
+  resolver: Resolver,
+  protocol: "grpc" | "http",
+): ResolvedCall<CallPolicies> & Omit<Written, keyof CalledServiceInput> {
+  const { host, service, backend, policies, timeout, ...others } = written;
+  return defined({ ...resolver.service({ host, service, backend, policies, timeout }, protocol), ...others });
+}
+
 /** Drops undefined fields, which dumps and comparisons would otherwise include. Returns the same object if every field is defined. */
 export function defined<T extends object>(value: T): T {
   // `T` does not tell an absent field from an undefined one.

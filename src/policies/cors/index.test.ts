@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { ms } from "../../base/durations.ts";
-import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace, replyOf } from "../testing/context.ts";
 import { cors } from "./index.ts";
 import { compileOrigins } from "./origins.ts";
 import type { Cors } from "./schema.ts";
 
-const create = (config: Parameters<typeof cors.create>[0]) => cors.create(config, DEPS);
+const create = creatorOf(cors);
 
 const NONE: Cors = {
   allowOrigins: ["https://shop.example"],

@@ -45,7 +45,6 @@ export const cors = definePolicy({
   decisions,
   kind: KIND,
   phases: ["gateway", "route"],
-  traceStage: "cors",
   prepare,
   redact: (config) => withDurations(config, "maxAge"),
 });

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { GatewayError } from "../../base/errors.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace } from "../testing/context.ts";
 import { csrf } from "./index.ts";
 
-const create = (config: Parameters<typeof csrf.create>[0]) => csrf.create(config, DEPS);
+const create = creatorOf(csrf);
 
 const POLICY = create({ additionalOrigins: ["https://partner.example", "http://dev.example:8080"] });
 

@@ -37,7 +37,6 @@ export const csrf = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "csrf",
   prepare,
   redact: (config) => config,
 });

@@ -4,11 +4,11 @@ import { directResponse } from "../direct-response/index.ts";
 import type { DirectResponse } from "../direct-response/schema.ts";
 import type { Conditional } from "../schema/conditional.ts";
 import type { Transformations } from "../schema/transformations.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { transformations } from "../transformations/index.ts";
 
-const { create: answer } = directResponse;
-const { create: transform } = transformations;
+const answer = creatorOf(directResponse);
+const transform = creatorOf(transformations);
 
 const LIST: Conditional<DirectResponse> = {
   conditional: [

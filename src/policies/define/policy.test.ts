@@ -5,7 +5,7 @@ import { STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { checkPolicies } from "../compile.ts";
 import { Decisions } from "../contract/decisions.ts";
 import { PolicyError } from "../contract/policy-error.ts";
-import { DEPS } from "../testing/context.ts";
+import { creatorOf } from "../testing/context.ts";
 import { definePolicy } from "./policy.ts";
 
 interface Config {
@@ -13,9 +13,8 @@ interface Config {
 }
 
 const traits = {
-  kind: "example",
+  kind: "delay",
   phases: ["route"],
-  traceStage: "example",
   decisions: new Decisions("delay", {}),
 } as const;
 
@@ -29,7 +28,7 @@ const example = definePolicy({
   redact: (config) => config,
 });
 
-type Definition = Parameters<typeof definePolicy<"example", Config>>[0];
+type Definition = Parameters<typeof definePolicy<"delay", Config>>[0];
 
 test("a kind without `redact` does not compile", () => {
   const compiles: Omit<Definition, "redact"> extends Definition ? true : false = false;
@@ -41,12 +40,12 @@ test("invalid settings are rejected without a data plane, with their path", () =
     () => example.prepare({ list: ["a", ""] }, STANDARD_ENVIRONMENT),
     (error) => {
       assert.ok(error instanceof PolicyError);
-      assert.deepEqual(error.problems, [{ path: ["example", "list", 1], reason: "is empty; remove it" }]);
-      assert.equal(error.message, "example.list.1: is empty; remove it");
+      assert.deepEqual(error.problems, [{ path: ["delay", "list", 1], reason: "is empty; remove it" }]);
+      assert.equal(error.message, "delay.list.1: is empty; remove it");
       return true;
     },
   );
-  assert.ok(example.create({ list: ["a"] }, DEPS).onRequest);
+  assert.ok(creatorOf(example)({ list: ["a"] }).onRequest);
 });
 
 test("of two levels the inner one wins, unless the kind combines them", () => {

@@ -10,7 +10,6 @@ import type { PolicyEventKind } from "../../trace/policy-kinds.ts";
 import type { Decision, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { within } from "../contract/policy-error.ts";
-import type { ShadowableKind } from "../contract/shadow.ts";
 import type { PolicyHooks } from "../contract/types.ts";
 import type { CallPolicies } from "../schema/call.ts";
 import type { Conditional } from "../schema/conditional.ts";
@@ -54,20 +53,12 @@ export interface Kind<Name extends string, Config> {
   merge(outer: Config, inner: Config): Config;
 }
 
-/**
- * What `shadow` of a kind has to be: true where users can write `shadow: true`. A module that disagrees with its schema does not compile
- * in the registry.
- */
-export type ShadowUseOf<Name extends string> = Name extends ShadowableKind
-  ? { readonly shadow?: true }
-  : { readonly shadow?: undefined };
-
 interface Traits<Name extends string> extends Pick<Kind<Name, unknown>, "kind" | "phases" | "traceKey" | "repeatable"> {
   /** What the policy decides about a request, with the texts. */
   readonly decisions: Decisions<Decision>;
-  /** Names the stage of a trace that follows the policy, such as `url rewrite` (docs/trace-events.md). */
-  readonly traceStage: string;
-  /** The same in the gateway phase, behind `gateway`. Default: `traceStage`. */
+  /** Names the stage of a trace that follows the policy (docs/trace-events.md). Default: the kind in words, such as `url rewrite`. */
+  readonly traceStage?: string;
+  /** The same in the gateway phase, behind `gateway`. */
   readonly gatewayTraceStage?: string;
 }
 
@@ -93,16 +84,12 @@ interface Definition<Name extends string, Config> extends Traits<Name> {
 export interface Policy<Name extends string, Config> extends Traits<Name>, Kind<Name, Config> {
   /** As in the definition; paths of a PolicyError begin with the kind. */
   prepare(config: Config, cel: CelEnvironment): Bind;
-  /** `prepare`, then bound to `deps`. */
-  create(config: Config, deps: PolicyDeps): PolicyHooks & { readonly kind: Name };
 }
 
 /** What the registry compares with the schemas, and the golden file of decisions reads. */
-interface Claims<Use extends CallUse, Shadow extends true | undefined, Decided extends Decisions<Decision>> {
+interface Claims<Use extends CallUse, Decided extends Decisions<Decision>> {
   readonly decisions: Decided;
   readonly calls?: Use;
-  /** The kind can run as a shadow policy: all that it does is in `onRequest`, and every effect goes through the context. */
-  readonly shadow?: Shadow;
 }
 
 /** A kind that is configured by one value. `calls` keeps its literal type for the registry to compare. */
@@ -110,19 +97,13 @@ export function definePolicy<
   Name extends string,
   Config,
   Use extends CallUse = undefined,
-  Shadow extends true | undefined = undefined,
   Decided extends Decisions<Decision> = Decisions<Decision>,
->(
-  definition: Definition<Name, Config> & Claims<Use, Shadow, Decided>,
-): Policy<Name, Config> & Claims<Use, Shadow, Decided> {
-  const prepare = (config: Config, cel: CelEnvironment): Bind =>
-    within([definition.kind], () => definition.prepare(config, cel));
+>(definition: Definition<Name, Config> & Claims<Use, Decided>): Policy<Name, Config> & Claims<Use, Decided> {
   return {
     ...definition,
     traceView: definition.traceView ?? definition.redact,
     merge: definition.merge ?? ((_outer, inner) => inner),
-    prepare,
-    create: (config, deps) => ({ kind: definition.kind, ...prepare(config, deps.cel)(deps) }),
+    prepare: (config, cel) => within([definition.kind], () => definition.prepare(config, cel)),
   };
 }
 
@@ -135,17 +116,16 @@ export function defineConditionalPolicy<
   Config,
   Entry extends object = Config & object,
   Use extends CallUse = undefined,
-  Shadow extends true | undefined = undefined,
   Decided extends Decisions<Decision> = Decisions<Decision>,
 >(
-  definition: Definition<Name, Config | Entry> & Claims<Use, Shadow, Decided>,
-): Policy<Name, Config | Conditional<Entry>> & Claims<Use, Shadow, Decided> {
+  definition: Definition<Name, Config | Entry> & Claims<Use, Decided>,
+): Policy<Name, Config | Conditional<Entry>> & Claims<Use, Decided> {
   const { kind, merge: _single, redact, traceView = redact, ...traits } = definition;
   const show = (config: Config | Conditional<Entry>, hidden: Hidden): unknown =>
     isConditional<Entry>(config)
       ? { conditional: config.conditional.map((entry) => redact(entry, hidden)) }
       : redact(config, hidden);
-  return definePolicy<Name, Config | Conditional<Entry>, Use, Shadow, Decided>({
+  return definePolicy<Name, Config | Conditional<Entry>, Use, Decided>({
     ...traits,
     kind,
     prepare: (config, cel) =>

@@ -2,19 +2,19 @@
  * The shadow of a kind of policy: the module under whose key a set has policies with `shadow: true`. It prepares, merges and shows what
  * the kind itself does, and runs the kind's hook where it has no effect.
  */
+import type { CelEnvironment } from "../../cel/index.ts";
 import { CredentialNames } from "../contract/credential-names.ts";
 import { OwnFields } from "../contract/own-fields.ts";
 import { type ShadowableKind, type ShadowKey, shadowKey } from "../contract/shadow.ts";
 import type { CredentialLocation } from "../schema/location.ts";
-import type { Policy } from "./policy.ts";
+import type { Bind, Policy } from "./policy.ts";
 
 /** The module for policies of this kind with `shadow: true`. It runs before the kind itself: that removes credentials. */
 export function shadowOf<Kind extends ShadowableKind, Config>(
   policy: Policy<Kind, Config>,
 ): Policy<ShadowKey<Kind>, Config> {
-  const { kind, phases, repeatable, traceStage } = policy;
-  const key = shadowKey(kind);
-  const prepare: Policy<ShadowKey<Kind>, Config>["prepare"] = (config, cel) => {
+  const { kind, traceKey: _enforced, ...same } = policy;
+  const prepare = (config: Config, cel: CelEnvironment): Bind => {
     const bind = policy.prepare(config, cel);
     return (deps) => {
       const { onRequest } = bind({
@@ -33,18 +33,7 @@ export function shadowOf<Kind extends ShadowableKind, Config>(
       };
     };
   };
-  return {
-    kind: key,
-    phases,
-    traceStage,
-    decisions: policy.decisions,
-    ...(repeatable !== undefined && { repeatable }),
-    redact: policy.redact,
-    traceView: policy.traceView,
-    merge: policy.merge,
-    prepare,
-    create: (config, deps) => ({ kind: key, ...prepare(config, deps.cel)(deps) }),
-  };
+  return { ...same, kind: shadowKey(kind), prepare };
 }
 
 /** Names that are redacted like those of enforced policies; but the gateway removes nothing from requests because of them. */

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace } from "../testing/context.ts";
 import { delay } from "./index.ts";
 
-const create = (config: Parameters<typeof delay.create>[0]) => delay.create(config, DEPS);
+const create = creatorOf(delay);
 
 test("waits as long as the duration or the expression says", async () => {
   for (const duration of ["20ms", "20", 'duration("0.02s")', 'request.path == "/shop/cart" ? 20 : 0']) {

@@ -31,7 +31,6 @@ export const delay = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "delay",
   prepare,
   redact: (config) => config,
 });

@@ -1,13 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { latin1 } from "../../http/message/syntax.ts";
-import type { CompiledPolicy } from "../compile.ts";
 import { redactPolicy } from "../registry.ts";
-import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { directResponse } from "./index.ts";
-import type { DirectResponse } from "./schema.ts";
 
-const create = (config: DirectResponse): CompiledPolicy => directResponse.create(config, DEPS);
+const create = creatorOf(directResponse);
 
 test("responds with status and body and adds no content-type", () => {
   const policy = create({ status: 418, body: "tea" });

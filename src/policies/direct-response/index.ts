@@ -27,7 +27,6 @@ export const directResponse = defineConditionalPolicy({
   decisions,
   kind: "directResponse",
   phases: ["route"],
-  traceStage: "direct response",
   prepare,
   redact: (config, hidden) =>
     config.headers === undefined ? config : { ...config, headers: redactValues(config.headers, hidden) },

@@ -9,11 +9,11 @@ import type { LocalReply } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { extAuthz } from "./index.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
-const { create } = extAuthz;
+const create = creatorOf(extAuthz);
 
 const calls = new TestCallouts();
 after(() => calls[Symbol.dispose]());

@@ -6,30 +6,30 @@
  */
 import { type ErrorAnswer, GatewayError } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
-import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
+import type { Callout } from "../../upstream/callouts/callout.ts";
 import { redactCalling } from "../calls/redact.ts";
-import { applied, Decisions, failed, rejected } from "../contract/decisions.ts";
+import { applied, Decisions, rejected } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { applyHeaderEdits, redactValues } from "../contract/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
 import { defineConditionalPolicy } from "../define/policy.ts";
 import { type InvalidTarget, invalidTarget } from "../envoy/convert.ts";
-import { mayContinueWithout } from "../shared/call-for.ts";
+import { continueOrReject, type ServiceFailed, serviceFailed } from "../shared/call-for.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import { rejectionReply } from "../shared/rejection.ts";
 import { type AuthzClient, type AuthzDecision, applyDecision, isExcused } from "./decision.ts";
 import { grpcClient } from "./grpc.ts";
 import { httpClient } from "./http.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
-import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
+import type { ExtAuthz } from "./schema.ts";
 
 /** Challenge of `denyWithStatus: 401` and `407`. */
 const BEARER = 'Bearer realm="Restricted"';
 
 type ExtAuthzDecision =
   | { readonly code: "allowed" | "denied"; readonly cached: boolean }
-  | { readonly code: "failed"; readonly why: string; readonly continues: boolean }
   | { readonly code: "bodyTooLong"; readonly limit: number }
+  | ServiceFailed
   | InvalidTarget;
 
 const decisions = new Decisions<ExtAuthzDecision>("ext_auth", {
@@ -37,14 +37,7 @@ const decisions = new Decisions<ExtAuthzDecision>("ext_auth", {
     applied(`${whose(cached)} allows the request`, { result: "allow", ...(cached && { cached }) }),
   denied: ({ cached }) =>
     rejected(`${whose(cached)} denies the request`, { result: "deny", ...(cached && { cached }) }),
-  failed: ({ why, continues }) =>
-    (continues ? failed : rejected)(
-      `the service failed: ${why}${continues ? "; failureMode allows the request" : ""}`,
-      {
-        result: "failed",
-        error: why,
-      },
-    ),
+  failed: serviceFailed("failureMode allows the request"),
   bodyTooLong: ({ limit }) => {
     const error = `the body is longer than ${limit} bytes`;
     return rejected(`${error} (includeRequestBody.maxRequestBytes)`, { result: "deny", error });
@@ -60,11 +53,9 @@ export const extAuthz = defineConditionalPolicy({
   decisions,
   kind: "extAuthz",
   phases: ["gateway", "route", "backend"],
-  traceStage: "ext authz",
   calls: "warn",
-  shadow: true,
   prepare,
-  redact: (config: ExtAuthz, hidden) => redactAuthz(config, hidden),
+  redact: redactAuthz,
 });
 
 /** Compiles client and cache, without a data plane. Throws CelError or PolicyError for expressions and fields that are invalid. */
@@ -95,13 +86,9 @@ function hooksOf(authz: Authorization): PolicyHooks {
     onRequest: afterRequestBody(client.expressions, async (context) => {
       const decision = await decide(authz, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
-        const continues = failureMode === "allow" && isExcused(error) && mayContinueWithout(context);
-        const decision = { code: "failed", why: reasonOf(error), continues } as const;
-        if (!continues) {
-          const answer = typeof failureMode === "string" ? {} : denialWith(failureMode.denyWithStatus);
-          throw decisions.reject(context.trace, decision, "TG_EXT_AUTHZ", answer);
-        }
-        context.trace?.report(decisions, decision);
+        const answer = typeof failureMode === "string" ? {} : denialWith(failureMode.denyWithStatus);
+        const open = failureMode === "allow" && isExcused(error);
+        continueOrReject(context, decisions, error, open, "TG_EXT_AUTHZ", answer);
         return undefined;
       });
       if (decision === undefined || decision.allowed) applyHeaderEdits(client.clears, context.request.headers);
@@ -146,23 +133,13 @@ async function readBody(
   throw decisions.reject(trace, { code: "bodyTooLong", limit: maxRequestBytes }, "TG_EXT_AUTHZ", { status: 413 });
 }
 
-/** Without the expressions of secret headers: they may contain the secret as a literal. */
-function redactAuthz(config: ExtAuthz, hidden: ReadonlySet<string>): unknown {
+/** For requests or connections: without the expressions of secret headers, which may contain the secret as a literal. */
+export function redactAuthz(config: ExtAuthz | NetworkExtAuthz, hidden: ReadonlySet<string>): unknown {
   const redacted = redactCalling(config, hidden);
   if ("grpc" in config.protocol) return redacted;
-  return { ...redacted, protocol: { http: redactHttp(config.protocol.http, hidden) } };
-}
-
-/** The same for connections: `networkExtAuthz`. */
-export function redactNetwork(config: NetworkExtAuthz, hidden: ReadonlySet<string>): unknown {
-  const redacted = redactCalling(config, hidden);
-  if ("grpc" in config.protocol) return redacted;
-  return { ...redacted, protocol: { http: redactHttp(config.protocol.http, hidden) } };
-}
-
-function redactHttp<Http extends Pick<ExtAuthzHttp, "addRequestHeaders">>(
-  http: Http,
-  hidden: ReadonlySet<string>,
-): Http {
-  return { ...http, addRequestHeaders: redactValues(http.addRequestHeaders, hidden) };
+  const { http } = config.protocol;
+  return {
+    ...redacted,
+    protocol: { http: { ...http, addRequestHeaders: redactValues(http.addRequestHeaders, hidden) } },
+  };
 }

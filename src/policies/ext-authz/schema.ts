@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../../base/durations.ts";
-import { defined, type Resolver, resolveEach } from "../contract/resolver.ts";
+import { type Resolver, resolveCall, resolveEach } from "../contract/resolver.ts";
 import { calledService } from "../schema/call.ts";
 import { expression } from "../schema/cel.ts";
 import { conditionally } from "../schema/conditional.ts";
@@ -141,11 +141,7 @@ export type ExtAuthzHttp = ConfigOf<typeof http>;
 
 /** `extAuthz`, or each of its alternatives, with the service as a target. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
-  return resolveEach<ExtAuthzInput, ExtAuthz>(written, resolver, resolveOne);
-}
-
-function resolveOne(written: ExtAuthzInput, resolver: Resolver): ExtAuthz {
-  const { host, service, backend, policies, timeout, ...others } = written;
-  const protocol = "http" in others.protocol ? "http" : "grpc";
-  return defined({ ...resolver.service({ host, service, backend, policies, timeout }, protocol), ...others });
+  return resolveEach<ExtAuthzInput, ExtAuthz>(written, resolver, (one, at) =>
+    resolveCall(one, at, "http" in one.protocol ? "http" : "grpc"),
+  );
 }

@@ -8,11 +8,11 @@ import { GatewayError } from "../../base/errors.ts";
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { extProc } from "./index.ts";
 import type { ExtProc, ExtProcOptions } from "./schema.ts";
 
-const { create } = extProc;
+const create = creatorOf(extProc);
 
 const calls = new TestCallouts();
 after(() => calls[Symbol.dispose]());

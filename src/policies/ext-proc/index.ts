@@ -40,9 +40,8 @@ export const extProc = defineConditionalPolicy({
   decisions,
   kind: "extProc",
   phases: ["gateway", "route"],
-  traceStage: "ext proc",
   prepare,
-  redact: (config: ExtProc, hidden) => redactCalling(config, hidden),
+  redact: redactCalling,
 });
 
 /** Compiles metadata and attributes. Throws CelError for expressions that do not compile. */

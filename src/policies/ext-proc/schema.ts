@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Scope } from "../../cel/index.ts";
-import { defined, type Resolver, resolveEach } from "../contract/resolver.ts";
+import { type Resolver, resolveCall, resolveEach } from "../contract/resolver.ts";
 import { calledService } from "../schema/call.ts";
 import { expression } from "../schema/cel.ts";
 import { conditionally } from "../schema/conditional.ts";
@@ -61,10 +61,5 @@ export type ExtProcBodyMode = z.output<typeof bodyMode>;
 
 /** Looks up the service; see `Resolver.service`. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
-  return resolveEach<ExtProcInput, ExtProc>(written, resolver, resolveOne);
-}
-
-function resolveOne(written: ExtProcInput, resolver: Resolver): ExtProc {
-  const { host, service, backend, policies, timeout, ...others } = written;
-  return defined({ ...resolver.service({ host, service, backend, policies, timeout }, "grpc"), ...others });
+  return resolveEach<ExtProcInput, ExtProc>(written, resolver, (one, at) => resolveCall(one, at, "grpc"));
 }

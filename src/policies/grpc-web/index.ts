@@ -29,7 +29,6 @@ export const grpcWeb = definePolicy({
   decisions,
   kind: KIND,
   phases: ["gateway", "route"],
-  traceStage: "grpc web",
   prepare: (_config: GrpcWeb) => () => HOOKS,
   redact: (config) => config,
 });

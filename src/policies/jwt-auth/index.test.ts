@@ -5,12 +5,12 @@ import { exportJWK, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } fr
 import { GatewayError } from "../../base/errors.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { redactPolicy } from "../registry.ts";
-import { contextOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { jwtAuth } from "./index.ts";
 import type { JwtAuth } from "./schema.ts";
 import { schema } from "./schema.ts";
 
-const { create } = jwtAuth;
+const create = creatorOf(jwtAuth);
 
 const ISSUER = "https://issuer.example";
 const now = Math.floor(Date.now() / 1000);

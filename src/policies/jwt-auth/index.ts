@@ -45,10 +45,8 @@ export const jwtAuth = definePolicy({
   decisions,
   kind: "jwtAuth",
   phases: ["gateway", "route"],
-  traceStage: "jwt auth",
   gatewayTraceStage: "jwt",
   traceKey: "jwt",
-  shadow: true,
   prepare,
   redact,
 });

@@ -5,12 +5,12 @@ import { RawPeer, RawUpstream, reply, statusOf } from "../../../test/helpers/raw
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { CompiledPolicy } from "../compile.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { createBuckets, TokenBuckets } from "../token-buckets/buckets.ts";
 import { localRateLimit } from "./index.ts";
 import type { LocalLimit } from "./schema.ts";
 
-const { create } = localRateLimit;
+const create = creatorOf(localRateLimit);
 
 /** Milliseconds since boot. The sum with a minute has fewer digits, and is rounded up. */
 const NOW = 123456.000102;

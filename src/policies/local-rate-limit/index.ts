@@ -50,14 +50,11 @@ export const localRateLimit = defineConditionalPolicy<
   LocalRateLimit,
   LocalLimit,
   undefined,
-  true,
   typeof decisions
 >({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "local rate limit",
-  shadow: true,
   prepare,
   redact,
 });

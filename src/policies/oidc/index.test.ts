@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type HttpRequest, type LocalReply } from "../../http/message/message.ts";
-import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
 import { parseCookieKey } from "./cookie-key.ts";
 import { LoginFlow } from "./flow.ts";
 import { oidc } from "./index.ts";
 import type { Oidc } from "./schema.ts";
 
-const { create } = oidc;
+const create = creatorOf(oidc);
 
 const KEY = new Uint8Array(32).fill(7);
 const CONFIG: Oidc = {

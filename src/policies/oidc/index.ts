@@ -65,7 +65,6 @@ export const oidc = definePolicy({
   decisions,
   kind: KIND,
   phases: ["gateway", "route"],
-  traceStage: "oidc",
   prepare(config: Oidc) {
     const provider = new Provider(config);
     return (deps) => hooksOf(config, provider, deps);

@@ -8,11 +8,11 @@ import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import type { GatewayError } from "../../base/errors.ts";
 import { getHeader, type LocalReply } from "../../http/message/message.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
-import { contextOf, DEPS, RecordedTrace, replyOf, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, replyOf, type TestContext } from "../testing/context.ts";
 import { oidc } from "./index.ts";
 import type { Oidc } from "./schema.ts";
 
-const { create } = oidc;
+const create = creatorOf(oidc);
 
 const SECRET = "s3cret value";
 const keys = await generateKeyPair("ES256", { extractable: true });

@@ -12,11 +12,11 @@ import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message/message.ts";
 import { redactPolicy } from "../registry.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { remoteRateLimit } from "./index.ts";
 import type { RemoteRateLimit } from "./schema.ts";
 
-const { create } = remoteRateLimit;
+const create = creatorOf(remoteRateLimit);
 
 type Answer = Parameters<typeof RateLimitResponse.encode>[0];
 

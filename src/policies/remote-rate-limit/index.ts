@@ -17,7 +17,7 @@ import type { LocalReply } from "../../http/message/message.ts";
 import { decimal } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { redactCalling } from "../calls/redact.ts";
-import { applied, Decisions, failed, rejected, unable } from "../contract/decisions.ts";
+import { applied, Decisions, rejected, unable } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { type HeaderEdit, NO_PSEUDO } from "../contract/header-edits.ts";
 import type { CalloutContext, PolicyContext, PolicyHooks } from "../contract/types.ts";
@@ -31,7 +31,7 @@ import {
   replyHeaders,
 } from "../envoy/convert.ts";
 import { envoyMethods } from "../envoy/load-methods.ts";
-import { callFor, mayContinueWithout } from "../shared/call-for.ts";
+import { callFor, continueOrReject, type ServiceFailed, serviceFailed } from "../shared/call-for.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
 import { rejectionReply } from "../shared/rejection.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
@@ -43,22 +43,15 @@ const KIND = "remoteRateLimit";
 type RateLimitDecision =
   | { readonly code: "noDescriptor" }
   | { readonly code: "descriptorLeftOut" | "descriptorFailed"; readonly why: string }
-  | { readonly code: "failed"; readonly why: string; readonly continues: boolean }
   | { readonly code: "allowed" | "limited"; readonly descriptors: number }
+  | ServiceFailed
   | InvalidTarget;
 
 const decisions = new Decisions<RateLimitDecision>(KIND, {
   noDescriptor: () => unable("no descriptor could be made, so the request is not limited"),
   descriptorLeftOut: ({ why }) => unable(`a descriptor is left out: ${why}`),
   descriptorFailed: ({ why }) => rejected(`a descriptor cannot be made: ${why}`, { result: "failed", error: why }),
-  failed: ({ why, continues }) =>
-    (continues ? failed : rejected)(
-      `the service failed: ${why}${continues ? "; failOpen lets the request pass" : ""}`,
-      {
-        result: "failed",
-        error: why,
-      },
-    ),
+  failed: serviceFailed("failOpen lets the request pass"),
   allowed: ({ descriptors }) =>
     applied(`the service admits the request; descriptors sent: ${descriptors}`, { result: "allowed", descriptors }),
   limited: ({ descriptors }) =>
@@ -73,9 +66,8 @@ export const remoteRateLimit = defineConditionalPolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "remote rate limit",
   prepare,
-  redact: (config: RemoteRateLimit, hidden) => redactCalling(config, hidden),
+  redact: redactCalling,
 });
 
 const FAILED: ErrorCode = "TG_RATE_LIMIT_SERVICE";
@@ -140,10 +132,7 @@ async function limit(
     const bytes = await callout.unary(shouldRateLimit.path, question, timeout, exceeded, call);
     answer = shouldRateLimit.decode(bytes);
   } catch (error) {
-    const continues = failureMode === "failOpen" && mayContinueWithout(context);
-    const decision = { code: "failed", why: reasonOf(error), continues } as const;
-    if (!continues) throw decisions.reject(context.trace, decision, FAILED);
-    context.trace?.report(decisions, decision);
+    continueOrReject(context, decisions, error, failureMode === "failOpen", FAILED);
     return undefined;
   }
   const limited = answer.overallCode === OVER_LIMIT;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defined, type Resolver, resolveEach } from "../contract/resolver.ts";
+import { type Resolver, resolveCall, resolveEach } from "../contract/resolver.ts";
 import { calledService } from "../schema/call.ts";
 import { expression } from "../schema/cel.ts";
 import { conditionally } from "../schema/conditional.ts";
@@ -55,10 +55,7 @@ export type RateLimitDescriptor = ConfigOf<typeof descriptor>;
 
 /** Looks up the service; see `Resolver.service`. */
 export function resolve(written: z.output<typeof schema>, resolver: Resolver) {
-  return resolveEach<RemoteRateLimitInput, RemoteRateLimit>(written, resolver, resolveOne);
-}
-
-function resolveOne(written: RemoteRateLimitInput, resolver: Resolver): RemoteRateLimit {
-  const { host, service, backend, policies, timeout, ...others } = written;
-  return defined({ ...resolver.service({ host, service, backend, policies, timeout }, "grpc"), ...others });
+  return resolveEach<RemoteRateLimitInput, RemoteRateLimit>(written, resolver, (one, at) =>
+    resolveCall(one, at, "grpc"),
+  );
 }

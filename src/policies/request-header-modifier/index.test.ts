@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { HeaderModifier } from "../schema/fields.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { requestHeaderModifier } from "./index.ts";
 
-const { create } = requestHeaderModifier;
+const create = creatorOf(requestHeaderModifier);
 
 function modified(config: HeaderModifier, headers: string[]): string[] {
   const context = contextOf({ headers });

@@ -27,7 +27,6 @@ export const requestHeaderModifier = definePolicy({
   decisions,
   kind: "requestHeaderModifier",
   phases: ["route", "backend"],
-  traceStage: "request header modifier",
   calls: "apply",
   prepare: prepareRequestEdits,
   redact: redactModifier,

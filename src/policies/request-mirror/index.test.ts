@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { mirrorHooks, requestMirror } from "./index.ts";
 import type { Mirror } from "./schema.ts";
 
@@ -22,7 +22,7 @@ test("each target gets its share, and no request waits", () => {
 
 test("a retried request is copied once; a tunnel never", () => {
   const trace = new RecordedTrace();
-  const policy = requestMirror.create([mirror(1)], DEPS);
+  const policy = creatorOf(requestMirror)([mirror(1)]);
   const context = contextOf({}, { trace });
   policy.onRequest?.(context);
   policy.onRequest?.(context);

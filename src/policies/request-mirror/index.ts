@@ -53,7 +53,6 @@ export const requestMirror = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route", "backend"],
-  traceStage: "request mirror",
   prepare: (config: RequestMirror) => (deps) => mirrorHooks(config, deps),
   redact: (config, hidden) => config.map((mirror) => ({ ...mirror, ...redactPolicies(mirror, hidden) })),
 });

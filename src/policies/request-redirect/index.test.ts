@@ -3,12 +3,12 @@ import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
-import { contextOf, DEPS, RecordedTrace, replyOf } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace, replyOf } from "../testing/context.ts";
 import { requestRedirect } from "./index.ts";
 import type { RequestRedirect } from "./schema.ts";
 import { schema } from "./schema.ts";
 
-const create = (config: Parameters<typeof requestRedirect.create>[0]) => requestRedirect.create(config, DEPS);
+const create = creatorOf(requestRedirect);
 
 function locationOf(config: RequestRedirect, request: Partial<HttpRequest> = {}): string {
   const reply = replyOf(create(config), contextOf(request));

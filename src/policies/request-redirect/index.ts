@@ -19,7 +19,6 @@ export const requestRedirect = definePolicy({
   decisions,
   kind: "requestRedirect",
   phases: ["route", "backend"],
-  traceStage: "request redirect",
   calls: "warn",
   prepare,
   redact: (config) => config,

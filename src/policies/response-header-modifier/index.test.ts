@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { responseHeaderModifier } from "./index.ts";
 
-const { create } = responseHeaderModifier;
+const create = creatorOf(responseHeaderModifier);
 
 test("changes response headers in the order add, set, remove", () => {
   const response = { status: 200, headers: ["server", "x", "set-cookie", "a=1"] };

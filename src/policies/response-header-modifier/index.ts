@@ -22,7 +22,6 @@ export const responseHeaderModifier = definePolicy({
   decisions,
   kind: "responseHeaderModifier",
   phases: ["route", "backend"],
-  traceStage: "response header modifier",
   prepare,
   redact: redactModifier,
 });

@@ -27,7 +27,6 @@ export const retry = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "retry",
   prepare,
   redact: (config) => withDurations(config, "backoff"),
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpResponse } from "../../http/message/message.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace } from "../testing/context.ts";
 import { sessionPersistence } from "./index.ts";
 import { schema } from "./schema.ts";
 import { sessionKey } from "./session-key.ts";
@@ -23,7 +23,7 @@ interface Sent {
 
 /** A policy as a route of this identity has it. */
 function policyOf(config: object, identity = "route a", key = DEPS.sessionKey) {
-  const policy = sessionPersistence.create(schema.parse(config), { ...DEPS, identity, sessionKey: key });
+  const policy = creatorOf(sessionPersistence)(schema.parse(config), { ...DEPS, identity, sessionKey: key });
   return ({
     headers = [],
     endpoint = "10.0.0.1:80",

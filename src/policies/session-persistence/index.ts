@@ -44,7 +44,6 @@ export const sessionPersistence = definePolicy({
   decisions,
   kind: "sessionPersistence",
   phases: ["route"],
-  traceStage: "session persistence",
   prepare: (config: SessionPersistence) => (deps) => hooksOf(config, deps),
   redact: (config) => withDurations(config, "absoluteTimeout", "idleTimeout"),
 });

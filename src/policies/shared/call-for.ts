@@ -2,10 +2,13 @@
  * What a callout needs of the exchange that it is made for: its end, which cancels the call, and where the call is reported
  * (trace events of a watched request, a span of a sampled one).
  */
+import type { ErrorAnswer, ErrorCode } from "../../base/errors.ts";
 import { mayBeRejected } from "../../http/loop.ts";
 import type { Latin1 } from "../../http/message/message.ts";
+import { reasonOf } from "../../upstream/callouts/callout.ts";
 import type { CalloutObserver } from "../../upstream/callouts/http-call.ts";
 import type { OnCancel } from "../../upstream/connections/upstream.ts";
+import { type Decisions, failed, rejected, type Told } from "../contract/decisions.ts";
 import type { CalloutContext, OutboundScope, OutboundTrace, PolicyContext } from "../contract/types.ts";
 
 /** Arguments of `Callout.unary`, `stream` and `http`. */
@@ -34,6 +37,37 @@ export function callFor(context: PolicyContext, scope: OutboundScope): CalloutAr
  */
 export function mayContinueWithout({ loop }: Pick<PolicyContext, "loop">): boolean {
   return !mayBeRejected(loop);
+}
+
+/** A decision of policies that call a service: it failed. */
+export interface ServiceFailed {
+  readonly code: "failed";
+  readonly why: string;
+  readonly continues: boolean;
+}
+
+/** The text of `ServiceFailed`. `open`: the setting that lets the request pass. */
+export function serviceFailed(open: string): (decision: ServiceFailed) => Told {
+  return ({ why, continues }) => {
+    const data = { result: "failed", error: why };
+    return continues
+      ? failed(`the service failed: ${why}; ${open}`, data)
+      : rejected(`the service failed: ${why}`, data);
+  };
+}
+
+/** After a failed call: throws the error `code` unless the policy continues without the service, as it may if it is `open`. */
+export function continueOrReject(
+  context: PolicyContext,
+  decisions: Decisions<ServiceFailed>,
+  error: unknown,
+  open: boolean,
+  code: ErrorCode,
+  answer?: Partial<ErrorAnswer>,
+): void {
+  const decision = { code: "failed", why: reasonOf(error), continues: open && mayContinueWithout(context) } as const;
+  if (!decision.continues) throw decisions.reject(context.trace, decision, code, answer);
+  context.trace?.report(decisions, decision);
 }
 
 /** The context of calls that end on their own terms, such as copies of requests. `variables` are computed only if read. */

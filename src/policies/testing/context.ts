@@ -24,6 +24,8 @@ import type {
   RequestMetadata,
   ShadowDecision,
 } from "../contract/types.ts";
+import type { Policy } from "../define/policy.ts";
+import type { RequestPolicyKey } from "../policy-set.ts";
 import { TokenBuckets } from "../token-buckets/buckets.ts";
 
 /** Dependencies for policies under test. */
@@ -39,6 +41,11 @@ export const DEPS: PolicyDeps = {
   phase: "route",
   identity: "route test policy",
 };
+
+/** Prepares policies of a kind, and binds them to `deps`. */
+export function creatorOf<Name extends RequestPolicyKey, Config>({ kind, prepare }: Policy<Name, Config>) {
+  return (config: Config, deps = DEPS): CompiledPolicy => ({ kind, ...prepare(config, deps.cel)(deps) });
+}
 
 /** A context without a gateway: policies can be tested by their effects on it. */
 export interface TestContext extends PolicyContext {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ms } from "../../base/durations.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace } from "../testing/context.ts";
 import { timeout } from "./index.ts";
 
-const create = (config: Parameters<typeof timeout.create>[0]) => timeout.create(config, DEPS);
+const create = creatorOf(timeout);
 
 test("sets both deadlines; an absent one means no deadline", () => {
   const context = contextOf();

@@ -21,7 +21,6 @@ export const timeout = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "timeout",
   prepare,
   redact,
 });

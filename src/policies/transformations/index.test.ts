@@ -3,10 +3,10 @@ import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import type { HttpResponse } from "../../http/message/message.ts";
 import type { Transformation } from "../schema/transformations.ts";
-import { contextOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
 import { transformations } from "./index.ts";
 
-const { create } = transformations;
+const create = creatorOf(transformations);
 
 function transformed(request: Transformation, headers: string[] = [], more: Parameters<typeof contextOf>[1] = {}) {
   const context = contextOf({ headers }, more);

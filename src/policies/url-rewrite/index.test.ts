@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { GatewayError } from "../../base/errors.ts";
-import { contextOf, DEPS, RecordedTrace } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace } from "../testing/context.ts";
 import { urlRewrite } from "./index.ts";
 import type { UrlRewrite } from "./schema.ts";
 
-const create = (config: Parameters<typeof urlRewrite.create>[0]) => urlRewrite.create(config, DEPS);
+const create = creatorOf(urlRewrite);
 
 function rewrittenPath(config: UrlRewrite, path: string, matchedPrefix: string | undefined, search = ""): string {
   const context = contextOf({ path, search }, { matchedPrefix });

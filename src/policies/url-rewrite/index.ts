@@ -22,7 +22,6 @@ export const urlRewrite = definePolicy({
   decisions,
   kind: KIND,
   phases: ["route"],
-  traceStage: "url rewrite",
   prepare,
   redact: (config) => config,
 });
