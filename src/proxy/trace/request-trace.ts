@@ -180,14 +180,19 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
   }
 
-  /** The chosen route with the reason for each other one; an error if no route matches. */
-  routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
+  /** The chosen route with the reason for each other one; an error if no route matches. `group`: a route has delegated to it. */
+  routeSelection(
+    { selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>,
+    group: string | undefined,
+  ): void {
+    const origin = group === undefined ? undefined : this.#exchange.bind.provenance.originOfGroup(group);
     this.#tracer.emit(selected === undefined ? "error" : "info", {
       type: "routeSelection",
       selectedRoute: selected?.route.key ?? null,
       evaluatedRoutes,
       candidates: candidates.map((candidate) => this.#candidate(candidate)),
       ...(omitted > 0 && { omittedRoutes: omitted }),
+      ...(group !== undefined && { group: { name: group, ...(origin !== undefined && { origin }) } }),
     });
   }
 
