@@ -283,7 +283,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   open(downstream: Downstream, request: HttpRequest): Exchange {
     const exchange = openExchange(downstream, request, this.#bind, this.services);
     const { metadata } = downstream.connection;
-    if (metadata !== undefined) exchange.requestMetadata.extauthz = metadata;
+    if (metadata !== undefined) exchange.policyView.requestMetadata.extauthz = metadata;
     return exchange;
   }
 
