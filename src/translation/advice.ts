@@ -35,7 +35,7 @@ export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): vo
   for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";
     if (set[kind] === undefined || mode === "strict" || tests(set.authorization, variable)) continue;
-    lint(report, [...path, kind], "lenient-authentication", mode, set[kind]?.mode !== undefined);
+    lint(report, [...path, kind], "lenient-authentication", mode);
   }
   const { backendTLS } = set;
   if (backendTLS?.insecure === true && backendTLS.root !== undefined)

@@ -80,11 +80,10 @@ export const LINTS = {
     severity: "warning",
     title: "Requests without credentials pass",
     meaning:
-      "The mode of the policy lets requests without credentials pass, and no authorization rule reads who the client is. A note if `mode: optional` is written.",
+      "The mode of the policy lets requests without credentials pass, and no authorization rule reads who the client is.",
     remedy: "set mode: strict, or authorization rules that deny them",
-    says: (mode: string, _isWritten: boolean) =>
+    says: (mode: string) =>
       `lets requests ${mode === "permissive" ? "with wrong credentials or none" : "without credentials"} pass, because mode is ${mode}`,
-    isNote: (mode, isWritten) => isWritten && mode === "optional",
   }),
   "absent-value-passes": lint({
     severity: "warning",
