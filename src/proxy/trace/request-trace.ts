@@ -9,7 +9,7 @@ import type { Downstream } from "../../http/stream.ts";
 import type { PolicyOrigins } from "../../ir/origins.ts";
 import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
-import type { RequestMetadata } from "../../policies/contract/types.ts";
+import { FINDINGS, type RequestMetadata } from "../../policies/contract/types.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
@@ -29,7 +29,6 @@ import { StreamProgress } from "./stream-progress.ts";
 
 /** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
-const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
 type FindingName = (typeof FINDINGS)[number];
 
 /** What a trace reads of the exchange it follows. */
