@@ -34,6 +34,10 @@ async function explain(routes: readonly object[], args: readonly string[], words
   return invokeProgram(tracegate, ["explain", "-f", file, ...args, "--", ...words]);
 }
 
+interface Refused {
+  readonly error: { readonly hint: string };
+}
+
 interface Explained {
   readonly outcomes: readonly {
     readonly given: Readonly<Record<string, string>>;
@@ -120,6 +124,36 @@ test("each response of a service is an outcome, unless it is assumed; caches and
     assert.deepEqual([assumed.code, assumed.outcomes.map(({ status }) => status)], [1, [403]]);
   }
   assert.equal(requests, 0);
+});
+
+test("policies of one kind in several phases, and in shadow, are choices of their own", async () => {
+  const extAuthz = { ...backend(), protocol: { grpc: {} } };
+  const shadowed = { shadow: true, ...backend() };
+  const file = join(folder, "phases.yaml");
+  const routes = [{ name: "all", policies: { extAuthz }, backends: [{ ...backend(), policies: { extAuthz } }] }];
+  const listeners = [{ policies: { extAuthz: shadowed }, routes }];
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners }] }));
+  const run = async (...assume: string[]) => {
+    const args = assume.flatMap((each) => ["--assume", each]);
+    return invokeProgram(tracegate, ["explain", "-f", file, ...args, "--json", "--", "http://a/"]);
+  };
+  const given = async (...assume: string[]) =>
+    (JSON.parse((await run(...assume)).stdout) as Explained).outcomes.map((each) => [each.given, each.status]);
+  const shadow = { "extAuthz@shadow": "allow" };
+  assert.deepEqual(await given("extAuthz@shadow=allow"), [
+    [{ ...shadow, "extAuthz@route": "allow", "extAuthz@backend": "allow" }, 200],
+    [{ ...shadow, "extAuthz@route": "deny" }, 403],
+    [{ ...shadow, "extAuthz@route": "allow", "extAuthz@backend": "deny" }, 403],
+  ]);
+  assert.deepEqual(await given("extAuthz=allow", "extAuthz@backend=deny"), [
+    [{ extAuthz: "allow", "extAuthz@backend": "deny" }, 403],
+  ]);
+  const hint = async (...assume: string[]) => (JSON.parse((await run(...assume)).stderr) as Refused).error.hint;
+  assert.equal(
+    await hint("extAuthz@gateway=deny"),
+    "write --assume extAuthz@shadow=allow or extAuthz@route=allow or extAuthz@backend=allow or extAuthz@shadow=deny or extAuthz@route=deny or extAuthz@backend=deny",
+  );
+  assert.match(await hint("extAuthz@gateway=deny", "extAuthz=allow"), /^leave out --assume extAuthz@gateway=deny, /);
 });
 
 test("weighted backends are outcomes with their shares", async () => {
@@ -210,11 +244,6 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
   assert.equal(
     wrong.stderr,
     "tracegate: the route has no backend three.test:80\nTry: write --assume backend@default/outer=a or backend@default/end=one.test:80 or backend@default/outer=b or backend@default/end=two.test:80\n",
-  );
-  const placeless = await run("--assume", "response@default/end=503");
-  assert.match(
-    placeless.stderr,
-    /response has no place, so nothing can be assumed about "response@default\/end"\nTry: write --assume response=…/,
   );
 });
 
@@ -424,6 +453,18 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     ["http://a/"],
     'networkExtAuthz cannot be "no"',
     "write --assume networkExtAuthz=allow or networkExtAuthz=deny",
+  ],
+  [
+    ["--assume", "response@route=503"],
+    ["http://a/"],
+    'nothing can be assumed about "response@route"',
+    "write response",
+  ],
+  [
+    ["--assume", "extAuthz@rout=deny"],
+    ["http://a/"],
+    'nothing can be assumed about "extAuthz@rout"',
+    "write extAuthz or extAuthz@gateway or extAuthz@route or extAuthz@backend or extAuthz@shadow",
   ],
   [
     ["--assume", "extAuthz=deny"],

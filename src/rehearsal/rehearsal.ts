@@ -201,8 +201,8 @@ export class Rehearsal {
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
-        answers: this.#choices,
-        assumedCredential: this.#choices.credential,
+        answers: this.#choices.answers,
+        rehearsed: this.#choices.rehearsed,
       },
       env: settings.env ?? {},
       overload: new Overload(

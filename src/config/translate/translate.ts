@@ -152,7 +152,7 @@ function translateBackends(config: ConfigFile, context: Context): { backend: Bac
     const merged = mergeLevels(context.targeted.forBackend(name), own);
     const shown = inlineUnlessAll(own.set, merged.set);
     return {
-      backend: { key, name, target, origin: { path }, policies: merged.set, ...recorded(merged), ...shown },
+      backend: { key, name, target, origin: { path }, ...recorded(merged), ...shown },
       inline: levelOf(own.set, () => ({ in: { backend: key } })),
     };
   });

@@ -1,5 +1,6 @@
 /** TracegateBackends: destinations that are not Services. */
-import type { PolicySet } from "../../../policies/policy-set.ts";
+import { nameOfKey } from "../../../base/object-key.ts";
+import type { PolicyLevel } from "../../../ir/origins.ts";
 import { type HostCheck, translateTarget } from "../../../translation/target.ts";
 import type { Target } from "../../../upstream/settings/target.ts";
 import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
@@ -14,7 +15,7 @@ interface BackendModel {
   /** `invalid` if there is no address. */
   readonly target: Target;
   /** Its own policies; those that are attached to it come from `attachedPolicies`. */
-  readonly policies: PolicySet;
+  readonly policies: PolicyLevel;
   /** Everything that is wrong with it: `spec.static: …`. A backend with problems in its policies can be called. */
   readonly problems: readonly string[];
   /** Its host is inside the cluster, which the operator does not allow. */
@@ -35,18 +36,13 @@ export const backendModel = defineQuery<BackendModel | undefined>("backendModel"
   const urls: string[] = [];
   const context = callContext(read, namespace, input.callees, problems.report, urls);
   const path = ["spec", "policies"];
-  const { set } = translateKinds(
-    input.policies,
-    input.invalid,
-    "backend",
-    path,
-    context,
-    problems,
-    `TracegateBackend ${key}`,
-  );
+  const { level } = translateKinds(input.policies, input.invalid, "backend", path, context, problems, {
+    kind: "TracegateBackend",
+    ...nameOfKey(key),
+  });
   return {
     target: spec === undefined ? { type: "invalid", reference: key } : targetOf(spec, key, problems, hosts),
-    policies: set,
+    policies: level,
     problems: [...new Set([...input.problems, ...problems.errors])],
     refused: problems.causes.has("clusterHost"),
     urls,
