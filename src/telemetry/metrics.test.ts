@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Histogram } from "./histogram.ts";
 import { MAX_CUSTOM_SERIES, Metrics, mergeSnapshots, type RequestLabels } from "./metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
-import { renderPrometheus } from "./prometheus.ts";
+import { histogram, renderPrometheus } from "./prometheus.ts";
 
 const labels: RequestLabels = {
   backend: "default/b",
@@ -129,6 +130,28 @@ test("connections and upstream durations appear under their names, each with hel
   assert.match(text, /# TYPE tracegate_downstream_sent_bytes_total counter\n/);
   const types = text.match(/# TYPE \S+/g) ?? [];
   assert.equal(new Set(types).size, types.length);
+});
+
+test("what is not counted by workers can be a histogram too, with or without labels", () => {
+  const times = new Histogram([0.1, 1]);
+  times.observe(0.1);
+  times.observe(2);
+  const labels = { controller: "status" };
+  const series = [{ labels, value: times.snapshot() }];
+  const text = renderPrometheus(
+    {},
+    [histogram("runs", "Runs.", series), histogram("all", "All.", times.snapshot())],
+    [],
+  );
+  assert.deepEqual(text.split("\n").slice(1, 7), [
+    "# TYPE runs histogram",
+    'runs_bucket{controller="status",le="0.1"} 1',
+    'runs_bucket{controller="status",le="1"} 1',
+    'runs_bucket{controller="status",le="+Inf"} 2',
+    'runs_sum{controller="status"} 2.1',
+    'runs_count{controller="status"} 2',
+  ]);
+  assert.match(text, /^all_count 2$/m);
 });
 
 test("metrics can be removed by full name, without prefix, and without unit", async () => {
