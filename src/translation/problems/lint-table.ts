@@ -54,10 +54,12 @@ export const LINTS = {
     severity: "warning",
     title: "Another route leads past authentication",
     meaning:
-      "A match of an exact path, or with a method, headers or query parameters, requires credentials. Requests for the same path that it does not select, such as `/admin/` beside `/admin` or `POST` beside `GET`, get the nearest broader route, which leads to the same backend without any.",
-    remedy: "require credentials on the broader route too, or use a backend of its own",
-    says: (kind: string, broader: string) =>
-      `${kind} can be bypassed: requests that this does not select, but for the same path, get ${broader}, which leads to the same backend without it`,
+      "A match requires credentials, and a route that requires none leads to the same place of the same backend. Either a broader route gets requests for the same path that the match does not select: `POST` beside `GET`, `/admin/` beside the exact path `/admin`, `/admin` beside the expression `/admin/.*`. Or a route replaces its prefix by one that the protected path begins with: where `/api` becomes `/`, a request for `/api/admin` gets to `/admin`. Routes of other hosts are not compared.",
+    remedy: "require credentials on that route too, or use a backend of its own",
+    says: (kind: string, open: string, request: string, sent: string) =>
+      request === sent
+        ? `${kind} can be bypassed: requests for ${request} that this does not select get ${open}, which leads to the same backend without it`
+        : `${kind} can be bypassed: requests for ${request} get ${open}, which sends them to ${sent} of the same backend without it`,
   }),
   "unattached-policy": lint({
     severity: "warning",
