@@ -28,6 +28,7 @@ import { ExpressionShares } from "../proxy/services/expression-shares.ts";
 import type { Services } from "../proxy/services/services.ts";
 import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
+import { sensitiveNames } from "../proxy/variables/exchange-variables.ts";
 import { AccessLog, type Rejection } from "../telemetry/access-log.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { LineList } from "../telemetry/line-list.ts";
@@ -220,11 +221,12 @@ export class Rehearsal {
       sockets: new SocketBudget(),
       workloads: new Workloads(),
       locality: settings.locality ?? {},
-      upstreamCall: metrics.upstreamCall("Primary", "Http"),
+      upstreamCall: metrics.histogram("upstream_call_duration_seconds", "Primary", "Http"),
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
       unknowns: this.#unknowns,
+      fitsRedacted: this.#unknowns.fitsRedacted,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
@@ -286,7 +288,7 @@ export class Rehearsal {
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
     this.#endpoints.restart(this.notices.evictions, this.notices.healths);
     this.#choices.begin(given);
-    const complete = this.#unknowns.begin(facts);
+    const complete = this.#unknowns.begin(facts, sensitiveNames({ services: this.#services, bind }));
     this.#backend.sent.length = 0;
     const ended =
       bind.protocol === "udp"
