@@ -96,7 +96,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   /** Throws TG_UPGRADE_MISMATCH. */
   attempt(): typeof WAIT | AttemptFailed {
-    const { retry, backendRequestTimeout } = this.#exchange;
+    const { retries, policyState } = this.#exchange;
     // A retry at the same endpoint would probably fail again.
     if (this.#endpoint !== undefined) {
       this.failed ??= new Set();
@@ -105,8 +105,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     const call = new UpstreamCall(this, this.#backend());
     this.#call = call;
     this.#held = undefined;
-    if (retry !== undefined) call.retryBackoff = retry.backoff;
-    if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return WAIT;
+    if (retries !== undefined) call.retryBackoff = retries.plan.backoff;
+    if (call.start(this.#backend().requestTimeout ?? policyState.backendRequestTimeout)) return WAIT;
     const error = new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints });
     return new AttemptFailed(error, "the backend has no endpoint");
   }
@@ -164,9 +164,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.attempts++;
     // The address of the internal admin API would mean nothing to readers of logs.
     this.endpointName = this.#backend().target.type === "internal" ? "internal" : pool.name;
-    exchange.startDeadline();
-    exchange.grpcDeadline?.forward(request.headers);
-    if (exchange.authorityMode === "auto") rewriteAuthority(exchange, pool);
+    exchange.deadlines.start();
+    exchange.deadlines.forwardGrpc(request.headers);
+    if (exchange.policyState.authorityMode === "auto") rewriteAuthority(exchange, pool);
     if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
     exchange.span?.callStarted(request, this.endpointName);
     if (trace !== undefined) {
@@ -197,13 +197,13 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   #sendHttp1(connection: UpstreamConnection, call: UpstreamCall): void {
-    const { request, downstream, requestSide, retry, translatedToGrpc } = this.#exchange;
-    if (retry !== undefined) requestSide.keep(REPLAY_BYTES);
+    const { request, downstream, requestSide, retries, grpc } = this.#exchange;
+    if (retries !== undefined) requestSide.keep(REPLAY_BYTES);
     const { length } = requestSide;
     let extra = "";
     if (length === UNKNOWN_LENGTH) extra += "transfer-encoding: chunked\r\n";
     if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
-    else if (downstream.trailersAccepted || translatedToGrpc) extra += "connection: te\r\nte: trailers\r\n";
+    else if (downstream.trailersAccepted || grpc === "translated") extra += "connection: te\r\nte: trailers\r\n";
     const preserve = downstream.rawNames !== null;
     const names = downstream.rawNames === null ? null : alignNames(request.headers, downstream.rawNames);
     let path = request.path + request.search;
@@ -229,7 +229,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
-    const { request, downstream, requestSide, trace, translatedToGrpc } = this.#exchange;
+    const { request, downstream, requestSide, trace, grpc } = this.#exchange;
     trace?.connected(session);
     const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
     if (isWebSocket(downstream.upgrade)) {
@@ -238,7 +238,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     // A server that shuts down announces which requests it has not processed: those can be replayed.
     requestSide.keep(REPLAY_BYTES);
-    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.loop);
+    const start = requestStart(request, scheme, downstream.trailersAccepted || grpc === "translated", this.loop);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
@@ -293,7 +293,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   #answered(status: number, headers: HeaderList): void {
     this.answeredAt = performance.now();
-    this.#exchange.stopDeadline();
+    this.#exchange.deadlines.stop();
     this.#report(status, null, headers);
   }
 
@@ -420,10 +420,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
  * knowledge. That is knowledge about the gateway, not the backend: it is a guess (see `isGuess` of a session), and HTTP/1.1 is
  * used if the guess was wrong.
  */
-function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
+function wantsHttp2({ downstream, request, grpc }: Exchange, pool: Pool): boolean {
   const use = pool.http2;
   if (request.method === "CONNECT") return false;
-  if (translatedToGrpc) return use !== "never";
+  if (grpc === "translated") return use !== "never";
   if (use === "always") return true;
   // More servers support WebSockets over HTTP/1.1 than over HTTP/2, and other upgrades exist only in HTTP/1.1.
   if (use === "never" || downstream.upgrade !== "") return false;

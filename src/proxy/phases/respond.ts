@@ -18,7 +18,8 @@ export function respond(exchange: Exchange): typeof WAIT {
 export function answerInstead(exchange: Exchange, answer: GatewayError | LocalReply): void {
   if (answer instanceof GatewayError) {
     const { code, cause, why } = answer;
-    const message = exchange.explained(answer.message, why);
+    const told = exchange.told(why);
+    const message = told === undefined ? answer.message : `${answer.message}: ${told}`;
     exchange.result.blame(
       code,
       code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message,
@@ -31,7 +32,7 @@ export function answerInstead(exchange: Exchange, answer: GatewayError | LocalRe
 }
 
 function setReply(exchange: Exchange, reply: LocalReply): void {
-  exchange.stopDeadline();
+  exchange.deadlines.stop();
   exchange.call?.answeredInstead(exchange.result.error ?? null);
   // A service or a configuration may still give such a status a body.
   const content = BODILESS.has(reply.status) ? "" : reply.body;

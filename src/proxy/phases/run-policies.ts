@@ -26,7 +26,7 @@ export function routePolicies(exchange: Exchange): PhaseResult {
   const chain = exchange.selected.routePolicies;
   exchange.trace?.policySelection("route", chain.effective);
   // A preflight that a gateway policy would have rejected for a missing login: only `cors` may respond to it.
-  const { unlessCors } = exchange.found;
+  const { unlessCors } = exchange.policyState.found;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
   return runChain(exchange, chain, 0, "route", "route policies");
 }
@@ -43,7 +43,7 @@ export function backendPolicies(exchange: Exchange): PhaseResult {
 /** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
 async function withBody(exchange: Exchange, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
   const reply = await outcome;
-  if (reply === undefined) await bodyIfShort(exchange, AFFINITY);
+  if (reply === undefined) await bodyIfShort(exchange.policyView, AFFINITY);
   return reply;
 }
 
@@ -59,7 +59,7 @@ function runChain(
   for (let i = from; i < request.length; i++) {
     const policy = request[i];
     // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
-    const outcome = policy?.onRequest?.(exchange);
+    const outcome = policy?.onRequest?.(exchange.policyView);
     if (outcome instanceof Promise) {
       return outcome.then((reply) => {
         if (policy !== undefined) snapshot(exchange, policy.kind, phase);
@@ -122,7 +122,7 @@ function runSteps(
 ): undefined | Promise<undefined> {
   for (let i = from; i < steps.length; i++) {
     const { policy, phase } = steps[i] as ResponseStep;
-    const outcome = policy.onResponse?.(exchange, response);
+    const outcome = policy.onResponse?.(exchange.policyView, response);
     if (outcome instanceof Promise)
       return outcome.then(() => {
         if (exchange.closed) return undefined;

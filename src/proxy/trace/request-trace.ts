@@ -37,7 +37,7 @@ interface TracedExchange {
   readonly downstream: Downstream;
   readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
   readonly bind: Pick<CompiledBind, "provenance"> & { readonly policies: Pick<PolicyEnvironment, "credentials"> };
-  readonly found: RequestMetadata;
+  readonly policyState: { readonly found: RequestMetadata };
   readonly selected: {
     readonly listener: Pick<CompiledListener, "key"> | undefined;
     readonly parents: readonly CompiledRoute[];
@@ -156,7 +156,7 @@ export class RequestTrace extends PolicyEvents {
   #requestMetadata(): Pick<RequestState, FindingName> {
     const shown: Partial<Record<FindingName, unknown>> = {};
     for (const name of FINDINGS) {
-      const value = this.#exchange.found[name];
+      const value = this.#exchange.policyState.found[name];
       if (value !== undefined) shown[name] = this.#secrets.data(toData(value));
     }
     return shown;
