@@ -1,8 +1,8 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
 import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
-import { authorizationText, type RuleResult } from "./authorization.ts";
-import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import { authorizationText, type ShownRule } from "./authorization.ts";
+import type { ExpressionResult, PartResult, RequestState, RuleResult, TraceEvent, TraceMessage } from "./events.ts";
 import { EFFECTIVE_NAMES } from "./policy-kinds.ts";
 
 export interface Step {
@@ -108,7 +108,7 @@ function originsOf(name: string, all: readonly TraceEvent[], index: number): rea
 }
 
 /** The rules themselves follow as steps. */
-function withoutValues({ mode, matched, error }: RuleResult): RuleResult {
+function withoutValues({ mode, matched, error }: RuleResult): ShownRule {
   return { mode, matched, ...(error !== undefined && { error }) };
 }
 
@@ -151,15 +151,7 @@ function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessag
 }
 
 function rule(
-  {
-    name,
-    matched,
-    mode,
-    error,
-    needs,
-    inputs = {},
-    values: parts = [],
-  }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number],
+  { name, matched, mode, error, needs, inputs = {}, values = [] }: RuleResult,
   origin: Origin | undefined,
 ): Step {
   return {
@@ -169,7 +161,7 @@ function rule(
     ...(needs !== undefined
       ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
       : error !== undefined && { reason: error }),
-    ...valuesOf(name, parts, inputs),
+    ...valuesOf(name, values, inputs),
     ...(origin !== undefined && { origin }),
     steps: [],
   };
