@@ -221,7 +221,7 @@ export class Rehearsal {
       sockets: new SocketBudget(),
       workloads: new Workloads(),
       locality: settings.locality ?? {},
-      upstreamCall: metrics.upstreamCall("Primary", "Http"),
+      upstreamCall: metrics.histogram("upstream_call_duration_seconds", "Primary", "Http"),
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,

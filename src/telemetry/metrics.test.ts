@@ -106,7 +106,7 @@ test("requests in progress are those of all threads", () => {
 });
 
 test("an observation equal to a bound belongs to that bucket", () => {
-  const histogram = new Metrics().upstreamConnect("tls");
+  const histogram = new Metrics().histogram("upstream_connect_duration_seconds", "tls");
   histogram.observe(0.001);
   const { counts } = histogram.snapshot();
   assert.deepEqual([counts[0], counts.reduce((sum, count) => sum + count)], [1, 1]);
@@ -115,11 +115,11 @@ test("an observation equal to a bound belongs to that bucket", () => {
 test("connections and upstream durations appear under their names, each with help and type once", () => {
   const metrics = new Metrics();
   const connection = metrics.connection({ bind: "bind/80", gateway: "", listener: "", protocol: "tcp" });
-  connection.connections++;
-  connection.received += 10;
-  connection.sent += 20;
-  metrics.upstreamConnect("plaintext").observe(0.01);
-  metrics.upstreamCall("Primary", "Http").observe(0.01);
+  connection.connections.count++;
+  connection.received.count += 10;
+  connection.sent.count += 20;
+  metrics.histogram("upstream_connect_duration_seconds", "plaintext").observe(0.01);
+  metrics.histogram("upstream_call_duration_seconds", "Primary", "Http").observe(0.01);
   const text = render(metrics);
   const of = `{bind="bind/80",gateway="unknown",listener="unknown",protocol="tcp"}`;
   assert.deepEqual(samples(text, "tracegate_downstream_received_bytes_total"), [

@@ -80,7 +80,7 @@ export const LINTS = {
     severity: "warning",
     title: "Requests without credentials pass",
     meaning:
-      "The mode of the policy lets requests without credentials pass, and no authorization rule reads who the client is.",
+      "The mode of the policy lets requests without credentials pass, and no expression beside it reads who the client is.",
     remedy: "set mode: strict, or authorization rules that deny them",
     says: (mode: string) =>
       `lets requests ${mode === "permissive" ? "with wrong credentials or none" : "without credentials"} pass, because mode is ${mode}`,

@@ -7,6 +7,7 @@ import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
 import { parseAt } from "../../crd/parse-spec.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import { hostCheck } from "../cluster/cluster-hosts.ts";
+import type { LintFinding } from "../model/conditions.ts";
 import { backendInput, callContext, hostOf } from "../policy/calls.ts";
 import { translateKinds } from "../policy/model.ts";
 import { Problems } from "../policy/problems.ts";
@@ -18,6 +19,7 @@ interface BackendModel {
   readonly policies: PolicyLevel;
   /** Everything that is wrong with it: `spec.static: …`. A backend with problems in its policies can be called. */
   readonly problems: readonly string[];
+  readonly findings: readonly LintFinding[];
   /** Its host is inside the cluster, which the operator does not allow. */
   readonly refused: boolean;
   /** Documents that its policies need. */
@@ -44,6 +46,7 @@ export const backendModel = defineQuery<BackendModel | undefined>("backendModel"
     target: spec === undefined ? { type: "invalid", reference: key } : targetOf(spec, key, problems, hosts),
     policies: level,
     problems: [...new Set([...input.problems, ...problems.errors])],
+    findings: [...input.findings, ...problems.findings],
     refused: problems.causes.has("clusterHost"),
     urls,
   };

@@ -10,6 +10,7 @@ import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { hostCheck } from "../cluster/cluster-hosts.ts";
 import { keyOfService } from "../cluster/discovery.ts";
+import type { LintFinding } from "../model/conditions.ts";
 import { type BackendInput, readBackendPolicies } from "./input.ts";
 import { type Callee, nameOfBackend } from "./names.ts";
 import { inputsAt, withoutLost } from "./parts.ts";
@@ -95,6 +96,7 @@ function calledConfig(
 interface BackendRead extends BackendInput {
   readonly spec: BackendSpec | undefined;
   readonly problems: readonly string[];
+  readonly findings: readonly LintFinding[];
 }
 
 /** Key: `<namespace>/<name>`. */
@@ -106,6 +108,7 @@ export const backendInput = defineQuery<BackendRead>("backendInput", (read, key)
     spec: result.data,
     ...readBackendPolicies(read, nameOfKey(key).namespace, result.data?.policies ?? {}, problems),
     problems: problems.errors,
+    findings: problems.findings,
   };
 });
 
