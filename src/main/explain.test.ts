@@ -156,6 +156,43 @@ test("policies of one kind in several phases, and in shadow, are choices of thei
   assert.match(await hint("extAuthz@gateway=deny", "extAuthz=allow"), /^leave out --assume extAuthz@gateway=deny, /);
 });
 
+test("endpoints can be assumed to be healthy, unhealthy, or not there", async () => {
+  const workload = (n: number) => ({
+    ...{ uid: `w${n}`, name: `w${n}`, namespace: "default", workloadIps: [`10.0.0.${n}`] },
+    services: { "default/shop.test": { 80: 8080 } },
+  });
+  const services = [{ name: "shop", namespace: "default", hostname: "shop.test", vips: [], ports: { 80: 8080 } }];
+  const backends = [{ service: { name: "default/shop.test", port: 80 } }];
+  const file = join(folder, "services.yaml");
+  const listeners = [{ routes: [{ name: "all", backends }] }];
+  await writeFile(
+    file,
+    stringify({ services, workloads: [workload(1), workload(2)], binds: [{ port: 8080, listeners }] }),
+  );
+  const run = async (...assume: string[]) => {
+    const args = assume.flatMap((each) => ["--assume", each]);
+    const { stdout, stderr } = await invokeProgram(tracegate, ["explain", "-f", file, ...args, "--", "http://a/"]);
+    return stdout === "" ? stderr : stdout;
+  };
+  const chosen = "✓ endpoint 10.0.0.1:8080  status 200";
+  assert.ok((await run("endpoints=healthy")).includes(`\n${chosen}\n    – endpoint 10.0.0.2:8080\n`));
+  const ill = "unhealthy: that is assumed";
+  const all = await run("endpoints=unhealthy");
+  assert.ok(all.includes(`\n${chosen} · ${ill}\n    ✗ endpoint 10.0.0.2:8080  ${ill}\n`), all);
+  const one = await run('endpoints={"10.0.0.1:8080":"unhealthy"}');
+  assert.ok(one.includes(`\n${chosen.replace(".1:", ".2:")}\n    ✗ endpoint 10.0.0.1:8080  ${ill}\n`), one);
+  const none = await run("endpoints=none");
+  assert.match(none, /^if endpoints=none:\nGET \/ → 503 · route default\/all · no healthy backends/);
+  assert.equal(
+    await run('endpoints={"10.0.0.7:8080":"unhealthy"}'),
+    "tracegate: no backend of the request has an endpoint 10.0.0.7:8080\nTry: write 10.0.0.1:8080 or 10.0.0.2:8080\n",
+  );
+  assert.match(
+    await run("endpoints=ill"),
+    /^tracegate: endpoints cannot be "ill"\nTry: write --assume endpoints=healthy, /,
+  );
+});
+
 test("weighted backends are outcomes with their shares", async () => {
   const routes = [
     {
