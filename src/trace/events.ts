@@ -48,7 +48,7 @@ export type TraceMessage =
       /** The route group that the routes are of; absent: the listener. */
       readonly group?: { readonly name: string; readonly origin?: Origin };
       /** Only if no listener matches the host. */
-      readonly listeners?: readonly { readonly listener: string; readonly reason: string }[];
+      readonly listeners?: readonly { readonly listener: string; readonly reason: string; readonly origin?: Origin }[];
     }
   | {
       readonly type: "policySelection";
