@@ -44,6 +44,12 @@ export const ASSUMPTIONS = {
     values: ["503", '{"status":503,"headers":{"retry-after":"1"},"body":"…"}'],
     read: (value) => responseOf(typeof value === "number" ? { status: value } : value),
   }),
+  endpoints: entry({
+    about: "the endpoints of backends; `none` only those of services",
+    otherwise: "as the gateway knows them; those of a file are healthy",
+    values: ["healthy", "unhealthy", "none", '{"10.0.0.7:8080":"unhealthy"}'],
+    read: (value) => oneOf("healthy", "unhealthy", "none")(value) ?? healthsOf(value),
+  }),
   backend: entry({
     about: "the choice of a weighted backend",
     otherwise: "an outcome for each, with its share of requests",
@@ -275,6 +281,15 @@ function oneOf<Word extends string>(...words: readonly Word[]): (value: unknown)
 
 function credentialOf(value: unknown): AssumedCredential | undefined {
   return oneOf("valid", "invalid")(value) ?? (isObject(value) ? value : undefined);
+}
+
+/** By the names of endpoints. */
+function healthsOf(value: unknown): Readonly<Record<string, "healthy" | "unhealthy">> | undefined {
+  if (!isObject(value)) return undefined;
+  const read = Object.entries(value).map(([name, health]) => [name, oneOf("healthy", "unhealthy")(health)] as const);
+  return read.length > 0 && read.every(([, health]) => health !== undefined)
+    ? (Object.fromEntries(read) as Record<string, "healthy" | "unhealthy">)
+    : undefined;
 }
 
 /** Not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */
