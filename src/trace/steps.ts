@@ -2,8 +2,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
-import { authorizationText, type RuleResult } from "./authorization.ts";
-import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import { authorizationText, type ShownRule } from "./authorization.ts";
+import type { ExpressionResult, PartResult, RequestState, RuleResult, TraceEvent, TraceMessage } from "./events.ts";
 import { EFFECTIVE_NAMES } from "./policy-kinds.ts";
 
 export interface Step {
@@ -123,7 +123,7 @@ export function wholeOf(name: string, origins: readonly Origin[]): Origin | unde
 }
 
 /** The rules themselves follow as steps. */
-function withoutValues({ mode, matched, error }: RuleResult): RuleResult {
+function withoutValues({ mode, matched, error }: RuleResult): ShownRule {
   return { mode, matched, ...(error !== undefined && { error }) };
 }
 
@@ -166,15 +166,7 @@ function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessag
 }
 
 function rule(
-  {
-    name,
-    matched,
-    mode,
-    error,
-    needs,
-    inputs = {},
-    values: parts = [],
-  }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number],
+  { name, matched, mode, error, needs, inputs = {}, values = [] }: RuleResult,
   origin: Origin | undefined,
 ): Step {
   return {
@@ -184,7 +176,7 @@ function rule(
     ...(needs !== undefined
       ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
       : error !== undefined && { reason: error }),
-    ...valuesOf(name, parts, inputs),
+    ...valuesOf(name, values, inputs),
     ...(origin !== undefined && { origin }),
     steps: [],
   };
