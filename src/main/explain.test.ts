@@ -73,7 +73,7 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   const { port } = server.address() as AddressInfo;
   assert.equal(lines[0], `POST /shop/cart?q=1 → 200 · route default/shop · endpoint 127.0.0.1:${port}`);
   assert.deepEqual(lines.slice(1, 4), [
-    "✓ listener listener0  any host",
+    `✓ listener listener0  any host  ${folder}/gateway.yaml:4`,
     `✓ route shop  longer path  ${folder}/gateway.yaml:12`,
     `    ✗ route all  precedence: shop is more specific (longer path)  ${folder}/gateway.yaml:5`,
   ]);
@@ -265,7 +265,7 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
   assert.deepEqual(stdout.split("\n").slice(0, 13), [
     "if backend@default/outer=a, backend=two.test:80 (12.5 % of requests):",
     "GET / → 200 · route default/end · endpoint two.test:80",
-    "✓ listener listener0  any host",
+    `✓ listener listener0  any host  ${file}:4`,
     `✓ route outer  the only route that matches  ${file}:5`,
     "✓ backend a  25 % by weight",
     "    – backend b  75 % by weight",
@@ -377,15 +377,15 @@ test("around what happens: listeners that lost, policies in force and not reache
     return stdout.split("\n");
   };
   const listener = [
-    "✓ listener shop  host *.shop.test",
-    "    ✗ listener any  any host, which *.shop.test precedes",
-    "    ✗ listener other  a.shop.test is not other.test",
+    `✓ listener shop  host *.shop.test  ${file}:6`,
+    `    ✗ listener any  any host, which *.shop.test precedes  ${file}:4`,
+    `    ✗ listener other  a.shop.test is not other.test  ${file}:33`,
   ];
   const refused = await run("http://a.shop.test/");
   // The backend does not matter, so there is one outcome.
   assert.match(refused[0] ?? "", /^GET \/ → 403 /);
   assert.deepEqual(refused.slice(1, 4), listener);
-  const at = refused.indexOf("✗ policy authorization  no allow rule is true");
+  const at = refused.indexOf(`✗ policy authorization  no allow rule is true  ${file}:13`);
   assert.deepEqual(refused.slice(at + 3, at + 5), [
     `– policy retry  ${file}:16`,
     `– policy requestHeaderModifier  ${file}:20`,
@@ -428,17 +428,17 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
   assert.equal(
     await run("--", "tcp://anything:5432"),
     `tcp://anything:5432 → connected · route default/db · endpoint db.test:5432
-✓ listener db  the only one of its port
-✓ route db  any connection
+✓ listener db  the only one of its port  ${file}:8
+✓ route db  any connection  ${file}:11
 ✓ endpoint db.test:5432  connected
 0`,
   );
   assert.equal(
     await run("--", "tls://a.pass.test"),
     `tls://a.pass.test → connected · route default/a · endpoint a.test:443
-✓ listener pass  server name *.pass.test
-✓ route a  server name a.pass.test
-    ✗ route any  any server name, a route before it fits better
+✓ listener pass  server name *.pass.test  ${file}:17
+✓ route a  server name a.pass.test  ${file}:21
+    ✗ route any  any server name, a route before it fits better  ${file}:26
 ✓ endpoint a.test:443  connected
 0`,
   );
@@ -448,7 +448,7 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     await run("--", "tls://other.test"),
     `tls://other.test → refused · ${none}
 ✗ listener none  no listener has this server name
-    ✗ listener pass  other.test is not *.pass.test
+    ✗ listener pass  other.test is not *.pass.test  ${file}:17
 ✗ connection from 127.0.0.1:50000  ${none}
 1`,
   );

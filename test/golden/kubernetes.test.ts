@@ -23,7 +23,7 @@ import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import { ROUTE_KINDS } from "../../src/controller/translate/model/model.ts";
-import type { Route, RouteBackend } from "../../src/ir/ir.ts";
+import type { Listener, Route, RouteBackend } from "../../src/ir/ir.ts";
 import { originsOf, type PolicySource, type PolicySources } from "../../src/ir/origins.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
@@ -160,11 +160,14 @@ async function assertServed(states: readonly GatewayState[]): Promise<void> {
   }
 }
 
-/** Each route says where it was written, also after it was packed again: in an object that is there, and a field that it has. */
+/** Each listener and route says where it was written, also after it was packed again: in an object that is there, and a field that it has. */
 function assertOrigins(state: GatewayState, graph: Graph): void {
   const ir = unpackIr(packState(state));
   assert.deepEqual(unpackIr(packIr(ir)), ir);
-  for (const { routes, tcpRoutes } of ir.binds.flatMap(({ listeners }) => listeners)) {
+  for (const listener of ir.binds.flatMap(({ listeners }) => listeners)) {
+    const { key, origin, routes, tcpRoutes } = listener;
+    assertWritten(origin, key, graph);
+    assertPolicies(listener, origin, key, graph);
     for (const route of routes) assertPolicies(route, route.origin, route.key, graph);
     for (const { key, origin, backends } of [...routes, ...tcpRoutes]) {
       assertWritten(origin, key, graph);
@@ -173,8 +176,13 @@ function assertOrigins(state: GatewayState, graph: Graph): void {
   }
 }
 
-/** The same for each policy of a route or backend, and each rule of `authorization`. */
-function assertPolicies(holder: Route | RouteBackend, around: Origin | undefined, what: string, graph: Graph): void {
+/** The same for each policy of a listener, route or backend, and each rule of `authorization`. */
+function assertPolicies(
+  holder: Listener | Route | RouteBackend,
+  around: Origin | undefined,
+  what: string,
+  graph: Graph,
+): void {
   const origins = originsOf(holder, around, ["policies"], { backends: [], targeted: [] });
   for (const kind of kindsOf(holder.policies)) {
     const { [kind]: found = [undefined] } = origins;

@@ -152,6 +152,7 @@ const listenerResource = defineQuery<ListenerResource | undefined, Pair>("listen
       gatewayNamespace,
       hostname: listener.hostname,
       protocol: listener.protocol,
+      origin: listener.origin,
       ...(listener.tls !== undefined &&
         listener.tls !== "passthrough" && {
           tls: withFrontendTls(listener.tls, read.query(frontendOf, [gateway, String(listener.port)]).tls),

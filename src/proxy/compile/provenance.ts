@@ -53,6 +53,11 @@ export class Provenance {
     return this.#groups.get(name);
   }
 
+  originOfListener(key: string): Origin | undefined {
+    return this.#listeners.get(key)?.origin;
+  }
+
+  /** The policies of a listener. */
   ofListener(key: string): PolicyOrigins {
     const listener = this.#listeners.get(key);
     return listener === undefined ? {} : originsOf(listener, listener.origin, ["policies"], this.#containers);

@@ -143,7 +143,8 @@ export class Routes {
     const labels = { ...owner, route: label };
     const { whole } = this.#outbound;
     const backends = route.backends.map((backend) => this.#backends.compile(backend, labels, "network", whole));
-    return { label, hostnames: route.hostnames, backends, totalWeight: totalWeight(backends) };
+    const { origin, hostnames } = route;
+    return { label, origin, hostnames, backends, totalWeight: totalWeight(backends) };
   }
 }
 

@@ -46,8 +46,29 @@ import { mayFailInTrailers } from "./retry.ts";
 const REPLAY_BYTES = 64 * 1024;
 const NO_HEADERS: HeaderList = [];
 
+/** What the call may read, set and end. */
+type Calling = Pick<
+  Exchange,
+  | "closed"
+  | "deadlines"
+  | "downstream"
+  | "endPhase"
+  | "grpc"
+  | "policyState"
+  | "request"
+  | "requestSide"
+  | "responseSide"
+  | "result"
+  | "retries"
+  | "selected"
+  | "services"
+  | "span"
+  | "trace"
+  | "variables"
+>;
+
 /** The phase `attempt`: its outcome is an event, unless there is no endpoint. */
-export function attempt(exchange: Exchange): typeof WAIT | AttemptFailed {
+export function attempt(exchange: Calling & Pick<Exchange, "call">): typeof WAIT | AttemptFailed {
   exchange.call ??= new HttpCall(exchange);
   return exchange.call.attempt();
 }
@@ -55,8 +76,14 @@ export function attempt(exchange: Exchange): typeof WAIT | AttemptFailed {
 /** Balancers choose evicted and full endpoints too, if there are no others. */
 const noEndpoints: Why = () => "the backend has no endpoints";
 
+/**
+ * `none`: the backend has not responded, or its response is not passed on. `undecided`: a response that may still be retried, so it is
+ * held until its first message or its trailers. `answered`: a response that is passed on.
+ */
+type Answer = "none" | "undecided" | "answered";
+
 class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
-  readonly #exchange: Exchange;
+  readonly #exchange: Calling;
   attempts = 0;
   endpointName: string | undefined;
   failed: Set<Endpoint> | undefined;
@@ -65,10 +92,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   answeredAt = 0;
   /** The current or last attempt. */
   #call: UpstreamCall | undefined;
-  /** A response that may still be retried, so it is held until its first message or its trailers. */
-  #held: HttpResponse | undefined;
+  #answer: Answer = "none";
 
-  constructor(exchange: Exchange) {
+  constructor(exchange: Calling) {
     this.#exchange = exchange;
     this.#backend().retries?.budget?.begin(performance.now());
   }
@@ -104,7 +130,6 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const call = new UpstreamCall(this, this.#backend());
     this.#call = call;
-    this.#held = undefined;
     if (retries !== undefined) call.retryBackoff = retries.plan.backoff;
     if (call.start(this.#backend().requestTimeout ?? policyState.backendRequestTimeout)) return WAIT;
     const error = new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints });
@@ -270,17 +295,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     if (length === TUNNEL ? !this.#acceptsTunnel(head) : this.#looksOpened(head)) return;
     trace?.responseSnapshot("backend response ready", response);
     responseSide.begin(response, length, head.rawNames);
-    if (mayFailInTrailers(exchange, length)) this.#held = response;
+    if (mayFailInTrailers(exchange, length)) this.#answer = "undecided";
     else exchange.endPhase(ANSWERED);
   }
 
   /** Passes the held response on. False: it is not passed on, for example because it is retried. */
   #release(): boolean {
-    const exchange = this.#exchange;
-    const held = this.#held;
-    this.#held = undefined;
-    exchange.endPhase(ANSWERED);
-    return !exchange.closed && exchange.responseSide.head === held;
+    this.#answer = "answered";
+    this.#exchange.endPhase(ANSWERED);
+    // The loop that ends the phase may have dropped it.
+    return !this.#exchange.closed && this.#answer === "answered";
   }
 
   /** The response to an extended CONNECT gets the form of HTTP/1.1, see http/websocket.ts. */
@@ -292,6 +316,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   #answered(status: number, headers: HeaderList): void {
+    this.#answer = "answered";
     this.answeredAt = performance.now();
     this.#exchange.deadlines.stop();
     this.#report(status, null, headers);
@@ -323,21 +348,21 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
-    if (this.#held !== undefined && !this.#release()) return;
+    if (this.#answer === "undecided" && !this.#release()) return;
     this.#exchange.responseSide.receive(buffer, from, to);
   }
 
   onResponseBatch(): void {
     const { requestSide, responseSide } = this.#exchange;
     // A client that is still sending may be waiting for the head.
-    if (this.#held !== undefined && !requestSide.complete && !this.#release()) return;
+    if (this.#answer === "undecided" && !requestSide.complete && !this.#release()) return;
     responseSide.endBatch();
   }
 
   onResponseEnd(trailers: HeaderList): void {
     const { span, responseSide } = this.#exchange;
     span?.callTrailers(trailers);
-    if (this.#held !== undefined) {
+    if (this.#answer === "undecided") {
       // They may contain the gRPC status that decides about a retry.
       responseSide.trailers = trailers;
       if (!this.#release()) return;
@@ -398,11 +423,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   discardResponse(): void {
     this.#call?.discard();
-    this.answeredAt = 0;
+    this.#dropAnswer();
   }
 
   answeredInstead(error: string | null): void {
     this.#report(null, error);
+    this.#dropAnswer();
+  }
+
+  #dropAnswer(): void {
+    this.#answer = "none";
     this.answeredAt = 0;
   }
 
@@ -420,7 +450,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
  * knowledge. That is knowledge about the gateway, not the backend: it is a guess (see `isGuess` of a session), and HTTP/1.1 is
  * used if the guess was wrong.
  */
-function wantsHttp2({ downstream, request, grpc }: Exchange, pool: Pool): boolean {
+function wantsHttp2({ downstream, request, grpc }: Calling, pool: Pool): boolean {
   const use = pool.http2;
   if (request.method === "CONNECT") return false;
   if (grpc === "translated") return use !== "never";
@@ -443,13 +473,13 @@ function isOffered(chosen: string, offered: string): boolean {
 }
 
 /** Sets the authority to the name that the upstream is configured with, unless a rewrite has set another one (reference 2.5). */
-function rewriteAuthority({ selected, request }: Exchange, pool: Pool): void {
+function rewriteAuthority({ selected, request }: Calling, pool: Pool): void {
   if (pool.hostname === undefined) return;
   if (selected.backend?.target.type === "static" || selected.dynamicTarget !== "") request.authority = pool.hostname;
 }
 
 /** A proxy forwards to the target of the request, and Host has to match it (RFC 9112 3.2.2). */
-function addressProxy({ request }: Exchange, { authority, authorization }: ViaProxy): void {
+function addressProxy({ request }: Calling, { authority, authorization }: ViaProxy): void {
   request.authority = authority;
   if (authorization !== undefined) setHeader(request.headers, "proxy-authorization", latin1(authorization));
 }

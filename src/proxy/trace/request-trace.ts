@@ -212,10 +212,11 @@ export class RequestTrace extends PolicyEvents {
 
   /** No listener matches `host`, so there are no routes to compare. */
   noListener(host: string, listeners: ListenerTable<CompiledListener>["entries"]): void {
-    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => ({
-      listener: value.key,
-      reason: `host: ${host} does not match ${hostname}`,
-    }));
+    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => {
+      const origin = this.#exchange.bind.provenance.originOfListener(value.key);
+      const reason = `host: ${host} does not match ${hostname}`;
+      return { listener: value.key, reason, ...(origin !== undefined && { origin }) };
+    });
     const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
     this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });
   }

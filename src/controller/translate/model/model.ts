@@ -1,4 +1,5 @@
 /** What the queries of translation hand to each other. Plain data: results are compared by value. */
+import type { Origin } from "../../../base/origin.ts";
 import type { Listener, Route, TcpRoute } from "../../../ir/ir.ts";
 import type { PhaseLevels } from "../../../ir/origins.ts";
 import type { Condition, NamespacesFrom, ParentReference, RouteGroupKind } from "../../../kube/objects.ts";
@@ -32,6 +33,7 @@ export interface ListenerModel {
   /** `<namespace>/<name>` of the ListenerSet that declares it. */
   readonly listenerSet?: string;
   readonly name: string;
+  readonly origin: Origin;
   readonly port: number;
   /** `unsupported`: the listener is not accepted. */
   readonly protocol: Listener["protocol"] | "unsupported";

@@ -65,7 +65,7 @@ export function translateFilters(
       const mirror = translateMirror(filter.requestMirror, `rules[${place.rule}].${at}.requestMirror`, referrer);
       if (mirror === undefined) continue;
       mirrors.push(mirror);
-      sources.requestMirror = [...(sources.requestMirror ?? []), { at: path }];
+      sources.requestMirror = [{ at: mirrors.length === 1 ? path : place.path }];
     } else if (filter.type === "ExternalAuth" && filter.externalAuth !== undefined) {
       const policy = translateExternalAuth(filter.externalAuth, { ...place, path: at }, referrer);
       if (policy === undefined) missing = true;
