@@ -35,135 +35,80 @@ interface ErrorSpec {
   readonly message: string;
 }
 
+const blamed =
+  (blame: Blame) =>
+  (status: number, reason: Reason, message: string): ErrorSpec => ({ status, reason, blame, message });
+const client = blamed("client");
+const config = blamed("config");
+const upstream = blamed("upstream");
+const internal = blamed("internal");
+
 export const ERRORS = {
-  TG_BIND_NOT_FOUND: { status: 404, reason: "NotFound", blame: "client", message: "bind not found" },
-  TG_LISTENER_NOT_FOUND: { status: 404, reason: "NotFound", blame: "client", message: "listener not found" },
-  TG_ROUTE_NOT_FOUND: { status: 404, reason: "NotFound", blame: "client", message: "route not found" },
-  TG_MISDIRECTED: { status: 421, reason: "NotFound", blame: "client", message: "misdirected request" },
-  TG_NO_BACKENDS: { status: 500, reason: "NoHealthyBackend", blame: "config", message: "no valid backends" },
-  TG_BACKEND_MISSING: { status: 500, reason: "NoHealthyBackend", blame: "config", message: "backend does not exist" },
-  TG_BACKEND_TYPE: { status: 500, reason: "NoHealthyBackend", blame: "config", message: "invalid backend type" },
-  TG_DELEGATION_CYCLE: { status: 500, reason: "Internal", blame: "config", message: "route delegation cycle detected" },
-  TG_NO_HEALTHY_BACKENDS: {
-    status: 503,
-    reason: "NoHealthyBackend",
-    blame: "upstream",
-    message: "no healthy backends",
-  },
-  TG_DNS_FAILED: {
-    status: 503,
-    reason: "NoHealthyBackend",
-    blame: "upstream",
-    message: "backends required DNS resolution which failed",
-  },
-  TG_ADDRESS_REFUSED: {
-    status: 503,
-    reason: "NoHealthyBackend",
-    blame: "config",
-    message: "backend address not allowed",
-  },
-  TG_LOOP: { status: 508, reason: "Internal", blame: "config", message: "loop detected" },
-  TG_POOL_FULL: {
-    status: 503,
-    reason: "UpstreamFailure",
-    blame: "upstream",
-    message: "too many requests to the backend",
-  },
-  TG_UPSTREAM_FAILED: { status: 503, reason: "UpstreamFailure", blame: "upstream", message: "upstream call failed" },
-  TG_UPSTREAM_TIMEOUT: { status: 504, reason: "Timeout", blame: "upstream", message: "upstream call timeout" },
-  TG_REQUEST_TIMEOUT: { status: 504, reason: "Timeout", blame: "upstream", message: "request timeout" },
-  TG_DEADLINE_EXCEEDED: { status: 504, reason: "Timeout", blame: "upstream", message: "deadline exceeded" },
-  TG_UPGRADE_MISMATCH: { status: 502, reason: "Internal", blame: "upstream", message: "request upgrade failed" },
-  TG_FILTER_FAILED: { status: 500, reason: "Internal", blame: "config", message: "failed to apply filters" },
-  TG_METHOD_NOT_ALLOWED: { status: 405, reason: "Internal", blame: "client", message: "method not allowed" },
-  TG_INVALID_REQUEST: { status: 400, reason: "InvalidRequest", blame: "client", message: "invalid request" },
-  TG_CLIENT_TIMEOUT: { status: 408, reason: "InvalidRequest", blame: "client", message: "request timeout" },
-  TG_BODY_TOO_LARGE: { status: 413, reason: "InvalidRequest", blame: "client", message: "content too large" },
-  TG_RESPONSE_TOO_LARGE: {
-    status: 502,
-    reason: "UpstreamFailure",
-    blame: "upstream",
-    message: "response content too large",
-  },
-  TG_URI_TOO_LONG: { status: 414, reason: "InvalidRequest", blame: "client", message: "URI too long" },
-  TG_HEAD_TOO_LARGE: {
-    status: 431,
-    reason: "InvalidRequest",
-    blame: "client",
-    message: "request header fields too large",
-  },
-  TG_UNKNOWN_CODING: { status: 501, reason: "InvalidRequest", blame: "client", message: "unknown transfer coding" },
-  TG_UNKNOWN_PROTOCOL: { status: 501, reason: "InvalidRequest", blame: "client", message: "unknown protocol" },
-  TG_HTTP_VERSION: { status: 505, reason: "InvalidRequest", blame: "client", message: "HTTP version not supported" },
-  TG_EXPECTATION_FAILED: { status: 417, reason: "InvalidRequest", blame: "client", message: "expectation failed" },
-  TG_AUTHORIZATION: { status: 403, reason: "Authorization", blame: "client", message: "authorization failed" },
-  TG_CSRF: { status: 403, reason: "Authorization", blame: "client", message: "CSRF validation failed" },
-  TG_JWT_MISSING: {
-    status: 401,
-    reason: "JwtAuth",
-    blame: "client",
-    message: "authentication failure: no bearer token found",
-  },
-  TG_DOCUMENT_MISSING: {
-    status: 503,
-    reason: "UpstreamFailure",
-    blame: "upstream",
-    message: "a document that is needed to verify credentials is not available",
-  },
-  TG_JWT: { status: 401, reason: "JwtAuth", blame: "client", message: "authentication failure" },
-  TG_BASIC_AUTH_MISSING: {
-    status: 401,
-    reason: "BasicAuth",
-    blame: "client",
-    message: "basic authentication failure: no basic authentication credentials found",
-  },
-  TG_BASIC_AUTH: {
-    status: 401,
-    reason: "BasicAuth",
-    blame: "client",
-    message: "basic authentication failure: invalid credentials",
-  },
-  TG_BASIC_AUTH_BUSY: {
-    status: 503,
-    reason: "BasicAuth",
-    blame: "client",
-    message: "basic authentication failure: too many passwords are being checked",
-  },
-  TG_API_KEY_MISSING: {
-    status: 401,
-    reason: "APIKeyAuth",
-    blame: "client",
-    message: "api key authentication failure: no API Key found",
-  },
-  TG_API_KEY: {
-    status: 401,
-    reason: "APIKeyAuth",
-    blame: "client",
-    message: "api key authentication failure: invalid credentials",
-  },
-  TG_OIDC: { status: 401, reason: "Oidc", blame: "client", message: "oidc failure" },
-  TG_EXT_AUTHZ: { status: 403, reason: "ExtAuth", blame: "client", message: "external authorization failed" },
-  TG_EXT_PROC: { status: 500, reason: "ExtProc", blame: "upstream", message: "ext_proc failed" },
-  TG_RATE_LIMITED: { status: 429, reason: "RateLimit", blame: "client", message: "rate limit exceeded" },
-  TG_RATE_LIMIT_SERVICE: { status: 500, reason: "RateLimit", blame: "upstream", message: "rate limit failed" },
-  TG_BACKEND_AUTH: {
-    status: 500,
-    reason: "UpstreamFailure",
-    blame: "upstream",
-    message: "backend authentication failed",
-  },
-  TG_OVERLOADED: { status: 503, reason: "Overload", blame: "internal", message: "the gateway is overloaded" },
-  TG_BUFFERS_FULL: { status: 503, reason: "Overload", blame: "internal", message: "too many buffered bodies" },
-  TG_EXPRESSIONS_EXCEEDED: {
-    status: 503,
-    reason: "Overload",
-    blame: "config",
-    message: "the expressions of the route use more than its share of the processor",
-  },
-  TG_CLIENT_GONE: { status: 499, reason: "ClientGone", blame: "client", message: "client closed the connection" },
-  TG_SHUT_DOWN: { status: 503, reason: "Internal", blame: "internal", message: "the gateway shut down" },
-  TG_INTERNAL: { status: 500, reason: "Internal", blame: "internal", message: "internal error" },
-} as const satisfies Record<string, ErrorSpec>;
+  TG_BIND_NOT_FOUND: client(404, "NotFound", "bind not found"),
+  TG_LISTENER_NOT_FOUND: client(404, "NotFound", "listener not found"),
+  TG_ROUTE_NOT_FOUND: client(404, "NotFound", "route not found"),
+  TG_MISDIRECTED: client(421, "NotFound", "misdirected request"),
+  TG_NO_BACKENDS: config(500, "NoHealthyBackend", "no valid backends"),
+  TG_BACKEND_MISSING: config(500, "NoHealthyBackend", "backend does not exist"),
+  TG_BACKEND_TYPE: config(500, "NoHealthyBackend", "invalid backend type"),
+  TG_DELEGATION_CYCLE: config(500, "Internal", "route delegation cycle detected"),
+  TG_NO_HEALTHY_BACKENDS: upstream(503, "NoHealthyBackend", "no healthy backends"),
+  TG_DNS_FAILED: upstream(503, "NoHealthyBackend", "backends required DNS resolution which failed"),
+  TG_ADDRESS_REFUSED: config(503, "NoHealthyBackend", "backend address not allowed"),
+  TG_LOOP: config(508, "Internal", "loop detected"),
+  TG_POOL_FULL: upstream(503, "UpstreamFailure", "too many requests to the backend"),
+  TG_UPSTREAM_FAILED: upstream(503, "UpstreamFailure", "upstream call failed"),
+  TG_UPSTREAM_TIMEOUT: upstream(504, "Timeout", "upstream call timeout"),
+  TG_REQUEST_TIMEOUT: upstream(504, "Timeout", "request timeout"),
+  TG_DEADLINE_EXCEEDED: upstream(504, "Timeout", "deadline exceeded"),
+  TG_UPGRADE_MISMATCH: upstream(502, "Internal", "request upgrade failed"),
+  TG_FILTER_FAILED: config(500, "Internal", "failed to apply filters"),
+  TG_METHOD_NOT_ALLOWED: client(405, "Internal", "method not allowed"),
+  TG_INVALID_REQUEST: client(400, "InvalidRequest", "invalid request"),
+  TG_CLIENT_TIMEOUT: client(408, "InvalidRequest", "request timeout"),
+  TG_BODY_TOO_LARGE: client(413, "InvalidRequest", "content too large"),
+  TG_RESPONSE_TOO_LARGE: upstream(502, "UpstreamFailure", "response content too large"),
+  TG_URI_TOO_LONG: client(414, "InvalidRequest", "URI too long"),
+  TG_HEAD_TOO_LARGE: client(431, "InvalidRequest", "request header fields too large"),
+  TG_UNKNOWN_CODING: client(501, "InvalidRequest", "unknown transfer coding"),
+  TG_UNKNOWN_PROTOCOL: client(501, "InvalidRequest", "unknown protocol"),
+  TG_HTTP_VERSION: client(505, "InvalidRequest", "HTTP version not supported"),
+  TG_EXPECTATION_FAILED: client(417, "InvalidRequest", "expectation failed"),
+  TG_AUTHORIZATION: client(403, "Authorization", "authorization failed"),
+  TG_CSRF: client(403, "Authorization", "CSRF validation failed"),
+  TG_JWT_MISSING: client(401, "JwtAuth", "authentication failure: no bearer token found"),
+  TG_DOCUMENT_MISSING: upstream(
+    503,
+    "UpstreamFailure",
+    "a document that is needed to verify credentials is not available",
+  ),
+  TG_JWT: client(401, "JwtAuth", "authentication failure"),
+  TG_BASIC_AUTH_MISSING: client(
+    401,
+    "BasicAuth",
+    "basic authentication failure: no basic authentication credentials found",
+  ),
+  TG_BASIC_AUTH: client(401, "BasicAuth", "basic authentication failure: invalid credentials"),
+  TG_BASIC_AUTH_BUSY: client(503, "BasicAuth", "basic authentication failure: too many passwords are being checked"),
+  TG_API_KEY_MISSING: client(401, "APIKeyAuth", "api key authentication failure: no API Key found"),
+  TG_API_KEY: client(401, "APIKeyAuth", "api key authentication failure: invalid credentials"),
+  TG_OIDC: client(401, "Oidc", "oidc failure"),
+  TG_EXT_AUTHZ: client(403, "ExtAuth", "external authorization failed"),
+  TG_EXT_PROC: upstream(500, "ExtProc", "ext_proc failed"),
+  TG_RATE_LIMITED: client(429, "RateLimit", "rate limit exceeded"),
+  TG_RATE_LIMIT_SERVICE: upstream(500, "RateLimit", "rate limit failed"),
+  TG_BACKEND_AUTH: upstream(500, "UpstreamFailure", "backend authentication failed"),
+  TG_OVERLOADED: internal(503, "Overload", "the gateway is overloaded"),
+  TG_BUFFERS_FULL: internal(503, "Overload", "too many buffered bodies"),
+  TG_EXPRESSIONS_EXCEEDED: config(
+    503,
+    "Overload",
+    "the expressions of the route use more than its share of the processor",
+  ),
+  TG_CLIENT_GONE: client(499, "ClientGone", "client closed the connection"),
+  TG_SHUT_DOWN: internal(503, "Internal", "the gateway shut down"),
+  TG_INTERNAL: internal(500, "Internal", "internal error"),
+} satisfies Record<string, ErrorSpec>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
@@ -230,6 +175,11 @@ export class GatewayError extends Error {
 /** A thrown value as an Error: JavaScript can throw anything. */
 export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
+/** The message of an error, followed by that of its cause. */
+export function withCause({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message}: ${cause.message}` : message;
 }
 
 /**

@@ -9,7 +9,7 @@ import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import type { HttpRequest } from "../http/message/message.ts";
 import type { Downstream } from "../http/stream.ts";
-import type { PackedIr } from "../ir/packed-ir.ts";
+import { type PackedIr, TextPacker } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
@@ -26,6 +26,7 @@ import { ExpressionShares } from "../proxy/services/expression-shares.ts";
 import type { Services } from "../proxy/services/services.ts";
 import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
+import { sensitiveNames } from "../proxy/variables/exchange-variables.ts";
 import { AccessLog, type Rejection } from "../telemetry/access-log.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { LineList } from "../telemetry/line-list.ts";
@@ -41,7 +42,7 @@ import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
-import { type Assumptions, CONDITION, checkUse } from "./assumptions.ts";
+import { type Assumptions, CONDITION, checkUse, withoutPlace } from "./assumptions.ts";
 import { Choices, type Given, type Lack } from "./choices.ts";
 import { type ReceivedResponse, RehearsedClient } from "./client.ts";
 import { rehearseDatagram } from "./datagram.ts";
@@ -150,7 +151,10 @@ export interface EndpointNotices {
 export class Rehearsal {
   /** By default all endpoints are healthy. */
   notices: EndpointNotices = { evictions: [], healths: [] };
+  readonly #configuration: PackedIr;
   readonly #generation: Generation;
+  /** The same configuration without workloads, so that services have no endpoints; compiled when it is asked about. */
+  #deserted: Generation | undefined;
   readonly #services: Services;
   readonly #choices = new Choices();
   readonly #unknowns = new UnknownFacts(this.#choices);
@@ -199,8 +203,8 @@ export class Rehearsal {
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
-        answers: this.#choices,
-        assumedCredential: this.#choices.credential,
+        answers: this.#choices.answers,
+        rehearsed: this.#choices.rehearsed,
       },
       env: settings.env ?? {},
       overload: new Overload(
@@ -218,18 +222,20 @@ export class Rehearsal {
       sockets: new SocketBudget(),
       workloads: new Workloads(),
       locality: settings.locality ?? {},
-      upstreamCall: metrics.upstreamCall("Primary", "Http"),
+      upstreamCall: metrics.histogram("upstream_call_duration_seconds", "Primary", "Http"),
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
       unknowns: this.#unknowns,
+      fitsRedacted: this.#unknowns.fitsRedacted,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
       egress,
       internal: () => undefined,
     };
-    this.#generation = inOneGo(compileIr(1, configuration, this.#services, endpoints));
+    this.#configuration = configuration;
+    this.#generation = this.#compile(configuration);
     this.#services.workloads.become(this.#generation.addresses.byAddress);
   }
 
@@ -267,8 +273,9 @@ export class Rehearsal {
   async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
     const outcomes: Outcome[] = [];
     const open: Given[] = [assumed];
+    const used = assumed.endpoints === "none" ? this.#withoutWorkloads(bind) : bind;
     for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
-      const outcome = await this.#run(facts, bind, next);
+      const outcome = await this.#run(facts, used, next);
       outcomes.push(outcome);
       let known = next;
       for (const [choice, { value, others }] of this.#choices.asked) {
@@ -278,18 +285,51 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return { outcomes: mergeUnreached(mergeAlike(outcomes)), omitted: open.length };
+    checkEndpoints(assumed, outcomes);
+    return { outcomes: withShortNames(mergeUnreached(mergeAlike(outcomes)), assumed), omitted: open.length };
+  }
+
+  #compile(configuration: PackedIr): Generation {
+    return inOneGo(compileIr(1, configuration, this.#services, this.#endpoints));
+  }
+
+  #withoutWorkloads({ key, port }: CompiledBind): CompiledBind {
+    const { addresses } = this.#configuration;
+    const workloads = new TextPacker().pack([]);
+    this.#deserted ??= this.#compile({ ...this.#configuration, addresses: { ...addresses, workloads } });
+    return { ...(this.#deserted.binds.get(key) as CompiledBind), port };
+  }
+
+  /** What threads know, or what is assumed in its place. */
+  #noticesOf({ endpoints }: Assumptions): EndpointNotices {
+    if (endpoints === undefined || endpoints === "none") return this.notices;
+    const assumed = new Map(
+      this.#endpoints.stats().flatMap(({ key, target }) => {
+        const health = typeof endpoints === "string" ? endpoints : endpoints[target];
+        return health === undefined ? [] : [[key, health]];
+      }),
+    );
+    const isOpen = ({ key }: { readonly key: string }): boolean => !assumed.has(key);
+    const unhealthy = [...assumed].flatMap(([key, health]) =>
+      health === "healthy" ? [] : [{ key, ms: Number.POSITIVE_INFINITY, timesEjected: 1, restoreHealth: undefined }],
+    );
+    return {
+      evictions: [...this.notices.evictions.filter(isOpen), ...unhealthy],
+      healths: this.notices.healths.filter(isOpen),
+    };
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
-    this.#endpoints.restart(this.notices.evictions, this.notices.healths);
+    const { evictions, healths } = this.#noticesOf(given);
+    this.#endpoints.restart(evictions, healths);
     this.#choices.begin(given);
-    const complete = this.#unknowns.begin(facts);
+    const complete = this.#unknowns.begin(facts, sensitiveNames({ services: this.#services, bind }));
     this.#backend.sent.length = 0;
     const ended =
       bind.protocol === "udp"
         ? { ...(await rehearseDatagram(addressesOf(facts, bind), bind, this.#services)), ...NOTHING }
         : await this.#connect(complete, bind);
+    if (callsEndpoint(ended)) this.#choices.assumed("endpoints");
     const asked = [...this.#choices.asked];
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
@@ -299,7 +339,7 @@ export class Rehearsal {
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
       bind,
       serverName: facts.serverName,
-      split: this.#choices.asked.get("backend"),
+      splits: new Map(asked.filter(([, { route }]) => route !== undefined)),
       sent: [...this.#backend.sent],
     };
   }
@@ -345,6 +385,32 @@ export class Rehearsal {
   }
 }
 
+/** Whether what is assumed about endpoints concerns the request: it reached a backend that has them, or could have. */
+function callsEndpoint({ exchange, record }: Pick<Outcome, "exchange" | "record">): boolean {
+  return (
+    record?.endpoint !== undefined ||
+    record?.code === "TG_NO_HEALTHY_BACKENDS" ||
+    exchange?.selected.reachedBackend === true
+  );
+}
+
+/** Throws BadFacts if something is assumed about an endpoint that no request can be sent to. */
+function checkEndpoints({ endpoints }: Assumptions, outcomes: readonly Outcome[]): void {
+  if (endpoints === undefined || typeof endpoints === "string") return;
+  const known = new Set(
+    outcomes.flatMap(({ record, exchange }) => [
+      ...(record?.endpoint === undefined ? [] : [record.endpoint]),
+      ...(exchange?.selected.backend?.balancer?.endpoints ?? []).map(({ pool }) => pool.name),
+    ]),
+  );
+  const unknown = Object.keys(endpoints).find((name) => !known.has(name));
+  if (unknown !== undefined)
+    throw new BadFacts(
+      `no backend of the request has an endpoint ${unknown}`,
+      `write ${[...known].slice(0, 5).join(" or ")}`,
+    );
+}
+
 /** A condition that depends on what is not known may not matter: outcomes that differ in nothing else become one. */
 function mergeAlike(outcomes: readonly Outcome[]): readonly Outcome[] {
   const conditions = new Set(
@@ -385,16 +451,43 @@ const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop", "date"]);
 /** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
 function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
   const groups = Map.groupBy(outcomes, (outcome) => {
-    const { exchange, split, given, record, received } = outcome;
-    if (split === undefined || exchange?.selected.reachedBackend !== false) return outcome;
-    return JSON.stringify([{ ...given, backend: "" }, record?.status, record?.error, responseOf(received)]);
+    const name = unreachedSplit(outcome);
+    if (name === undefined) return outcome;
+    const { given, record, received } = outcome;
+    return JSON.stringify([name, { ...given, [name]: "" }, record?.status, record?.error, responseOf(received)]);
   });
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
-    if (first?.split === undefined || group.length <= first.split.others.length) return group;
-    const { backend: _any, ...given } = first.given;
-    return [{ ...first, given, split: undefined, share: group.reduce((sum, { share }) => sum + share, 0) }];
+    const name = first && unreachedSplit(first);
+    if (first === undefined || name === undefined) return group;
+    const splits = new Map(first.splits);
+    if (group.length <= (splits.get(name)?.others.length ?? 0)) return group;
+    const { [name]: _any, ...given } = first.given;
+    splits.delete(name);
+    return [{ ...first, given, splits, share: group.reduce((sum, { share }) => sum + share, 0) }];
   });
+}
+
+/** The choice between the backends of the route, of which the request reaches none. */
+function unreachedSplit({ exchange, splits }: Outcome): string | undefined {
+  if (exchange?.selected.reachedBackend !== false) return undefined;
+  return [...splits].find(([, { route }]) => route === exchange.selected.route?.key)?.[0];
+}
+
+/** Places are left out of the names of what is asked for at one place only, unless `assumed` has them. */
+function withShortNames(outcomes: readonly Outcome[], assumed: Given): Outcome[] {
+  const names = new Set(
+    outcomes.flatMap(({ given }) => Object.keys(given).filter((name) => !name.startsWith(CONDITION))),
+  );
+  const places = Map.groupBy(names, withoutPlace);
+  const short = (name: string): string =>
+    name in assumed || name.startsWith(CONDITION) || places.get(withoutPlace(name))?.length !== 1
+      ? name
+      : withoutPlace(name);
+  return outcomes.map((outcome) => ({
+    ...outcome,
+    given: Object.fromEntries(Object.entries(outcome.given).map(([name, value]) => [short(name), value])),
+  }));
 }
 
 function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresses {

@@ -11,7 +11,7 @@ import type { AccessRecord } from "../telemetry/access-record.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Phase, TraceEvent } from "../trace/events.ts";
 import { EFFECTIVE_NAMES } from "../trace/policy-kinds.ts";
-import { type Step, stepsOf } from "../trace/steps.ts";
+import { type Step, stepsOf, wholeOf } from "../trace/steps.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Asked } from "./choices.ts";
@@ -21,8 +21,8 @@ export interface Run {
   readonly events: readonly TraceEvent[];
   /** undefined: there was no request. */
   readonly exchange: Exchange | undefined;
-  /** The choice of a weighted backend; undefined: there was none. */
-  readonly split: Asked | undefined;
+  /** The choices of weighted backends, by their names. */
+  readonly splits: ReadonlyMap<string, Asked>;
   /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
   readonly record: Partial<AccessRecord> | undefined;
   readonly bind: CompiledBind;
@@ -35,35 +35,31 @@ const MAX_OTHERS = 5;
 
 /** `live`: state of endpoints in a running gateway, by their keys. */
 export function treeOf(run: Run, live: ReadonlyMap<string, EndpointStats>): Step[] {
-  const { events, exchange, split } = run;
+  const { events, exchange, splits } = run;
   if (exchange === undefined) return connectionTree(run);
   const steps = listenerSteps(exchange);
-  let open = split;
   for (const part of partsOf(events)) {
     const [first] = part;
     const selection = first?.message.type === "policySelection" ? first.message : undefined;
-    if (selection?.phase === "backend" && open !== undefined) {
-      steps.push(backendStep(open));
-      open = undefined;
-    }
     const own = stepsOf(part);
     if (selection !== undefined) own.splice(policiesEnd(own), 0, ...policySteps(selection, part));
     steps.push(...own);
   }
   const endpoints = exchange.selected.backend?.balancer?.endpoints ?? [];
-  return steps.map((step) =>
-    step.kind === "endpoint" ? withOthers(step, endpoints, live) : withChanges(step, events),
-  );
+  const open = [...splits.values()];
+  return steps.flatMap((step) => {
+    if (step.kind === "endpoint") return [withOthers(step, endpoints, live)];
+    return [withChanges(step, events), ...(step.kind === "route" ? splitsOf(step, open) : [])];
+  });
 }
 
 /** Of a connection without requests, or of one that ends before its first: also by bytes that are not one. */
-function connectionTree({ events, split, record, bind, serverName }: Run): Step[] {
+function connectionTree({ events, splits, record, bind, serverName }: Run): Step[] {
   const host = serverName ?? "";
   const listener = bind.protocol === "http" ? undefined : bind.listeners.find(host);
   const routes = listener?.tcpRoutes.routes ?? [];
   const steps = stepsOf(events).flatMap((step): Step[] => {
-    if (step.kind === "route")
-      return [tcpRoute(step, routes, host), ...(split === undefined ? [] : [backendStep(split)])];
+    if (step.kind === "route") return [tcpRoute(step, routes, host), ...splitsOf(step, [...splits.values()])];
     return [step];
   });
   const selection =
@@ -92,7 +88,8 @@ function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: s
     const reason = isAny
       ? "any server name, a route before it fits better"
       : `${serverName === "" ? "no server name" : serverName} is not ${names(route)}`;
-    return { kind: "route", name: route.label, result: "no", reason, steps: [] };
+    const { label: name, origin } = route;
+    return { kind: "route", name, result: "no", reason, ...(origin !== undefined && { origin }), steps: [] };
   });
   if (own === undefined) return { ...step, steps };
   return { ...step, reason: own.hostnames.length === 0 ? "any connection" : `server name ${names(own)}`, steps };
@@ -134,26 +131,24 @@ function listenerSteps({ selected, bind, downstream }: Exchange): Step[] {
 }
 
 function chosenListener(
-  { listeners, protocol }: CompiledBind,
+  { listeners, protocol, provenance }: CompiledBind,
   listener: CompiledListener | undefined,
   host: string,
   what: "host" | "server name",
 ): Step {
   const own = listeners.entries.find(({ value }) => value === listener)?.hostname ?? "";
   const others = listeners.entries.filter(({ value }) => value !== listener);
-  const steps = others.slice(0, MAX_OTHERS).map(
-    ({ hostname, value }): Step => ({
-      kind: "listener",
-      name: value.name,
-      result: "no",
-      reason: hostReason(hostname, own, host),
-      steps: [],
-    }),
-  );
+  const step = ({ key, name }: CompiledListener, result: "yes" | "no", reason: string): Step => {
+    const origin = provenance.originOfListener(key);
+    return { kind: "listener", name, result, reason, ...(origin !== undefined && { origin }), steps: [] };
+  };
+  const steps = others
+    .slice(0, MAX_OTHERS)
+    .map(({ hostname, value }) => step(value, "no", hostReason(hostname, own, host)));
   if (listener === undefined)
     return { kind: "listener", name: "none", result: "no", reason: `no listener has this ${what}`, steps };
   const any = protocol === "tcp" || protocol === "udp" ? "the only one of its port" : `any ${what}`;
-  return { kind: "listener", name: listener.name, result: "yes", reason: isAny(own) ? any : `${what} ${own}`, steps };
+  return { ...step(listener, "yes", isAny(own) ? any : `${what} ${own}`), steps };
 }
 
 function hostReason(hostname: string, own: string, host: string): string {
@@ -181,7 +176,7 @@ function policySteps(
   const last = kinds.findLastIndex((name) => seen.has(name));
   return kinds.flatMap((name, at): Step[] => {
     if (seen.has(name)) return [];
-    const [origin] = origins[name] ?? [];
+    const origin = wholeOf(name, origins[name] ?? []);
     const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
     if (!isComplete && at > last) return [{ ...step, result: "notReached" }];
     return [{ ...step, result: "yes", reason: detailsText(configured.get(name)) }];
@@ -201,6 +196,11 @@ function ends(message: TraceEvent["message"], phase: Phase): boolean {
     message.type === "requestSnapshot" &&
     (message.stage === `${phase} policies` || (phase === "backend" && message.stage === "final request"))
   );
+}
+
+/** How the backend of a route was chosen, and after retries that change it the next one. */
+function splitsOf({ name }: Step, splits: readonly Asked[]): Step[] {
+  return splits.filter(({ route }) => route === name).map(backendStep);
 }
 
 function backendStep({ value, others, share }: Asked): Step {

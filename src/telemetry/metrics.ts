@@ -1,19 +1,19 @@
 import {
-  ConnectionSeries,
   Count,
   type CountedMetric,
   CounterMemory,
   type MetricsSnapshot,
   type SeriesNotice,
   seriesKey,
+  TIMES,
+  type TimedMetric,
 } from "./counter-memory.ts";
 import { UNKNOWN } from "./custom-labels.ts";
-import { Histogram, histogramBytes, REQUEST_BOUNDS } from "./histogram.ts";
-import { CONNECTION_LABELS, REQUEST_LABELS } from "./metric-table.ts";
+import { Histogram, histogramBytes } from "./histogram.ts";
+import { type CONNECTION_LABELS, type METRICS, REQUEST_LABELS } from "./metric-table.ts";
 import { RequestCounters } from "./request-counters.ts";
 
 export {
-  type ConnectionSeries,
   type Count,
   CounterMemory,
   type MetricsSnapshot,
@@ -28,11 +28,19 @@ export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], str
 /** `protocol` is http, https, tcp, tls or udp; a UDP session counts as a connection. */
 type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
 
-/** Datagrams of one listener: from clients and to them. */
-export interface DatagramSeries {
+/** Counters of the client connections that share all labels. */
+export interface ConnectionSeries {
+  readonly connections: Count;
+  /** Bytes from clients. */
   readonly received: Count;
+  /** Bytes to clients. */
   readonly sent: Count;
+  /** Seconds that TLS handshakes took. */
+  readonly handshakes: () => Histogram;
 }
+
+/** A text for each label. */
+type ValuesOf<Labels extends readonly string[]> = { readonly [Index in keyof Labels]: string };
 
 /**
  * Series with custom labels per thread, at most. Clients choose their values, for example with a header; beyond the limit,
@@ -49,14 +57,13 @@ export class Metrics {
   /** Counts requests by the handles that `requestSeries` returns. */
   readonly requests: RequestCounters;
   /** Requests in progress. */
-  readonly inFlight = new Count();
+  readonly inFlight: Count;
   readonly #memory = new CounterMemory();
   readonly #announce: (notice: SeriesNotice) => void;
   readonly #requests = new Map<string, number>();
   readonly #noCustom: readonly string[];
   readonly #otherCustom: readonly string[];
   #customSeries = 0;
-  readonly #connections = new Map<string, ConnectionSeries>();
   readonly #histograms = new Map<string, Histogram>();
   readonly #counts = new Map<string, Count>();
 
@@ -68,7 +75,7 @@ export class Metrics {
       this.#memory.add(notice);
       announce(notice);
     };
-    this.#announce({ kind: "inFlight", memory: this.inFlight.memory });
+    this.inFlight = this.count("requests_in_flight");
     this.requests = new RequestCounters((memory) => this.#announce({ kind: "table", memory }));
   }
 
@@ -102,80 +109,19 @@ export class Metrics {
 
   /** Gets or creates the series of these labels. */
   connection(of: ConnectionLabels): ConnectionSeries {
-    const labels = values(CONNECTION_LABELS, of);
-    return upsert(this.#connections, seriesKey(labels), () => {
-      const series = new ConnectionSeries();
-      this.#announce({ kind: "connection", labels, memory: series.memory });
-      return series;
-    });
+    const { bind, gateway, listener, protocol } = of;
+    const labels = [bind, gateway, listener, protocol] as const;
+    return {
+      connections: this.count("downstream_connections_total", ...labels),
+      received: this.count("downstream_received_bytes_total", ...labels),
+      sent: this.count("downstream_sent_bytes_total", ...labels),
+      // A plaintext port has none, and a histogram takes many lines.
+      handshakes: () => this.histogram("tls_handshake_duration_seconds", ...labels),
+    };
   }
 
-  /** Open UDP sessions of a bind. */
-  udpSessions(bind: string): Count {
-    return this.#count("udp_sessions", [bind]);
-  }
-
-  /** `reason`: one of a small set of words. */
-  droppedDatagrams(bind: string, reason: string): Count {
-    return this.#count("udp_dropped_datagrams_total", [bind, reason]);
-  }
-
-  datagrams({ bind, gateway, listener }: Omit<ConnectionLabels, "protocol">): DatagramSeries {
-    const counted = (direction: string) => this.#count("udp_datagrams_total", [bind, gateway, listener, direction]);
-    return { received: counted("received"), sent: counted("sent") };
-  }
-
-  /** Failed attempts that were not retried because of `maxRetries` or `retryBudget`. */
-  retryOverflows(backend: string): Count {
-    return this.#count("retry_overflow_total", [backend]);
-  }
-
-  /** Requests that a local rate limit counted together because there was no room for their keys. */
-  limitOverflows(limit: string): Count {
-    return this.#count("local_rate_limit_overflow_total", [limit]);
-  }
-
-  /** Buckets of local rate limits that were dropped before they were full. */
-  limitEvictions(): Count {
-    return this.#count("local_rate_limit_evictions_total", []);
-  }
-
-  /** gRPC calls that ended. `status`: a number of the protocol or one of a small set of words. */
-  grpcCalls(backend: string, route: string, status: string): Count {
-    return this.#count("grpc_calls_total", [backend, route, status]);
-  }
-
-  /** Decisions of shadow policies. `policy`: a kind; `decision`: one of a small set of words. */
-  shadowDecisions(policy: string, decision: string, gateway: string, listener: string, route: string): Count {
-    return this.#count("policy_shadow_total", [policy, decision, gateway, listener, route]);
-  }
-
-  /** Seconds by which the event loop of a worker was late at the last sample. */
-  eventLoopLag(worker: number): Count {
-    return this.#count("event_loop_lag_seconds", [`worker-${worker}`]);
-  }
-
-  /** 1 while this worker is overloaded. `reason`: one of a small set of words. */
-  overloaded(reason: string): Count {
-    return this.#count("overloaded_workers", [reason]);
-  }
-
-  /** Work that was rejected because of an overload. `kind`: `request` or `connection`. */
-  turnedAway(kind: string, reason: string): Count {
-    return this.#count("overload_rejected_total", [kind, reason]);
-  }
-
-  /** Seconds that the expressions of a route have used. */
-  expressionSeconds(route: string): Count {
-    return this.#count("expression_seconds_total", [route]);
-  }
-
-  /** Requests to a route that were turned away because of its expressions. */
-  expressionRejections(route: string): Count {
-    return this.#count("expression_rejected_total", [route]);
-  }
-
-  #count(metric: CountedMetric, labels: readonly string[]): Count {
+  /** Gets or creates the series of these labels, in the order of the table. */
+  count<Metric extends CountedMetric>(metric: Metric, ...labels: ValuesOf<(typeof METRICS)[Metric]["labels"]>): Count {
     return upsert(this.#counts, seriesKey([metric, ...labels]), () => {
       const count = new Count();
       this.#announce({ kind: "count", metric, labels, memory: count.memory });
@@ -183,21 +129,16 @@ export class Metrics {
     });
   }
 
-  /** Durations of connects over one transport: `plaintext` or `tls`. */
-  upstreamConnect(transport: string): Histogram {
-    return this.#histogram("connect", [transport]);
-  }
-
-  /** Durations of calls, such as kind `Primary`, `Policy` or `Mirror` and subtype `Http` or `ExtAuthz`. */
-  upstreamCall(kind: string, subtype: string): Histogram {
-    return this.#histogram("call", [kind, subtype]);
-  }
-
-  #histogram(kind: "connect" | "call", labels: readonly string[]): Histogram {
-    return upsert(this.#histograms, seriesKey([kind, ...labels]), () => {
-      const memory = new SharedArrayBuffer(histogramBytes(REQUEST_BOUNDS));
-      this.#announce({ kind, labels, memory });
-      return new Histogram(REQUEST_BOUNDS, memory);
+  /** Gets or creates the histogram of these labels. */
+  histogram<Metric extends TimedMetric>(
+    metric: Metric,
+    ...labels: ValuesOf<(typeof METRICS)[Metric]["labels"]>
+  ): Histogram {
+    return upsert(this.#histograms, seriesKey([metric, ...labels]), () => {
+      const bounds = TIMES[metric];
+      const memory = new SharedArrayBuffer(histogramBytes(bounds));
+      this.#announce({ kind: "histogram", metric, labels, memory });
+      return new Histogram(bounds, memory);
     });
   }
 

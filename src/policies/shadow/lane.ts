@@ -5,19 +5,19 @@
  * for it and not for the request. What they establish, such as claims of a token, is visible to later shadow policies only.
  */
 import { asError, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
-import type { Budget, RequestParts } from "../../cel/index.ts";
+import { type Budget, overlaid, type RequestParts } from "../../cel/index.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { ShadowableKind } from "../contract/shadow.ts";
-import type {
-  BodyStart,
-  IncomingBody,
-  PolicyContext,
-  PolicyHooks,
-  RequestMetadata,
-  ShadowDecision,
-  ShadowRuns,
+import {
+  type BodyStart,
+  FINDINGS,
+  type IncomingBody,
+  type PolicyContext,
+  type PolicyHooks,
+  type RequestMetadata,
+  type ShadowDecision,
+  type ShadowRuns,
 } from "../contract/types.ts";
-import { withVariables } from "../shared/expressions.ts";
 
 /**
  * Exchanges of a thread that may wait for shadow policies at a time. It bounds the memory and the calls that a service which does not
@@ -30,7 +30,7 @@ let waiting = 0;
 const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_FULL"]);
 
 /** What a lane needs of its exchange, besides what policies see. */
-interface ShadowHost extends PolicyContext {
+export interface ShadowHost {
   /** For the expressions of shadow policies: those of the request must not run out of theirs. */
   newBudget(): Budget | undefined;
   /** The decision behind an error as text, if the access log or a trace shows it. `after`: see `Why`. */
@@ -43,6 +43,8 @@ interface ShadowHost extends PolicyContext {
 type OnRequest = NonNullable<PolicyHooks["onRequest"]>;
 
 export class ShadowLane implements ShadowRuns {
+  /** Of the policies with effect. */
+  readonly #context: PolicyContext;
   readonly #host: ShadowHost;
   readonly #budget: Budget | undefined;
   /** What shadow policies have established. */
@@ -50,7 +52,8 @@ export class ShadowLane implements ShadowRuns {
   #pending: Promise<void> | undefined;
   #decisions: ShadowDecision[] = [];
 
-  constructor(host: ShadowHost) {
+  constructor(context: PolicyContext, host: ShadowHost) {
+    this.#context = context;
     this.#host = host;
     this.#budget = host.newBudget();
   }
@@ -66,7 +69,7 @@ export class ShadowLane implements ShadowRuns {
   }
 
   run(kind: ShadowableKind, phase: Phase, onRequest: OnRequest): void {
-    const view = new ShadowView(this.#host, this.#budget);
+    const view = new ShadowView(this.#context, this.#budget);
     if (this.#pending === undefined) {
       const deciding = this.#decide(kind, phase, onRequest, view);
       if (deciding !== undefined) this.#wait(deciding);
@@ -137,7 +140,7 @@ function changesOf(after: RequestMetadata, before: RequestMetadata): RequestMeta
 
 /** What a policy sees of an exchange, as it was when the policy's turn came; changes end here. */
 class ShadowView implements PolicyContext {
-  readonly #host: ShadowHost;
+  readonly #context: PolicyContext;
   readonly request: PolicyContext["request"];
   readonly trace: PolicyContext["trace"];
   readonly variables: PolicyContext["variables"];
@@ -152,45 +155,30 @@ class ShadowView implements PolicyContext {
   readonly matchedPrefix: string | undefined;
   readonly matchedPath: string;
 
-  constructor(host: ShadowHost, budget: Budget | undefined) {
-    this.#host = host;
-    this.request = { ...host.request, headers: [...host.request.headers] };
-    this.trace = host.trace?.ofShadow();
-    this.requestBody = new ShadowBody(host);
-    this.requestMetadata = { ...host.requestMetadata };
-    this.requestTimeout = host.requestTimeout;
-    this.backendRequestTimeout = host.backendRequestTimeout;
-    this.authorityMode = host.authorityMode;
-    this.retry = host.retry;
-    this.acceptedCoding = host.acceptedCoding;
-    this.session = host.session;
-    this.matchedPrefix = host.matchedPrefix;
-    this.matchedPath = host.matchedPath;
-    const view = this;
-    const seen: RequestParts = new SeenRequest(this, host.variables.request);
-    this.variables = withVariables(host.variables, {
-      budget,
-      request: seen,
-      response: undefined,
-      get jwt() {
-        return view.requestMetadata.jwt;
-      },
-      get apiKey() {
-        return view.requestMetadata.apiKey;
-      },
-      get basicAuth() {
-        return view.requestMetadata.basicAuth;
-      },
-      get extauthz() {
-        return view.requestMetadata.extauthz;
-      },
-      get extproc() {
-        return view.requestMetadata.extproc;
-      },
-      get metadata() {
-        return view.requestMetadata.metadata;
-      },
+  constructor(context: PolicyContext, budget: Budget | undefined) {
+    this.#context = context;
+    this.request = { ...context.request, headers: [...context.request.headers] };
+    this.trace = context.trace?.ofShadow();
+    this.requestBody = new ShadowBody(context);
+    this.requestMetadata = { ...context.requestMetadata };
+    this.requestTimeout = context.requestTimeout;
+    this.backendRequestTimeout = context.backendRequestTimeout;
+    this.authorityMode = context.authorityMode;
+    this.retry = context.retry;
+    this.acceptedCoding = context.acceptedCoding;
+    this.session = context.session;
+    this.matchedPrefix = context.matchedPrefix;
+    this.matchedPath = context.matchedPath;
+    const now = context.variables.request;
+    // What the policy changes of the request shows through.
+    const seen: RequestParts = Object.create(this.request, {
+      sensitive: { get: () => now?.sensitive },
+      body: { get: () => this.requestBody.bytes ?? now?.body },
+      startTime: { get: () => now?.startTime },
     });
+    const own = { budget, request: seen, response: undefined };
+    for (const name of FINDINGS) Object.defineProperty(own, name, { get: () => this.requestMetadata[name] });
+    this.variables = overlaid(context.variables, own);
   }
 
   /** Adds what earlier shadow policies have established, and returns all that is known. */
@@ -200,22 +188,22 @@ class ShadowView implements PolicyContext {
   }
 
   get loop(): PolicyContext["loop"] {
-    return this.#host.loop;
+    return this.#context.loop;
   }
   get span(): PolicyContext["span"] {
-    return this.#host.span;
+    return this.#context.span;
   }
   get responseBody(): PolicyContext["responseBody"] {
-    return this.#host.responseBody;
+    return this.#context.responseBody;
   }
   get maxBufferSize(): number {
-    return this.#host.maxBufferSize;
+    return this.#context.maxBufferSize;
   }
   get calledEndpoint(): string | undefined {
-    return this.#host.calledEndpoint;
+    return this.#context.calledEndpoint;
   }
   get shadow(): ShadowRuns {
-    return this.#host.shadow;
+    return this.#context.shadow;
   }
   preferEndpoint(): boolean {
     return false;
@@ -229,64 +217,23 @@ class ShadowView implements PolicyContext {
   onClose(): void {}
 }
 
-/** The request for expressions. */
-class SeenRequest implements RequestParts {
-  readonly #view: Pick<ShadowView, "request" | "requestBody">;
-  readonly #now: RequestParts | undefined;
-
-  constructor(view: Pick<ShadowView, "request" | "requestBody">, now: RequestParts | undefined) {
-    this.#view = view;
-    this.#now = now;
-  }
-  get method(): string {
-    return this.#view.request.method;
-  }
-  get scheme(): string {
-    return this.#view.request.scheme;
-  }
-  get authority(): string {
-    return this.#view.request.authority;
-  }
-  get path(): string {
-    return this.#view.request.path;
-  }
-  get search(): string {
-    return this.#view.request.search;
-  }
-  get version(): string {
-    return this.#view.request.version;
-  }
-  get headers(): readonly string[] {
-    return this.#view.request.headers;
-  }
-  get sensitive(): RequestParts["sensitive"] {
-    return this.#now?.sensitive;
-  }
-  get body(): Uint8Array | undefined {
-    return this.#view.requestBody.bytes ?? this.#now?.body;
-  }
-  get startTime(): Date | undefined {
-    return this.#now?.startTime;
-  }
-}
-
 const NO_BYTES = new Uint8Array(0);
 
 /** The body of a request that streams on while a shadow policy reads it. */
 class ShadowBody implements IncomingBody {
-  readonly #host: ShadowHost;
+  readonly #context: PolicyContext;
   /** The whole body, if it has been read. */
   bytes: Uint8Array | undefined;
 
-  constructor(host: ShadowHost) {
-    this.#host = host;
+  constructor(context: PolicyContext) {
+    this.#context = context;
   }
   get empty(): boolean {
-    return this.#host.requestBody.empty;
+    return this.#context.requestBody.empty;
   }
   async copy(limit: number): Promise<Uint8Array | undefined> {
-    const ended = new Promise<never>((_resolve, reject) => this.#host.onClose(() => reject(new RequestEnded())));
-    const bytes = await Promise.race([this.#host.requestBody.copy(limit), ended]);
+    const ended = new Promise<never>((_resolve, reject) => this.#context.onClose(() => reject(new RequestEnded())));
+    const bytes = await Promise.race([this.#context.requestBody.copy(limit), ended]);
     this.bytes = bytes;
     return bytes;
   }
@@ -298,7 +245,7 @@ class ShadowBody implements IncomingBody {
   }
   /** Of a body that is longer than may be buffered, nothing is known but that. */
   async peek(limit: number): Promise<BodyStart> {
-    const bytes = await this.copy(Math.max(limit, this.#host.maxBufferSize));
+    const bytes = await this.copy(Math.max(limit, this.#context.maxBufferSize));
     if (bytes === undefined) return { bytes: NO_BYTES, complete: false };
     return { bytes: bytes.subarray(0, limit), complete: bytes.length <= limit };
   }

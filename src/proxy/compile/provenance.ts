@@ -23,18 +23,15 @@ interface Indexes {
 
 export class Provenance {
   readonly #listeners: ReadonlyMap<string, Pick<Listener, "policies" | "sources" | "origin">>;
+  readonly #groups: ReadonlyMap<string, Origin | undefined>;
   readonly #containers: Containers;
   readonly #owners: { readonly packed: PackedRoutes; readonly indexes: Indexes }[] = [];
 
-  constructor({ binds, backends, targeted }: Pick<Ir, "binds" | "backends" | "targeted">) {
+  constructor({ binds, backends, targeted, routeGroups }: Pick<Ir, "binds" | "backends" | "targeted" | "routeGroups">) {
+    this.#groups = new Map(routeGroups.map(({ name, origin }) => [name, origin]));
     this.#listeners = new Map(binds.flatMap(({ listeners }) => listeners.map((listener) => [listener.key, listener])));
     this.#containers = {
-      backends: backends.map(({ key, name, namespace, origin }) => ({
-        key,
-        name,
-        ...(namespace !== undefined && { namespace }),
-        ...(origin !== undefined && { origin }),
-      })),
+      backends: backends.flatMap(({ key, origin }) => (origin === undefined ? [] : [{ key, origin }])),
       targeted: targeted.flatMap(({ name, origin }) =>
         name === null || origin === undefined ? [] : [{ name, origin }],
       ),
@@ -52,6 +49,15 @@ export class Provenance {
     return at && (placeAt(at.packed, at.index).origin ?? routeAt(at.packed, at.index).origin);
   }
 
+  originOfGroup(name: string): Origin | undefined {
+    return this.#groups.get(name);
+  }
+
+  originOfListener(key: string): Origin | undefined {
+    return this.#listeners.get(key)?.origin;
+  }
+
+  /** The policies of a listener. */
   ofListener(key: string): PolicyOrigins {
     const listener = this.#listeners.get(key);
     return listener === undefined ? {} : originsOf(listener, listener.origin, ["policies"], this.#containers);

@@ -4,7 +4,7 @@
  */
 import { GatewayError, type Why } from "../../base/errors.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { describeCandidate } from "../match/reason.ts";
@@ -54,13 +54,13 @@ function chooseRoute(exchange: Matching): undefined {
     chain.push(route);
     const group = exchange.bind.groups.get(backend.target.name);
     if (group === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    route = select(exchange, group);
+    route = select(exchange, group, backend.target.name);
     if (chain.includes(route)) throw new GatewayError("TG_DELEGATION_CYCLE");
   }
 }
 
-/** The best route of a router; a trace explains the choice. Throws TG_ROUTE_NOT_FOUND. */
-function select(exchange: Matching, router: Router<CompiledRoute>): CompiledRoute {
+/** The best route of a listener or of a route `group`; a trace explains the choice. Throws TG_ROUTE_NOT_FOUND. */
+function select(exchange: Matching, router: Router<CompiledRoute>, group?: string): CompiledRoute {
   const { request } = exchange;
   // `OPTIONS *` concerns the server as a whole, and CONNECT has no path: both are routed like the path `/`.
   const { path } = request;
@@ -68,7 +68,7 @@ function select(exchange: Matching, router: Router<CompiledRoute>): CompiledRout
   if (pathless) request.path = "/";
   const { host } = exchange.selected;
   const match = router.select(request, host);
-  exchange.trace?.routeSelection(router.explain(request, host, match));
+  exchange.trace?.routeSelection(router.explain(request, host, match), group);
   if (pathless) request.path = path;
   if (match === undefined) throw noRoute(exchange, router);
   exchange.selected.match = match;
@@ -100,9 +100,8 @@ function mergedPolicies(
   const key = parents.map((parent) => parent.key).join(" ");
   let chain = known.get(key);
   if (chain === undefined) {
-    const sets = [...parents, route].map((each) => each.policySet);
-    const merged = mergePolicies(...sets);
-    chain = compilePolicies(merged, "route", policies, `${key} ${route.key}`);
+    const levels = [...parents, route].map(({ policySet }) => ({ ...NO_LEVEL, set: policySet }));
+    chain = compilePolicies(mergeLevels(...levels).set, "route", policies, `${key} ${route.key}`);
     known.set(key, chain);
   }
   return chain;

@@ -8,17 +8,21 @@ import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../htt
 import type { Exchange } from "../exchange/exchange.ts";
 import { WAIT } from "../exchange/phase-result.ts";
 
+/** What a response that the gateway makes may read and set. */
+type Answering = Pick<Exchange, "call" | "deadlines" | "request" | "responseSide" | "result" | "told">;
+
 /** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
-export function respond(exchange: Exchange): typeof WAIT {
+export function respond(exchange: Pick<Exchange, "responseSide">): typeof WAIT {
   exchange.responseSide.send();
   return WAIT;
 }
 
 /** Replaces the response by an error or a reply of a policy. An error's `cause` goes to logs and traces only. */
-export function answerInstead(exchange: Exchange, answer: GatewayError | LocalReply): void {
+export function answerInstead(exchange: Answering, answer: GatewayError | LocalReply): void {
   if (answer instanceof GatewayError) {
     const { code, cause, why } = answer;
-    const message = exchange.explained(answer.message, why);
+    const told = exchange.told(why);
+    const message = told === undefined ? answer.message : `${answer.message}: ${told}`;
     exchange.result.blame(
       code,
       code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message,
@@ -30,8 +34,8 @@ export function answerInstead(exchange: Exchange, answer: GatewayError | LocalRe
   }
 }
 
-function setReply(exchange: Exchange, reply: LocalReply): void {
-  exchange.stopDeadline();
+function setReply(exchange: Answering, reply: LocalReply): void {
+  exchange.deadlines.stop();
   exchange.call?.answeredInstead(exchange.result.error ?? null);
   // A service or a configuration may still give such a status a body.
   const content = BODILESS.has(reply.status) ? "" : reply.body;
@@ -43,7 +47,7 @@ function setReply(exchange: Exchange, reply: LocalReply): void {
 }
 
 /** The response for an error: a text, or for gRPC a 200 with `grpc-status` and no body. Both have the error's headers. */
-function errorReply({ request }: Exchange, { code, status, headers }: ErrorAnswer): LocalReply {
+function errorReply({ request }: Answering, { code, status, headers }: ErrorAnswer): LocalReply {
   const { message } = ERRORS[code];
   if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
   return {

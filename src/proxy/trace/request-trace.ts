@@ -9,7 +9,7 @@ import type { Downstream } from "../../http/stream.ts";
 import type { PolicyOrigins } from "../../ir/origins.ts";
 import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
-import type { RequestMetadata } from "../../policies/contract/types.ts";
+import { FINDINGS, type RequestMetadata } from "../../policies/contract/types.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
@@ -29,7 +29,6 @@ import { StreamProgress } from "./stream-progress.ts";
 
 /** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
-const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
 type FindingName = (typeof FINDINGS)[number];
 
 /** What a trace reads of the exchange it follows. */
@@ -38,7 +37,7 @@ interface TracedExchange {
   readonly downstream: Downstream;
   readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
   readonly bind: Pick<CompiledBind, "provenance"> & { readonly policies: Pick<PolicyEnvironment, "credentials"> };
-  readonly found: RequestMetadata;
+  readonly policyState: { readonly found: RequestMetadata };
   readonly selected: {
     readonly listener: Pick<CompiledListener, "key"> | undefined;
     readonly parents: readonly CompiledRoute[];
@@ -157,7 +156,7 @@ export class RequestTrace extends PolicyEvents {
   #requestMetadata(): Pick<RequestState, FindingName> {
     const shown: Partial<Record<FindingName, unknown>> = {};
     for (const name of FINDINGS) {
-      const value = this.#exchange.found[name];
+      const value = this.#exchange.policyState.found[name];
       if (value !== undefined) shown[name] = this.#secrets.data(toData(value));
     }
     return shown;
@@ -181,14 +180,19 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
   }
 
-  /** The chosen route with the reason for each other one; an error if no route matches. */
-  routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
+  /** The chosen route with the reason for each other one; an error if no route matches. `group`: a route has delegated to it. */
+  routeSelection(
+    { selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>,
+    group: string | undefined,
+  ): void {
+    const origin = group === undefined ? undefined : this.#exchange.bind.provenance.originOfGroup(group);
     this.#tracer.emit(selected === undefined ? "error" : "info", {
       type: "routeSelection",
       selectedRoute: selected?.route.key ?? null,
       evaluatedRoutes,
       candidates: candidates.map((candidate) => this.#candidate(candidate)),
       ...(omitted > 0 && { omittedRoutes: omitted }),
+      ...(group !== undefined && { group: { name: group, ...(origin !== undefined && { origin }) } }),
     });
   }
 
@@ -208,10 +212,11 @@ export class RequestTrace extends PolicyEvents {
 
   /** No listener matches `host`, so there are no routes to compare. */
   noListener(host: string, listeners: ListenerTable<CompiledListener>["entries"]): void {
-    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => ({
-      listener: value.key,
-      reason: `host: ${host} does not match ${hostname}`,
-    }));
+    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => {
+      const origin = this.#exchange.bind.provenance.originOfListener(value.key);
+      const reason = `host: ${host} does not match ${hostname}`;
+      return { listener: value.key, reason, ...(origin !== undefined && { origin }) };
+    });
     const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
     this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });
   }
