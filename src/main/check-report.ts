@@ -6,6 +6,32 @@ import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
 import { type Diagnostic, formatDiagnostics, fullText } from "../translation/problems/diagnostics.ts";
 import { stepLines } from "../tui/step-lines.ts";
 
+/** What `-o json` prints; schema/check.json describes it. */
+export interface CheckOutput extends CheckReport {
+  /** Of `--expect`. */
+  readonly cases?: readonly CaseResult[];
+}
+
+/** A verdict as JSON. */
+export interface CaseResult extends Pick<Verdict, "failures" | "problem"> {
+  readonly name: string;
+  readonly line: number;
+  readonly column: number;
+  readonly ok: boolean;
+  readonly open: Readonly<Record<string, readonly unknown[]>>;
+}
+
+/** The report with the results of cases. `ok`: everything is as it should be. */
+export function jsonReport(report: CheckReport, ok: boolean, verdicts: readonly Verdict[]): CheckOutput {
+  const cases = verdicts.map((verdict): CaseResult => {
+    const { name, line, column } = verdict.case;
+    const { failures, open, problem } = verdict;
+    const result = { name, line, column, ok: hasPassed(verdict), failures, open: Object.fromEntries(open) };
+    return { ...result, ...(problem !== undefined && { problem }) };
+  });
+  return { ...report, ok, cases };
+}
+
 /** Every diagnostic with its position; for a valid configuration also the number of its objects. */
 export function renderReport({ ok, diagnostics, summary, startOnly, notFetched = [] }: CheckReport): string {
   const unseen = notFetched.map((url) => `note: not fetched and not checked, because of --offline: ${url}\n`).join("");
