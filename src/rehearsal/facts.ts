@@ -28,7 +28,7 @@ export class BadFacts extends Error {
 }
 
 /** The field of the request, or the assumption, that is wrong. */
-export type BadPart =
+type BadPart =
   | { readonly request: keyof WrittenRequest }
   /** `ways`: what can be assumed instead, by name and value; none: nothing depends on it. Absent: the name is wrong. */
   | { readonly assume: string; readonly ways?: readonly (readonly [name: string, value: string])[] };
