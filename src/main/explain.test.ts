@@ -457,8 +457,8 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
   assert.equal(
     await run("--", "udp://anything:53", "-d", "question"),
     `udp://anything:53 → forwarded · route default/dns · endpoint dns.test:53
-✓ listener dns  the only one of its port  ${file}:31
-✓ route dns  any connection  ${file}:34
+✓ listener dns  the only one of its port  ${file}:32
+✓ route dns  any connection  ${file}:35
 ✓ endpoint dns.test:53  gets the datagram
 0`,
   );

@@ -5,6 +5,7 @@ import type { Addresses } from "../net/addresses.ts";
 import type { AdmittedAddress } from "../net/egress.ts";
 import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import type { Services } from "../proxy/services/services.ts";
+import { routeOfConnection } from "../proxy/tcp/connection-trace.ts";
 import { UdpServer } from "../proxy/udp/udp-server.ts";
 import type { DropReason, Flow, UdpSession } from "../proxy/udp/udp-session.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
@@ -96,9 +97,12 @@ function errorOf(dropped: DropReason): Pick<AccessRecord, "error" | "code" | "re
 
 /** Sessions have no trace: what it would have follows from the record. */
 function eventsOf({ route, endpoint, error }: Partial<AccessRecord>, { listeners }: CompiledBind): TraceEvent[] {
-  const evaluatedRoutes = listeners.find("")?.tcpRoutes.routes.map(({ label }) => label) ?? [];
+  const routes = listeners.find("")?.tcpRoutes.routes ?? [];
   const messages: TraceMessage[] = [
-    { type: "routeSelection", selectedRoute: route ?? null, evaluatedRoutes, candidates: [] },
+    routeOfConnection(
+      routes.find(({ label }) => label === route),
+      routes,
+    ),
   ];
   if (endpoint !== undefined)
     messages.push(
