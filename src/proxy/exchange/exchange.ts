@@ -12,7 +12,6 @@ import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1 } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
-import type { ResponseTranslation } from "../../policies/contract/types.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
@@ -56,8 +55,8 @@ export interface BackendCall {
   attempt(): typeof WAIT | AttemptFailed;
   /** The whole response has been sent. */
   complete(): void;
-  /** Drops the current attempt, if any. `countFailure`: outlier detection counts it against the endpoint. */
-  abandon(how: { readonly countFailure: boolean }): void;
+  /** Drops the current attempt, if any, which says nothing about the endpoint. */
+  abandon(): void;
   /** The deadline of the whole request has passed. */
   expire(): void;
   /** Drops a response that the retry policy does not pass on. */
@@ -209,13 +208,13 @@ export class Exchange implements ServerStream {
     if (this.closed) return;
     this.result.clientGone(code, message);
     if (!this.responseSide.started && !UNANSWERED.has(code)) this.#engineAnswered(code);
-    this.call?.abandon({ countFailure: false });
+    this.call?.abandon();
     this.endPhase(GONE);
   }
 
   onClientFault(code: ErrorCode, detail: string): boolean {
     if (this.closed) return false;
-    this.call?.abandon({ countFailure: false });
+    this.call?.abandon();
     this.result.blame(code, `${ERRORS[code].message}: ${detail}`);
     return this.responseSide.endGrpc(code);
   }
@@ -245,14 +244,6 @@ export class Exchange implements ServerStream {
   /** What policies have set and established. */
   get policyState(): PolicyState {
     return this.#policyView ?? UNTOUCHED;
-  }
-
-  /** See `PolicyContext`. */
-  becomeGrpc(translate: ResponseTranslation): void {
-    this.grpc = "translated";
-    // First, so that the error about a malformed deadline is translated too.
-    this.responseSide.translate(translate);
-    this.deadlines.startGrpc();
   }
 
   get variables(): ExchangeVariables {
