@@ -15,6 +15,8 @@ export interface Case {
   /** Where it stands in the file, from 1. */
   readonly line: number;
   readonly column: number;
+  /** The same of a field of it. */
+  readonly placeOf: (field: Path) => { readonly line: number; readonly column: number };
   readonly facts: RequestFacts;
   readonly assumed: Assumptions;
   readonly expect: Expectation;
@@ -51,16 +53,27 @@ export function readCases(
     if (names.has(each.name))
       document.report([...path, "name"], { message: "another case has this name; a report could not tell them apart" });
     names.add(each.name);
+    const facts = checked(document, path, () => factsOf(each.request));
+    const host = facts && hostOf(each.request, facts);
     for (const kind of NAMED) {
       const name = each.expect[kind];
-      const problem = name == null ? undefined : places.problemWith(kind, name);
+      if (name === null || name === undefined) continue;
+      const problem =
+        places.problemWith(kind, name) ?? (host === undefined ? undefined : places.unmet(kind, name, host));
       if (problem !== undefined) document.report([...path, "expect", kind], problem);
     }
     return {
       name: each.name,
       ...document.placeOf(path),
-      facts: checked(document, [...path, "request"], () => factsOf(each.request)),
-      assumed: checked(document, [...path, "assume"], () => readAssumptions(each.assume ?? {})),
+      placeOf: (field) => document.placeOf([...path, ...field]),
+      facts: facts as RequestFacts,
+      // One by one, so that each mistake is reported.
+      assumed: Object.assign(
+        {},
+        ...Object.entries(each.assume ?? {}).map(([name, value]) =>
+          checked(document, path, () => readAssumptions({ [name]: value })),
+        ),
+      ),
       expect: each.expect,
     };
   });
@@ -71,13 +84,36 @@ function factsOf({ url, method, headers = {}, body = "", source }: TestCase["req
   return factsOfRequest({ url, method, headers: Object.entries(headers), body, source });
 }
 
-/** The value, or a problem at `path`, with which the file has no cases. */
-function checked<Value>(document: ConfigDocument, path: Path, read: () => Value): Value {
+/** The host that both listener and route are chosen by; undefined: there is none, or the case has a field for it. */
+function hostOf(
+  { headers = {} }: TestCase["request"],
+  { url: { protocol, hostname } }: RequestFacts,
+): string | undefined {
+  const hasField = Object.keys(headers).some((name) => name.toLowerCase() === "host");
+  return hasField || !["http:", "https:", "tls:"].includes(protocol) ? undefined : hostname.toLowerCase();
+}
+
+/** The value, or a problem in the case at `path`, with which the file has no cases. */
+function checked<Value>(document: ConfigDocument, path: Path, read: () => Value): Value | undefined {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof BadFacts)) throw error;
-    document.report(path, { message: `${error.message}; ${error.hint}` });
-    return {} as Value;
+    const { message, field } = mistakeIn(error);
+    document.report([...path, ...field], { message });
+    return undefined;
   }
+}
+
+/** What is wrong with a case, in which field, and what to write there. */
+export function mistakeIn({ message, hint, about }: BadFacts): { readonly message: string; readonly field: Path } {
+  if (about === undefined) return { message: `${message}; ${hint}`, field: ["request"] };
+  if ("request" in about) return { message: `${message}; ${hint}`, field: ["request", about.request] };
+  const { assume, ways } = about;
+  return { message: `${message}; ${ways === undefined ? hint : assumeHint(ways)}`, field: ["assume", assume] };
+}
+
+function assumeHint(ways: readonly (readonly [name: string, value: string])[]): string {
+  if (ways.length === 0) return "leave it out, or check which route the request gets";
+  return `write ${[...new Set(ways.map(([name, value]) => `${name}: ${value}`))].join(" or ")}`;
 }
