@@ -30,7 +30,7 @@ const pathMatch = fc.oneof(
 const match = fc
   .record({
     path: pathMatch,
-    method: fc.option(fc.constantFrom("GET", "POST"), { nil: undefined, freq: 1 }),
+    method: oneOf([4, undefined], [1, "GET", "POST"]),
     headers: fc.oneof(
       fc.constant([]),
       fc.constant([]),
@@ -106,7 +106,7 @@ const authenticated = fc
     reads: ofClient,
   })
   .map(({ jwtAuth, others, reads }) => ({ ...others, jwtAuth, ...reads }));
-const retry = fc.option(fc.constantFrom(1, 2), { nil: undefined, freq: 1 });
+const retry = oneOf([2, undefined], [1, 1, 2]);
 const policies = fc
   .tuple(fc.oneof({ arbitrary: unauthenticated, weight: 4 }, { arbitrary: authenticated, weight: 1 }), retry)
   .map(([kinds, attempts]) => ({
@@ -132,7 +132,7 @@ export const configuration = fc.record({
   ),
   routes: fc.array(route, { minLength: 1, maxLength: 4 }),
   /** Of a second listener, for `a.test` only. */
-  narrow: fc.option(fc.array(route, { minLength: 1, maxLength: 2 }), { nil: [], freq: 1 }),
+  narrow: fc.option(fc.array(route, { minLength: 1, maxLength: 2 }), { nil: [], freq: 2 }),
   /** Of the listeners with TLS; undefined: clients are not asked for a certificate. */
   clientCertificates: fc.constantFrom("required", "optional", undefined),
   group: fc.array(route, { minLength: 1, maxLength: 2 }),

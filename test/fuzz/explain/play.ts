@@ -202,7 +202,10 @@ interface Compared {
 /** The last attempt. */
 function lastOf({ line, sent, ...others }: Compared): Compared {
   const { "retry.attempt": _number, ...fields } = line;
-  return { ...others, line: fields, sent: sent.slice(-1) };
+  const [last] = sent.slice(-1);
+  if (last === undefined) return { ...others, line: fields, sent };
+  const headers = last.headers.filter((each) => !each.startsWith("x-retry-attempt:"));
+  return { ...others, line: fields, sent: [{ ...last, headers }] };
 }
 
 function comparable({ record, sent, received }: Outcome): Compared {
