@@ -27,9 +27,9 @@ export async function send(port: number, facts: RequestFacts): Promise<[Received
   return [await response, () => peer.socket.destroy()];
 }
 
-async function secure(port: number, { serverName, version, certificate }: RequestFacts): Promise<RawPeer | undefined> {
+async function secure(port: number, { url, version, certificate }: RequestFacts): Promise<RawPeer | undefined> {
   const socket = connect({
-    ...{ port, host: "127.0.0.1", servername: serverName, rejectUnauthorized: false, allowHalfOpen: true },
+    ...{ port, host: "127.0.0.1", servername: url.hostname, rejectUnauthorized: false, allowHalfOpen: true },
     ALPNProtocols: version === "1.1" ? ["http/1.1"] : ["h2", "http/1.1"],
     ...(certificate !== undefined && { cert: certificate, key: certificate }),
   });
