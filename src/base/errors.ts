@@ -177,6 +177,11 @@ export function asError(thrown: unknown): Error {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
+/** The message of an error, followed by that of its cause. */
+export function withCause({ message, cause }: Error): string {
+  return cause instanceof Error ? `${message}: ${cause.message}` : message;
+}
+
 /**
  * The message of a thrown value, for a sentence such as `cannot read the file: …`. Of OpenSSL's errors it is the reason alone, without
  * the error number and the line of its source code.

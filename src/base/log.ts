@@ -1,4 +1,5 @@
 import { formatTimestamp } from "./dates.ts";
+import { withCause } from "./errors.ts";
 import { type ControllerComponent, LEVEL_RANK, type LogFilter, type LogLevel, type LogModule } from "./log-filter.ts";
 import { redactUrls } from "./redaction.ts";
 import { escapeUnsafe } from "./terminal-text.ts";
@@ -113,7 +114,7 @@ function oneLine(message: string): string {
 
 function describe(error: Error, level: LogLevel): string {
   if (LEVEL_RANK[level] >= LEVEL_RANK.debug) return error.stack ?? error.message;
-  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+  return withCause(error);
 }
 
 /** Values that need no quotes in a `k=v` line: visible ASCII without quote and backslash. */

@@ -176,7 +176,7 @@ function policySteps(
   const last = kinds.findLastIndex((name) => seen.has(name));
   return kinds.flatMap((name, at): Step[] => {
     if (seen.has(name)) return [];
-    const origin = wholeOf(origins[name] ?? []);
+    const origin = wholeOf(name, origins[name] ?? []);
     const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
     if (!isComplete && at > last) return [{ ...step, result: "notReached" }];
     return [{ ...step, result: "yes", reason: detailsText(configured.get(name)) }];

@@ -58,14 +58,14 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
       const { result } = message;
       const name = [...(scope ?? []), message.kind].join(" > ");
       // What is attached to a service that is called is not among the policies of the request.
-      const origin = scope === undefined ? wholeOf(originsOf(EFFECTIVE_NAMES[message.kind], all, index)) : undefined;
+      const [origin] = scope === undefined ? originsOf(EFFECTIVE_NAMES[message.kind], all, index) : [];
       const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
       if (result.type === "skip") return { ...step, result: "skipped", reason: result.reason };
       return { ...step, result: severity === "error" ? "no" : "yes", reason: result.details };
     }
     case "authorizationResult": {
       const origins = scope === undefined ? originsOf("authorization", all, index) : [];
-      const origin = wholeOf(origins);
+      const origin = wholeOf("authorization", origins);
       return {
         kind: "policy",
         name: "authorization",
@@ -110,11 +110,14 @@ function originsOf(name: string, all: readonly TraceEvent[], index: number): rea
   return [];
 }
 
-/** Where a policy was written as a whole; undefined if its parts are in several places, as rules of a Gateway and a route are. */
-export function wholeOf(origins: readonly Origin[]): Origin | undefined {
+/**
+ * Where the policy with this name in `effectivePolicy` was written as a whole; undefined if its rules are in several places, as those of a
+ * Gateway and a route are.
+ */
+export function wholeOf(name: string, origins: readonly Origin[]): Origin | undefined {
+  if (name !== "authorization") return origins[0];
   const [first, ...others] = origins.map(({ path, ...origin }): Origin => {
-    const rules = path.lastIndexOf("rules");
-    return { ...origin, path: rules === path.length - 2 ? path.slice(0, rules) : path };
+    return { ...origin, path: path.at(-2) === "rules" ? path.slice(0, -2) : path };
   });
   return others.every((other) => isDeepStrictEqual(other, first)) ? first : undefined;
 }

@@ -90,7 +90,7 @@ export function routeKeys({ kind, name, namespace, ruleName }: RoutePlace): stri
   return ruleName === undefined ? keys : keys.concat(keys.map((key) => `${key} rule ${ruleName}`));
 }
 
-function backendKey(name: string, namespace = ""): string {
+export function backendKey(name: string, namespace = ""): string {
   return `backend ${namespace}/${name}`;
 }
 
@@ -121,7 +121,7 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
 }
 
 /** Kinds that run only in the backend phase run there wherever they are attached: for all backends of the gateway or route. */
-function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
+export function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
   if (target.backend !== undefined) return "backend";
   const kinds = written({ policy });
   const ofBackends = kinds.length > 0 && kinds.every((kind) => KINDS[kind].phases.join() === "backend");
@@ -137,7 +137,8 @@ function rival(kind: string, other: number): string {
   return `duplicate ${kind} for this target, of which only one can apply; the first is policies[${other}]`;
 }
 
-function keyOf({ name }: TargetedPolicyInput): string {
+/** `<namespace>/<name>` */
+export function keyOf({ name }: TargetedPolicyInput): string {
   return `${name.namespace}/${name.name}`;
 }
 

@@ -1,12 +1,33 @@
-/** The deadlines of one exchange: `requestTimeout` up to the response, and that of a gRPC client up to the end of the call. */
+/**
+ * The deadlines of one exchange, both counted from the start of the request. `requestTimeout` ends where a response begins. The deadline
+ * that a gRPC client has set by `grpc-timeout` covers the whole call, to the end of a stream: clients and backends enforce it too; the
+ * gateway ends calls whose client is lost or whose backend ignores it.
+ */
 import { type ErrorCode, GatewayError } from "../../base/errors.ts";
-import type { HeaderList } from "../../http/message/message.ts";
-import { GrpcDeadline } from "./grpc-deadline.ts";
+import { getHeader, type HeaderList, setHeader } from "../../http/message/message.ts";
+import { latin1 } from "../../http/message/syntax.ts";
+
+const FIELD = "grpc-timeout";
+/** Milliseconds of each unit. */
+const UNITS: ReadonlyMap<string, number> = new Map([
+  ["H", 3_600_000],
+  ["M", 60_000],
+  ["S", 1000],
+  ["m", 1],
+  ["u", 1e-3],
+  ["n", 1e-6],
+]);
+/** gRPC over HTTP/2, "Requests". */
+const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
+/** Eight digits. */
+const MAX_VALUE = 99_999_999;
+/** Milliseconds, about 24.8 days: Node.js fires a timer with a longer delay after 1 ms. */
+const MAX_DELAY = 2 ** 31 - 1;
 
 /** What the deadlines need of their exchange. */
 interface Owner {
   readonly request: { readonly headers: HeaderList };
-  /** `performance.now()` ms: both deadlines count from here. */
+  /** `performance.now()` ms. */
   readonly startedAt: number;
   readonly closed: boolean;
   readonly policyState: { readonly requestTimeout: number };
@@ -19,8 +40,9 @@ export class Deadlines {
   readonly #exchange: Owner;
   /** Runs while the exchange waits for a response. */
   #request: NodeJS.Timeout | undefined;
-  /** Only of gRPC calls whose client has set a deadline. */
-  #grpc: GrpcDeadline | undefined;
+  /** Milliseconds that the client has set; undefined = none. */
+  #grpcTimeout: number | undefined;
+  #grpc: NodeJS.Timeout | undefined;
 
   constructor(exchange: Owner) {
     this.#exchange = exchange;
@@ -28,16 +50,14 @@ export class Deadlines {
 
   /** Starts the timer of `requestTimeout`, if it is set and the timer does not run; when the exchange waits. */
   start(): void {
-    const { policyState, startedAt } = this.#exchange;
-    const { requestTimeout } = policyState;
+    const { requestTimeout } = this.#exchange.policyState;
     if (requestTimeout === 0 || this.#request !== undefined) return;
-    const left = Math.max(0, requestTimeout - (performance.now() - startedAt));
-    this.#request = setTimeout(() => {
+    this.#request = this.#after(requestTimeout, () => {
       const { closed, responseSide, call } = this.#exchange;
       if (closed || responseSide.started) return;
       call?.expire();
       this.#end("TG_REQUEST_TIMEOUT");
-    }, left);
+    });
   }
 
   /** There is a response: its body may take as long as its sender and the client need. */
@@ -47,24 +67,54 @@ export class Deadlines {
     this.#request = undefined;
   }
 
-  /** Starts the timer of a gRPC call, if its client has set a deadline. Throws TG_INVALID_REQUEST for a malformed one. */
+  /**
+   * Starts the timer of a gRPC call whose client has set a deadline, unless it runs. Throws TG_INVALID_REQUEST for a malformed field: a
+   * call that its client believes to be limited must not run without limit.
+   */
   startGrpc(): void {
-    const { request, startedAt } = this.#exchange;
-    this.#grpc ??= GrpcDeadline.of(request.headers, startedAt, () => this.#end("TG_DEADLINE_EXCEEDED"));
+    const { headers } = this.#exchange.request;
+    const text = getHeader(headers, FIELD);
+    if (text === undefined || this.#grpcTimeout !== undefined) return;
+    const timeout = parseGrpcTimeout(text);
+    if (timeout === undefined || headers.indexOf(FIELD) !== headers.lastIndexOf(FIELD))
+      throw new GatewayError("TG_INVALID_REQUEST", "grpc-timeout is not one number of up to 8 digits and a unit");
+    this.#grpcTimeout = timeout;
+    if (timeout <= MAX_DELAY) this.#grpc = this.#after(timeout, () => this.#end("TG_DEADLINE_EXCEEDED"));
   }
 
-  /** See `GrpcDeadline.forward`. */
-  forwardGrpc(headers: HeaderList): void {
-    this.#grpc?.forward(headers);
+  /** Reduces the client's deadline for the backend by the time used so far, if policies or failed attempts took a millisecond or more. */
+  forwardGrpc(): void {
+    if (this.#grpcTimeout === undefined) return;
+    const { request, startedAt } = this.#exchange;
+    const used = performance.now() - startedAt;
+    if (used >= 1) setHeader(request.headers, FIELD, latin1(formatGrpcTimeout(this.#grpcTimeout - used)));
   }
 
   /** The exchange is over. */
   close(): void {
     this.stop();
-    this.#grpc?.stop();
+    clearTimeout(this.#grpc);
+  }
+
+  /** After so many milliseconds from the start of the request. */
+  #after(timeout: number, passed: () => void): NodeJS.Timeout {
+    // Node.js would write a warning about a negative delay.
+    return setTimeout(passed, Math.max(0, this.#exchange.startedAt + timeout - performance.now()));
   }
 
   #end(code: ErrorCode): void {
     this.#exchange.endPhase(new GatewayError(code));
   }
+}
+
+/** Milliseconds, with fractions; undefined where the text is malformed. */
+export function parseGrpcTimeout(text: string): number | undefined {
+  const [, value, unit = ""] = TIMEOUT.exec(text) ?? [];
+  return value === undefined ? undefined : Number(value) * (UNITS.get(unit) ?? 0);
+}
+
+/** The text for a number of milliseconds, in seconds if it has more than eight digits; at least 1 ms. */
+export function formatGrpcTimeout(milliseconds: number): `${number}m` | `${number}S` {
+  const whole = Math.max(1, Math.floor(milliseconds));
+  return whole <= MAX_VALUE ? `${whole}m` : `${Math.min(MAX_VALUE, Math.floor(whole / 1000))}S`;
 }

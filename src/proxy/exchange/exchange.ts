@@ -137,18 +137,8 @@ export class Exchange implements ServerStream {
     return nextHop(this.downstream.loop, true);
   }
 
-  /** For the task dump. */
-  get activity(): {
-    readonly phase: string;
-    readonly attempt: number;
-    readonly ageMs: number;
-    readonly request: string;
-    /** The route, and the endpoint of the last attempt; undefined until they are chosen. */
-    readonly route: string | undefined;
-    readonly endpoint: string | undefined;
-    readonly bytesReceived: number;
-    readonly bytesSent: number;
-  } {
+  /** For the task dump. Route and endpoint are undefined until they are chosen. */
+  get activity() {
     return {
       phase: this.#lifecycle.phases[this.phase]?.name ?? "",
       attempt: this.call?.attempts ?? 0,

@@ -190,7 +190,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     // The address of the internal admin API would mean nothing to readers of logs.
     this.endpointName = this.#backend().target.type === "internal" ? "internal" : pool.name;
     exchange.deadlines.start();
-    exchange.deadlines.forwardGrpc(request.headers);
+    exchange.deadlines.forwardGrpc();
     if (exchange.policyState.authorityMode === "auto") rewriteAuthority(exchange, pool);
     if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
     exchange.span?.callStarted(request, this.endpointName);

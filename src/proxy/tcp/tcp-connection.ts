@@ -1,5 +1,5 @@
 /** A client connection without HTTP, copied to a backend and back. */
-import { ERRORS, type ErrorCode, GatewayError, messageOf, type Reason } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode, GatewayError, messageOf, type Reason, withCause } from "../../base/errors.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Rostered } from "../../base/roster.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -85,8 +85,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #backlog = 0;
   /** Only while a watcher follows the connection. */
   readonly #trace: ConnectionTrace | undefined;
-  /** Counted and logged. Later events of the transport are ignored. */
-  #closed = false;
+  /** `closing`: accounted for, and the last bytes are still being sent; later events of the transport are ignored. */
+  #state: "connecting" | "copying" | "closing" = "connecting";
 
   constructor(origin: TcpOrigin, host: TcpHost, services: Services) {
     this.#origin = origin;
@@ -123,17 +123,11 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
     return this.#transport.bytesWritten;
   }
 
-  /** For the task dump. `closing`: accounted for, and the last bytes are still being sent. */
-  get activity(): LiveConnection["activity"] & {
-    readonly endpoint?: string;
-    readonly bytesReceived: number;
-    readonly bytesSent: number;
-    readonly idleMs: number;
-  } {
-    const state = this.#upstream === undefined ? "connecting" : "copying";
+  /** For the task dump. */
+  get activity() {
     const now = performance.now();
     return {
-      state: this.#closed ? "closing" : state,
+      state: this.#state,
       ageMs: now - this.#startedAt,
       ...(this.#endpointName !== undefined && { endpoint: this.#endpointName }),
       bytesReceived: this.bytesReceived,
@@ -159,8 +153,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
       this.#connect();
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      const detail = error.cause instanceof Error ? `: ${error.cause.message}` : "";
-      this.#fail(error.code, `${error.message}${detail}`);
+      this.#fail(error.code, withCause(error));
       this.#transport.destroy();
     }
   }
@@ -181,7 +174,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
       this.#movedAt = now;
     }
     const waiting = this.#clientBlocked || this.#upstreamBlocked || this.#clientEnded || this.#upstreamEnded;
-    if ((!waiting && !this.#closed) || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
+    if ((!waiting && this.#state !== "closing") || now - this.#movedAt < this.#host.frontend.streamIdleTimeout) return;
     const clientStalls = this.#clientBlocked || this.#upstreamEnded;
     this.#fail(clientStalls ? "TG_CLIENT_TIMEOUT" : "TG_UPSTREAM_TIMEOUT", "no progress for too long");
     this.#transport.destroy();
@@ -191,8 +184,8 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
 
   onData(buffer: Buffer, length: number): void {
     this.#movedAt = performance.now();
-    if (this.#upstream !== undefined) this.#send(buffer, length);
-    else if (!this.#closed) this.#early = Buffer.concat([this.#early, buffer.subarray(0, length)]);
+    if (this.#state === "copying") this.#send(buffer, length);
+    else if (this.#state === "connecting") this.#early = Buffer.concat([this.#early, buffer.subarray(0, length)]);
   }
 
   /** The client has sent FIN; it may still read (half-close). */
@@ -255,7 +248,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   }
 
   onCallFailure({ code, message, sent }: CallFailure): void {
-    if (this.#closed) return;
+    if (this.#state === "closing") return;
     this.#fail(code, `${ERRORS[code].message}: ${message}`);
     // A reset, so that a truncated transfer is not mistaken for a complete one.
     if (sent) this.#transport.reset();
@@ -265,7 +258,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   /** A defect in the callbacks above. The client sees a reset, as after a failure of the backend. */
   onUpstreamFault(error: unknown): void {
     this.#host.onFault(error);
-    if (this.#closed) return;
+    if (this.#state === "closing") return;
     this.#fail("TG_INTERNAL", ERRORS.TG_INTERNAL.message);
     this.#transport.reset();
   }
@@ -311,6 +304,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   onConnection(upstream: UpstreamConnection): void {
     this.#movedAt = performance.now();
     this.#upstream = upstream;
+    this.#state = "copying";
     this.#trace?.callEnded(null);
     const early = this.#early;
     this.#early = NOTHING;
@@ -332,15 +326,15 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
 
   /** Ends the connection with an error. A call that is still open ends with it: the backend is not to blame. */
   #fail(code: ErrorCode, message: string): void {
-    if (this.#closed) return;
+    if (this.#state === "closing") return;
     this.#call?.abandon({ countFailure: false });
     this.#finish(message, ERRORS[code].reason, code);
   }
 
   /** Accounts for a connection that has ended, however it did. */
   #finish(error: string | undefined, reason: Reason, code?: ErrorCode): void {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#state === "closing") return;
+    this.#state = "closing";
     this.#upstream = undefined;
     this.#call?.settle();
     this.#call = undefined;

@@ -1,5 +1,5 @@
 /** The datagrams of one client, and their endpoint. */
-import { asError, ERRORS, type ErrorCode, GatewayError, type Reason } from "../../base/errors.ts";
+import { asError, ERRORS, type ErrorCode, GatewayError, type Reason, withCause } from "../../base/errors.ts";
 import { canonicalAddress } from "../../base/ip-address.ts";
 import { formatHostPort } from "../../base/listen-address.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
@@ -226,8 +226,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
       });
     } catch (error) {
       if (!(error instanceof GatewayError)) throw error;
-      const detail = error.cause instanceof Error ? `: ${error.cause.message}` : "";
-      this.#fail(error.code, `${error.message}${detail}`, "backend");
+      this.#fail(error.code, withCause(error), "backend");
     }
   }
 

@@ -68,6 +68,14 @@ export const LINTS = {
     remedy: "correct the target, or remove the policy",
     says: (why: string) => `${why}, so this policy never applies`,
   }),
+  "replaced-policy": lint({
+    severity: "warning",
+    title: "A policy is replaced everywhere",
+    meaning:
+      "Of each kind the policy of the narrowest target applies. Every listener, route or backend that this target covers has one of its own, so this one never applies.",
+    remedy: "remove it, or one of those that replace it",
+    says: () => "never applies: every place that it is for has another one",
+  }),
   "constant-condition": lint({
     severity: "warning",
     title: "A condition is always true or always false",

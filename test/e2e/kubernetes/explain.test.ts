@@ -64,6 +64,7 @@ spec:
   targetRefs: [{ group: gateway.networking.k8s.io, kind: Gateway, name: edge, sectionName: inner }]
   traffic:
     phase: PreRouting
+    cors: { allowOrigins: ["https://shop.test"] }
     authorization: { rules: [{ require: "false" }] }
 ---
 kind: HTTPRoute
@@ -131,12 +132,19 @@ test("each step of a request names the field of the object that decided", async 
 });
 
 test("policies of a listener come from the object that is attached to it, authorization as a whole too", async () => {
-  const gate = "TracegatePolicy shop/gate spec.traffic.authorization";
+  const gate = "TracegatePolicy shop/gate spec.traffic";
   assert.deepEqual(await origins("http://inner.test/"), [
     "listener inner: Gateway shop/edge spec.listeners[0]",
     "listener web: Gateway shop/edge spec.listeners[1]",
-    `policy authorization: ${gate}`,
-    `rule require false: ${gate}.rules[0]`,
+    `policy cors: ${gate}.cors`,
+    `policy authorization: ${gate}.authorization`,
+    `rule require false: ${gate}.authorization.rules[0]`,
+  ]);
+  const preflight = ["-H", "origin: https://shop.test", "-H", "access-control-request-method: GET"];
+  assert.deepEqual((await origins("OPTIONS", "http://inner.test/", ...preflight)).slice(2), [
+    `policy cors: ${gate}.cors`,
+    // It is not reached.
+    `policy authorization: ${gate}.authorization`,
   ]);
 });
 
