@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path/posix";
 import { assumptionTable } from "./lib/assumption-docs.ts";
 import { celPage } from "./lib/cel-docs.ts";
+import { checkSchema } from "./lib/check-schema.ts";
 import { commandPage } from "./lib/command-page.ts";
 import { ConfigReference } from "./lib/config-docs.ts";
 import { caseJsonSchema, configJsonSchema, editorJsonSchema, formatSchema } from "./lib/config-schema.ts";
@@ -54,6 +55,7 @@ function configFiles(): (readonly [path: string, text: string])[] {
   return [
     ...Object.entries(policyPages(reference, readNeeded)),
     ["schema/config.json", formatSchema(editorJsonSchema())],
+    ["schema/check.json", checkSchema()],
     ["schema/explanation.json", explanationSchema()],
     ["schema/expectations.json", formatSchema(caseJsonSchema())],
     [page, generatedPart(page, readText(page), "fields", reference.configuration())],

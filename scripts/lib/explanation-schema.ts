@@ -1,18 +1,7 @@
 import type { ExplainedOutcome, Explanation } from "../../src/rehearsal/explanation.ts";
 import type { Step } from "../../src/trace/steps.ts";
 import { formatSchema, type JsonSchema } from "./config-schema.ts";
-
-interface Field {
-  readonly schema: Readonly<Record<string, unknown>>;
-  readonly text: string;
-}
-
-/** Described here, checked by the compiler: a field that is missing, does not exist or has the wrong optionality is a type error. */
-type Docs<T> = {
-  readonly [F in keyof T]-?: Field &
-    (undefined extends T[F] ? { readonly optional: true } : { readonly optional?: never });
-};
-type Words<T extends string> = Readonly<Record<T, true>>;
+import { type Docs, objectOf, type Words } from "./described-schema.ts";
 
 const text = { type: "string" } as const;
 const data = { type: "object" } as const;
@@ -35,7 +24,7 @@ const RESULTS: Words<Step["result"]> = { yes: true, no: true, unknown: true, ski
 
 const STEPS = { type: "array", items: { $ref: "#/$defs/step" } } as const;
 
-const step: Docs<Step> = {
+export const step: Docs<Step> = {
   kind: { schema: { enum: Object.keys(KINDS) }, text: "what decided or was chosen" },
   name: { schema: text, text: "its name, key or expression" },
   result: {
@@ -103,15 +92,4 @@ export function explanationSchema(): string {
     ...objectOf(explanation),
     $defs: { outcome: objectOf(outcome), step: objectOf(step) },
   } as JsonSchema);
-}
-
-function objectOf(fields: Readonly<Record<string, Field & { readonly optional?: true }>>): JsonSchema {
-  const entries = Object.entries(fields);
-  return {
-    type: "object",
-    properties: Object.fromEntries(
-      entries.map(([name, { schema, text: description }]) => [name, { ...schema, description }]),
-    ),
-    required: entries.filter(([, { optional }]) => optional !== true).map(([name]) => name),
-  } as unknown as JsonSchema;
 }

@@ -173,7 +173,7 @@ export interface Listener {
   readonly policies: PolicySet;
   readonly sources?: PolicySources;
   readonly routes: readonly Route[];
-  /** Routes of TCP, TLS and UDP. */
+  /** Routes of TCP, TLS and UDP: of those for one name the first is used. */
   readonly tcpRoutes: readonly TcpRoute[];
 }
 
@@ -241,6 +241,8 @@ export interface TcpRoute {
   readonly name: string;
   readonly namespace: string;
   readonly ruleName?: string;
+  /** Seconds since 1970, of a route of a cluster: the order of these (`compareRoutes`). */
+  readonly createdAt?: number;
   readonly origin?: Origin;
   readonly hostnames: readonly string[];
   readonly backends: readonly RouteBackend[];

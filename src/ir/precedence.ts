@@ -1,8 +1,8 @@
 /**
  * The order of the matches of routes at one hostname, by which a worker chooses a route and translation finds those that are never chosen
- * (docs/lifecycle.md#4-match-route).
+ * (docs/lifecycle.md#4-match-route); and that of routes of a cluster which match equally well.
  */
-import type { PathMatch, Route, RouteMatch, ValueMatch } from "./ir.ts";
+import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "./ir.ts";
 
 /** A route, as far as its precedence goes. */
 export interface Keyed {
@@ -28,6 +28,13 @@ interface RankedMatch {
 
 type Compare = (a: RankedMatch, b: RankedMatch) => number;
 
+/** What decides between routes that match equally well (Gateway API, "Conflicts"). */
+const ROUTE_RULES = [
+  { because: "older route", compare: (a, b) => (a.createdAt ?? 0) - (b.createdAt ?? 0) },
+  { because: "route name sorts first", compare: (a, b) => compareText(a.label ?? "", b.label ?? "") },
+  { because: "route key sorts first", compare: (a, b) => compareText(a.key, b.key) },
+] as const satisfies readonly { readonly because: string; readonly compare: (a: Keyed, b: Keyed) => number }[];
+
 /** The first rule that distinguishes two matches decides; negative = `a` goes first. */
 const RULES = [
   { because: "exact path", compare: (a, b) => rank(b.path.type === "exact") - rank(a.path.type === "exact") },
@@ -39,9 +46,7 @@ const RULES = [
   { because: "has a method", compare: (a, b) => rank(b.method !== undefined) - rank(a.method !== undefined) },
   { because: "more headers", compare: (a, b) => b.headers.length - a.headers.length },
   { because: "more query parameters", compare: (a, b) => b.query.length - a.query.length },
-  { because: "older route", compare: (a, b) => (a.route.createdAt ?? 0) - (b.route.createdAt ?? 0) },
-  { because: "route name sorts first", compare: (a, b) => compareText(a.route.label ?? "", b.route.label ?? "") },
-  { because: "route key sorts first", compare: (a, b) => compareText(a.route.key, b.route.key) },
+  ...ROUTE_RULES.map(({ because, compare }) => ({ because, compare: ofRoutes(compare) })),
   { because: "earlier match", compare: (a, b) => a.matchIndex - b.matchIndex },
 ] as const satisfies readonly { readonly because: string; readonly compare: Compare }[];
 
@@ -56,16 +61,25 @@ export function compareMatches(a: RankedMatch, b: RankedMatch): number {
   return 0;
 }
 
+/** For sorting routes of connections of a cluster, of which the first that fits is used: as `compareMatches`. */
+export function compareRoutes(a: TcpRoute, b: TcpRoute): number {
+  const [first, second] = [keyed(a), keyed(b)];
+  return ROUTE_RULES.reduce((order, { compare }) => order || compare(first, second), 0);
+}
+
+function keyed({ key, namespace, name, createdAt }: TcpRoute): Keyed {
+  return { key, label: `${namespace}/${name}`, ...(createdAt !== undefined && { createdAt }) };
+}
+
 /** Why `winner` goes before `loser`. */
 export function whyBefore(winner: RankedMatch, loser: RankedMatch): PrecedenceRule {
   return RULES.find((rule) => rule.compare(winner, loser) !== 0)?.because ?? "added earlier";
 }
 
 /** The match with this index of a route. */
-export function rankedMatch({ key, namespace, name, createdAt, matches }: Route, matchIndex: number): RankedMatch {
-  const { path, method, headers, query } = matches[matchIndex] as RouteMatch;
-  const route = { key, label: `${namespace}/${name}`, ...(createdAt !== undefined && { createdAt }) };
-  return { route, matchIndex, path, length: lengthOf(path), method, headers, query };
+export function rankedMatch(route: Route, matchIndex: number): RankedMatch {
+  const { path, method, headers, query } = route.matches[matchIndex] as RouteMatch;
+  return { route: keyed(route), matchIndex, path, length: lengthOf(path), method, headers, query };
 }
 
 /** A text that is equal for matches that the same requests fit. */
@@ -89,6 +103,10 @@ export function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (end > 0 && path.charCodeAt(end - 1) === 0x2f) end--;
   return path.slice(0, end);
+}
+
+function ofRoutes(compare: (a: Keyed, b: Keyed) => number): Compare {
+  return (a, b) => compare(a.route, b.route);
 }
 
 function rank(yes: boolean): number {

@@ -1,10 +1,36 @@
 /** What `tracegate check` prints: problems, and the verdicts on cases, as a test run does or as JUnit's XML. */
 import { counted } from "../base/counted.ts";
 import type { CheckReport } from "../config/check.ts";
-import { ASSUMPTIONS, type AssumptionName, givenText, isAssumption, textOf } from "../rehearsal/assumptions.ts";
+import { ASSUMPTIONS, givenText, isAssumption, textOf, withoutPlace } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
 import { type Diagnostic, formatDiagnostics, fullText } from "../translation/problems/diagnostics.ts";
 import { stepLines } from "../tui/step-lines.ts";
+
+/** What `-o json` prints; schema/check.json describes it. */
+export interface CheckOutput extends CheckReport {
+  /** Of `--expect`. */
+  readonly cases?: readonly CaseResult[];
+}
+
+/** A verdict as JSON. */
+export interface CaseResult extends Pick<Verdict, "failures" | "problem"> {
+  readonly name: string;
+  readonly line: number;
+  readonly column: number;
+  readonly ok: boolean;
+  readonly open: Readonly<Record<string, readonly unknown[]>>;
+}
+
+/** The report with the results of cases. `ok`: everything is as it should be. */
+export function jsonReport(report: CheckReport, ok: boolean, verdicts: readonly Verdict[]): CheckOutput {
+  const cases = verdicts.map((verdict): CaseResult => {
+    const { name, line, column } = verdict.case;
+    const { failures, open, problem } = verdict;
+    const result = { name, line, column, ok: hasPassed(verdict), failures, open: Object.fromEntries(open) };
+    return { ...result, ...(problem !== undefined && { problem }) };
+  });
+  return { ...report, ok, cases };
+}
 
 /** Every diagnostic with its position; for a valid configuration also the number of its objects. */
 export function renderReport({ ok, diagnostics, summary, startOnly, notFetched = [] }: CheckReport): string {
@@ -37,7 +63,8 @@ export function annotations({ diagnostics }: CheckReport): string {
 /** The same of a case that fails; nothing for one that passes. */
 export function caseAnnotation(file: string, verdict: Verdict): string {
   if (hasPassed(verdict)) return "";
-  return annotation("error", { ...verdict.case, file }, verdict.case.name, reasons(verdict).join("\n"));
+  const place = verdict.problem ?? verdict.case;
+  return annotation("error", { ...place, file }, verdict.case.name, reasons(verdict).join("\n"));
 }
 
 const COMMANDS = { error: "error", warning: "warning", note: "notice" } as const;
@@ -67,8 +94,9 @@ function withPath(diagnostic: Diagnostic): string {
 
 /** A line for a case that passes; below one that fails what was expected, what came and why. */
 export function caseText(file: string, verdict: Verdict): string {
-  const { name, line, column } = verdict.case;
+  const { name } = verdict.case;
   if (hasPassed(verdict)) return `✓ ${name}\n`;
+  const { line, column } = verdict.problem ?? verdict.case;
   return [`✗ ${name}  ${file}:${line}:${column}`, ...reasons(verdict).map((each) => `    ${each}`), ""].join("\n");
 }
 
@@ -102,17 +130,20 @@ export function junitReport(file: string, verdicts: readonly Verdict[]): string 
 }
 
 function reasons({ failures, open, needs, problem }: Verdict): string[] {
-  if (problem !== undefined) return [problem];
   const [first] = failures;
   const isCertain = open.size === 0;
   const shown = isCertain && first !== undefined ? [first] : failures;
   const unknown = [
     ...[...open].flatMap(([name, values]) =>
-      isAssumption(name) ? `it depends on ${name}, so write assume: ${waysOf(name, values)}` : [],
+      isAssumption(withoutPlace(name)) ? `it depends on ${name}, so write assume: ${waysOf(name, values)}` : [],
     ),
     ...(isCertain ? [] : needs).map(({ what, supply }) => `it depends on what is not known: ${what}; ${supply}`),
   ];
-  return [...unknown, ...shown.flatMap((failure) => failureLines(failure, isCertain ? [] : [...open.keys()]))];
+  return [
+    ...(problem === undefined ? [] : [problem.message]),
+    ...unknown,
+    ...shown.flatMap((failure) => failureLines(failure, isCertain ? [] : [...open.keys()])),
+  ];
 }
 
 function failureLines({ given, differences, why }: Failure, open: readonly string[]): string[] {
@@ -125,8 +156,9 @@ function failureLines({ given, differences, why }: Failure, open: readonly strin
 }
 
 /** How a case assumes something: `{extAuthz: allow}`, or what else is possible. */
-function waysOf(name: AssumptionName, values: readonly unknown[]): string {
-  const ways = name !== "backend" ? ASSUMPTIONS[name].values : values.map(textOf);
+function waysOf(name: string, values: readonly unknown[]): string {
+  const what = withoutPlace(name);
+  const ways = isAssumption(what) && what !== "backend" ? ASSUMPTIONS[what].values : values.map(textOf);
   return ways.map((way) => `{${name}: ${way}}`).join(" or ");
 }
 

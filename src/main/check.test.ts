@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { stringify } from "yaml";
+import { appRoot } from "../base/app-root.ts";
 import { invokeProgram } from "../cli/fixtures/invoke.ts";
 import { tracegate } from "./commands.ts";
 
@@ -47,7 +50,15 @@ async function check(cases: readonly object[] | string, ...args: readonly string
   await writeFile(expected, typeof cases === "string" ? cases : stringify({ cases }));
   const outcome = await invokeProgram(tracegate, ["check", "-f", file, "--expect", expected, ...args]);
   assert.equal(outcome.stderr, "");
+  if (args.includes("json")) assertFits(outcome.stdout);
   return { ...outcome, stdout: outcome.stdout.replaceAll(`${folder}/`, "") };
+}
+
+const fits = new Ajv2020({ strict: false }).compile(JSON.parse(readFileSync(`${appRoot}schema/check.json`, "utf8")));
+
+/** The output is JSON as its schema says. */
+function assertFits(stdout: string): void {
+  assert.ok(fits(JSON.parse(stdout)), JSON.stringify(fits.errors));
 }
 
 const request = (path: string, headers: Readonly<Record<string, string>> = {}): object => ({
@@ -163,9 +174,44 @@ test("what is not known: outcomes that agree pass, others say what to assume", a
   assert.match(unknown, /^it depends on extAuthz, so write assume: \{extAuthz: allow\} or \{extAuthz: deny\} or /);
   assert.deepEqual([condition, difference], ["if extAuthz=deny:", "status: expected 200, got 403"]);
   assert.match(after("agree in what is wrong")[0] ?? "", /^route: expected "all", got /);
-  assert.match(after("assumed in vain")[0] ?? "", /^nothing depends on the assumption extAuthz/);
+  assert.equal(
+    after("assumed in vain")[0],
+    "nothing depends on the assumption extAuthz; leave it out, or check which route the request gets",
+  );
+  assert.ok(lines.includes("✗ assumed in vain  cases.yaml:33:7"), stdout);
   assert.match(after("no such port")[0] ?? "", /no bind for http on port 1; write http:\/\/shop\.test:8080$/);
   assert.equal(lines.at(-2), "6 cases: 2 passed, 4 failed");
+});
+
+test("a case with too many outcomes to try them all has a result, and says what to assume", async () => {
+  const backends = Array.from({ length: 20 }, (_, i) => ({ host: `127.0.0.1:${9100 + i}` }));
+  const file = join(folder, "many.yaml");
+  const expected = join(folder, "many-cases.yaml");
+  await writeFile(
+    file,
+    stringify({ gateways: { default: { port: 8080 } }, routes: [{ name: "many", policies: { extAuthz }, backends }] }),
+  );
+  const assume = { backend: "127.0.0.1:9100" };
+  const cases = [
+    { name: "as far as tried", request: request("/"), expect: { route: "many" } },
+    { name: "some differ", request: request("/"), expect: { backend: "127.0.0.1:9100" } },
+    { name: "assumed", request: request("/"), assume, expect: { route: "many" } },
+  ];
+  await writeFile(expected, stringify({ cases }));
+  const { stdout, code } = await invokeProgram(tracegate, ["check", "-f", file, "--expect", expected]);
+  assert.equal(code, 1);
+  const [first = "", second = ""] = stdout.split(/^✗ /m).slice(1);
+  assert.match(first, /^as far as tried /);
+  assert.match(first, /^ {4}it has too many outcomes to try them all; those that were tried are as expected$/m);
+  assert.match(first, /^ {4}it depends on backend, so write assume: \{backend: 127\.0\.0\.1:9100\} or /m);
+  assert.match(first, /^ {4}it depends on extAuthz, so write assume: \{extAuthz: allow\} or /m);
+  assert.match(second, /^some differ /);
+  assert.match(second, /^ {8}backend: expected "127\.0\.0\.1:9100", got /m);
+  assert.match(stdout, /^✓ assumed$/m);
+  const json = await invokeProgram(tracegate, ["check", "-f", file, "--expect", expected, "-o", "json"]);
+  assertFits(json.stdout);
+  const [result] = JSON.parse(json.stdout).cases;
+  assert.deepEqual([result.ok, result.failures, Object.keys(result.open)], [false, [], ["backend", "extAuthz"]]);
 });
 
 test("JUnit's XML and JSON have the same results", async () => {
@@ -193,7 +239,7 @@ test("JUnit's XML and JSON have the same results", async () => {
 </testsuites>
 `,
   );
-  const { code, stdout } = await check(cases, "--json");
+  const { code, stdout } = await check(cases, "-o", "json");
   const { ok, cases: results } = JSON.parse(stdout);
   assert.deepEqual([code, ok], [1, false]);
   assert.deepEqual(
@@ -237,7 +283,7 @@ const MISTAKES: readonly (readonly [what: string, text: string, ...problems: rea
   [
     "not a URL",
     CASE.replace("http://a:8080/", "ftp://a/"),
-    /^cases\.yaml:3:14: error: cases\[0\]\.request: the scheme ftp /,
+    /^cases\.yaml:3:20: error: cases\[0\]\.request\.url: the scheme ftp cannot be explained; write a URL that begins with /,
   ],
   [
     "a route that is not there",
@@ -252,7 +298,38 @@ const MISTAKES: readonly (readonly [what: string, text: string, ...problems: rea
   [
     "an assumption that does not exist",
     `${CASE}    assume: {response: 99}\n`,
-    /^cases\.yaml:5:13: error: cases\[0\]\.assume: response cannot be "99"/,
+    /^cases\.yaml:5:24: error: cases\[0\]\.assume\.response: response cannot be "99"; write response: 503 or response: \{"status"/,
+  ],
+  [
+    "assumptions of which several are wrong",
+    `${CASE}    assume:\n      respons: 503\n      extAuthz@here: deny\n`,
+    /^cases\.yaml:6:16: error: cases\[0\]\.assume\.respons: nothing can be assumed about "respons"; write response$/,
+    /^cases\.yaml:7:22: error: cases\[0\]\.assume\["extAuthz@here"\]: nothing can be assumed about "extAuthz@here"; write extAuthz or extAuthz@gateway /,
+  ],
+  [
+    "assumptions that are no object",
+    `${CASE}    assume: deny\n`,
+    /^cases\.yaml:5:13: error: cases\[0\]\.assume: is a string; expected an object$/,
+  ],
+  [
+    "a field of the request that does not exist",
+    CASE.replace("url:", "header: {}, url:"),
+    /^cases\.yaml:3:15: error: cases\[0\]\.request\.header: unknown field; did you mean "headers"\?$/,
+  ],
+  [
+    "a header that is a number",
+    CASE.replace('"}', '", headers: {x-id: 7}}'),
+    /^cases\.yaml:3:54: error: cases\[0\]\.request\.headers\.x-id: is 7; expected a string in quotes$/,
+  ],
+  [
+    "no request",
+    "cases: [{name: one, expect: {status: 200}}]\n",
+    /^cases\.yaml:1:9: error: cases\[0\]\.request: is required; expected an object with fields such as method, url, /,
+  ],
+  [
+    "a client that is not an address",
+    CASE.replace('"}', '", source: here}'),
+    /^cases\.yaml:3:46: error: cases\[0\]\.request\.source: here is not an IP address; write an address such as 192\.0\.2\.7$/,
   ],
   [
     "a name twice",
@@ -273,6 +350,7 @@ for (const [what, text, ...problems] of MISTAKES)
         stdout,
       );
     assert.match(lines.at(-2) ?? "", /^\d+ problems?$/);
+    await check(text, "-o", "json");
   });
 
 /** Two warnings, of which the second has a place that explains it. */
@@ -312,7 +390,9 @@ test("--strict makes warnings errors; findings have codes, as annotations and as
     /^::error file=odd\.yaml,line=5,col=13,title=shadowed-route::binds\[0\]\.listeners\[0\]\.routes\[0\]: never wins: a takes precedence/,
   );
   assert.match((await run("-o", "github")).stdout, /^::warning file=odd\.yaml,/);
-  const { ok, diagnostics } = JSON.parse((await run("-o", "json", "--strict")).stdout);
+  const json = (await run("-o", "json", "--strict")).stdout;
+  assertFits(json);
+  const { ok, diagnostics } = JSON.parse(json);
   assert.equal(ok, false);
   const [shadowed] = diagnostics;
   assert.deepEqual(

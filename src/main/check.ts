@@ -14,6 +14,7 @@ import {
   caseAnnotation,
   caseText,
   hasPassed,
+  jsonReport,
   junitReport,
   renderReport,
   summaryText,
@@ -71,7 +72,7 @@ export async function check(
   if (output === "text") await print(summaryText(verdicts));
   else if (output === "junit") await print(junitReport(cases.file, verdicts));
   else if (output === "github") await print(verdicts.map((verdict) => caseAnnotation(cases.file, verdict)).join(""));
-  else await writeJson(context, { ...report, ok, cases: verdicts.map(verdictJson) });
+  else await writeJson(context, jsonReport(report, ok, verdicts));
   return ok ? 0 : 1;
 }
 
@@ -100,14 +101,4 @@ function casesOf(file: string, { ir }: Extract<LoadResult, { ok: true }>, { env 
     throw new CliError("failure", `cannot read ${file}: ${messageOf(error)}`);
   }
   return readCases(file, text, ir, env);
-}
-
-function verdictJson(verdict: Verdict): object {
-  const {
-    case: { name, line, column },
-    failures,
-    open,
-    problem,
-  } = verdict;
-  return { name, line, column, ok: hasPassed(verdict), failures, open: Object.fromEntries(open), problem };
 }

@@ -161,12 +161,14 @@ export function readAssumptions(values: Fields): Assumptions {
       throw new BadFacts(
         `nothing can be assumed about ${JSON.stringify(name)}`,
         `write ${suggest(name, Object.keys(ASSUMPTIONS)) ?? `one of ${Object.keys(ASSUMPTIONS).join(", ")}`}`,
+        { assume: written },
       );
     if (written !== name) checkPlace(name, written);
     const assumed = readValue(name, value);
     if (assumed === undefined) {
       const text = typeof value === "string" ? value : JSON.stringify(value);
-      throw new BadFacts(`${name} cannot be ${JSON.stringify(text)}`, supplyOf(name));
+      const ways = ASSUMPTIONS[name].values.map((each) => [name, each] as const);
+      throw new BadFacts(`${name} cannot be ${JSON.stringify(text)}`, supplyOf(name), { assume: written, ways });
     }
     return [written, assumed] as const;
   });
@@ -182,6 +184,7 @@ function checkPlace(name: AssumptionName, written: string): void {
   throw new BadFacts(
     `nothing can be assumed about ${JSON.stringify(written)}`,
     `write ${[name, ...known.map((each) => placed(name, each))].join(" or ")}`,
+    { assume: written },
   );
 }
 
@@ -199,15 +202,18 @@ export function checkUse(assumed: Assumptions, outcomes: readonly { readonly giv
     if (given.some(([other, used]) => other === name && used === value)) continue;
     const text = assumption(name, textOf(value));
     const same = given.filter(([other]) => withoutPlace(other) === withoutPlace(name) && !(other in assumed));
-    const ways = [...new Set(same.map(([other, used]) => assumption(other, textOf(used))))];
+    const ways = same.map(([other, used]) => [other, textOf(used)] as const);
+    const about = { assume: name, ways };
     if (ways.length === 0)
       throw new BadFacts(
         `nothing depends on the assumption ${name}`,
         `leave out --assume ${text}, or check which route the request gets`,
+        about,
       );
     const what =
       withoutPlace(name) === "backend" ? `the route has no backend ${textOf(value)}` : `nothing depends on ${text}`;
-    throw new BadFacts(what, `write --assume ${ways.join(" or ")}`);
+    const texts = new Set(ways.map(([other, used]) => assumption(other, used)));
+    throw new BadFacts(what, `write --assume ${[...texts].join(" or ")}`, about);
   }
 }
 

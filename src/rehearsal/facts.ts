@@ -19,11 +19,19 @@ export interface RequestFacts {
 /** What is wrong with a request, and how to write it. */
 export class BadFacts extends Error {
   readonly hint: string;
-  constructor(message: string, hint: string) {
+  readonly about: BadPart | undefined;
+  constructor(message: string, hint: string, about?: BadPart) {
     super(message);
     this.hint = hint;
+    this.about = about;
   }
 }
+
+/** The field of the request, or the assumption, that is wrong. */
+type BadPart =
+  | { readonly request: keyof WrittenRequest }
+  /** `ways`: what can be assumed instead, by name and value; none: nothing depends on it. Absent: the name is wrong. */
+  | { readonly assume: string; readonly ways?: readonly (readonly [name: string, value: string])[] };
 
 /** A request as a user writes it. */
 export interface WrittenRequest {
@@ -74,17 +82,19 @@ function isText(value: unknown): value is string {
 /** The bytes of a request, with the fields that curl would add. Throws BadFacts. */
 export function factsOfRequest(request: WrittenRequest): RequestFacts {
   const { url: text, headers, body, source = "127.0.0.1" } = request;
-  if (isIP(source) === 0) throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7");
+  if (isIP(source) === 0)
+    throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7", { request: "source" });
   const url = urlOf(text);
   if (CONNECTIONS.has(url.protocol)) return connectionFacts(request, url, source);
   const method = request.method ?? (body === "" ? "GET" : "POST");
   if (method === "" || /[^\x21-\x7e]/.test(method))
-    throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as POST");
+    throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as POST", { request: "method" });
   for (const [name, value] of headers)
     if (!/^[^\r\n:]+$/.test(name) || /[\r\n]/.test(value))
       throw new BadFacts(
         `${JSON.stringify(`${name}: ${value}`)} is not a header field`,
         "write a name and a value of one line",
+        { request: "headers" },
       );
   const fields = [...headers];
   if (url.username !== "")
@@ -149,6 +159,7 @@ function targetOf(text: string): string {
     throw new BadFacts(
       `${JSON.stringify(text)} has a character that a URL cannot have`,
       "encode it, such as a space as %20",
+      { request: "url" },
     );
   // As logs and traces write it, which no client could send.
   const sent = rest.replaceAll(REDACTED, encodeURIComponent(REDACTED));
@@ -159,11 +170,14 @@ function targetOf(text: string): string {
 function urlOf(text: string): URL {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`);
   if (url === null || url.hostname === "")
-    throw new BadFacts(`${JSON.stringify(text)} is not a URL`, "write a URL such as http://shop.example/cart");
+    throw new BadFacts(`${JSON.stringify(text)} is not a URL`, "write a URL such as http://shop.example/cart", {
+      request: "url",
+    });
   if (url.protocol !== "http:" && url.protocol !== "https:" && !CONNECTIONS.has(url.protocol))
     throw new BadFacts(
       `the scheme ${url.protocol.slice(0, -1)} cannot be explained`,
       "write a URL that begins with http://, https://, tcp://, tls:// or udp://",
+      { request: "url" },
     );
   return url;
 }

@@ -265,6 +265,7 @@ export class Rehearsal {
       known.length === 0
         ? `none of its binds serves ${url.protocol.slice(0, -1)}`
         : `write ${known.slice(0, 5).join(" or ")}`,
+      { request: "url" },
     );
   }
 

@@ -12,7 +12,6 @@ export const WANTED = "document:";
 export const ADDRESS_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Address";
 
 /**
- * `order` sorts routes of a listener that match equally well: `<creation time in seconds, 10 digits>/<namespace>/<name> <rule>`.
  * Names: `bind/<bind key>`, `listener/<listener key>`, `route/<listener key>/<route key>`, `backend/<key>`, `policy/<key>`.
  */
 export type Resource =
@@ -23,9 +22,9 @@ export type Resource =
       readonly bind: string;
       readonly listener: Omit<Listener, "routes" | "tcpRoutes">;
     }
-  | { readonly kind: "route"; readonly listener: string; readonly order: string; readonly route: Route }
+  | { readonly kind: "route"; readonly listener: string; readonly route: Route }
   /** Of connections (TCP, TLS) and of UDP sessions. */
-  | { readonly kind: "tcpRoute"; readonly listener: string; readonly order: string; readonly route: TcpRoute }
+  | { readonly kind: "tcpRoute"; readonly listener: string; readonly route: TcpRoute }
   | { readonly kind: "backend"; readonly backend: Backend }
   | { readonly kind: "policy"; readonly policy: TargetedPolicy };
 

@@ -27,10 +27,9 @@ function stateOfIr(ir: Ir, before?: GatewayState): GatewayState {
     for (const { routes, tcpRoutes, ...listener } of listeners) {
       resources.push({ kind: "listener", bind: bind.key, listener });
       const owner = listener.key;
-      for (const [i, route] of routes.entries())
-        resources.push({ kind: "route", listener: owner, order: order(i), route });
+      for (const route of routes) resources.push({ kind: "route", listener: owner, route });
       for (const [i, route] of tcpRoutes.entries())
-        resources.push({ kind: "tcpRoute", listener: owner, order: order(i), route });
+        resources.push({ kind: "tcpRoute", listener: owner, route: { ...route, createdAt: i } });
     }
   }
   for (const backend of ir.backends) resources.push({ kind: "backend", backend });
@@ -57,10 +56,6 @@ function named<Part>(
       return [name, former !== undefined && JSON.stringify(former) === JSON.stringify(part) ? former : part];
     }),
   );
-}
-
-function order(index: number): string {
-  return String(index).padStart(10, "0");
 }
 
 /** A stream server on a free port, without TLS and tokens unless asked for. */

@@ -7,9 +7,18 @@ import type { FrontendInput } from "../../translation/schema/frontend.ts";
 import type { Sources } from "../../translation/sources.ts";
 import type { TargetContext } from "../../translation/target.ts";
 
+/** A listener of `gateways`: the name of its entry, and its own if the entry lists its listeners. */
+export interface EntryName {
+  readonly gateway: string;
+  readonly listener?: string;
+}
+
 /** Which listener a policy may mean. */
-export interface ListenerPlace extends Pick<Listener, "key" | "name" | "gatewayName" | "gatewayNamespace"> {
+export interface ListenerPlace
+  extends Pick<Listener, "key" | "name" | "gatewayName" | "gatewayNamespace" | "protocol"> {
   readonly port: number;
+  /** Absent: it is one of `binds`. */
+  readonly entry?: EntryName;
 }
 
 /** Which route a policy may mean. */
@@ -41,6 +50,8 @@ export interface Context extends TargetContext {
   /** The policies that are written inline at the named backends. */
   readonly backendPolicies: ReadonlyMap<string, PolicyLevel>;
   readonly targeted: Targeted;
+  /** Collects the listeners, by their keys. */
+  readonly listeners: Map<string, ListenerPlace>;
   /** Collects the policies that are written inline at listeners, for the dump. */
   readonly inline: TargetedPolicy[];
   readonly calledTargets: CalledTargets;

@@ -6,7 +6,8 @@ import { noPort, reportUnknown } from "../../translation/references.ts";
 import { TCP_KINDS } from "../../translation/schema/policies.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
 import type { Context, ListenerPlace, RoutePlace } from "./context.ts";
-import { entryOf, listenerKeys, routeKeys, targetKey } from "./targeted.ts";
+import { isHttp } from "./listeners.ts";
+import { listenerKeys, routeKeys, targetKey } from "./targeted.ts";
 
 type Target = TargetedPolicyInput["target"];
 type GatewayTarget = NonNullable<Target["gateway"]>;
@@ -16,7 +17,7 @@ type ServiceTarget = NonNullable<NonNullable<Target["backend"]>["service"]>;
 
 /** Everything that policies can be attached to. */
 interface Attachable {
-  readonly listeners: readonly (ListenerPlace & { readonly http: boolean })[];
+  readonly listeners: readonly ListenerPlace[];
   readonly routes: readonly RoutePlace[];
   /** Keys of all targets, and of those that serve HTTP. */
   readonly keys: ReadonlySet<string>;
@@ -32,7 +33,7 @@ const FIELDS = {
 /** Reports each policy whose target does not exist or cannot use it: the policy would silently never apply. */
 export function reportDangling(config: ConfigFile, ir: Ir, context: Context): void {
   if (config.policies.length === 0) return;
-  const known = knownTargets(ir);
+  const known = knownTargets(ir, [...context.listeners.values()]);
   for (const [i, input] of config.policies.entries()) {
     const { gateway, route, backend } = input.target;
     const at: Path = ["policies", i];
@@ -43,13 +44,7 @@ export function reportDangling(config: ConfigFile, ir: Ir, context: Context): vo
   }
 }
 
-function knownTargets(ir: Ir): Attachable {
-  const listeners = ir.binds.flatMap(({ port, listeners }) =>
-    listeners.map(({ key, name, gatewayName, gatewayNamespace, protocol }) => {
-      const http = protocol === "HTTP" || protocol === "HTTPS";
-      return { key, name, gatewayName, gatewayNamespace, port, http };
-    }),
-  );
+function knownTargets(ir: Ir, listeners: readonly ListenerPlace[]): Attachable {
   const all = ir.binds.flatMap((bind) => bind.listeners);
   const http = [...all, ...ir.routeGroups].flatMap(({ routes }) => routes);
   const tcp = all.flatMap(({ tcpRoutes }) => tcpRoutes);
@@ -62,7 +57,7 @@ function knownTargets(ir: Ir): Attachable {
     routes,
     keys: new Set([...listeners.flatMap(listenerKeys), ...routes.flatMap(routeKeys)]),
     http: new Set([
-      ...listeners.filter((each) => each.http).flatMap(listenerKeys),
+      ...listeners.filter(isHttp).flatMap(listenerKeys),
       ...routes.filter(({ kind }) => kind === "HTTPRoute").flatMap(routeKeys),
     ]),
   };
@@ -83,7 +78,8 @@ function checkGateway(
     return;
   }
   const own = known.listeners.filter(
-    (each) => each.gatewayNamespace === gatewayNamespace && [each.gatewayName, entryOf(each)].includes(gatewayName),
+    (each) =>
+      each.gatewayNamespace === gatewayNamespace && [each.gatewayName, each.entry?.gateway].includes(gatewayName),
   );
   if (port !== undefined && own.length > 0) {
     const ports = new Set(own.map((each) => each.port));
@@ -92,8 +88,8 @@ function checkGateway(
     return;
   }
   const names = known.listeners.flatMap((each) => {
-    const entry = entryOf(each);
-    return [gatewayText(each), ...(entry === undefined ? [gatewayText(each, each.name)] : [entry, each.name])];
+    const { entry, name } = each;
+    return [gatewayText(each), ...(entry === undefined ? [gatewayText(each, name)] : [entry.gateway, name])];
   });
   reportUnknown(
     "gateway",

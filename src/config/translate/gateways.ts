@@ -7,8 +7,8 @@ import { translatePolicies } from "../../translation/policies.ts";
 import { reportDuplicates, reportUnknown } from "../../translation/references.ts";
 import type { ConfigFile } from "../schema/config.ts";
 import type { GatewayInput, GatewayListenerInput } from "../schema/listeners.ts";
-import type { Context, ListenerPlace } from "./context.ts";
-import { checkProtocol, translateTls } from "./listeners.ts";
+import type { Context, EntryName, ListenerPlace } from "./context.ts";
+import { checkProtocol, isHttp, translateTls } from "./listeners.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
 
@@ -20,6 +20,9 @@ interface ServedListener extends Owner {
   readonly tcpRoutes: TcpRoute[];
   readonly tcpPaths: Path[];
 }
+
+/** Listeners by what routes may write in `gateways`: the name of an entry, or `<entry>/<listener>`. */
+type Named = ReadonlyMap<string, readonly ServedListener[]>;
 
 /**
  * `gateways` with the top-level `routes` and `tcpRoutes` attached (docs/configuration.md#gateway,
@@ -35,17 +38,23 @@ export function translateGateways(
       entries(name, gateway, ["gateways", name], context),
     ]),
   );
+  const named: Named = new Map(
+    [...gateways].flatMap(([name, list]): [string, ServedListener[]][] => [
+      [name, list],
+      ...list.map((entry): [string, ServedListener[]] => [entry.listener.name, [entry]]),
+    ]),
+  );
   for (const [i, route] of config.routes.entries()) {
     const path = ["routes", i];
     const label = route.name ?? `route${i}`;
-    for (const entry of find(route.gateways, true, label, path, gateways, context)) {
+    for (const entry of find(route.gateways, true, label, path, named, context)) {
       entry.routes.push(translateRoute(route, entry.routes.length, entry, path, context));
       entry.paths.push(path);
     }
   }
   for (const [i, route] of config.tcpRoutes.entries()) {
     const path = ["tcpRoutes", i];
-    for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, gateways, context)) {
+    for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, named, context)) {
       entry.tcpRoutes.push(translateTcpRoute(route, entry.tcpRoutes.length, entry, path, context));
       entry.tcpPaths.push(path);
     }
@@ -65,7 +74,8 @@ export function translateGateways(
 
 function entries(name: string, gateway: GatewayInput, path: Path, context: Context): ServedListener[] {
   const { port, listeners, ...ofListener } = gateway;
-  if (listeners === undefined) return [makeEntry(name, port, { hostname: "*", ...ofListener }, path, context)];
+  if (listeners === undefined)
+    return [makeEntry({ gateway: name }, port, { hostname: "*", ...ofListener }, path, context)];
   for (const [field, value] of Object.entries(ofListener))
     if (value !== undefined)
       context.report(
@@ -74,7 +84,7 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
         field,
       );
   const made = listeners.map(({ name: given, ...listener }, i) =>
-    makeEntry(`${name}/${given ?? `listener${i}`}`, port, listener, [...path, "listeners", i], context),
+    makeEntry({ gateway: name, listener: given ?? `listener${i}` }, port, listener, [...path, "listeners", i], context),
   );
   const named = made.map(({ listener: { key, name } }, i) => ({ key, name, path: [...path, "listeners", i] }));
   reportDuplicates("listener", named, context.report);
@@ -83,7 +93,7 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
 
 /** A listener has the name by which routes refer to it, `<gateway>[/<listener>]`; all belong to one gateway, like those of `binds`. */
 function makeEntry(
-  name: string,
+  entry: EntryName,
   port: number,
   input: Omit<GatewayListenerInput, "name">,
   path: Path,
@@ -91,8 +101,18 @@ function makeEntry(
 ): ServedListener {
   const { hostname, tls, protocol = tls === undefined ? "HTTP" : "HTTPS", ...inline } = input;
   checkProtocol(protocol, tls !== undefined, path, context);
+  const name = entry.listener === undefined ? entry.gateway : `${entry.gateway}/${entry.listener}`;
   const key = `gateway/${name}`;
-  const place: ListenerPlace = { key, name, gatewayName: "default", gatewayNamespace: "default", port };
+  const place: ListenerPlace = {
+    key,
+    name,
+    gatewayName: "default",
+    gatewayNamespace: "default",
+    protocol,
+    port,
+    entry,
+  };
+  context.listeners.set(key, place);
   const targeted = context.targeted.forListener(place);
   // The policies are fields of the gateway or listener itself.
   const own = levelOf(translatePolicies(inline, "gateway", path, context), (field) => ({ at: [field] }));
@@ -118,11 +138,11 @@ function find(
   http: boolean,
   label: string,
   path: Path,
-  gateways: ReadonlyMap<string, readonly ServedListener[]>,
+  named: Named,
   context: Context,
 ): ServedListener[] {
   if (refs === undefined) {
-    const usable = (gateways.get("default") ?? []).filter((entry) => isHttp(entry) === http);
+    const usable = (named.get("default") ?? []).filter(({ listener }) => isHttp(listener) === http);
     if (usable.length === 0 && !context.incomplete.has("gateways"))
       context.report(path, {
         message: `${http ? "routes" : "tcpRoutes"}.${label} must set gateways, because there is no gateway named default`,
@@ -132,25 +152,16 @@ function find(
   const list = typeof refs === "string" ? [refs] : refs;
   const found = list.flatMap((ref, i) => {
     const at = typeof refs === "string" ? [...path, "gateways"] : [...path, "gateways", i];
-    const [gateway = ""] = ref.split("/");
-    const meant = (gateways.get(gateway) ?? []).filter((entry) => ref === gateway || entry.listener.name === ref);
+    const meant = named.get(ref) ?? [];
     if (meant.length === 0) {
-      reportUnknown("gateway", "gateways", ref, names(gateways), at, context);
+      reportUnknown("gateway", "gateways", ref, named.keys(), at, context);
       return [];
     }
-    const usable = meant.filter((entry) => isHttp(entry) === http);
+    const usable = meant.filter(({ listener }) => isHttp(listener) === http);
     if (usable.length === 0)
       context.report(at, { message: `gateway reference ${ref} has no ${http ? "HTTP" : "TCP"} listeners` });
     return usable;
   });
   // `edge` and `edge/web` may mean the same listener.
   return [...new Set(found)];
-}
-
-function isHttp({ listener }: ServedListener): boolean {
-  return listener.protocol === "HTTP" || listener.protocol === "HTTPS";
-}
-
-function names(gateways: ReadonlyMap<string, readonly ServedListener[]>): string[] {
-  return [...new Set([...gateways].flatMap(([name, list]) => [name, ...list.map((entry) => entry.listener.name)]))];
 }

@@ -9,7 +9,7 @@ import { tunnelFrontend } from "../../translation/frontend.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { BindInput, BindListenerInput, TlsInput } from "../schema/listeners.ts";
-import type { Context } from "./context.ts";
+import type { Context, ListenerPlace } from "./context.ts";
 import { inlineEntries } from "./route-backends.ts";
 import { translateRoute, translateTcpRoute } from "./routes.ts";
 
@@ -85,6 +85,11 @@ export function makeBind(
 }
 
 const INSTEAD = { HTTP: ", or use HTTPS", TCP: ", or use TLS", UDP: "" } as const;
+
+/** Whether a listener has HTTP routes, not those of connections. */
+export function isHttp({ protocol }: { readonly protocol: Protocol }): boolean {
+  return protocol === "HTTP" || protocol === "HTTPS";
+}
 
 /** Reports a mismatch between a listener's protocol and its `tls` (reference 1.4). */
 export function checkProtocol(protocol: Protocol, tls: boolean, path: Path, context: Context): void {
@@ -203,7 +208,7 @@ function translateListener(
   const name = input.name ?? `listener${index}`;
   const key = `${input.namespace}/default/bind/${bind}/${name}`;
   const { protocol, routes, tcpRoutes } = input;
-  const http = protocol === "HTTP" || protocol === "HTTPS";
+  const http = isHttp(input);
   checkProtocol(protocol, input.tls !== undefined, path, context);
   if (routes !== undefined && tcpRoutes !== undefined)
     context.report(path, { message: "only one of routes, tcpRoutes may be set" });
@@ -211,7 +216,8 @@ function translateListener(
   else if (!http && tcpRoutes === undefined)
     context.report(path, { message: `protocol ${protocol} requires 'tcpRoutes'` });
   const own = levelOf(translatePolicies(input.policies, "gateway", [...path, "policies"], context));
-  const place = { key, name, gatewayName: "default", gatewayNamespace: input.namespace, port };
+  const place: ListenerPlace = { key, name, gatewayName: "default", gatewayNamespace: input.namespace, protocol, port };
+  context.listeners.set(key, place);
   const targeted = context.targeted.forListener(place);
   context.inline.push(...inlineEntries(`listener/${key}`, place, own.set, [...path, "policies"]));
   const owner = { key, targeted, udp: protocol === "UDP" };

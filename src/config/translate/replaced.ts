@@ -7,9 +7,9 @@ import { writtenKind } from "../../policies/contract/shadow.ts";
 import type { PolicySet, SetKey } from "../../policies/policy-set.ts";
 import type { Phase } from "../../trace/events.ts";
 import { lintTexts } from "../../translation/problems/lint-table.ts";
-import type { Report } from "../../translation/problems/problem.ts";
 import { keysOf } from "../../translation/shadow-policies.ts";
 import type { ConfigFile } from "../schema/config.ts";
+import type { Context } from "./context.ts";
 import { backendKey, keyOf, listenerKeys, phaseOf, routeKeys, targetKey } from "./targeted.ts";
 
 /** A listener, route or backend with the policies that are in force there. */
@@ -28,9 +28,9 @@ type Covered = Readonly<Record<Phase, readonly Holder[]>>;
 const MAX_RELATED = 5;
 
 /** Reports each policy of the valid `policies[]` that is not in force at any place that its target covers. */
-export function reportReplaced(config: ConfigFile, ir: Ir, report: Report): void {
+export function reportReplaced(config: ConfigFile, ir: Ir, { report, listeners }: Context): void {
   if (config.policies.length === 0) return;
-  const covered = coveredBy(new Set(config.policies.map(targetKey)), ir);
+  const covered = coveredBy(new Set(config.policies.map(targetKey)), ir, listeners);
   for (const [i, input] of config.policies.entries()) {
     const holders = (covered.get(targetKey(input)) ?? []).flatMap((each) => each[phaseOf(input)]);
     for (const kind of keysOf(input.policy)) {
@@ -54,7 +54,11 @@ function isFrom(policy: string, kind: SetKey, { sources }: Holder): boolean {
   );
 }
 
-function coveredBy(targets: ReadonlySet<string>, { binds, routeGroups, backends }: Ir): ReadonlyMap<string, Covered[]> {
+function coveredBy(
+  targets: ReadonlySet<string>,
+  { binds, routeGroups, backends }: Ir,
+  places: Context["listeners"],
+): ReadonlyMap<string, Covered[]> {
   const covered = new Map<string, Covered[]>();
   const add = (keys: readonly string[], places: () => Covered): void => {
     const wanted = keys.filter((key) => targets.has(key));
@@ -62,10 +66,11 @@ function coveredBy(targets: ReadonlySet<string>, { binds, routeGroups, backends 
     const made = places();
     for (const key of wanted) covered.set(key, [...(covered.get(key) ?? []), made]);
   };
-  for (const { port, listeners } of binds)
+  for (const { listeners } of binds)
     for (const listener of listeners) {
       const routes = [...listener.routes, ...listener.tcpRoutes];
-      add(listenerKeys({ ...listener, port }), () => ({
+      const place = places.get(listener.key);
+      add(place === undefined ? [] : listenerKeys(place), () => ({
         gateway: [{ ...listener, own: ["policies"] }],
         route: routes.flatMap(ofRoute),
         backend: routes.flatMap(ofBackends),

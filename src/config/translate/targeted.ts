@@ -68,19 +68,12 @@ export function translateTargeted(
  * The keys that target a listener, the widest first. A listener of `gateways` can be targeted by the name of its entry too:
  * `edge/web` is the listener `edge/web` of the gateway `default`, and the listener `web` of the gateway `edge`.
  */
-export function listenerKeys({ key, gatewayName, gatewayNamespace, port, name }: ListenerPlace): string[] {
+export function listenerKeys({ gatewayName, gatewayNamespace, port, name, entry }: ListenerPlace): string[] {
   const own = `gateway ${gatewayNamespace}/${gatewayName}`;
-  const entry = entryOf({ key, name });
   if (entry === undefined) return [own, `${own} port ${port}`, `${own} listener ${name}`];
-  const other = `gateway ${gatewayNamespace}/${entry}`;
-  const [, listener] = name.split("/");
+  const other = `gateway ${gatewayNamespace}/${entry.gateway}`;
   const keys = [own, other, `${own} port ${port}`, `${other} port ${port}`, `${own} listener ${name}`];
-  return [...new Set([...keys, ...(listener === undefined ? [] : [`${other} listener ${listener}`])])];
-}
-
-/** The entry of `gateways` that a listener belongs to; undefined for those of `binds`. */
-export function entryOf({ key, name }: Pick<ListenerPlace, "key" | "name">): string | undefined {
-  return key === `gateway/${name}` ? name.split("/")[0] : undefined;
+  return [...new Set([...keys, ...(entry.listener === undefined ? [] : [`${other} listener ${entry.listener}`])])];
 }
 
 /** The keys that target a route, the widest first: its name, with its kind, with the rule. */

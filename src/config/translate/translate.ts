@@ -92,6 +92,7 @@ export function translate(
     routeGroups: new Set(config.routeGroups.map((group) => group.name)),
     services,
     targeted: translateTargeted(config, { report, sources, calledTargets, incomplete, cel }),
+    listeners: new Map(),
     inline: [],
     calledTargets,
     tls: config.frontendPolicies.tls ?? {},
@@ -119,7 +120,7 @@ export function translate(
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);
-  reportReplaced(config, ir, report);
+  reportReplaced(config, ir, context);
   if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };

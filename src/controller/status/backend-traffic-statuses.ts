@@ -96,12 +96,12 @@ const hasOtherSessions = defineQuery<boolean, PolicyAtRoute>("hasOtherSessions",
   const { parents } = read.query(routeModel, routeKey);
   return parents
     .flatMap(({ attachments }) => attachments.flatMap(({ routes }) => routes))
-    .filter(({ route }) =>
-      route.backends.some((backend) =>
+    .filter(({ backends }) =>
+      backends.some((backend) =>
         kind === "Service"
           ? backend.target.type === "service" && backend.target.key === service
           : backend.key === `/${namespace}/${name}`,
       ),
     )
-    .some(({ route }) => !isDeepStrictEqual(route.policies.sessionPersistence, found.session));
+    .some(({ policies }) => !isDeepStrictEqual(policies.sessionPersistence, found.session));
 });

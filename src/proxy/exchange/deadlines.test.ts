@@ -11,18 +11,31 @@ process.on("warning", ({ message }) => warnings.push(message));
 
 /** The deadlines of a gRPC call that arrived `age` ms ago; `passed` is called with the error that ends it. */
 function deadlinesOf(headers: HeaderList, age: number, passed: (error: GatewayError) => void = () => {}): Deadlines {
-  const deadlines = new Deadlines({
-    request: { headers },
-    startedAt: performance.now() - age,
-    closed: false,
-    policyState: { requestTimeout: 0 },
-    responseSide: { started: false },
-    call: undefined,
-    endPhase: passed,
-  });
+  const startedAt = performance.now() - age;
+  const policyState = { requestTimeout: 0 };
+  const deadlines = new Deadlines({ request: { headers }, startedAt, policyState, call: undefined, endPhase: passed });
   deadlines.startGrpc();
   return deadlines;
 }
+
+test("requestTimeout counts from the start of the request, also where the timer starts again after a response", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const events: string[] = [];
+  const deadlines = new Deadlines({
+    request: { headers: [] },
+    startedAt: performance.now() - 10_000,
+    policyState: { requestTimeout: 60_000 },
+    call: { expire: () => void events.push("expired") },
+    endPhase: ({ code }) => void events.push(code),
+  });
+  deadlines.start();
+  deadlines.stop();
+  t.mock.timers.tick(50_000);
+  deadlines.start();
+  deadlines.start();
+  t.mock.timers.tick(50_000);
+  assert.deepEqual(events, ["expired", "TG_REQUEST_TIMEOUT"]);
+});
 
 /** The field that the backend gets for a call that arrived `age` ms ago. */
 function forwarded(timeout: string, age: number): string | undefined {

@@ -29,9 +29,7 @@ interface Owner {
   readonly request: { readonly headers: HeaderList };
   /** `performance.now()` ms. */
   readonly startedAt: number;
-  readonly closed: boolean;
   readonly policyState: { readonly requestTimeout: number };
-  readonly responseSide: { readonly started: boolean };
   readonly call: { expire(): void } | undefined;
   endPhase(error: GatewayError): void;
 }
@@ -53,9 +51,7 @@ export class Deadlines {
     const { requestTimeout } = this.#exchange.policyState;
     if (requestTimeout === 0 || this.#request !== undefined) return;
     this.#request = this.#after(requestTimeout, () => {
-      const { closed, responseSide, call } = this.#exchange;
-      if (closed || responseSide.started) return;
-      call?.expire();
+      this.#exchange.call?.expire();
       this.#end("TG_REQUEST_TIMEOUT");
     });
   }

@@ -56,8 +56,8 @@ export interface BackendCall {
   attempt(): typeof WAIT | AttemptFailed;
   /** The whole response has been sent. */
   complete(): void;
-  /** Drops the current attempt, if any. `countFailure`: outlier detection counts it against the endpoint. */
-  abandon(how: { readonly countFailure: boolean }): void;
+  /** Drops the current attempt, if any, which says nothing about the endpoint. */
+  abandon(): void;
   /** The deadline of the whole request has passed. */
   expire(): void;
   /** Drops a response that the retry policy does not pass on. */
@@ -209,13 +209,13 @@ export class Exchange implements ServerStream {
     if (this.closed) return;
     this.result.clientGone(code, message);
     if (!this.responseSide.started && !UNANSWERED.has(code)) this.#engineAnswered(code);
-    this.call?.abandon({ countFailure: false });
+    this.call?.abandon();
     this.endPhase(GONE);
   }
 
   onClientFault(code: ErrorCode, detail: string): boolean {
     if (this.closed) return false;
-    this.call?.abandon({ countFailure: false });
+    this.call?.abandon();
     this.result.blame(code, `${ERRORS[code].message}: ${detail}`);
     return this.responseSide.endGrpc(code);
   }

@@ -330,7 +330,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
       head.headers.push("upgrade", latin1(head.upgrade));
       return true;
     }
-    this.abandon({ countFailure: true });
+    this.#call?.abandon({ countFailure: true });
     const detail = `backend tried ${head.upgrade || "nothing"} but ${asked || "nothing"} was requested`;
     this.#exchange.endPhase(new GatewayError("TG_UPGRADE_MISMATCH", detail));
     return false;
@@ -340,7 +340,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   #looksOpened({ status }: ResponseHead): boolean {
     const { request, downstream } = this.#exchange;
     if (request.version !== "HTTP/2" || downstream.upgrade === "" || status >= 300) return false;
-    this.abandon({ countFailure: true });
+    this.#call?.abandon({ countFailure: true });
     this.#exchange.endPhase(
       new GatewayError("TG_UPGRADE_MISMATCH", `backend responded with ${status} without an upgrade`),
     );
@@ -413,8 +413,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     else this.#call?.discard();
   }
 
-  abandon(how: { readonly countFailure: boolean }): void {
-    this.#call?.abandon(how);
+  abandon(): void {
+    this.#call?.abandon({ countFailure: false });
   }
 
   expire(): void {

@@ -148,7 +148,7 @@ function backOff(exchange: Exchange, { afterMs }: Retry): void {
  * of a response policy do not pass through them again. Returns the phase that follows.
  */
 function replaceResponse(exchange: Exchange, answer: GatewayError | LocalReply): number {
-  exchange.call?.abandon({ countFailure: false });
+  exchange.call?.abandon();
   answerInstead(exchange, answer);
   return exchange.phase < RESPONSE_POLICIES ? RESPONSE_POLICIES : RESPOND;
 }
@@ -158,7 +158,7 @@ function replaceResponse(exchange: Exchange, answer: GatewayError | LocalReply):
  * that the body is incomplete.
  */
 function cutResponse(exchange: Exchange, answer: GatewayError | LocalReply): typeof WAIT | typeof GONE {
-  exchange.call?.abandon({ countFailure: false });
+  exchange.call?.abandon();
   if (answer instanceof GatewayError) {
     exchange.result.blame(answer.code, answer.message);
     if (exchange.responseSide.endGrpc(answer.code)) return WAIT;

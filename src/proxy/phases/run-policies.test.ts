@@ -7,25 +7,51 @@ import { type CompiledChain, NO_POLICIES } from "../../policies/compile.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { responsePolicies } from "./run-policies.ts";
 
-/** What of an exchange the response policies use, with a policy that waits before one that must see an open exchange. */
+/** What of an exchange the response policies use; `policies`: of its route. */
+function exchangeWith(policies: readonly Partial<CompiledPolicy>[], call: { answeredAt: number } | undefined) {
+  const routePolicies: CompiledChain = { ...NO_POLICIES, response: policies as CompiledPolicy[] };
+  return {
+    closed: false,
+    selected: { route: {}, routePolicies, backend: undefined, listener: undefined },
+    responseSide: { head: { status: 200, headers: [] }, hold() {} },
+    call,
+    trace: undefined,
+  };
+}
+
+/** An exchange with a policy that waits before one that must see an open exchange. */
 function waitingExchange() {
   const ran: string[] = [];
   const answered = Promise.withResolvers<void>();
-  const policies: CompiledPolicy[] = [
-    { kind: "extProc", config: {}, onResponse: () => answered.promise },
-    { kind: "transformations", config: {}, onResponse: () => void ran.push("transformations") },
-  ] as unknown as CompiledPolicy[];
-  const chain: CompiledChain = { ...NO_POLICIES, response: policies };
-  const exchange = {
-    closed: false,
-    selected: { route: {}, routePolicies: chain, backend: undefined, listener: undefined },
-    responseSide: { head: { status: 200, headers: [] }, hold() {} },
-    call: { answeredAt: 1 },
-    trace: undefined,
-  };
+  const exchange = exchangeWith(
+    [
+      { kind: "extProc", onResponse: () => answered.promise },
+      { kind: "transformations", onResponse: () => void ran.push("transformations") },
+    ],
+    { answeredAt: 1 },
+  );
   const done = responsePolicies(exchange as unknown as Exchange);
   return { exchange, ran, answer: answered.resolve, done };
 }
+
+test("replies of the gateway do not pass through policies for responses of the backend", () => {
+  for (const [call, expected] of [
+    [undefined, ["all"]],
+    [{ answeredAt: 0 }, ["all"]],
+    [{ answeredAt: 1 }, ["backend's", "all"]],
+  ] as const) {
+    const ran: string[] = [];
+    const exchange = exchangeWith(
+      [
+        { kind: "sessionPersistence", upstreamOnly: true, onResponse: () => void ran.push("backend's") },
+        { kind: "transformations", onResponse: () => void ran.push("all") },
+      ],
+      call,
+    );
+    responsePolicies(exchange as unknown as Exchange);
+    assert.deepEqual(ran, expected);
+  }
+});
 
 test("response policies continue after one that has waited", async () => {
   const { ran, answer, done } = waitingExchange();

@@ -1,7 +1,8 @@
 /** The file of `tracegate check --expect`: requests, what is assumed about them, and what should happen to them. */
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
-import { ASSUMPTIONS } from "../assumptions.ts";
+import type { Fields } from "../../base/fields.ts";
+import { ASSUMPTIONS, type AssumptionName } from "../assumptions.ts";
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
@@ -55,27 +56,65 @@ const expectation = z
   })
   .meta({ id: "Expectation", description: "Only what is named here is compared." });
 
-// Only names; `readAssumptions` reads the values. Not beside the table, which command lines load, as zod takes long to.
-const assumeSchema = z
-  .strictObject(
-    Object.fromEntries(
-      Object.entries(ASSUMPTIONS).flatMap(([name, { about, otherwise, values, places = [] }]) => {
-        const ways = values.map((value) => `\`${value}\``).join(" or ");
-        const placed =
-          places === "routes"
-            ? []
-            : places.map((place) => [
-                `${name}@${place}`,
-                z.unknown().optional().describe(`As \`${name}\`, but only at this place.`),
-              ]);
-        return [
-          [name, z.unknown().optional().describe(`About ${about}. Without it: ${otherwise}. Write ${ways}.`)],
-          ...placed,
-        ];
-      }),
+/** A response that a service sends, or what it adds to a request that it allows. */
+const RESPONSE: Fields = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    status: { type: "integer", minimum: 200, maximum: 599 },
+    headers: { type: "object", additionalProperties: { type: "string" } },
+    body: { type: "string" },
+    metadata: { type: "object" },
+  },
+};
+
+/** What a credential says about the client, or whether it is valid. */
+const CREDENTIAL: Fields = { anyOf: [{ enum: ["valid", "invalid"] }, { type: "object" }] };
+
+/** Values that can be assumed, as JSON Schema; `readAssumptions` reads them, and the texts that command lines have for them. */
+const VALUES: Readonly<Record<AssumptionName, Fields>> = {
+  response: { anyOf: [{ type: "integer", minimum: 200, maximum: 599 }, RESPONSE] },
+  endpoints: {
+    anyOf: [
+      { enum: ["healthy", "unhealthy", "none"] },
+      { type: "object", minProperties: 1, additionalProperties: { enum: ["healthy", "unhealthy"] } },
+    ],
+  },
+  backend: { type: "string", minLength: 1 },
+  networkExtAuthz: { enum: ["allow", "deny"] },
+  extAuthz: { anyOf: [{ enum: ["allow", "deny"] }, RESPONSE] },
+  extProc: { anyOf: [{ enum: ["allow", "fail"] }, RESPONSE] },
+  remoteRateLimit: { enum: ["under", "over"] },
+  jwt: CREDENTIAL,
+  oidc: CREDENTIAL,
+  basicAuth: CREDENTIAL,
+  apiKey: CREDENTIAL,
+  body: {},
+  time: { type: "string", pattern: "^\\d{4}-\\d\\d-\\d\\dT" },
+  random: { type: "number", minimum: 0, exclusiveMaximum: 1 },
+};
+
+// `readAssumptions` knows the names, with what is meant by one that does not exist.
+const assumeSchema = z.record(z.string(), z.unknown()).meta({
+  id: "Assumptions",
+  properties: Object.fromEntries(
+    Object.entries(ASSUMPTIONS).flatMap(([name, { about, otherwise, values, places = [] }]) => {
+      const ways = values.map((value) => `\`${value}\``).join(" or ");
+      const value = VALUES[name as AssumptionName];
+      const placed = places === "routes" ? [] : places.map((place) => `${name}@${place}`);
+      return [
+        [name, { ...value, description: `About ${about}. Without it: ${otherwise}. Write ${ways}.` }],
+        ...placed.map((each) => [each, { ...value, description: `As \`${name}\`, but only at this place.` }]),
+      ];
+    }),
+  ),
+  patternProperties: Object.fromEntries(
+    Object.entries(ASSUMPTIONS).flatMap(([name, { places }]) =>
+      places === "routes" ? [[`^${name}@.+$`, VALUES[name as AssumptionName]]] : [],
     ),
-  )
-  .meta({ id: "Assumptions" });
+  ),
+  additionalProperties: false,
+});
 
 const testCase = z
   .strictObject({

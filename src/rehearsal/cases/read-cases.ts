@@ -15,6 +15,8 @@ export interface Case {
   /** Where it stands in the file, from 1. */
   readonly line: number;
   readonly column: number;
+  /** The same of a field of it. */
+  readonly placeOf: (field: Path) => { readonly line: number; readonly column: number };
   readonly facts: RequestFacts;
   readonly assumed: Assumptions;
   readonly expect: Expectation;
@@ -59,8 +61,15 @@ export function readCases(
     return {
       name: each.name,
       ...document.placeOf(path),
-      facts: checked(document, [...path, "request"], () => factsOf(each.request)),
-      assumed: checked(document, [...path, "assume"], () => readAssumptions(each.assume ?? {})),
+      placeOf: (field) => document.placeOf([...path, ...field]),
+      facts: checked(document, path, () => factsOf(each.request)),
+      // One by one, so that each mistake is reported.
+      assumed: Object.assign(
+        {},
+        ...Object.entries(each.assume ?? {}).map(([name, value]) =>
+          checked(document, path, () => readAssumptions({ [name]: value })),
+        ),
+      ),
       expect: each.expect,
     };
   });
@@ -71,13 +80,27 @@ function factsOf({ url, method, headers = {}, body = "", source }: TestCase["req
   return factsOfRequest({ url, method, headers: Object.entries(headers), body, source });
 }
 
-/** The value, or a problem at `path`, with which the file has no cases. */
+/** The value, or a problem in the case at `path`, with which the file has no cases. */
 function checked<Value>(document: ConfigDocument, path: Path, read: () => Value): Value {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof BadFacts)) throw error;
-    document.report(path, { message: `${error.message}; ${error.hint}` });
+    const { message, field } = mistakeIn(error);
+    document.report([...path, ...field], { message });
     return {} as Value;
   }
+}
+
+/** What is wrong with a case, in which field, and what to write there. */
+export function mistakeIn({ message, hint, about }: BadFacts): { readonly message: string; readonly field: Path } {
+  if (about === undefined) return { message: `${message}; ${hint}`, field: ["request"] };
+  if ("request" in about) return { message: `${message}; ${hint}`, field: ["request", about.request] };
+  const { assume, ways } = about;
+  return { message: `${message}; ${ways === undefined ? hint : assumeHint(ways)}`, field: ["assume", assume] };
+}
+
+function assumeHint(ways: readonly (readonly [name: string, value: string])[]): string {
+  if (ways.length === 0) return "leave it out, or check which route the request gets";
+  return `write ${[...new Set(ways.map(([name, value]) => `${name}: ${value}`))].join(" or ")}`;
 }

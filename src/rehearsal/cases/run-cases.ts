@@ -8,7 +8,7 @@ import { BadFacts } from "../facts.ts";
 import type { Outcome, Rehearsal } from "../rehearsal.ts";
 import type { Expectation } from "./case-schema.ts";
 import type { Places } from "./places.ts";
-import type { Case, Cases } from "./read-cases.ts";
+import { type Case, type Cases, mistakeIn } from "./read-cases.ts";
 
 /** A field of an expectation, such as `sent.headers.x-user`, that came out differently. */
 interface Difference {
@@ -35,8 +35,8 @@ export interface Verdict {
   readonly open: ReadonlyMap<string, readonly unknown[]>;
   /** What is not known, though outcomes depend on it. */
   readonly needs: readonly Need[];
-  /** Why it could not be rehearsed as it is written. */
-  readonly problem?: string;
+  /** Why it has no result as it is written, and where that stands in the file. */
+  readonly problem?: { readonly message: string; readonly line: number; readonly column: number };
   readonly durationMs: number;
 }
 
@@ -65,17 +65,15 @@ async function verdictOn(each: Case, places: Places, rehearsal: Rehearsal, hidde
     const failures = compared
       .filter(({ differences }) => differences.length > 0)
       .map(({ given, differences, outcome }) => ({ given, differences, why: decisive(outcome, differences) }));
-    if (failures.length === 0 && omitted > 0)
-      return { problem: `it has more than ${outcomes.length} outcomes; assume some of what they depend on` };
-    const needs = new Map(outcomes.flatMap((outcome) => outcome.needs).map((need) => [need.what, need]));
-    return {
-      failures,
-      needs: [...needs.values()],
-      open: failures.length === 0 ? new Map() : openChoices(compared, assumed),
-    };
+    const needs = [...new Map(outcomes.flatMap((outcome) => outcome.needs).map((need) => [need.what, need])).values()];
+    if (failures.length > 0) return { failures, needs, open: openChoices(compared, assumed) };
+    if (omitted === 0) return { needs };
+    const message = "it has too many outcomes to try them all; those that were tried are as expected";
+    return { problem: { message, line: each.line, column: each.column }, needs, open: choicesIn(compared, assumed) };
   } catch (error) {
     if (!(error instanceof BadFacts)) throw error;
-    return { problem: `${error.message}; ${error.hint}` };
+    const { message, field } = mistakeIn(error);
+    return { problem: { message, ...each.placeOf(field) } };
   }
 }
 
@@ -85,8 +83,13 @@ function openChoices(
   assumed: Given,
 ): Map<string, unknown[]> {
   const [first] = compared;
+  const agree = compared.every(({ differences }) => isDeepStrictEqual(differences, first?.differences));
+  return agree ? new Map() : choicesIn(compared, assumed);
+}
+
+/** What is chosen in the outcomes, with the values that it has in them. */
+function choicesIn(compared: readonly { readonly given: Given }[], assumed: Given): Map<string, unknown[]> {
   const open = new Map<string, unknown[]>();
-  if (compared.every(({ differences }) => isDeepStrictEqual(differences, first?.differences))) return open;
   for (const { given } of compared)
     for (const [name, value] of Object.entries(given)) {
       if (name in assumed) continue;

@@ -13,6 +13,7 @@ import {
   type PackedTexts,
   TextPacker,
 } from "../../ir/packed-ir.ts";
+import { compareRoutes } from "../../ir/precedence.ts";
 import { ADDRESS_TYPE, RESOURCE_TYPE } from "../resources.ts";
 import { type DeltaResponse, type NamedResource, readPart } from "./messages.ts";
 
@@ -27,7 +28,6 @@ interface Received extends PackedText {
   readonly version: string;
   readonly kind: string;
   readonly owner: string;
-  readonly order: string;
   /** Of all kinds but routes. */
   value?: unknown;
 }
@@ -103,7 +103,7 @@ export class Assembly {
         .map(({ value }) => ({
           ...value,
           routes: [],
-          tcpRoutes: (tcpRoutes.get(value.key) ?? []).sort(byOrder).map((route) => route.value),
+          tcpRoutes: (tcpRoutes.get(value.key) ?? []).map(({ value: route }) => route).sort(compareRoutes),
         }))
         .sort(byKey);
     const binds = this.#parsedOf<Omit<Bind, "listeners">>("bind").map(({ value }) => ({
@@ -137,13 +137,11 @@ export class Assembly {
 
   #packed(listener: string): PackedRoutes {
     const owner = this.#ownerOf(listener);
-    owner.packed ??= { owner: listener, ...owner.packer.pack([...owner.routes.values()].sort(byOrder)) };
+    owner.packed ??= { owner: listener, ...owner.packer.pack([...owner.routes.values()].sort(byName)) };
     return owner.packed;
   }
 
-  #parsedOf<Value>(
-    kind: string,
-  ): { readonly owner: string; readonly order: string; readonly name: string; readonly value: Value }[] {
+  #parsedOf<Value>(kind: string): { readonly owner: string; readonly name: string; readonly value: Value }[] {
     const found = [];
     for (const resource of this.#types[RESOURCE_TYPE].values())
       if (resource.kind === kind) found.push({ ...resource, value: parsed(resource) as Value });
@@ -152,17 +150,17 @@ export class Assembly {
 
   #packedAddresses(kind: "service" | "workload"): PackedTexts {
     const found = [...this.#types[ADDRESS_TYPE].values()].filter((address) => address.kind === kind);
-    return this.#addressPackers[kind].pack(found.sort((a, b) => compare(a.name, b.name)));
+    return this.#addressPackers[kind].pack(found.sort(byName));
   }
 
   #receive(resource: NamedResource, isAddress: boolean): Received {
     const { name, version } = resource;
-    const { kind, owner, order, json } = readPart(resource, isAddress);
+    const { kind, owner, json } = readPart(resource, isAddress);
     // Copied, into memory that small buffers share: a slice would keep the whole response.
     const text = Buffer.from(json);
     const digest = Buffer.from(digestOf(text));
     const internal = kind === "route" && text.includes(INTERNAL);
-    return { name, version, kind: this.#shared(kind), owner: this.#shared(owner), order, text, digest, internal };
+    return { name, version, kind: this.#shared(kind), owner: this.#shared(owner), text, digest, internal };
   }
 
   /** Thousands of resources have the same owner: they share one string. */
@@ -200,8 +198,8 @@ function parsed(resource: Received): unknown {
   }
 }
 
-function byOrder(a: Pick<Received, "order" | "name">, b: Pick<Received, "order" | "name">): number {
-  return compare(a.order, b.order) || compare(a.name, b.name);
+function byName(a: Received, b: Received): number {
+  return compare(a.name, b.name);
 }
 
 function byKey(a: { readonly key: string }, b: { readonly key: string }): number {

@@ -52,13 +52,13 @@ class Controller {
 
   /** Sends a response; with a version it completes a batch. */
   send(nonce: string, version: string, parts: readonly Part[], removed: readonly string[] = []): void {
-    const resources = parts.map(({ name, kind = "route", owner = "l", order = "", json }) =>
+    const resources = parts.map(({ name, kind = "route", owner = "l", json }) =>
       create(ResourceSchema, {
         name,
         version: `${name} ${json}`,
         resource: create(AnySchema, {
           typeUrl: RESOURCE_TYPE,
-          value: toBinary(PartSchema, create(PartSchema, { kind, owner, order, json: Buffer.from(json) })),
+          value: toBinary(PartSchema, create(PartSchema, { kind, owner, json: Buffer.from(json) })),
         }),
       }),
     );
@@ -75,7 +75,7 @@ class Controller {
   get routes(): string[] {
     assert.ok(this.client !== undefined);
     return unpackIr(this.client.pack(undefined)).binds.flatMap(({ listeners }) =>
-      listeners.flatMap(({ routes }) => routes.map(({ key }) => key)),
+      listeners.flatMap(({ routes, tcpRoutes }) => [...routes, ...tcpRoutes].map(({ key }) => key)),
     );
   }
 
@@ -89,19 +89,22 @@ interface Part {
   readonly name: string;
   readonly kind?: string;
   readonly owner?: string;
-  readonly order?: string;
   readonly json: string;
 }
 
 const BIND: Part = { name: "bind/b", kind: "bind", owner: "", json: '{"key":"b"}' };
 const LISTENER: Part = { name: "listener/l", kind: "listener", owner: "b", json: '{"key":"l"}' };
 
-function route(key: string, order: string): Part {
-  return { name: `route/l/${key}`, order, json: JSON.stringify({ key, backends: [] }) };
+function route(key: string): Part {
+  return { name: `route/l/${key}`, json: JSON.stringify({ key, backends: [] }) };
+}
+
+function tcpRoute(key: string, createdAt: number): Part {
+  return { name: `route/l/${key}`, kind: "tcpRoute", json: JSON.stringify({ key, createdAt, backends: [] }) };
 }
 
 suite("the stream client", () => {
-  test("authenticates, subscribes to everything and orders routes", async () => {
+  test("authenticates, subscribes to everything and orders routes of connections by age", async () => {
     await using controller = await Controller.start();
     await until(() => controller.requests.length === 2, "both subscriptions");
     const [first, second] = controller.requests;
@@ -109,20 +112,20 @@ suite("the stream client", () => {
     assert.equal(first?.node?.cluster, "ns/gw");
     assert.deepEqual([first?.typeUrl, second?.typeUrl], [ADDRESS_TYPE, RESOURCE_TYPE]);
     assert.deepEqual(second?.resourceNamesSubscribe, ["*"]);
-    controller.send("1", "v1", [route("b", "2"), LISTENER, route("c", "1"), BIND, route("a", "2")]);
+    controller.send("1", "v1", [tcpRoute("b", 2), LISTENER, tcpRoute("c", 1), BIND, tcpRoute("a", 2)]);
     await until(() => controller.changes.length === 1, "the state");
     assert.deepEqual(controller.routes, ["c", "a", "b"]);
-    controller.send("2", "v2", [route("a", "0")], ["route/l/c"]);
+    controller.send("2", "v2", [tcpRoute("b", 0)], ["route/l/c"]);
     await until(() => controller.changes.length === 2, "the change");
-    assert.deepEqual(controller.routes, ["a", "b"]);
+    assert.deepEqual(controller.routes, ["b", "a"]);
   });
 
   test("applies nothing of a truncated batch, and resumes with what it has", async () => {
     await using controller = await Controller.start();
     await until(() => controller.requests.length === 2, "the connection");
-    controller.send("1", "v1", [BIND, LISTENER, route("a", "1")]);
+    controller.send("1", "v1", [BIND, LISTENER, route("a")]);
     await until(() => controller.changes.length === 1, "the state");
-    controller.send("2", "", [route("half", "2")], ["route/l/a"]);
+    controller.send("2", "", [route("half")], ["route/l/a"]);
     controller.calls.at(-1)?.end();
     await until(() => controller.requests.length === 4, "another connection");
     assert.equal(controller.changes.length, 1);

@@ -46,7 +46,6 @@ export interface NamedResource {
 interface RawResource {
   kind: string;
   owner: string;
-  order: string;
   json: Uint8Array;
 }
 
@@ -127,13 +126,12 @@ function readResource(reader: BinaryReader): NamedResource {
 
 /** Throws an Error if the bytes are not such a message. */
 export function readPart({ payload }: NamedResource, isAddress: boolean): RawResource {
-  const part: RawResource = { kind: "", owner: "", order: "", json: new Uint8Array() };
+  const part: RawResource = { kind: "", owner: "", json: new Uint8Array() };
   const json = isAddress ? 2 : 4;
   read(new BinaryReader(payload), payload.length, (field, reader) => {
     if (field === 1) part.kind = reader.string();
     else if (field === json) part.json = reader.bytes();
     else if (field === 2) part.owner = reader.string();
-    else if (field === 3) part.order = reader.string();
     else return false;
     return true;
   });

@@ -99,8 +99,8 @@ function combine(mark: Buffer, other: Buffer): void {
 
 function encodeResource(resource: Resource): Uint8Array {
   const { kind } = resource;
-  const message = (part: unknown, owner = "", order = ""): Uint8Array =>
-    toBinary(ResourceSchema, create(ResourceSchema, { kind, owner, order, json: Buffer.from(jsonOf(part)) }));
+  const message = (part: unknown, owner = ""): Uint8Array =>
+    toBinary(ResourceSchema, create(ResourceSchema, { kind, owner, json: Buffer.from(jsonOf(part)) }));
   switch (resource.kind) {
     case "bind":
       return message(resource.bind);
@@ -108,7 +108,7 @@ function encodeResource(resource: Resource): Uint8Array {
       return message(resource.listener, resource.bind);
     case "route":
     case "tcpRoute":
-      return message(resource.route, resource.listener, resource.order);
+      return message(resource.route, resource.listener);
     case "backend":
       return message(resource.backend);
     case "policy":

@@ -74,8 +74,8 @@ export interface ParentModel {
 export interface Attachment {
   /** `ListenerModel.key` */
   readonly listener: string;
-  readonly routes: readonly { readonly order: string; readonly route: Route }[];
-  readonly tcpRoutes: readonly { readonly order: string; readonly route: TcpRoute }[];
+  readonly routes: readonly Route[];
+  readonly tcpRoutes: readonly TcpRoute[];
 }
 
 /** What TracegatePolicies attach to one target. */

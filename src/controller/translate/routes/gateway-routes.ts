@@ -24,8 +24,6 @@ interface Contribution {
 /** A rule at a listener, for lints about all rules there. */
 export interface LintedRule extends LintedRoute {
   readonly listener: string;
-  /** Of its resource. */
-  readonly order: string;
 }
 
 /** What the routes add that name the Gateway or one of its ListenerSets; of each kind, one shard after the other. */
@@ -57,8 +55,8 @@ const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (re
   const attachments = parents.flatMap((parent) => parent.attachments);
   const accepting = parents.filter(({ conditions }) => conditions[0]?.status === "True");
   const resources = attachments.flatMap(({ listener, routes, tcpRoutes }) => [
-    ...routes.map(({ order, route }): RouteResource => ({ kind: "route", listener, order, route })),
-    ...tcpRoutes.map(({ order, route }): RouteResource => ({ kind: "tcpRoute", listener, order, route })),
+    ...routes.map((route): RouteResource => ({ kind: "route", listener, route })),
+    ...tcpRoutes.map((route): RouteResource => ({ kind: "tcpRoute", listener, route })),
   ]);
   // Some are the same: a route may name a listener by several parentRefs.
   const named = resources.map((resource) => [nameOfResource(resource), resource] as const);
@@ -70,9 +68,8 @@ const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (re
     backends: resources.flatMap(({ route }) =>
       route.backends.flatMap(({ key }) => (key.startsWith(`/${route.key}/`) ? [] : key.slice(1))),
     ),
-    rules: [...new Map(named).values()].map(({ listener, order, route }) => ({
+    rules: [...new Map(named).values()].map(({ listener, route }) => ({
       listener,
-      order,
       // Its hostnames are those that the listener takes.
       ...lintedRoute(route, ""),
     })),

@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { formatOrigin } from "../../../base/origin.ts";
 import { formatPath } from "../../../base/paths.ts";
+import { compareRoutes } from "../../../ir/precedence.ts";
 import { refKey } from "../../../kube/keys.ts";
 import { fullText } from "../../../translation/problems/diagnostics.ts";
 import { lintTexts } from "../../../translation/problems/lint-table.ts";
@@ -39,7 +40,7 @@ export const routeFindings = defineQuery<Readonly<Partial<Record<string, readonl
 
 function findingsAt(read: Read, listener: ListenerModel, rules: LintedRule[]): RuleFinding[] {
   // Of rules for connections the first one counts.
-  if (!listener.protocol.startsWith("HTTP")) rules.sort((a, b) => (a.order < b.order ? -1 : 1));
+  if (!listener.protocol.startsWith("HTTP")) rules.sort((a, b) => compareRoutes(a.route, b.route));
   const { set: policies } = mergeAttached(read, "gateway", listenerTargets(listener));
   return lintRoutes(policies, rules, nameOf).flatMap(({ route, match, field, code, found }) => {
     const { object, path = [] } = route.origin ?? {};

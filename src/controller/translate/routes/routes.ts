@@ -141,10 +141,9 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
   const { namespace, name } = route.metadata;
   const object = { kind, namespace, name };
   const isHttp = HTTP_KINDS.has(kind);
-  const age = createdAt(route);
-  const placed = rules.map((rule) => {
+  const places = rules.map((rule): Place => {
     const number = String(rule.index).padStart(2, "0");
-    const place: Place = {
+    return {
       ...translation,
       listener,
       rule,
@@ -155,17 +154,15 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
         ...(rule.name !== undefined && { ruleName: rule.name }),
         // A route without rules has one for all requests.
         origin: { object, path: route.spec.rules === undefined ? ["spec"] : ["spec", "rules", rule.index] },
-        ...(isHttp && { createdAt: age }),
+        createdAt: createdAt(route),
         hostnames,
       },
     };
-    // A space sorts before everything that names consist of: `a` goes before `a-b`.
-    return { order: `${String(age).padStart(10, "0")}/${namespace}/${name} ${number}`, place };
   });
   return {
     listener: listener.key,
-    routes: isHttp ? placed.map(({ order, place }) => ({ order, route: httpRouteAt(place) })) : [],
-    tcpRoutes: isHttp ? [] : placed.map(({ order, place }) => ({ order, route: connectionRouteAt(place) })),
+    routes: isHttp ? places.map(httpRouteAt) : [],
+    tcpRoutes: isHttp ? [] : places.map(connectionRouteAt),
   };
 }
 
@@ -264,7 +261,7 @@ function serviceKeysOf(parents: readonly ParentModel[]): readonly string[] {
   const keys = new Set<string>();
   for (const { attachments } of parents)
     for (const { routes, tcpRoutes } of attachments)
-      for (const { route } of [...routes, ...tcpRoutes]) collectServiceKeys(route, keys);
+      for (const route of [...routes, ...tcpRoutes]) collectServiceKeys(route, keys);
   return [...keys].sort();
 }
 

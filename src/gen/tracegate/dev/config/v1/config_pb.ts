@@ -9,7 +9,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file tracegate/dev/config/v1/config.proto.
  */
 export const file_tracegate_dev_config_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("CiR0cmFjZWdhdGUvZGV2L2NvbmZpZy92MS9jb25maWcucHJvdG8SF3RyYWNlZ2F0ZS5kZXYuY29uZmlnLnYxIkQKCFJlc291cmNlEgwKBGtpbmQYASABKAkSDQoFb3duZXIYAiABKAkSDQoFb3JkZXIYAyABKAkSDAoEanNvbhgEIAEoDCIlCgdBZGRyZXNzEgwKBGtpbmQYASABKAkSDAoEanNvbhgCIAEoDGIGcHJvdG8z");
+  fileDesc("CiR0cmFjZWdhdGUvZGV2L2NvbmZpZy92MS9jb25maWcucHJvdG8SF3RyYWNlZ2F0ZS5kZXYuY29uZmlnLnYxIjsKCFJlc291cmNlEgwKBGtpbmQYASABKAkSDQoFb3duZXIYAiABKAkSDAoEanNvbhgEIAEoDEoECAMQBCIlCgdBZGRyZXNzEgwKBGtpbmQYASABKAkSDAoEanNvbhgCIAEoDGIGcHJvdG8z");
 
 /**
  * A part of the configuration of one gateway: see src/xds/resources.ts.
@@ -30,13 +30,6 @@ export type Resource = Message<"tracegate.dev.config.v1.Resource"> & {
    * @generated from field: string owner = 2;
    */
   owner: string;
-
-  /**
-   * Sorts the routes of a listener.
-   *
-   * @generated from field: string order = 3;
-   */
-  order: string;
 
   /**
    * The part itself, as JSON of the type that src/ir/ir.ts gives it. Proxies keep the bytes of routes as they are.
