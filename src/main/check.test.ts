@@ -353,6 +353,64 @@ for (const [what, text, ...problems] of MISTAKES)
     await check(text, "-o", "json");
   });
 
+test("an expectation that no request can meet is a mistake of the file", async () => {
+  const file = join(folder, "hosts.yaml");
+  const expected = join(folder, "unmet.yaml");
+  const route = (name: string, path: string, hostnames: readonly string[] = []) => {
+    return { name, hostnames, matches: [{ path: { pathPrefix: path } }], backends: [BACKEND] };
+  };
+  await writeFile(
+    file,
+    stringify({
+      binds: [
+        {
+          port: 8080,
+          listeners: [
+            {
+              name: "shop",
+              hostname: "*.shop.test",
+              routes: [route("a", "/"), route("b", "/"), route("c", "/c", ["c.shop.test"])],
+            },
+            { name: "other", routes: [route("d", "/")] },
+          ],
+        },
+      ],
+    }),
+  );
+  const outcomesOf = async (expect: object, host: string, headers = {}) => {
+    const url = `http://${host}:8080/`;
+    await writeFile(expected, stringify({ cases: [{ name: "one", request: { url, headers }, expect }] }));
+    const { stdout } = await invokeProgram(tracegate, ["check", "-f", file, "--expect", expected]);
+    return stdout;
+  };
+  for (const [expect, host, problem] of [
+    [{ route: "b" }, "x.shop.test", "expect.route: no such request gets this route: never wins: a takes precedence"],
+    [
+      { route: "c" },
+      "x.shop.test",
+      "expect.route: no such request gets this route: it is for c.shop.test only, not x.shop.test",
+    ],
+    [{ route: "a" }, "a.test", "expect.route: no such request gets this route: it is for *.shop.test only, not a.test"],
+    [
+      { listener: "shop" },
+      "a.test",
+      "expect.listener: no such request gets this listener: it takes *.shop.test only, not a.test",
+    ],
+  ] as const) {
+    const stdout = await outcomesOf(expect, host);
+    assert.ok(stdout.includes(`cases[0].${problem}`), stdout);
+    assert.match(stdout, /unmet\.yaml:\d+:\d+: error: /);
+  }
+  for (const [expect, host] of [
+    [{ route: "a", listener: "shop" }, "x.shop.test"],
+    [{ route: "d", listener: "other" }, "a.test"],
+  ] as const)
+    assert.match(await outcomesOf(expect, host), /1 case: 1 passed/);
+  // Not what the case asks for, but another request could.
+  assert.match(await outcomesOf({ route: "c" }, "c.shop.test"), /1 failed/);
+  assert.match(await outcomesOf({ route: "a" }, "127.0.0.1", { Host: "x.shop.test" }), /1 passed/);
+});
+
 /** Two warnings, of which the second has a place that explains it. */
 const ODD = `binds:
   - port: 8080

@@ -404,7 +404,9 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     hostnames,
     backends: [{ host }],
   });
-  const network = { networkAuthorization: { rules: [{ deny: 'source.address == "192.0.2.7"' }] } };
+  const network = {
+    networkAuthorization: { rules: [{ deny: 'source.address == "192.0.2.7"' }] },
+  };
   const binds = [
     { port: 5432, listeners: [{ name: "db", protocol: "TCP", tcpRoutes: [route("db", "db.test:5432")] }] },
     {
@@ -452,11 +454,18 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
 ✗ connection from 127.0.0.1:50000  ${none}
 1`,
   );
-  assert.match(await run("--", "udp://anything:53"), /→ connected · route default\/dns · endpoint dns\.test:53\n/);
+  assert.equal(
+    await run("--", "udp://anything:53", "-d", "question"),
+    `udp://anything:53 → forwarded · route default/dns · endpoint dns.test:53
+✓ listener dns  the only one of its port  ${file}:32
+✓ route dns  any connection  ${file}:35
+✓ endpoint dns.test:53  gets the datagram
+0`,
+  );
   for (const url of ["tcp://anything:5432", "tls://a.pass.test", "udp://anything:53", "http://a/"])
     assert.match(
       await run("--source", "192.0.2.7", "--", url),
-      /→ refused · authorization failed\n(.*\n)*✗ connection from 192.0.2.7:50000 {2}authorization failed\n1$/,
+      /→ (refused|dropped) · authorization failed\n(.*\n)*✗ connection from 192.0.2.7:50000 {2}authorization failed\n1$/,
       url,
     );
   const malformed = "Content-Length is not one decimal number below 2^53";
@@ -548,6 +557,38 @@ test("credentials of a URL are sent, and secrets of its query are not shown", as
   assert.equal(code, 0);
   assert.match(stdout, /^GET \/x\?token=<redacted> → 200/);
   assert.ok(!stdout.includes(SECRET) && !stdout.includes("bWU6cHc="));
+});
+
+test("UDP: its real port and session decide, with services, weights and what they refuse", async () => {
+  const file = join(folder, "udp.yaml");
+  const run = async (frontendPolicies: object, backends: readonly object[], data = "x", source = "127.0.0.1") => {
+    const listeners = [{ name: "dns", protocol: "UDP", tcpRoutes: [{ name: "dns", backends }] }];
+    await writeFile(file, stringify({ frontendPolicies, binds: [{ port: 53, listeners }] }));
+    const words = ["explain", "-f", file, "--json", "--source", source, "--", "udp://a:53", "-d", data];
+    const { outcomes } = JSON.parse((await invokeProgram(tracegate, words)).stdout) as Explained;
+    return outcomes.map(({ given, share, endpoint, error }) => [given, share, error ?? endpoint]);
+  };
+  const one = { host: "one.test:53" };
+  assert.deepEqual(await run({ networkExtAuthz: { ...backend(), protocol: { grpc: {} } } }, [one]), [
+    [{ networkExtAuthz: "allow" }, 1, "one.test:53"],
+    [{ networkExtAuthz: "deny" }, 1, "external authorization failed: the service denied with 403"],
+  ]);
+  const two = { host: "two.test:53", weight: 1 };
+  assert.deepEqual(await run({}, [{ ...one, weight: 3 }, two]), [
+    [{ backend: "one.test:53" }, 0.75, "one.test:53"],
+    [{ backend: "two.test:53" }, 0.25, "two.test:53"],
+  ]);
+  assert.deepEqual(await run({}, []), [[{}, 1, "no valid backends"]]);
+  // The session sees that the client is the backend itself.
+  assert.deepEqual(await run({}, [{ host: "192.0.2.7:50000" }], "x", "192.0.2.7"), [
+    [{}, 1, "loop detected: the client has the address and port of a backend"],
+  ]);
+  const long = "the datagram is longer than frontendPolicies.udp.maxDatagramSize";
+  assert.deepEqual(await run({ udp: { maxDatagramSize: 512 } }, [one]), [[{}, 1, "one.test:53"]]);
+  assert.deepEqual(await run({ udp: { maxDatagramSize: 512 } }, [one], "x".repeat(513)), [[{}, 1, long]]);
+  const ports = { networkAuthorization: { rules: [{ deny: "destination.port == 53" }] } };
+  assert.deepEqual(await run(ports, [one]), [[{}, 1, "authorization failed"]]);
+  assert.equal(requests, 0);
 });
 
 test("an authorization service for connections is a choice too", async () => {

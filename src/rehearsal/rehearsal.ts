@@ -330,7 +330,7 @@ export class Rehearsal {
     this.#backend.sent.length = 0;
     const ended =
       bind.protocol === "udp"
-        ? { ...(await rehearseDatagram(addressesOf(facts, bind), bind, this.#services)), ...NOTHING }
+        ? { ...(await this.#sendDatagram(facts, bind)), ...NOTHING }
         : await this.#connect(complete, bind);
     if (callsEndpoint(ended)) this.#choices.assumed("endpoints");
     const asked = [...this.#choices.asked];
@@ -345,6 +345,13 @@ export class Rehearsal {
       splits: new Map(asked.filter(([, { route }]) => route !== undefined)),
       sent: [...this.#backend.sent],
     };
+  }
+
+  async #sendDatagram(facts: RequestFacts, bind: CompiledBind): ReturnType<typeof rehearseDatagram> {
+    this.#records.last = undefined;
+    // Neither filters nor changed fields keep the record away.
+    const logged = { ...bind, accessLog: undefined };
+    return rehearseDatagram(facts.body, addressesOf(facts, bind), logged, this.#services, () => this.#records.last);
   }
 
   /** Runs a connection of the client until it, or its request, has ended. */

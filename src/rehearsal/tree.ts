@@ -59,6 +59,8 @@ function connectionTree({ events, splits, record, bind, serverName }: Run): Step
   const listener = bind.protocol === "http" ? undefined : bind.listeners.find(host);
   const routes = listener?.tcpRoutes.routes ?? [];
   const steps = stepsOf(events).flatMap((step): Step[] => {
+    if (step.kind === "endpoint" && step.result === "yes" && bind.protocol === "udp")
+      return [{ ...step, reason: "gets the datagram" }];
     if (step.kind === "route") return [tcpRoute(step, routes, host), ...splitsOf(step, [...splits.values()])];
     return [step];
   });

@@ -1,6 +1,7 @@
 /** The orchestrated mode of the interface, command by command, on a real cluster. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { Explanation } from "../../src/rehearsal/explanation.ts";
 import { get } from "./lib/http.ts";
 import { echoYaml, gatewayYaml, namespaceYaml, routeYaml } from "./lib/objects.ts";
 import { apply, CONTROLLER_NAMESPACE, eventually, gatewayAddress, getJson, kubectl, tgctl } from "./lib/tools.ts";
@@ -163,6 +164,21 @@ test("a changed route takes effect, and a deleted one gets 404", async () => {
 
 test("tgctl status says that every proxy runs what the controller sent", async () => {
   await eventually("in sync", async () => (await tgctl("status", "gateway/web", "-n", NS)).code === 0, 30);
+});
+
+test("tgctl explain: the proxy of a Gateway says which route a request gets, where that is written, and sends nothing", async () => {
+  const explain = ["explain", "gateway/web", "-n", NS];
+  const tree = await output(...explain, "--", `http://${HOST}/green/a`);
+  assert.match(tree, new RegExp(`^GET /green/a → 200 · route ${NS}/other · endpoint \\d`));
+  assert.match(tree, new RegExp(`^✓ route other  .*  HTTPRoute ${NS}/other spec\\.rules\\[0\\]$`, "m"));
+  const none = await tgctl(...explain, "-o", "json", "--", "http://elsewhere.example.com/");
+  const { outcomes } = JSON.parse(none.stdout) as Explanation;
+  assert.deepEqual([none.code, outcomes.map(({ status }) => status)], [1, [404]]);
+  const down = await tgctl(...explain, "--assume", "endpoints=none", "--", `http://${HOST}/green`);
+  assert.match(down.stdout, /→ 503 · .*no healthy backends/);
+  const missing = await tgctl("explain", "gateway/nowhere", "-n", NS, "--", `http://${HOST}/`);
+  assert.notEqual(missing.code, 0);
+  assert.match(missing.stderr, new RegExp(`failed retrieving gateway/nowhere in namespace "${NS}"`));
 });
 
 test("tgctl explains objects that it cannot find", async () => {

@@ -17,7 +17,11 @@ export async function printExplanation(
     const { stepLines } = await import("../../tui/step-lines.ts");
     const { method, target, url } = factsOfRequest(request);
     const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
-    const texts = outcomes.map((outcome) => [...titleOf(outcome, title), ...stepLines(outcome.steps)]);
+    const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];
+    const texts = outcomes.map((outcome) => {
+      const result = outcome.status ?? (outcome.refused ? refused : passed);
+      return [...titleOf(outcome, `${title} → ${result}`), ...stepLines(outcome.steps)];
+    });
     const total = outcomes.length + omitted;
     if (omitted > 0)
       texts.push([
@@ -29,12 +33,9 @@ export async function printExplanation(
 }
 
 /** What it was given, if anything, and the summary. */
-function titleOf(
-  { given, share, needs = [], refused, status, route, endpoint, error }: ExplainedOutcome,
-  request: string,
-): string[] {
+function titleOf({ given, share, needs = [], route, endpoint, error }: ExplainedOutcome, result: string): string[] {
   const parts = [
-    `${request} → ${status ?? (refused ? "refused" : "connected")}`,
+    result,
     ...(route === undefined ? [] : [`route ${route}`]),
     ...(endpoint === undefined ? [] : [`endpoint ${endpoint}`]),
     ...(error === undefined ? [] : [error]),

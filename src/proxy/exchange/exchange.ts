@@ -12,7 +12,6 @@ import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1 } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
-import type { ResponseTranslation } from "../../policies/contract/types.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
@@ -245,14 +244,6 @@ export class Exchange implements ServerStream {
   /** What policies have set and established. */
   get policyState(): PolicyState {
     return this.#policyView ?? UNTOUCHED;
-  }
-
-  /** See `PolicyContext`. */
-  becomeGrpc(translate: ResponseTranslation): void {
-    this.grpc = "translated";
-    // First, so that the error about a malformed deadline is translated too.
-    this.responseSide.translate(translate);
-    this.deadlines.startGrpc();
   }
 
   get variables(): ExchangeVariables {

@@ -19,6 +19,7 @@ import type {
 import { type ShadowHost, ShadowLane } from "../../policies/shadow/lane.ts";
 import type { BufferShare } from "../body/buffer-budget.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
+import type { Deadlines } from "./deadlines.ts";
 import type { RequestSide } from "./request-side.ts";
 import type { ResponseSide } from "./response-side.ts";
 import type { Selection } from "./selection.ts";
@@ -45,14 +46,16 @@ export const UNTOUCHED: PolicyState = Object.freeze({
 
 /** What the view needs of its exchange. */
 interface Owner
-  extends Pick<PolicyContext, "request" | "loop" | "trace" | "span" | "variables" | "becomeGrpc" | "onClose">,
+  extends Pick<PolicyContext, "request" | "loop" | "trace" | "span" | "variables" | "onClose">,
     ShadowHost {
   readonly bind: CompiledBind;
   readonly selected: Selection;
   readonly requestSide: RequestSide;
   readonly responseSide: ResponseSide;
   readonly call: { readonly endpointName: string | undefined } | undefined;
+  readonly deadlines: Deadlines;
   readonly bufferShare: BufferShare;
+  grpc: "no" | "sent" | "translated";
 }
 
 export class PolicyView implements PolicyContext, PolicyState {
@@ -145,7 +148,11 @@ export class PolicyView implements PolicyContext, PolicyState {
   }
 
   becomeGrpc(translate: ResponseTranslation): void {
-    this.#exchange.becomeGrpc(translate);
+    const exchange = this.#exchange;
+    exchange.grpc = "translated";
+    // First, so that the error about a malformed deadline is translated too.
+    exchange.responseSide.translate(translate);
+    exchange.deadlines.startGrpc();
   }
 
   claimField(name: string): void {

@@ -11,13 +11,14 @@ import { formatHostPort } from "../../base/listen-address.ts";
 import { LogThrottle } from "../../base/log.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import { unmapped } from "../../net/addresses.ts";
-import { type DatagramSource, type UdpFlow, UdpPort } from "../../net/udp-socket.ts";
+import type { AdmittedAddress } from "../../net/egress.ts";
+import { type DatagramSource, UdpFlow, UdpPort } from "../../net/udp-socket.ts";
 import type { ConnectionSeries, Count } from "../../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
 import type { DrainablePort } from "../ports/drain.ts";
 import type { Services } from "../services/services.ts";
 import { connectionVariables } from "../variables/connection-variables.ts";
-import { type DropReason, type UdpHost, UdpSession } from "./udp-session.ts";
+import { type DropReason, type Flow, type UdpHost, UdpSession } from "./udp-session.ts";
 
 /** Defaults of `Frontend.udp`. */
 const UDP_DEFAULTS = { idleTimeout: 60_000, maxSessions: 10_000, maxDatagramSize: 65_507 } as const;
@@ -85,6 +86,10 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     return this.#port?.port ?? 0;
   }
 
+  get localAddress(): string {
+    return this.#localAddress;
+  }
+
   get idleTimeout(): number {
     return this.#limits.idleTimeout;
   }
@@ -101,7 +106,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   async listen(port: number, reusePort: boolean): Promise<void> {
     this.#port = await UdpPort.open(
       { host: this.#bind.host, port, reusePort, own: this.#services.own },
-      (bytes, from) => this.#onDatagram(bytes, from),
+      (bytes, from) => this.onDatagram(bytes, from),
     );
     this.#localAddress = unmapped(this.#port.address);
   }
@@ -123,7 +128,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
 
   // ── datagrams ──
 
-  #onDatagram(bytes: Buffer, from: DatagramSource): void {
+  onDatagram(bytes: Buffer, from: DatagramSource): void {
     if (bytes.length > this.#limits.maxDatagramSize) {
       this.onDropped("size");
       return;
@@ -210,8 +215,11 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     for (const session of this.#sessions.values()) session.sweep(now);
   }
 
-  admit(flow: UdpFlow, { client }: UdpSession): boolean {
-    return this.#services.sockets.admitSession(flow, client.address);
+  openFlow(address: AdmittedAddress, session: UdpSession): Flow | undefined {
+    const flow = new UdpFlow(address, session);
+    if (this.#services.sockets.admitSession(flow, session.client.address)) return flow;
+    flow.close();
+    return undefined;
   }
 
   onSessionEnd(session: UdpSession): void {
@@ -230,7 +238,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
 
   #addressesOf(client: DatagramSource) {
     const remoteAddress = unmapped(client.address);
-    const local = { localAddress: this.#localAddress, localPort: this.port };
+    const local = { localAddress: this.localAddress, localPort: this.port };
     const raw = { rawAddress: remoteAddress, rawPort: client.port };
     return { remoteAddress, remotePort: client.port, ...local, ...raw, tls: undefined };
   }

@@ -6,7 +6,7 @@ import type { Sweepable } from "../../base/sweeper.ts";
 import type { Activation } from "../../cel/index.ts";
 import type { Connected } from "../../http/source.ts";
 import { AddressRefused, type AdmittedAddress, type SocketAddress } from "../../net/egress.ts";
-import { type DatagramSource, UdpFlow, type UdpFlowEvents } from "../../net/udp-socket.ts";
+import type { DatagramSource, UdpFlow, UdpFlowEvents } from "../../net/udp-socket.ts";
 import type { NetworkAuthorizer } from "../../policies/ext-authz/network.ts";
 import type { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { NO_RESPONSE, SUCCEEDED } from "../../upstream/calls/outlier.ts";
@@ -30,6 +30,9 @@ export type DropReason =
   | "sessions"
   | "size";
 
+/** Where a session sends datagrams to. */
+export type Flow = Pick<UdpFlow, "to" | "send" | "close">;
+
 /** The port of a session. */
 export interface UdpHost {
   /** Milliseconds of silence after which a session ends. */
@@ -38,8 +41,8 @@ export interface UdpHost {
   readonly accessLogRules: AccessLogRules;
   /** Sends a datagram to a client. */
   answer(bytes: Uint8Array, to: DatagramSource): void;
-  /** Whether a socket may be opened for this session, which counts until the session ends. */
-  admit(flow: UdpFlow, session: UdpSession): boolean;
+  /** A socket for this session, which counts until the session ends; undefined: there is no room for it. */
+  openFlow(address: AdmittedAddress, session: UdpSession): Flow | undefined;
   onDropped(reason: DropReason): void;
   onSessionEnd(session: UdpSession): void;
 }
@@ -77,7 +80,7 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
   #route: CompiledTcpRoute | undefined;
   #backend: CompiledBackend | undefined;
   #endpoint: Endpoint | undefined;
-  #flow: UdpFlow | undefined;
+  #flow: Flow | undefined;
   #state: "authorizing" | "connecting" | "open" | "dropping" | "closed" = "connecting";
   #dropped: DropReason = "backend";
   #held: Buffer[] = [];
@@ -246,14 +249,11 @@ export class UdpSession implements UdpFlowEvents, LiveConnection, Sweepable {
       this.#fail("TG_LOOP", `${ERRORS.TG_LOOP.message}: the client has the address and port of a backend`, "backend");
       return;
     }
-    const flow = new UdpFlow(address, this);
-    if (!this.#host.admit(flow, this)) {
-      flow.close();
+    this.#flow = this.#host.openFlow(address, this);
+    if (this.#flow === undefined) {
       this.#host.onDropped("sessions");
       this.terminate("the limit of open files leaves no room for the session", "Overload");
-      return;
     }
-    this.#flow = flow;
   }
 
   /** `address`: of the chosen endpoint. Others that are known by name only are not recognized. */

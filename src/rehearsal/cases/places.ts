@@ -1,6 +1,9 @@
 import { suggest } from "../../base/suggest.ts";
-import type { Ir } from "../../ir/ir.ts";
+import type { Ir, Listener, Route, TcpRoute } from "../../ir/ir.ts";
+import { NO_POLICY_SET } from "../../policies/merge.ts";
+import { lintTexts } from "../../translation/problems/lint-table.ts";
 import type { Problem } from "../../translation/problems/problem.ts";
+import { lintedRoute, lintRoutes, meet } from "../../translation/route-lints.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 
@@ -13,9 +16,21 @@ export class Places {
   readonly #known: Readonly<Record<PlaceKind, ReadonlySet<string>>>;
   /** The `host:port` of a backend, by its key. */
   readonly #hosts = new Map<string, string>();
+  readonly #listeners: readonly Listener[];
+  readonly #routes: readonly PlacedRoute[];
+  /** Why no request gets a route. Made when a case names a route. */
+  #unreachable: ReadonlyMap<unknown, string> | undefined;
 
   constructor({ binds, routeGroups, backends }: Ir) {
     const listeners = binds.flatMap((bind) => bind.listeners);
+    this.#listeners = listeners;
+    this.#routes = [
+      ...listeners.flatMap((owner) => [...owner.routes, ...owner.tcpRoutes].map((route) => ({ owner, route }))),
+      ...routeGroups.flatMap(({ routes }) => {
+        const owner = { hostname: "", policies: NO_POLICY_SET, routes, tcpRoutes: [] };
+        return routes.map((route) => ({ owner, route }));
+      }),
+    ];
     const routes = [...listeners, ...routeGroups].flatMap((owner) => owner.routes);
     const used = [...routes, ...listeners.flatMap(({ tcpRoutes }) => tcpRoutes)].flatMap((route) => route.backends);
     for (const { key, target } of [...used, ...backends]) this.#hosts.set(key, hostOf(target) ?? key);
@@ -30,6 +45,42 @@ export class Places {
   names(kind: PlaceKind, name: string, actual: string | null): boolean {
     if (actual === null) return false;
     return fits(name, actual) || (kind === "backend" && this.#hosts.get(actual) === name);
+  }
+
+  /** Why no request for this host gets what a name means, which the configuration has; undefined: one can. */
+  unmet(kind: PlaceKind, name: string, host: string): Problem | undefined {
+    const why =
+      kind === "listener"
+        ? this.#unmetListener(name, host)
+        : kind === "route"
+          ? this.#unmetRoute(name, host)
+          : undefined;
+    return why === undefined ? undefined : { message: `no such request gets this ${kind}: ${why}` };
+  }
+
+  #unmetListener(name: string, host: string): string | undefined {
+    const named = this.#listeners.filter((listener) => fits(name, listener.key) || listener.name === name);
+    if (named.some(({ hostname }) => meet(host, hostname))) return undefined;
+    return `it takes ${[...new Set(named.map(({ hostname }) => hostname))].join(", ")} only, not ${host}`;
+  }
+
+  #unmetRoute(name: string, host: string): string | undefined {
+    const named = this.#routes.filter(({ route }) => fits(name, route.key));
+    const forHost = named.filter(({ route, owner }) =>
+      [route.hostnames.length === 0 ? [""] : route.hostnames, [owner.hostname]].every((names) =>
+        names.some((each) => meet(host, each)),
+      ),
+    );
+    const [first] = forHost;
+    if (first === undefined) {
+      const hosts = named.flatMap(({ route, owner }) =>
+        route.hostnames.length > 0 ? route.hostnames : owner.hostname,
+      );
+      return `it is for ${[...new Set(hosts)].join(", ")} only, not ${host}`;
+    }
+    this.#unreachable ??= unreachableRoutes(new Set(this.#routes.map(({ owner }) => owner)));
+    const reasons = forHost.map(({ route }) => this.#unreachable?.get(route));
+    return reasons.every((reason) => reason !== undefined) ? reasons[0] : undefined;
   }
 
   /** What is wrong with a name that nothing has. */
@@ -49,6 +100,24 @@ export class Places {
           : `null, or a ${kind} such as ${some.join(", ")}`,
     };
   }
+}
+
+/** A route with its listener or route group. */
+interface PlacedRoute {
+  readonly owner: Pick<Listener, "hostname" | "policies" | "routes" | "tcpRoutes">;
+  readonly route: Route | TcpRoute;
+}
+
+/** The routes that lints find unreachable, each with the text of the finding. */
+function unreachableRoutes(owners: Iterable<PlacedRoute["owner"]>): ReadonlyMap<unknown, string> {
+  const found = new Map<unknown, string>();
+  for (const { hostname, policies, routes, tcpRoutes } of owners) {
+    const linted = [...routes, ...tcpRoutes].map((route) => lintedRoute(route, hostname));
+    for (const finding of lintRoutes(policies, linted, ({ route }) => route.name))
+      if (finding.code === "shadowed-route")
+        found.set(finding.route, lintTexts(finding.code, ...finding.found).message);
+  }
+  return found;
 }
 
 const MAX_NAMED = 5;

@@ -53,16 +53,20 @@ export function readCases(
     if (names.has(each.name))
       document.report([...path, "name"], { message: "another case has this name; a report could not tell them apart" });
     names.add(each.name);
+    const facts = checked(document, path, () => factsOf(each.request));
+    const host = facts && hostOf(each.request, facts);
     for (const kind of NAMED) {
       const name = each.expect[kind];
-      const problem = name == null ? undefined : places.problemWith(kind, name);
+      if (name === null || name === undefined) continue;
+      const problem =
+        places.problemWith(kind, name) ?? (host === undefined ? undefined : places.unmet(kind, name, host));
       if (problem !== undefined) document.report([...path, "expect", kind], problem);
     }
     return {
       name: each.name,
       ...document.placeOf(path),
       placeOf: (field) => document.placeOf([...path, ...field]),
-      facts: checked(document, path, () => factsOf(each.request)),
+      facts: facts as RequestFacts,
       // One by one, so that each mistake is reported.
       assumed: Object.assign(
         {},
@@ -80,15 +84,24 @@ function factsOf({ url, method, headers = {}, body = "", source }: TestCase["req
   return factsOfRequest({ url, method, headers: Object.entries(headers), body, source });
 }
 
+/** The host that both listener and route are chosen by; undefined: there is none, or the case has a field for it. */
+function hostOf(
+  { headers = {} }: TestCase["request"],
+  { url: { protocol, hostname } }: RequestFacts,
+): string | undefined {
+  const hasField = Object.keys(headers).some((name) => name.toLowerCase() === "host");
+  return hasField || !["http:", "https:", "tls:"].includes(protocol) ? undefined : hostname.toLowerCase();
+}
+
 /** The value, or a problem in the case at `path`, with which the file has no cases. */
-function checked<Value>(document: ConfigDocument, path: Path, read: () => Value): Value {
+function checked<Value>(document: ConfigDocument, path: Path, read: () => Value): Value | undefined {
   try {
     return read();
   } catch (error) {
     if (!(error instanceof BadFacts)) throw error;
     const { message, field } = mistakeIn(error);
     document.report([...path, ...field], { message });
-    return {} as Value;
+    return undefined;
   }
 }
 

@@ -88,17 +88,16 @@ const EXPECTS_BODY = new Set(["POST", "PUT", "PATCH"]);
  * reason: TG_NO_HEALTHY_BACKENDS, TG_POOL_FULL, TG_UPSTREAM_TIMEOUT, TG_UPSTREAM_FAILED or TG_DNS_FAILED. Never settles after a
  * cancellation.
  */
-export function callUpstream(
+export async function callUpstream(
   balancer: Balancer,
   request: CalloutRequest,
   onCancel: OnCancel,
   observer?: CalloutObserver,
 ): Promise<CalloutResponse> {
-  return new Promise((resolve, reject) => {
-    const call = new BufferedCall(balancer, request, observer, resolve, reject);
-    onCancel(() => call.cancel());
-    call.start();
-  });
+  const call = new BufferedCall(balancer, request, observer);
+  onCancel(() => call.cancel());
+  call.start();
+  return call.response.promise;
 }
 
 /** A call whose request is in memory, and whose response is read into memory up to a limit. */
@@ -108,29 +107,20 @@ class BufferedCall implements UpstreamCaller {
   failed: Set<Endpoint> | undefined;
   readonly #request: CalloutRequest;
   readonly #observer: CalloutObserver | undefined;
-  readonly #resolve: (response: CalloutResponse) => void;
-  readonly #reject: (error: GatewayError) => void;
+  readonly response = Promise.withResolvers<CalloutResponse>();
   readonly #body = new CollectedBytes();
-  #status = 0;
-  #headers: HeaderList = [];
+  /** Of the response, once it has come. */
+  #head: Pick<CalloutResponse, "status" | "headers"> | undefined;
   #started = false;
   #closed = false;
   /** The whole request is in memory and is sent at once. */
   readonly replayable = true;
   readonly requestSent = true;
 
-  constructor(
-    balancer: Balancer,
-    request: CalloutRequest,
-    observer: CalloutObserver | undefined,
-    resolve: (response: CalloutResponse) => void,
-    reject: (error: GatewayError) => void,
-  ) {
+  constructor(balancer: Balancer, request: CalloutRequest, observer: CalloutObserver | undefined) {
     this.balancer = balancer;
     this.#request = request;
     this.#observer = observer;
-    this.#resolve = resolve;
-    this.#reject = reject;
   }
 
   get method(): string {
@@ -145,7 +135,7 @@ class BufferedCall implements UpstreamCaller {
     // `onCancel` cancels at once if the exchange is over already.
     if (this.#closed) return;
     if (!this.#call.start(this.#request.timeoutMs, "response"))
-      this.#reject(new GatewayError("TG_NO_HEALTHY_BACKENDS"));
+      this.response.reject(new GatewayError("TG_NO_HEALTHY_BACKENDS"));
   }
 
   cancel(): void {
@@ -218,10 +208,7 @@ class BufferedCall implements UpstreamCaller {
 
   onResponse(head: ResponseHead, length: number): void {
     if (length === TUNNEL) this.#rejectResponse("the response switches to a protocol that was not requested");
-    else {
-      this.#status = head.status;
-      this.#headers = head.headers;
-    }
+    else this.#head = { status: head.status, headers: head.headers };
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
@@ -234,24 +221,24 @@ class BufferedCall implements UpstreamCaller {
   onResponseBatch(): void {}
 
   onResponseEnd(): void {
-    if (this.#closed) return;
+    if (this.#closed || this.#head === undefined) return;
     this.#closed = true;
-    this.#observer?.ended(this.#status, null);
-    this.#resolve({ status: this.#status, headers: this.#headers, body: this.#body.whole() });
+    this.#observer?.ended(this.#head.status, null);
+    this.response.resolve({ ...this.#head, body: this.#body.whole() });
   }
 
   onUpstreamDrain(): void {}
 
   onCallFailure({ code, message, answered }: Pick<CallFailure, "code" | "message" | "answered">): void {
     this.#closed = true;
-    const [status, headers] = [this.#status, this.#headers];
-    const decided = status !== 0 && this.#request.headDecides(status);
-    this.#observer?.ended(decided ? status : null, message);
-    if (decided) this.#resolve({ status, headers, body: Buffer.alloc(0), cut: message });
+    const head = this.#head;
+    const decides = head !== undefined && this.#request.headDecides(head.status);
+    this.#observer?.ended(decides ? head.status : null, message);
+    if (decides) this.response.resolve({ ...head, body: Buffer.alloc(0), cut: message });
     else {
       // If there is a head, it was readable and did not decide.
-      const cause = answered && status === 0 ? new UnreadableAnswer(message) : new Error(message);
-      this.#reject(new GatewayError(code, undefined, cause));
+      const cause = answered && head === undefined ? new UnreadableAnswer(message) : new Error(message);
+      this.response.reject(new GatewayError(code, undefined, cause));
     }
   }
 

@@ -54,9 +54,9 @@ export interface CallFailure {
 }
 
 /**
- * Makes a call and receives its response. The call invokes `chooseEndpoint`, `prepare`, `onConnection` or `onSession`, then the
- * events of the response. After `onSendFailed` it starts over, for a replay or at another endpoint. `onResponseEnd`, `onCallFailure` and `onUpstreamFault` are
- * final, and nothing follows once the caller has invoked `settle`, `discard`, `timeOut` or `abandon`.
+ * Makes a call and receives its response. The call invokes `chooseEndpoint`, `prepare`, `onConnection` or `onSession`, then the events of
+ * the response. After `onSendFailed` it starts over, for a replay or at another endpoint. `onResponseEnd`, `onCallFailure` and
+ * `onUpstreamFault` are final, and nothing follows once the caller has invoked `settle`, `discard`, `timeOut` or `abandon`.
  */
 export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"> {
   readonly method: string;
@@ -115,12 +115,12 @@ type CallState = "idle" | "waiting" | "sent" | "answered" | "tunnel";
 
 /**
  * One call to an upstream: chooses the endpoint, gets a connection, tries another endpoint if it gets none, replays the request if a stale
- * connection lost it, enforces the timeout, and reports the outcome to the endpoint, exactly once for each
- * send. An instance serves one call.
+ * connection lost it, enforces the timeout, and reports the outcome to the endpoint, exactly once for each send. An instance serves one
+ * call.
  *
- * Without a connection nothing was sent, so any request may go to another endpoint of its backend. Replays need no `retry` policy, because the upstream did not process the request (RFC 9110 9.2.2, RFC 9113 8.7): any method
- * if the upstream has said so, idempotent methods if a pooled connection closed before the response, which happens when the
- * request crosses the end of an idle timeout.
+ * Without a connection nothing was sent, so any request may go to another endpoint of its backend. Replays need no `retry` policy,
+ * because the upstream did not process the request (RFC 9110 9.2.2, RFC 9113 8.7): any method if the upstream has said so, idempotent
+ * methods if a pooled connection closed before the response, which happens when the request crosses the end of an idle timeout.
  */
 export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall {
   /** The connection or stream that carries the request; undefined before there is one and after the response is complete. */

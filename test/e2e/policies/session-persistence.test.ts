@@ -206,3 +206,9 @@ test("an evicted endpoint gets no requests of its sessions", async () => {
     failing.clear();
   }
 });
+
+test("a dynamic backend has no endpoints to choose from, so its clients get no session", async () => {
+  const dynamic = { target: `"127.0.0.1:${port("a")}"` };
+  await using gateway = await LocalGateway.start(config([at("/", {}, { backends: [{ dynamic }] })]));
+  assert.deepEqual(await ask(gateway, "/"), { body: "a", cookie: undefined });
+});
