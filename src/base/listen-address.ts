@@ -87,7 +87,7 @@ function invalid(text: string, what: string): Error {
   return new Error(`address "${text}" ${what}; ${GRAMMAR}`);
 }
 
-/** Whether listening at an IPv6 address failed because the system has no IPv6. */
+/** Whether listening at an IPv6 address failed because the system has no IPv6. The gRPC server has the code in its message only. */
 export function isWithoutIpv6(error: unknown): boolean {
   return /\b(EAFNOSUPPORT|EADDRNOTAVAIL|EINVAL)\b/.test(messageOf(error));
 }

@@ -17,7 +17,7 @@ export {
 } from "./environment/activation.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
 export type { EvaluationObserver, InputValue, Observation, PartValue, Unknowns } from "./environment/observer.ts";
-export { CelError } from "./syntax/cel-error.ts";
+export { CelError, UnknownVariableError } from "./syntax/cel-error.ts";
 export { Budget, type StepAccount } from "./values/budget.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";
 export { type Failure, type Need, unknown } from "./values/failure.ts";

@@ -1,3 +1,4 @@
+import { fieldsOf } from "../base/fields.ts";
 import type { ResourceName } from "./resources.ts";
 
 /** The API server, as an authenticated user. Paths are those of the Kubernetes API, such as `/api/v1/namespaces`. */
@@ -38,11 +39,19 @@ export class KubeError extends Error {
   readonly status: number;
   /** `reason` of the Status object, such as `NotFound` or `Conflict`; empty without one. */
   readonly reason: string;
+  /** Of the object that the failure is about, as the Status object says; undefined if it is about none, such as an unknown type. */
+  readonly objectName: string | undefined;
 
-  constructor(status: number, reason: string, message: string, options?: ErrorOptions) {
+  constructor(
+    status: number,
+    reason: string,
+    message: string,
+    options?: ErrorOptions & { readonly objectName?: string },
+  ) {
     super(message, options);
     this.status = status;
     this.reason = reason;
+    this.objectName = options?.objectName;
   }
 }
 
@@ -51,18 +60,22 @@ export class KubeError extends Error {
  * `request`: method and path, the message for responses without a text.
  */
 export function kubeError(status: number, body: string, request: string): KubeError {
-  let reason = "";
-  let message = body.trim();
+  let object: unknown;
   try {
-    const parsed: unknown = JSON.parse(body);
-    if (typeof parsed === "object" && parsed !== null) {
-      if ("reason" in parsed && typeof parsed.reason === "string") reason = parsed.reason;
-      if ("message" in parsed && typeof parsed.message === "string") message = parsed.message;
-    }
+    object = JSON.parse(body);
   } catch {
     // Not JSON: the text is the message.
   }
-  return new KubeError(status, reason, message === "" ? `${request}: status ${status}` : message);
+  return statusError(object, status, body.trim() || `${request}: status ${status}`);
+}
+
+/** The error that a Status object describes, whose message is `text` if it has none. */
+export function statusError(object: unknown, status: number, text: string): KubeError {
+  const { reason, message, details } = fieldsOf(object);
+  const { name } = fieldsOf(details);
+  return new KubeError(status, typeof reason === "string" ? reason : "", typeof message === "string" ? message : text, {
+    ...(typeof name === "string" && { objectName: name }),
+  });
 }
 
 /** The path of a collection, of an object with `name`, or of its subresource. */

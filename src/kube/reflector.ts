@@ -5,10 +5,11 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { asError } from "../base/errors.ts";
+import { fieldsOf } from "../base/fields.ts";
 import type { Logger, LogThrottle } from "../base/log.ts";
 import { objectKey } from "../base/object-key.ts";
 import { Backoff } from "./backoff.ts";
-import { type KubeClient, KubeError, resourcePath } from "./client.ts";
+import { type KubeClient, KubeError, resourcePath, statusError } from "./client.ts";
 import type { Kind, Objects } from "./objects.ts";
 import { RESOURCES } from "./resources.ts";
 import { trimMetadata } from "./trim.ts";
@@ -234,10 +235,6 @@ export class Reflector<K extends Kind> {
 
 /** Of an ERROR event, whose object is a Status. */
 function errorOf(status: unknown): KubeError {
-  const { code, reason, message } = (typeof status === "object" && status !== null ? status : {}) as {
-    readonly code?: number;
-    readonly reason?: string;
-    readonly message?: string;
-  };
-  return new KubeError(code ?? 500, reason ?? "", message ?? "the watch ended with an error");
+  const { code } = fieldsOf(status);
+  return statusError(status, typeof code === "number" ? code : 500, "the watch ended with an error");
 }

@@ -144,10 +144,9 @@ function adviseOnPrefixes({ matches, policies, backends }: Route, path: Path, re
   }
 }
 
-/** About the routes of a listener or group together, those of connections after those of HTTP; each is reported at its path. */
+/** About the routes of a listener or group together, those of connections after those of HTTP; each is reported at its origin. */
 export function adviseOnRoutes(
   owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes" | "policies">,
-  paths: readonly Path[],
   report: Report,
 ): void {
   const routes = [...owner.routes, ...owner.tcpRoutes];
@@ -155,10 +154,8 @@ export function adviseOnRoutes(
   const findings = lintRoutes(owner.policies, linted, ({ route, match }, loser) =>
     route === loser ? `matches[${match}]` : route.name,
   );
-  if (findings.length === 0) return;
-  const placeOf = new Map<unknown, Path>(routes.map((route, i) => [route, paths[i] ?? []]));
-  const pathOf = ({ route, match }: RoutePlace): Path => {
-    const path = placeOf.get(route) ?? [];
+  const pathOf = ({ route: { origin }, match }: RoutePlace): Path => {
+    const path = origin?.path ?? [];
     return match === undefined ? path : [...path, "matches", match];
   };
   for (const finding of findings) {

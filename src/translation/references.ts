@@ -1,4 +1,5 @@
 /** Names that one part of a configuration defines and others refer to. */
+import type { Origin } from "../base/origin.ts";
 import { formatPath, type Path } from "../base/paths.ts";
 import { suggest } from "../base/suggest.ts";
 import type { Problem, ProblemCause, Report } from "./problems/problem.ts";
@@ -8,13 +9,15 @@ interface Named {
   readonly key: string;
   /** Its name in messages. */
   readonly name: string;
-  readonly path: Path;
+  readonly origin?: Origin;
 }
+
+const NOWHERE: Origin = { path: [] };
 
 /** Reports objects with the same key, because one would silently shadow the other. `field` is where the key is written. */
 export function reportDuplicates(what: string, things: Iterable<Named>, report: Report, field = "name"): void {
   const seen = new Map<string, Path>();
-  for (const { key, name, path } of things) {
+  for (const { key, name, origin: { path } = NOWHERE } of things) {
     const first = seen.get(key);
     if (first === undefined) seen.set(key, path);
     else report([...path, field], { message: `duplicate ${what} ${name}; the first is ${formatPath(first)}` });

@@ -2,6 +2,7 @@
  * The type checker (cel-spec, "Gradual type checking"): resolves names, overloads and types before an expression is ever
  * evaluated, so that a misspelt field is an error of the configuration, not of a request. `dyn` is checked at run time.
  */
+import { suggest } from "../../base/suggest.ts";
 import { definitionFor } from "../environment/custom-function.ts";
 import {
   type Checked,
@@ -40,7 +41,7 @@ import {
   type OptionalMap,
   type Select,
 } from "../syntax/ast.ts";
-import { CelError } from "../syntax/cel-error.ts";
+import { CelError, UnknownVariableError } from "../syntax/cel-error.ts";
 import { CelType } from "../values/types.ts";
 import { isPredicate, loopResult, loopTypes } from "./loop-types.ts";
 import { mismatch, resolveOverloads } from "./overloads.ts";
@@ -149,8 +150,10 @@ class Checker {
     const found = this.#lookUp(node, node.absolute ? `.${node.name}` : node.name);
     if (found !== undefined) return found;
     const names = [...this.#environment.variables.keys(), ...this.#locals.map((local) => local.name)];
-    const help = dashedHeader(this.#text, node.name, node.at) ?? hint(node.name, names);
-    return this.#fail(`unknown variable ${node.name}${help}`, node.at);
+    if (this.#environment.lenient) return DYN;
+    const dashed = dashedHeader(this.#text, node.name, node.at);
+    const suggestion = dashed === undefined ? suggest(node.name, names.sort()) : undefined;
+    throw new UnknownVariableError(node.name, suggestion, dashed ?? hint(node.name, names), this.#text, node.at);
   }
 
   /** The type of the variable or type called `name`, recorded as the reference of `node`; undefined for an unknown name. */

@@ -27,6 +27,18 @@ export class CelError extends Error {
   }
 }
 
+/** A name that is not known in the scope of the expression. */
+export class UnknownVariableError extends CelError {
+  /** The known name that was probably meant. */
+  readonly suggestion: string | undefined;
+
+  /** `help`: the end of the message, such as `; did you mean x?`. */
+  constructor(name: string, suggestion: string | undefined, help: string, text: string, offset: number) {
+    super(`unknown variable ${name}${help}`, text, offset);
+    this.suggestion = suggestion;
+  }
+}
+
 function positionOf(text: string, offset: number): Position {
   const before = text.slice(0, offset);
   const lineStart = before.lastIndexOf("\n") + 1;

@@ -5,7 +5,7 @@ export const RBAC_PAGE = "docs/kubernetes.md lists what tgctl needs";
 
 /** Whether the object does not exist, as opposed to its type. */
 export function isNotFound(error: unknown): boolean {
-  return error instanceof KubeError && error.status === 404 && !lacksType(error.message);
+  return error instanceof KubeError && error.status === 404 && error.objectName !== undefined;
 }
 
 /** A failure of the API server while doing `what`, with what to do about it, which is `hint` where the caller knows better. */
@@ -25,7 +25,7 @@ export function kubeFailure(what: string, error: unknown, hint?: string): unknow
 }
 
 /** The message of the server names user, verb, resource and namespace already. */
-function hintFor({ status, message }: KubeError): { hint?: string } {
+function hintFor({ status, message, objectName }: KubeError): { hint?: string } {
   if (status === 0) {
     return {
       hint: "check that the cluster runs and can be reached from here; --context <name> and --kubeconfig <file> choose another",
@@ -33,15 +33,11 @@ function hintFor({ status, message }: KubeError): { hint?: string } {
   }
   if (status === 401) return { hint: "the credentials in the kubeconfig are invalid or have expired: log in again" };
   if (status === 403) return { hint: `${missingRule(message)}; ${RBAC_PAGE}; -n chooses another namespace` };
-  if (status === 404 && lacksType(message)) {
+  if (status === 404 && objectName === undefined) {
     return { hint: "the cluster lacks this type of object: install the CRDs of the Gateway API" };
   }
   if (status === 404) return { hint: "kubectl get gateways -A lists Gateways with their namespaces; -n chooses one" };
   return {};
-}
-
-function lacksType(message: string): boolean {
-  return /could not find the requested resource|404 page not found/.test(message);
 }
 
 /** `cannot get resource "gateways" in API group "gateway.networking.k8s.io" in the namespace "shop"` as what a Role must allow. */

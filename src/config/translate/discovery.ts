@@ -8,9 +8,9 @@ export function translateDiscovery(
   { services, workloads }: Pick<ConfigFile, "services" | "workloads">,
   context: Context,
 ): { readonly services: readonly Service[]; readonly workloads: readonly Workload[] } {
-  const named = services.map((each, i) => ({ key: keyOf(each), name: keyOf(each), path: ["services", i] }));
+  const named = services.map((each, i) => ({ key: keyOf(each), name: keyOf(each), origin: { path: ["services", i] } }));
   reportDuplicates("service", named, context.report, "hostname");
-  const owned = workloads.map(({ uid }, i) => ({ key: uid, name: uid, path: ["workloads", i] }));
+  const owned = workloads.map(({ uid }, i) => ({ key: uid, name: uid, origin: { path: ["workloads", i] } }));
   reportDuplicates("workload", owned, context.report, "uid");
   for (const [i, workload] of workloads.entries())
     for (const [service, ports] of Object.entries(workload.services)) {

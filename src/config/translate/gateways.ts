@@ -16,9 +16,7 @@ import { type Owner, translateRoute, translateTcpRoute } from "./routes.ts";
 interface ServedListener extends Owner {
   readonly listener: Omit<Listener, "routes" | "tcpRoutes">;
   readonly routes: Route[];
-  readonly paths: Path[];
   readonly tcpRoutes: TcpRoute[];
-  readonly tcpPaths: Path[];
 }
 
 /** Listeners by what routes may write in `gateways`: the name of an entry, or `<entry>/<listener>`. */
@@ -47,27 +45,22 @@ export function translateGateways(
   for (const [i, route] of config.routes.entries()) {
     const path = ["routes", i];
     const label = route.name ?? `route${i}`;
-    for (const entry of find(route.gateways, true, label, path, named, context)) {
+    for (const entry of find(route.gateways, true, label, path, named, context))
       entry.routes.push(translateRoute(route, entry.routes.length, entry, path, context));
-      entry.paths.push(path);
-    }
   }
   for (const [i, route] of config.tcpRoutes.entries()) {
     const path = ["tcpRoutes", i];
-    for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, named, context)) {
+    for (const entry of find(route.gateways, false, route.name ?? `tcproute${i}`, path, named, context))
       entry.tcpRoutes.push(translateTcpRoute(route, entry.tcpRoutes.length, entry, path, context));
-      entry.tcpPaths.push(path);
-    }
   }
   return [...gateways].map(([name, list]) => ({
     port: config.gateways[name]?.port ?? 0,
     path: ["gateways", name],
-    listeners: list.map(({ listener, routes, paths, tcpRoutes, tcpPaths }) => {
-      const named = routes.map(({ key, name }, i) => ({ key, name, path: paths[i] ?? [] }));
-      const tcpNamed = tcpRoutes.map(({ key, name }, i) => ({ key, name, path: tcpPaths[i] ?? [] }));
-      reportDuplicates("route", [...named, ...tcpNamed], context.report);
-      adviseOnRoutes({ ...listener, routes, tcpRoutes }, [...paths, ...tcpPaths], context.report);
-      return { ...listener, routes, tcpRoutes };
+    listeners: list.map(({ listener, routes, tcpRoutes }) => {
+      reportDuplicates("route", [...routes, ...tcpRoutes], context.report);
+      const served = { ...listener, routes, tcpRoutes };
+      adviseOnRoutes(served, context.report);
+      return served;
     }),
   }));
 }
@@ -86,8 +79,11 @@ function entries(name: string, gateway: GatewayInput, path: Path, context: Conte
   const made = listeners.map(({ name: given, ...listener }, i) =>
     makeEntry({ gateway: name, listener: given ?? `listener${i}` }, port, listener, [...path, "listeners", i], context),
   );
-  const named = made.map(({ listener: { key, name } }, i) => ({ key, name, path: [...path, "listeners", i] }));
-  reportDuplicates("listener", named, context.report);
+  reportDuplicates(
+    "listener",
+    made.map(({ listener }) => listener),
+    context.report,
+  );
   return made;
 }
 
@@ -129,7 +125,7 @@ function makeEntry(
     origin: { path },
     ...recorded(merged),
   };
-  return { key, targeted, udp: protocol === "UDP", listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };
+  return { key, targeted, udp: protocol === "UDP", listener, routes: [], tcpRoutes: [] };
 }
 
 /** The listeners that a route's `gateways` mean; without one, those of the gateway called `default`. */

@@ -26,8 +26,7 @@ export function translateBind(input: BindInput, path: Path, frontend: Frontend, 
   const listeners = input.listeners.map((listener, i) =>
     translateListener(listener, i, name, port, [...path, "listeners", i], context),
   );
-  const named = listeners.map(({ key, name }, i) => ({ key, name, path: [...path, "listeners", i] }));
-  reportDuplicates("listener", named, context.report);
+  reportDuplicates("listener", listeners, context.report);
   const bind = makeBind(port, listeners, path, tunnelFrontend(frontend, tunnelProtocol), host, context);
   if (bind.protocol === "udp" && (mode === "internal" || tunnelProtocol !== "direct"))
     context.report(path, {
@@ -225,24 +224,8 @@ function translateListener(
   const translatedTcp = (tcpRoutes ?? []).map((route, i) =>
     translateTcpRoute(route, i, owner, [...path, "tcpRoutes", i], context),
   );
-  for (const [field, list] of [
-    ["routes", translated],
-    ["tcpRoutes", translatedTcp],
-  ] as const) {
-    const named = list.map((each, i) => ({ key: each.key, name: each.name, path: [...path, field, i] }));
-    reportDuplicates("route", named, context.report);
-  }
-  const paths = [
-    ...translated.map((_route, i) => [...path, "routes", i]),
-    ...translatedTcp.map((_route, i) => [...path, "tcpRoutes", i]),
-  ];
-  const merged = mergeLevels(targeted.gateway, own);
-  adviseOnRoutes(
-    { hostname: input.hostname.toLowerCase(), routes: translated, tcpRoutes: translatedTcp, policies: merged.set },
-    paths,
-    context.report,
-  );
-  return {
+  reportDuplicates("route", [...translated, ...translatedTcp], context.report);
+  const listener = {
     key,
     name,
     gatewayName: "default",
@@ -253,8 +236,10 @@ function translateListener(
     ...(input.tls !== undefined && {
       tls: translateTls(input.tls, input.hostname, [...path, "tls"], context),
     }),
-    ...recorded(merged),
+    ...recorded(mergeLevels(targeted.gateway, own)),
     routes: translated,
     tcpRoutes: translatedTcp,
   };
+  adviseOnRoutes(listener, context.report);
+  return listener;
 }

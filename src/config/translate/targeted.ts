@@ -30,7 +30,9 @@ export function translateTargeted(
   for (const { input, set, path } of list)
     if (written(input).length > 1 || (Object.keys(set).length === 0 && !incomplete.has("policies")))
       report([...path, "policy"], { message: "'policies' must contain exactly 1 policy; write one entry for each" });
-  const named = list.map(({ input, path }) => ({ key: keyOf(input), name: input.name.name, path: [...path, "name"] }));
+  const named = list.map(({ input, path }) => {
+    return { key: keyOf(input), name: input.name.name, origin: { path: [...path, "name"] } };
+  });
   reportDuplicates("policy", named, report);
   const levels = { gateway: new Map(), route: new Map(), backend: new Map() } satisfies Record<
     Phase,

@@ -145,7 +145,7 @@ function translateCalling(
 
 /** `inline`: the policies at the backend itself. */
 function translateBackends(config: ConfigFile, context: Context): { backend: Backend; inline: PolicyLevel }[] {
-  const named = config.backends.map(({ name }, i) => ({ key: name, name, path: ["backends", i] }));
+  const named = config.backends.map(({ name }, i) => ({ key: name, name, origin: { path: ["backends", i] } }));
   reportDuplicates("backend", named, context.report);
   return config.backends.map(({ name, policies, host, dynamic, internal }, i) => {
     const path = ["backends", i];
@@ -165,24 +165,16 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
   const { report } = context;
   reportDuplicates(
     "route group",
-    config.routeGroups.map(({ name }, i) => ({ key: name, name, path: ["routeGroups", i] })),
+    config.routeGroups.map(({ name }, i) => ({ key: name, name, origin: { path: ["routeGroups", i] } })),
     report,
   );
   const groups = config.routeGroups.map((group, i) => {
-    const at = (j: number): Path => ["routeGroups", i, "routes", j];
+    const path = ["routeGroups", i];
     const owner = { key: `group/${group.name}`, targeted: { route: NO_LEVEL, backend: NO_LEVEL } };
-    const routes = group.routes.map((route, j) => translateRoute(route, j, owner, at(j), context));
-    reportDuplicates(
-      "route",
-      routes.map(({ key, name }, j) => ({ key, name, path: at(j) })),
-      report,
-    );
-    adviseOnRoutes(
-      { hostname: "", routes, tcpRoutes: [], policies: NO_POLICY_SET },
-      routes.map((_route, j) => at(j)),
-      report,
-    );
-    return { name: group.name, origin: { path: ["routeGroups", i] }, routes };
+    const routes = group.routes.map((route, j) => translateRoute(route, j, owner, [...path, "routes", j], context));
+    reportDuplicates("route", routes, report);
+    adviseOnRoutes({ hostname: "", routes, tcpRoutes: [], policies: NO_POLICY_SET }, report);
+    return { name: group.name, origin: { path }, routes };
   });
   for (const cycle of findCycles(groups)) {
     const index = groups.findIndex((group) => group.name === cycle[0]);

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
-import { CelEnvironment, type Scope, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
+import { CelEnvironment, type Scope, STANDARD_ENVIRONMENT, UnknownVariableError } from "../../cel/index.ts";
 
 /** Throws an Error whose message explains why a text is not valid. */
 type Compile = (text: string, cel: CelEnvironment) => unknown;
@@ -71,8 +71,7 @@ export function expression(scope: Scope, isConstant = (_text: string): boolean =
     try {
       cel.compileExpression(text, scope);
     } catch (error) {
-      const message = messageOf(error);
-      throw new Error(textHint(text, message) + message, { cause: error });
+      throw new Error(textHint(text, error) + messageOf(error), { cause: error });
     }
   });
 }
@@ -96,9 +95,9 @@ export function ruleConditions(
 }
 
 /** A hint for plain words in place of an expression, which are usually meant as text. */
-function textHint(text: string, message: string): string {
+function textHint(text: string, error: unknown): string {
   const words = /^[A-Za-z0-9][\w./:-]*(?: [\w./:-]+)*$/.test(text);
-  const unknown = message.startsWith("unknown variable") && !message.includes("did you mean");
+  const unknown = error instanceof UnknownVariableError && error.suggestion === undefined;
   // `response.code` looks like an expression, though not one for this scope.
   const meant = words && (text.includes(" ") || (unknown && !/^\w+\.\w/.test(text)));
   return meant ? `is a CEL expression, where text needs its own quotes; write '"${text}"' for the text: ` : "";

@@ -264,7 +264,8 @@ export class TestApiServer {
 
   #existing(target: Target): Stored {
     const object = this.store.get(target.collection, keyOf(target));
-    if (object === undefined) throw new Refused(404, "NotFound", `${target.collection} "${target.name}" not found`);
+    if (object === undefined)
+      throw new Refused(404, "NotFound", `${target.collection} "${target.name}" not found`, target.name);
     return object;
   }
 
@@ -495,8 +496,9 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(parts).toString("utf8");
 }
 
-function statusOf({ code, reason, message }: Refused): Json {
-  return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
+function statusOf({ code, reason, message, objectName }: Refused): Json {
+  const details = objectName === undefined ? {} : { name: objectName };
+  return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, details, code };
 }
 
 /** The response to an upgrade that is rejected. */

@@ -20,10 +20,13 @@ export interface Change {
 export class Refused extends Error {
   readonly code: number;
   readonly reason: string;
-  constructor(code: number, reason: string, message: string) {
+  /** Of the object that it is about. */
+  readonly objectName: string | undefined;
+  constructor(code: number, reason: string, message: string, objectName?: string) {
     super(message);
     this.code = code;
     this.reason = reason;
+    this.objectName = objectName;
   }
 }
 
