@@ -30,8 +30,13 @@ export class AssumedBackend {
   /** The requests that have arrived, with their secrets. */
   readonly sent: SentRequest[] = [];
   readonly #response: () => AssumedResponse;
-  readonly #http1 = createServer((request, response) => this.#respond(request, response));
-  readonly #http2 = createHttp2Server((request, response) => this.#respondHttp2(request, response));
+  // As most do, they read the request before they respond.
+  readonly #http1 = createServer((request, response) =>
+    request.resume().once("end", () => this.#respond(request, response)),
+  );
+  readonly #http2 = createHttp2Server((request, response) =>
+    request.resume().once("end", () => this.#respondHttp2(request, response)),
+  );
 
   /** `response`: asked for each request. */
   constructor(response: () => AssumedResponse) {
@@ -41,8 +46,8 @@ export class AssumedBackend {
   readonly connect: Connect = (carries, handler) => {
     const [near, far] = inMemory();
     const isHttp2 = carries === "http2";
-    // What carries no HTTP ends when its client does.
-    if (carries === "raw") far.resume().on("end", () => far.end());
+    // What carries no HTTP ends with the first bytes of its client, such as those of a handshake, or with its end.
+    if (carries === "raw") far.once("data", () => far.end()).once("end", () => far.end());
     else (isHttp2 ? this.#http2 : this.#http1).emit("connection", far);
     let cancel = (): void => {};
     Transport.over(near, NOWHERE, (transport) => {
@@ -55,7 +60,6 @@ export class AssumedBackend {
   #respond(request: IncomingMessage, response: ServerResponse): void {
     const { method = "", url = "", rawHeaders } = request;
     this.sent.push({ method, target: url, headers: rawHeaders });
-    request.resume();
     response.sendDate = false;
     const { status = 200, headers = {}, body = "" } = this.#response();
     response.writeHead(status, { "content-length": Buffer.byteLength(body), ...headers }).end(body);
@@ -63,7 +67,6 @@ export class AssumedBackend {
 
   #respondHttp2(request: Http2ServerRequest, response: Http2ServerResponse): void {
     this.sent.push({ method: request.method, target: request.url, headers: request.rawHeaders });
-    request.resume();
     const { status = 200, headers = {}, body = "" } = this.#response();
     if (request.headers["content-type"]?.startsWith("application/grpc") !== true) {
       response.writeHead(status, headers).end(body);
@@ -78,8 +81,24 @@ export class AssumedBackend {
   }
 }
 
-/** Both ends of a connection in memory. */
+/** Both ends of a connection in memory. As with sockets, one that closes ends the other after its last bytes. */
 export function inMemory(): [near: ByteStream, far: Duplex] {
   const [near, far] = duplexPair({ allowHalfOpen: true });
-  return [Object.assign(near, { resetAndDestroy: () => near.destroy() }), far];
+  near.once("close", () => closeAtEnd(far));
+  far.once("close", () => closeAtEnd(near));
+  // The gateway uses the memory of a write again once that has ended, which here is before it is read.
+  const write = near._write.bind(near);
+  const _write: typeof write = (bytes, encoding, done) => write(Buffer.from(bytes), encoding, done);
+  return [Object.assign(near, { _write, resetAndDestroy: () => near.destroy() }), far];
+}
+
+function closeAtEnd(side: Duplex): void {
+  if (side.readableEnded || side.destroyed) {
+    side.destroy();
+    return;
+  }
+  side.once("end", () => side.destroy());
+  side.push(null);
+  // Whoever has paused it would wait for more.
+  side.resume();
 }

@@ -1,10 +1,12 @@
 /** Requests as people write them for curl: `[METHOD] URL` with some of its options. */
+import { readFileSync } from "node:fs";
+import { messageOf } from "../base/errors.ts";
 import { BadFacts, credentials, type WrittenRequest } from "./facts.ts";
 
 const USAGE = "write it as for curl: [METHOD] URL [-X METHOD] [-H 'name: value'] [-d BODY]";
 
 /** Options with a value, by their long names too. */
-const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | "user" | "ignored">> = {
+const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | "user" | "file" | "ignored">> = {
   "-X": "method",
   "--request": "method",
   "-H": "header",
@@ -16,6 +18,10 @@ const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | 
   "--user-agent": "agent",
   "-u": "user",
   "--user": "user",
+  // PEM, in one file or in two.
+  "-E": "file",
+  "--cert": "file",
+  "--key": "file",
   // Where curl connects to and what it does with the response: the gateway gets the same request.
   "--resolve": "ignored",
   "--connect-to": "ignored",
@@ -24,15 +30,21 @@ const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | 
   "-m": "ignored",
   "--max-time": "ignored",
 };
-/** Options without a value that change nothing of the request. */
-const SWITCHES = /^(-[sSvikgf]+|--(silent|show-error|verbose|include|insecure|globoff|fail|path-as-is))$/;
+/** Options without a value that change nothing of the request; `--http2` says what is so anyway: a gateway upgrades no plaintext. */
+const SWITCHES = /^(-[sSvikgf]+|--(silent|show-error|verbose|include|insecure|globoff|fail|path-as-is|http2))$/;
+const VERSIONS: Readonly<Record<string, WrittenRequest["version"]>> = {
+  "--http1.1": "1.1",
+  "--http2-prior-knowledge": "2",
+};
 
-/** Reads `[METHOD] URL` and options of curl. `source`: the client's address. Throws BadFacts. */
+/** Reads `[METHOD] URL` and options of curl, and the files that they name. `source`: the client's address. Throws BadFacts. */
 export function requestOf(words: readonly string[], source?: string): WrittenRequest {
   const fields: [name: string, value: string][] = [];
   const positional: string[] = [];
   let method: string | undefined;
   let body = "";
+  let version: WrittenRequest["version"];
+  const certificate: string[] = [];
   for (let i = 0; i < words.length; i++) {
     const word = words[i] as string;
     if (!word.startsWith("-") || word === "-") {
@@ -40,6 +52,10 @@ export function requestOf(words: readonly string[], source?: string): WrittenReq
       continue;
     }
     if (SWITCHES.test(word)) continue;
+    if (word in VERSIONS) {
+      version = VERSIONS[word];
+      continue;
+    }
     const option = OPTIONS[word];
     const value = words[++i];
     if (option === undefined) throw new BadFacts(`unknown option ${word} of the request`, USAGE);
@@ -49,11 +65,15 @@ export function requestOf(words: readonly string[], source?: string): WrittenReq
     else if (option === "agent") fields.push(["User-Agent", value]);
     else if (option === "user") fields.push(credentials(value));
     else if (option === "header") fields.push(fieldOf(value));
+    else if (option === "file") certificate.push(textOfFile(word, value));
   }
   const url = positional.pop();
   if (url === undefined) throw new BadFacts("no URL", USAGE);
   if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
-  return { url, method: positional[0] ?? method, headers: fields, body, source };
+  return {
+    ...{ url, method: positional[0] ?? method, headers: fields, body, source, version },
+    certificate: certificate.length === 0 ? undefined : certificate.join("\n"),
+  };
 }
 
 function fieldOf(text: string): [name: string, value: string] {
@@ -61,4 +81,12 @@ function fieldOf(text: string): [name: string, value: string] {
   if (colon < 1 || /[\r\n]/.test(text))
     throw new BadFacts(`-H ${JSON.stringify(text)} is not a header field`, "write -H 'name: value'");
   return [text.slice(0, colon), text.slice(colon + 1).trim()];
+}
+
+function textOfFile(option: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new BadFacts(`${option}: ${messageOf(error)}`, "write the path of a file with PEM");
+  }
 }

@@ -8,11 +8,14 @@ export interface RequestFacts {
   readonly method: string;
   /** Path and query as they are sent. */
   readonly target: string;
-  /** Request line and fields, latin1; empty for connections without requests. */
+  /** Request line and fields as in HTTP/1.1, latin1; empty for connections without requests. */
   readonly head: string;
+  /** Without its framing. */
   readonly body: Buffer;
-  /** The server name of the TLS handshake; undefined = plaintext. */
+  /** The server name of the TLS handshake, empty for an address; undefined = plaintext. */
   readonly serverName: string | undefined;
+  readonly version: WrittenRequest["version"];
+  readonly certificate: string | undefined;
   readonly source: { readonly address: string; readonly port: number };
 }
 
@@ -42,6 +45,10 @@ export interface WrittenRequest {
   readonly body: string;
   /** The client's address; default 127.0.0.1. */
   readonly source?: string | undefined;
+  /** Of HTTP. Default: 1.1 in plaintext, and in TLS what the gateway chooses of both. */
+  readonly version?: "1.1" | "2" | undefined;
+  /** The client's certificate with its private key, PEM; default none. */
+  readonly certificate?: string | undefined;
 }
 
 const FIELDS: Readonly<Record<keyof WrittenRequest, (value: unknown) => boolean>> = {
@@ -50,6 +57,8 @@ const FIELDS: Readonly<Record<keyof WrittenRequest, (value: unknown) => boolean>
   headers: (value) => pairsOf(value).every((pair) => pair.length === 2 && pair.every(isText)),
   body: isText,
   source: isText,
+  version: (value) => value === "1.1" || value === "2",
+  certificate: isText,
 };
 const EXAMPLE =
   'write {"url": "http://shop.example/cart", "method": "POST", "headers": {"x-canary": "yes"}, "body": "…"}';
@@ -81,11 +90,10 @@ function isText(value: unknown): value is string {
 
 /** The bytes of a request, with the fields that curl would add. Throws BadFacts. */
 export function factsOfRequest(request: WrittenRequest): RequestFacts {
-  const { url: text, headers, body, source = "127.0.0.1" } = request;
-  if (isIP(source) === 0)
-    throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7", { request: "source" });
+  const { url: text, headers, body } = request;
   const url = urlOf(text);
-  if (CONNECTIONS.has(url.protocol)) return connectionFacts(request, url, source);
+  const client = clientOf(request, url);
+  if (CONNECTIONS.has(url.protocol)) return connectionFacts(request, url, client);
   const method = request.method ?? (body === "" ? "GET" : "POST");
   if (method === "" || /[^\x21-\x7e]/.test(method))
     throw new BadFacts(`${JSON.stringify(method)} is not a method`, "write one such as POST", { request: "method" });
@@ -99,23 +107,34 @@ export function factsOfRequest(request: WrittenRequest): RequestFacts {
   const fields = [...headers];
   if (url.username !== "")
     fields.push(credentials(`${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`));
-  return build(method, url, targetOf(text), fields, body, source);
+  return build(method, url, targetOf(text), fields, body, client);
+}
+
+type Client = Pick<RequestFacts, "serverName" | "version" | "certificate" | "source">;
+
+function clientOf({ source = "127.0.0.1", version, certificate }: WrittenRequest, url: URL): Client {
+  if (isIP(source) === 0)
+    throw new BadFacts(`${source} is not an IP address`, "write an address such as 192.0.2.7", { request: "source" });
+  const isTls = url.protocol === "https:" || url.protocol === "tls:";
+  if (certificate !== undefined && !isTls)
+    throw new BadFacts("a client without TLS has no certificate", "write a URL that begins with https:// or tls://");
+  // A name that clients ask for is not an address (RFC 6066, section 3).
+  const name = isIP(url.hostname.replace(/^\[|\]$/g, "")) === 0 ? url.hostname.toLowerCase() : "";
+  return { serverName: isTls ? name : undefined, version, certificate, source: { address: source, port: 50_000 } };
 }
 
 /** Schemes of connections, and of datagrams, whose bytes the gateway does not read as requests. */
 const CONNECTIONS: ReadonlySet<string> = new Set(["tcp:", "tls:", "udp:"]);
 
 /** `tcp://host:port`, `tls://server-name:port` or `udp://host:port`; the body is what the client sends. */
-function connectionFacts({ method, headers, body }: WrittenRequest, url: URL, source: string): RequestFacts {
+function connectionFacts({ method, headers, body }: WrittenRequest, url: URL, client: Client): RequestFacts {
   const scheme = url.protocol.slice(0, -1);
   if (method !== undefined || headers.length > 0)
     throw new BadFacts(
       `a connection of ${scheme} has neither a method nor header fields`,
       `write ${scheme}://${url.host}, with -d for bytes that the client sends`,
     );
-  const serverName = scheme === "tls" ? url.hostname.toLowerCase() : undefined;
-  const bytes = Buffer.from(body);
-  return { url, method: "", target: "", head: "", body: bytes, serverName, source: { address: source, port: 50_000 } };
+  return { url, method: "", target: "", head: "", body: Buffer.from(body), ...client };
 }
 
 function build(
@@ -124,7 +143,7 @@ function build(
   target: string,
   fields: readonly (readonly [string, string])[],
   body: string,
-  source: string,
+  client: Client,
 ): RequestFacts {
   const has = (wanted: string): boolean => fields.some(([name]) => name.toLowerCase() === wanted);
   const bytes = Buffer.from(body);
@@ -133,18 +152,11 @@ function build(
     ...(has("host") ? [] : [`Host: ${url.host}`]),
     ...fields.map(([name, value]) => `${name}: ${Buffer.from(value).toString("latin1")}`),
     ...(bytes.length > 0 && !has("content-type") ? ["Content-Type: application/x-www-form-urlencoded"] : []),
-    ...(bytes.length > 0 && !has("content-length") ? [`Content-Length: ${bytes.length}`] : []),
+    ...(bytes.length > 0 && !has("content-length") && !has("transfer-encoding")
+      ? [`Content-Length: ${bytes.length}`]
+      : []),
   ];
-  const serverName = url.protocol === "https:" ? url.hostname.toLowerCase() : undefined;
-  return {
-    url,
-    method,
-    target,
-    head: `${lines.join("\r\n")}\r\n\r\n`,
-    body: bytes,
-    serverName,
-    source: { address: source, port: 50_000 },
-  };
+  return { url, method, target, head: `${lines.join("\r\n")}\r\n\r\n`, body: bytes, ...client };
 }
 
 /** The field for `user:password`. */

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { configuration, written } from "../../test/fuzz/explain/cases.ts";
 import { ExplainedGateway } from "../../test/fuzz/explain/play.ts";
+import { noOpenssl } from "../../test/helpers/certificates.ts";
 import { fc } from "../../test/helpers/property.ts";
 
 const CONFIGURATIONS = Number(process.env.EXPLAIN_CONFIGURATIONS ?? 250);
@@ -13,7 +14,7 @@ const REQUESTS = 8;
 /** Milliseconds: a run of 2,000 requests takes a minute on a busy machine. */
 const LIMIT = Math.max(120_000, CONFIGURATIONS * 480);
 
-test("a rehearsal has the outcome of the real request", { timeout: LIMIT }, async (t) => {
+test("a rehearsal has the outcome of the real request", { timeout: LIMIT, skip: noOpenssl }, async (t) => {
   const gateway = await ExplainedGateway.start();
   try {
     const requests = fc.array(written, { minLength: REQUESTS, maxLength: REQUESTS });

@@ -2,7 +2,6 @@
  * Explains a request by rehearsing it: the data plane itself reads, matches and answers it, on connections that exist in memory only.
  * Nothing reaches a network, and buckets, counters and logs are the rehearsal's own.
  */
-import type { Duplex } from "node:stream";
 import { Networks } from "../base/ip-address.ts";
 import { LogOutput } from "../base/log.ts";
 import { parseLogFilter } from "../base/log-filter.ts";
@@ -14,7 +13,6 @@ import { type PackedIr, TextPacker } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
-import type { ByteStream } from "../net/transport.ts";
 import { createBuckets, TokenBuckets } from "../policies/token-buckets/buckets.ts";
 import { BufferBudget } from "../proxy/body/buffer-budget.ts";
 import { compileIr, type Generation, inOneGo } from "../proxy/compile/compile-ir.ts";
@@ -46,6 +44,7 @@ import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
 import { type Assumptions, CONDITION, checkUse, withoutPlace } from "./assumptions.ts";
 import { Choices, type Given, type Lack } from "./choices.ts";
+import { type ReceivedResponse, RehearsedClient } from "./client.ts";
 import { rehearseDatagram } from "./datagram.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
 import type { Run } from "./tree.ts";
@@ -75,8 +74,7 @@ export interface Outcome extends Run {
   readonly share: number;
   /** What backends get, with secrets. */
   readonly sent: readonly SentRequest[];
-  /** What the client gets, as bytes. */
-  readonly received: Buffer;
+  readonly received: ReceivedResponse;
 }
 
 /** What can happen to a request. */
@@ -121,7 +119,7 @@ class Records extends AccessLog {
   }
 }
 
-const NOTHING = { exchange: undefined, received: Buffer.alloc(0) } as const;
+const NOTHING = { exchange: undefined, received: { headers: [], body: Buffer.alloc(0) } } as const;
 const HTTP = { protocol: "http", standardPort: 80 } as const;
 /** The binds that a client reaches with a URL. */
 const SCHEMES: Readonly<
@@ -363,31 +361,31 @@ export class Rehearsal {
     this.#records.last = undefined;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
     this.#gate.arm(0);
-    const [stream, client] = inMemory();
-    const { promise, resolve } = Promise.withResolvers<void>();
+    const [stream, far] = inMemory();
+    const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
     this.#onEvent = (json) => {
-      if (json === undefined) resolve();
+      if (json === undefined) finish();
       else events.push(JSON.parse(json) as TraceEvent);
     };
-    client.on("close", resolve).on("error", () => {});
-    // A connection that is refused ends without a request and its trace; its line is written as it closes.
-    stream.once("close", () => setImmediate(resolve));
-    const received: Buffer[] = [];
-    client.on("data", (bytes: Buffer) => received.push(bytes));
-    const timer = setTimeout(resolve, LONGEST_RUN_MS);
+    const timer = setTimeout(() => stream.destroy(), LONGEST_RUN_MS);
     // Neither filters nor changed fields keep the record away.
     const logged = { ...bind, accessLog: undefined };
     const server = new RehearsedServer(logged, { findTarget: () => undefined }, this.#services, () => {});
     try {
-      serve(server, stream, client, facts, bind);
-      await promise;
+      server.rehearse(stream, addressesOf(facts, bind));
+      const client = new RehearsedClient(far, facts);
+      await Promise.race([finished, client.closed]);
+      client.leave();
+      await client.closed;
+      // The line of a connection is written as it closes.
+      await new Promise(setImmediate);
+      return { events, exchange: server.exchange, record: this.#records.last, received: client.response };
     } finally {
       clearTimeout(timer);
       server.destroy();
       this.#watchers.remove(0);
       this.#gate.free(0);
     }
-    return { events, exchange: server.exchange, record: this.#records.last, received: Buffer.concat(received) };
   }
 
   close(): void {
@@ -444,15 +442,19 @@ function mergeAlike(outcomes: readonly Outcome[]): readonly Outcome[] {
 function effectOf({ record, sent, received }: Outcome): unknown {
   const { route, endpoint, status, error, reason } = record ?? {};
   const requests = sent.map(({ method, target, headers }) => [method, target, stable(headers)]);
-  return [route, endpoint, status, error, reason, requests, received.toString("latin1").replace(/^date:.*$/im, "")];
+  return [route, endpoint, status, error, reason, requests, responseOf(received)];
 }
 
 function stable(headers: readonly string[]): string[] {
   return headers.filter((_, i) => !CHANGING.has((headers[i - (i % 2)] ?? "").toLowerCase()));
 }
 
+function responseOf({ headers, body }: ReceivedResponse): unknown {
+  return [stable(headers), body.toString("latin1")];
+}
+
 /** Fields that have another value in each request. */
-const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop"]);
+const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop", "date"]);
 
 /** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
 function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
@@ -460,8 +462,7 @@ function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
     const name = unreachedSplit(outcome);
     if (name === undefined) return outcome;
     const { given, record, received } = outcome;
-    const response = received.toString("latin1").replace(/^date:.*$/im, "");
-    return JSON.stringify([name, { ...given, [name]: "" }, record?.status, record?.error, response]);
+    return JSON.stringify([name, { ...given, [name]: "" }, record?.status, record?.error, responseOf(received)]);
   });
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
@@ -495,19 +496,6 @@ function withShortNames(outcomes: readonly Outcome[], assumed: Given): Outcome[]
     ...outcome,
     given: Object.fromEntries(Object.entries(outcome.given).map(([name, value]) => [short(name), value])),
   }));
-}
-
-/** Begins the connection and sends the request. */
-function serve(server: BindServer, stream: ByteStream, client: Duplex, facts: RequestFacts, bind: CompiledBind): void {
-  const { serverName, head, body } = facts;
-  const listener = bind.protocol === "http" ? undefined : bind.listeners.find(serverName ?? "");
-  const clientValidation = listener?.terminator?.clientValidation;
-  const tls = serverName === undefined ? undefined : { serverName, protocol: "", clientValidation, client: undefined };
-  server.rehearse(stream, addressesOf(facts, bind), tls, listener);
-  client.write(head, "latin1");
-  if (body.length > 0) client.write(body);
-  // Requests end by themselves.
-  if (head === "") client.end();
 }
 
 function addressesOf({ source }: RequestFacts, { port }: CompiledBind): Addresses {

@@ -142,7 +142,7 @@ function withBody(facts: RequestFacts, body: Buffer): RequestFacts {
 }
 
 function withBlankBody(facts: RequestFacts): RequestFacts {
-  if (CODING.test(facts.head)) return { ...facts, body: Buffer.from("1\r\n \r\n0\r\n\r\n") };
+  if (CODING.test(facts.head)) return { ...facts, body: Buffer.from(" ") };
   const length = Math.min(Number(LENGTH.exec(facts.head)?.[1]), MAX_BODY);
   return withBody(facts, Buffer.alloc(length, " "));
 }

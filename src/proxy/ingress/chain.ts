@@ -22,6 +22,11 @@ export function admit(arrival: Arrival, ingress: Ingress, serve: Next): Transpor
   return enter(0, arrival, ingress, serve);
 }
 
+/** The same for a client whose address is known: without the first stage. */
+export function admitKnown(arrival: Arrival, ingress: Ingress, serve: Next): TransportHandler {
+  return enter(1, arrival, ingress, serve);
+}
+
 function enter(at: number, arrival: Arrival, ingress: Ingress, serve: Next): TransportHandler {
   const stage = STAGES[at];
   if (stage === undefined) return serve(arrival);

@@ -21,7 +21,7 @@ export function selectTlsListener(arrival: Arrival, ingress: Ingress, next: Next
 }
 
 /** Why a handshake is rejected whose server name no listener has. */
-export function noListener(serverName: string): string {
+function noListener(serverName: string): string {
   return `no TLS listener match for ${serverName === "" ? "a client that names no server" : serverName}`;
 }
 

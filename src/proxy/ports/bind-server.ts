@@ -18,15 +18,13 @@ import type { Frontend } from "../../ir/ir.ts";
 import { Acceptor } from "../../net/acceptor.ts";
 import type { Addresses } from "../../net/addresses.ts";
 import type { ConnectionStage } from "../../net/connection-stage.ts";
-import { type ByteStream, type TlsSession, Transport, type TransportHandler } from "../../net/transport.ts";
+import { type ByteStream, Transport, type TransportHandler } from "../../net/transport.ts";
 import type { ConnectionSeries } from "../../telemetry/metrics.ts";
 import type { TlsTerminator } from "../../tls/tls-terminator.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { type Arrival, type Ingress, protocolOf, type RosteredConnection } from "../ingress/arrival.ts";
-import { admit } from "../ingress/chain.ts";
-import { authorizeNetwork } from "../ingress/network-authorization.ts";
-import { noListener } from "../ingress/tls-handshake.ts";
+import { admit, admitKnown } from "../ingress/chain.ts";
 import { recordUnreadable } from "../phases/finish.ts";
 import { openExchange } from "../phases/handle-request.ts";
 import type { Services } from "../services/services.ts";
@@ -186,24 +184,11 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     else Transport.over(stream, from, (transport) => this.#admit(transport, true));
   }
 
-  /** Serves a stream of a rehearsal, whose handshake `tls` (undefined = plaintext) would have selected `listener`. */
-  rehearse(
-    stream: ByteStream,
-    from: Addresses,
-    tls: TlsSession | undefined,
-    listener: CompiledListener | undefined,
-  ): void {
-    const serverName = tls?.serverName ?? "";
-    if (tls !== undefined && listener === undefined) {
-      this.#logRejected(from, noListener(serverName));
-      stream.destroy();
-      return;
-    }
-    const begin = (transport: Transport): TransportHandler =>
-      authorizeNetwork({ transport, tunnelled: false, listener, serverName, metadata: undefined }, this, (complete) =>
-        this.#serve(complete),
-      );
-    Transport.over(stream, from, begin, undefined, tls);
+  /** Serves a stream of a rehearsal. `from`: addresses of its client. */
+  rehearse(stream: ByteStream, from: Addresses): void {
+    Transport.over(stream, from, (transport) =>
+      admitKnown(arrivalOf(transport, false), this, (complete) => this.#serve(complete)),
+    );
   }
 
   #takesConnection(): boolean {
@@ -211,8 +196,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   }
 
   #admit(transport: Transport, tunnelled: boolean): TransportHandler {
-    const arrival = { transport, tunnelled, listener: undefined, serverName: "", metadata: undefined };
-    return admit(arrival, this, (complete) => this.#serve(complete));
+    return admit(arrivalOf(transport, tunnelled), this, (complete) => this.#serve(complete));
   }
 
   onStageBegun(stage: RosteredConnection): void {
@@ -330,4 +314,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   #checkEmpty(): void {
     if (this.connections === 0) this.#onEmpty();
   }
+}
+
+function arrivalOf(transport: Transport, tunnelled: boolean): Arrival {
+  return { transport, tunnelled, listener: undefined, serverName: "", metadata: undefined };
 }

@@ -204,6 +204,12 @@ test("after an unusable document, the one in use is accepted when it returns", a
   ]);
 });
 
+/** Whether the store itself sets the timer, not a fetch that it has just begun. */
+function isOfStore(): boolean {
+  const { stack = "" } = new Error();
+  return stack.includes("store.ts") && !stack.includes("fetch-document.ts");
+}
+
 test("pauses between failures double up to a minute, with jitter, and start again after a success", async (t) => {
   const statuses = [...Array(9).fill(503), 200, 503];
   await using server = await serve((_request, response) => response.writeHead(statuses.shift() ?? 503).end(KEYS));
@@ -211,7 +217,7 @@ test("pauses between failures double up to a minute, with jitter, and start agai
   const { setTimeout: real } = globalThis;
   // Pauses of the store pass at once; other timers are short of them or belong to connections.
   t.mock.method(globalThis, "setTimeout", (run: () => void, delay: number) => {
-    const own = isCalledByStore();
+    const own = isOfStore();
     if (own) pauses.push(delay);
     return real(run, own ? 0 : delay);
   });
@@ -250,7 +256,7 @@ test("however often a document is requested, it is fetched once within the coold
   const pauses: number[] = [];
   const { setTimeout: real } = globalThis;
   t.mock.method(globalThis, "setTimeout", (run: () => void, delay: number) => {
-    if (isCalledByStore()) pauses.push(delay);
+    if (isOfStore()) pauses.push(delay);
     return real(run, delay);
   });
   now += 30_000;
@@ -335,9 +341,3 @@ test("documents that no configuration names are dropped", async () => {
 test("the URL of a status shows no secret in its path either", () => {
   assert.equal(shownUrl("http://a.test/k;token=s3cret?x=1"), "http://a.test/k;token=<redacted>?<redacted>");
 });
-
-/** Whether a mock is called by the store itself, not by the calls that it makes. */
-function isCalledByStore(): boolean {
-  const frames = new Error().stack?.split("\n").slice(1) ?? [];
-  return frames.find((frame) => !/node:|\.test\.ts/.test(frame))?.includes("/store.ts") === true;
-}

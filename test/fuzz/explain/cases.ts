@@ -1,5 +1,6 @@
 /** Configurations and requests for explanations, at random. */
 import { fc } from "../../helpers/property.ts";
+import { CLIENT_CA, CLIENTS, SERVER, SPIFFE_ID } from "./certificates.ts";
 import { AUDIENCE, ISSUER, KEYS, TOKENS } from "./tokens.ts";
 
 /** Stands for the address of the authorization service. */
@@ -43,6 +44,9 @@ const rule = fc.constantFrom(
   { require: 'request.method == "GET"' },
   { allow: 'request.path.startsWith("/a")' },
   { allow: 'request.headers["x-b"] == "1"' },
+  { deny: 'request.version == "HTTP/2.0"' },
+  { require: 'request.scheme == "http"' },
+  { require: `source.spiffeId == "${SPIFFE_ID}"` },
 );
 /** Each kind is there or not. */
 const unauthenticated = fc
@@ -73,6 +77,7 @@ const unauthenticated = fc
     retry: fc.constantFrom({ attempts: 1, backoff: "1ms", codes: [503] }),
     transformations: fc.constantFrom(
       { request: { set: { "x-path": "request.path" } } },
+      { request: { set: { "x-client": "request.version + request.scheme + string(source.subjectCn)" } } },
       { response: { set: { "x-code": "string(response.code)" } } },
     ),
   })
@@ -122,9 +127,24 @@ export const configuration = fc.record({
   routes: fc.array(route, { minLength: 1, maxLength: 4 }),
   /** Of a second listener, for `a.test` only. */
   narrow: fc.option(fc.array(route, { minLength: 1, maxLength: 2 }), { nil: [], freq: 1 }),
+  /** Of the listeners with TLS; undefined: clients are not asked for a certificate. */
+  clientCertificates: fc.constantFrom("required", "optional", undefined),
   group: fc.array(route, { minLength: 1, maxLength: 2 }),
 });
+/** With TLS, version 1.1 or what the gateway chooses, and a certificate or none. */
+const secured = fc.record({
+  scheme: fc.constant("https"),
+  version: fc.constantFrom("1.1" as const, undefined),
+  certificate: oneOf([3, CLIENTS.good], [1, CLIENTS.expired, CLIENTS.foreign], [2, undefined]),
+});
+const plain = fc.record({
+  scheme: fc.constant("http"),
+  version: oneOf([2, undefined], [1, "2" as const]),
+  certificate: fc.constant(undefined),
+});
+
 export const written = fc.record({
+  client: fc.oneof({ arbitrary: plain, weight: 2 }, { arbitrary: secured, weight: 1 }),
   method: oneOf([10, "GET"], [6, "POST"], [1, "OPTIONS", "TRACE"]),
   host: oneOf([8, "a.test"], [3, "b.test"], [1, "c.other"]),
   target: oneOf([6, "/", "/a"], [2, "/a/b?q=1", "/b"], [1, "/a//b", "/c"], [0.5, "/%2e%2e/a", "/a/../b"]),
@@ -155,6 +175,7 @@ export interface Shape {
   readonly policies: object;
   readonly routes: readonly ShapeRoute[];
   readonly narrow: readonly ShapeRoute[];
+  readonly clientCertificates: "required" | "optional" | undefined;
   /** Routes of the group. */
   readonly group: readonly ShapeRoute[];
 }
@@ -165,10 +186,15 @@ export type Written = typeof written extends fc.Arbitrary<infer Value> ? Value :
 export interface Outside {
   readonly backend: number;
   readonly authorizer: number;
+  /** Where the gateway listens for TLS. */
+  readonly tls: number;
 }
 
 /** A configuration as users write it. */
-export function userConfig({ policies, routes, narrow, group }: Shape, { backend, authorizer }: Outside): object {
+export function userConfig(
+  { policies, routes, narrow, group, clientCertificates }: Shape,
+  { backend, authorizer, tls }: Outside,
+): object {
   const listOf = (list: readonly ShapeRoute[], prefix: string): object[] =>
     list.map(({ hosts, matches, policies, weights, delegates }, i) => ({
       name: `${prefix}${i}`,
@@ -181,12 +207,21 @@ export function userConfig({ policies, routes, narrow, group }: Shape, { backend
           : // Two names of one address are two endpoints.
             weights.map((weight, at) => ({ host: `${at === 0 ? "127.0.0.1" : "localhost"}:${backend}`, weight })),
     }));
+  const { certFile, keyFile } = SERVER;
+  const settings = {
+    cert: certFile,
+    key: keyFile,
+    ...(clientCertificates !== undefined && { root: CLIENT_CA, clientCertificates }),
+  };
   const listeners = [
     { hostname: "*.test", policies, routes: listOf(routes, "r") },
     ...(narrow.length === 0 ? [] : [{ hostname: "a.test", policies, routes: listOf(narrow, "n") }]),
   ];
   const config = {
-    binds: [{ port: 0, listeners }],
+    binds: [
+      { port: 0, listeners },
+      { port: tls, listeners: listeners.map((listener) => ({ ...listener, protocol: "HTTPS", tls: settings })) },
+    ],
     routeGroups: [{ name: "group", routes: listOf(group, "g") }],
   };
   return JSON.parse(JSON.stringify(config).replaceAll(AUTHORIZER, `127.0.0.1:${authorizer}`)) as object;

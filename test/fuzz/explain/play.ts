@@ -2,15 +2,16 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
-import { requestOf } from "../../../src/rehearsal/curl.ts";
 import { factsOfRequest } from "../../../src/rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
 import { type AccessRecord, recordFields } from "../../../src/telemetry/access-record.ts";
+import { freePort } from "../../helpers/free-ports.ts";
+import type { LogLine } from "../../helpers/gateway.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { fc } from "../../helpers/property.ts";
-import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 import { irOf } from "../../helpers/supervisor.ts";
 import { configuration, type Outside, type Shape, userConfig, type Written, written } from "./cases.ts";
+import { send } from "./client.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
 interface Sent {
@@ -47,9 +48,8 @@ export class ExplainedGateway {
     const heads: Sent[] = [];
     const backend = createServer((request: IncomingMessage, response) => {
       heads.push({ method: request.method ?? "", target: request.url ?? "", headers: request.rawHeaders });
-      request.resume();
       response.sendDate = false;
-      response.writeHead(200, { "content-length": 0 }).end();
+      request.resume().once("end", () => response.writeHead(200, { "content-length": 0 }).end());
     });
     const authorizer = createServer((request, response) => {
       request.resume();
@@ -59,8 +59,11 @@ export class ExplainedGateway {
     const servers = [backend, authorizer];
     await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))));
     const portOf = (server: Server): number => (server.address() as AddressInfo).port;
-    const outside = { backend: portOf(backend), authorizer: portOf(authorizer) };
-    const empty = userConfig({ policies: {}, routes: [], narrow: [], group: [] }, outside);
+    const outside = { backend: portOf(backend), authorizer: portOf(authorizer), tls: await freePort() };
+    const empty = userConfig(
+      { policies: {}, routes: [], narrow: [], group: [], clientCertificates: undefined },
+      outside,
+    );
     return new ExplainedGateway(heads, servers, outside, await LocalGateway.start(empty));
   }
 
@@ -83,28 +86,28 @@ export class ExplainedGateway {
 
   async #compareOne(
     rehearsal: Rehearsal,
-    { method, host, target, headers, body }: Written,
+    { client: { scheme, ...client }, method, host, target, headers, body }: Written,
     isOpen: boolean,
   ): Promise<Pick<Difference, "real" | "rehearsed"> | undefined> {
     const gateway = this.#gateway;
     const heads = this.#heads;
-    const options = headers.flatMap((each) => ["-H", each]);
-    const facts = factsOfRequest(
-      requestOf([method, `http://${host}${target}`, ...options, ...(body === "" ? [] : ["-d", body])]),
-    );
-    const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(new URL("http://any/")), {});
+    const fields = headers.map((line) => line.split(": ") as [string, string]);
+    const url = `${scheme}://${host}${target}`;
+    const facts = factsOfRequest({ url, method, headers: fields, body, ...client });
+    const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(new URL(`${scheme}://any/`)), {});
     heads.length = 0;
-    const lines = gateway.lines.length;
-    const client = await RawPeer.connect(gateway.port());
-    client.send(`${facts.head}${facts.body}`);
-    const response = await client.message();
-    await gateway.until(() => gateway.lines.length > lines, "the line of the request");
-    client.socket.destroy();
-    const line = lineOf(gateway.lines.at(-1) ?? {});
+    gateway.takeLines();
+    const [response, close] = await send(scheme === "https" ? this.#outside.tls : gateway.port(), facts);
+    let lines: readonly LogLine[] = [];
+    await gateway.until(() => {
+      lines = gateway.takeLines();
+      return lines.length > 0;
+    }, "the line of the request");
+    close();
+    const line = lineOf(lines[0] ?? {});
     const real = {
-      status: statusOf(response),
-      headers: stable(response.fields.flatMap(partsOf)),
-      body: response.body,
+      ...response,
+      headers: stable(response.headers),
       line,
       sent: heads.map((each) => ({ ...each, headers: stable(each.headers) })),
     };
@@ -139,14 +142,10 @@ function stable(headers: readonly string[]): string[] {
 }
 
 function comparable({ record, sent, received }: Outcome): object {
-  const text = received.toString("latin1");
-  const [head = "", ...rest] = text.split("\r\n\r\n");
-  const [, ...fields] = head.split("\r\n");
-  const headers = stable(fields.flatMap(partsOf));
   return {
     status: record?.status,
-    headers,
-    body: rest.join("\r\n\r\n"),
+    headers: stable(received.headers),
+    body: received.body.toString("latin1"),
     line: lineOf(recordFields(record as AccessRecord)),
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
@@ -154,13 +153,18 @@ function comparable({ record, sent, received }: Outcome): object {
 
 /** The line of the access log without what differs from run to run: listener, route, endpoint, status, error, lengths and more. */
 function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const { time, level, scope, message, "request.id": _id, "src.addr": _client, duration, ...others } = line;
+  const {
+    time,
+    level,
+    scope,
+    message,
+    "request.id": _id,
+    "src.addr": _client,
+    "bytes.received": _bytes,
+    duration,
+    ...others
+  } = line;
   return JSON.parse(JSON.stringify(others)) as Readonly<Record<string, unknown>>;
-}
-
-function partsOf(line: string): [name: string, value: string] {
-  const colon = line.indexOf(":");
-  return [line.slice(0, colon), line.slice(colon + 2)];
 }
 
 let gateway: ExplainedGateway | undefined;
