@@ -1,14 +1,35 @@
 import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
+import { globSync } from "node:fs";
 import { test } from "node:test";
 import { irOf } from "../../test/helpers/supervisor.ts";
+import { appRoot } from "../base/app-root.ts";
+import { loadConfig } from "../config/load.ts";
+import { rehearse } from "../main/explain.ts";
 import { requestOf } from "./curl.ts";
 import { factsOfRequest } from "./facts.ts";
 import { Rehearsal } from "./rehearsal.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1_000_000, sessionKey: new Uint8Array(32) };
 
-test("a rehearsal opens no socket and looks up no name", async () => {
+/** What the process opens while something runs: sockets, names that are looked up, files. */
+async function opened(run: () => Promise<void>): Promise<string[]> {
+  const found: string[] = [];
+  const hook = createHook({
+    init(_id, type) {
+      if (/^(TCP|UDP|PIPE|TLS|GETADDRINFO|QUERY|FS|FILEHANDLE)/.test(type)) found.push(type);
+    },
+  });
+  hook.enable();
+  try {
+    await run();
+  } finally {
+    hook.disable();
+  }
+  return found;
+}
+
+test("a rehearsal opens no socket and no file, and looks up no name: mirrors, services, retries, datagrams", async () => {
   const host = { host: "backend.invalid:80" };
   const grpc = { ...host, protocol: { grpc: {} } };
   const policies = {
@@ -23,26 +44,55 @@ test("a rehearsal opens no socket and looks up no name", async () => {
     retry: { attempts: 2, backoff: "1ms", codes: [503] },
   };
   const routes = [{ name: "all", policies, backends: [host, { host: "127.0.0.1:9", weight: 2 }] }];
-  const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes }] }] }), SETTINGS);
-  const opened: string[] = [];
-  const hook = createHook({
-    init(_id, type) {
-      if (/^(TCP|UDP|PIPE|TLS|GETADDRINFO|QUERY)/.test(type)) opened.push(type);
-    },
-  });
+  const tcpRoutes = [{ name: "all", backends: [host, { host: "127.0.0.1:9" }] }];
+  const frontendPolicies = { networkExtAuthz: grpc };
+  const binds = [
+    { port: 80, listeners: [{ routes }] },
+    { port: 81, listeners: [{ protocol: "TCP", tcpRoutes }] },
+    { port: 82, listeners: [{ protocol: "UDP", tcpRoutes }] },
+  ];
+  const rehearsal = new Rehearsal(irOf({ frontendPolicies, binds }), SETTINGS);
   try {
-    hook.enable();
-    const facts = factsOfRequest(requestOf(["POST", "http://a/", "-d", "k=v"]));
-    for (const assumed of [{}, { response: { status: 503 } }]) {
-      const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
-      assert.ok(outcomes.length > 3);
-      assert.ok(outcomes.some(({ sent }) => sent.length > 0));
-    }
+    const run = async (): Promise<void> => {
+      for (const words of [["POST", "http://a/", "-d", "k=v"], ["tcp://a:81"], ["udp://a:82", "-d", "x"]]) {
+        const facts = factsOfRequest(requestOf(words));
+        for (const assumed of facts.method === "" ? [{}] : [{}, { response: { status: 503 } }]) {
+          const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), assumed);
+          assert.ok(outcomes.length > 2);
+          assert.ok(outcomes.some(({ record }) => record?.endpoint !== undefined));
+        }
+      }
+    };
+    assert.deepEqual(await opened(run), []);
   } finally {
-    hook.disable();
     rehearsal.close();
   }
-  assert.deepEqual(opened, []);
+});
+
+/** The examples that a rehearsal can load without the network. */
+const EXAMPLES = globSync("examples/**/*.yaml", { cwd: appRoot }).filter((name) => !name.includes("cases/"));
+
+test("a rehearsal of any example opens nothing either, whatever its policies call", async () => {
+  const env = { OIDC_COOKIE_SECRET: "0".repeat(64) };
+  let runs = 0;
+  for (const name of EXAMPLES) {
+    const loaded = loadConfig({ kind: "file", path: appRoot + name }, env);
+    if (!loaded.ok) continue;
+    const run = async (): Promise<void> => {
+      const rehearsal = rehearse(loaded, env);
+      try {
+        for (const { protocol, port } of rehearsal.binds) {
+          const scheme = protocol === "tls" ? "https" : protocol;
+          const facts = factsOfRequest({ url: `${scheme}://a.example:${port}`, headers: [], body: "" });
+          runs += (await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), {})).outcomes.length;
+        }
+      } finally {
+        rehearsal.close();
+      }
+    };
+    assert.deepEqual(await opened(run), [], name);
+  }
+  assert.ok(runs > 50, `only ${runs}`);
 });
 
 test("what a rehearsal assumes of an endpoint does not outlast it", async () => {
