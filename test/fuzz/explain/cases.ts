@@ -72,9 +72,9 @@ const unauthenticated = fc
     csrf: fc.constant({}),
     localRateLimit: fc.constantFrom(
       [{ maxTokens: 0, fillInterval: "1h" }],
+      [{ maxTokens: 1, fillInterval: "1h" }],
       [{ maxTokens: 100_000, fillInterval: "1h" }],
     ),
-    retry: fc.constantFrom({ attempts: 1, backoff: "1ms", codes: [503] }),
     transformations: fc.constantFrom(
       { request: { set: { "x-path": "request.path" } } },
       { request: { set: { "x-client": "request.version + request.scheme + string(source.subjectCn)" } } },
@@ -106,7 +106,13 @@ const authenticated = fc
     reads: ofClient,
   })
   .map(({ jwtAuth, others, reads }) => ({ ...others, jwtAuth, ...reads }));
-const policies = fc.oneof({ arbitrary: unauthenticated, weight: 4 }, { arbitrary: authenticated, weight: 1 });
+const retry = fc.option(fc.constantFrom(1, 2), { nil: undefined, freq: 1 });
+const policies = fc
+  .tuple(fc.oneof({ arbitrary: unauthenticated, weight: 4 }, { arbitrary: authenticated, weight: 1 }), retry)
+  .map(([kinds, attempts]) => ({
+    ...kinds,
+    ...(attempts !== undefined && { retry: { attempts, backoff: "1ms", codes: [503] } }),
+  }));
 
 const route = fc.record({
   hosts: oneOf<readonly string[]>([6, []], [1, ["a.test"], ["*.test"]]),
@@ -160,6 +166,8 @@ export const written = fc.record({
       }),
     )
     .map((lists) => lists.flat()),
+  /** `recovers`: after one response with status 503. */
+  backend: oneOf<"works" | "fails" | "recovers">([6, "works"], [1, "fails", "recovers"]),
   body: oneOf([2, ""], [1, "k=v"]),
 });
 

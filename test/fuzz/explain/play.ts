@@ -2,7 +2,9 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
-import { factsOfRequest } from "../../../src/rehearsal/facts.ts";
+import { createBuckets } from "../../../src/policies/token-buckets/buckets.ts";
+import type { CompiledBind } from "../../../src/proxy/compile/compiled.ts";
+import { BadFacts, factsOfRequest, type RequestFacts } from "../../../src/rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
 import { type AccessRecord, recordFields } from "../../../src/telemetry/access-record.ts";
 import { freePort } from "../../helpers/free-ports.ts";
@@ -13,7 +15,18 @@ import { irOf } from "../../helpers/supervisor.ts";
 import { configuration, type Outside, type Shape, userConfig, type Written, written } from "./cases.ts";
 import { send } from "./client.ts";
 
-const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
+/** Of the gateway, and seen by its rehearsals. */
+const buckets = createBuckets();
+const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32), buckets };
+/** More than any request gets. */
+const ATTEMPTS = 9;
+const FAILURE = { response: { status: 503 } };
+const STATUSES: Readonly<Record<Written["backend"], readonly number[]>> = {
+  works: [],
+  fails: Array.from({ length: ATTEMPTS }, () => FAILURE.response.status),
+  recovers: [FAILURE.response.status],
+};
+
 interface Sent {
   readonly method: string;
   readonly target: string;
@@ -33,12 +46,21 @@ export class ExplainedGateway {
   /** Requests so far, those that match a route, those without a service or split, and among them those with one outcome. */
   readonly counts = { all: 0, routed: 0, closed: 0, single: 0 };
   readonly #heads: Sent[];
+  /** Of the next responses of the backend. */
+  readonly #statuses: number[];
   readonly #servers: readonly Server[];
   readonly #outside: Outside;
   readonly #gateway: LocalGateway;
 
-  private constructor(heads: Sent[], servers: readonly Server[], outside: Outside, gateway: LocalGateway) {
+  private constructor(
+    heads: Sent[],
+    servers: readonly Server[],
+    outside: Outside,
+    gateway: LocalGateway,
+    statuses: number[],
+  ) {
     this.#heads = heads;
+    this.#statuses = statuses;
     this.#servers = servers;
     this.#outside = outside;
     this.#gateway = gateway;
@@ -46,10 +68,11 @@ export class ExplainedGateway {
 
   static async start(): Promise<ExplainedGateway> {
     const heads: Sent[] = [];
+    const statuses: number[] = [];
     const backend = createServer((request: IncomingMessage, response) => {
       heads.push({ method: request.method ?? "", target: request.url ?? "", headers: request.rawHeaders });
       response.sendDate = false;
-      request.resume().once("end", () => response.writeHead(200, { "content-length": 0 }).end());
+      request.resume().once("end", () => response.writeHead(statuses.shift() ?? 200, { "content-length": 0 }).end());
     });
     const authorizer = createServer((request, response) => {
       request.resume();
@@ -64,7 +87,7 @@ export class ExplainedGateway {
       { policies: {}, routes: [], narrow: [], group: [], clientCertificates: undefined },
       outside,
     );
-    return new ExplainedGateway(heads, servers, outside, await LocalGateway.start(empty));
+    return new ExplainedGateway(heads, servers, outside, await LocalGateway.start(empty, { buckets }), statuses);
   }
 
   /** Sends the requests and rehearses them; the first difference, if there is one. */
@@ -86,7 +109,7 @@ export class ExplainedGateway {
 
   async #compareOne(
     rehearsal: Rehearsal,
-    { client: { scheme, ...client }, method, host, target, headers, body }: Written,
+    { client: { scheme, ...client }, method, host, target, headers, body, backend }: Written,
     isOpen: boolean,
   ): Promise<Pick<Difference, "real" | "rehearsed"> | undefined> {
     const gateway = this.#gateway;
@@ -94,8 +117,10 @@ export class ExplainedGateway {
     const fields = headers.map((line) => line.split(": ") as [string, string]);
     const url = `${scheme}://${host}${target}`;
     const facts = factsOfRequest({ url, method, headers: fields, body, ...client });
-    const { outcomes } = await rehearsal.outcomes(facts, rehearsal.bindFor(new URL(`${scheme}://any/`)), {});
+    const bind = rehearsal.bindFor(new URL(`${scheme}://any/`));
+    const outcomes = await rehearse(rehearsal, facts, bind, backend);
     heads.length = 0;
+    this.#statuses.splice(0, ATTEMPTS, ...STATUSES[backend]);
     gateway.takeLines();
     const [response, close] = await send(scheme === "https" ? this.#outside.tls : gateway.port(), facts);
     let lines: readonly LogLine[] = [];
@@ -105,7 +130,7 @@ export class ExplainedGateway {
     }, "the line of the request");
     close();
     const line = lineOf(lines[0] ?? {});
-    const real = {
+    const real: Compared = {
       ...response,
       headers: stable(response.headers),
       line,
@@ -113,10 +138,15 @@ export class ExplainedGateway {
     };
     this.counts.all++;
     if (line.route !== undefined) this.counts.routed++;
-    if (!isOpen) this.counts.closed++;
-    if (!isOpen && outcomes.length === 1) this.counts.single++;
+    if (!isOpen && backend !== "recovers") {
+      this.counts.closed++;
+      if (outcomes.length === 1) this.counts.single++;
+    }
     const rehearsed = outcomes.map(comparable);
-    return rehearsed.some((each) => isDeepStrictEqual(each, real)) ? undefined : { real, rehearsed };
+    // No rehearsal has a backend that changes: what is last must be as if it had always been so.
+    const of = (each: Compared): Compared => (backend === "recovers" ? lastOf(each) : each);
+    const isFound = rehearsed.some((each) => isDeepStrictEqual(of(each), of(real)));
+    return isFound ? undefined : { real, rehearsed };
   }
 
   async close(): Promise<void> {
@@ -141,7 +171,41 @@ function stable(headers: readonly string[]): string[] {
   return lines;
 }
 
-function comparable({ record, sent, received }: Outcome): object {
+/** The outcomes, whatever the backend responds that `recovers`. */
+async function rehearse(
+  rehearsal: Rehearsal,
+  facts: RequestFacts,
+  bind: CompiledBind,
+  backend: Written["backend"],
+): Promise<readonly Outcome[]> {
+  const working = backend === "fails" ? [] : (await rehearsal.outcomes(facts, bind, {})).outcomes;
+  if (backend === "works") return working;
+  try {
+    const { outcomes } = await rehearsal.outcomes(facts, bind, FAILURE);
+    return [...working, ...outcomes];
+  } catch (error) {
+    // The request does not reach the backend.
+    if (error instanceof BadFacts) return rehearse(rehearsal, facts, bind, "works");
+    throw error;
+  }
+}
+
+/** What is seen of a request. */
+interface Compared {
+  readonly status: number | undefined;
+  readonly headers: readonly string[];
+  readonly body: string;
+  readonly line: Readonly<Record<string, unknown>>;
+  readonly sent: readonly Sent[];
+}
+
+/** The last attempt. */
+function lastOf({ line, sent, ...others }: Compared): Compared {
+  const { "retry.attempt": _number, ...fields } = line;
+  return { ...others, line: fields, sent: sent.slice(-1) };
+}
+
+function comparable({ record, sent, received }: Outcome): Compared {
   return {
     status: record?.status,
     headers: stable(received.headers),
