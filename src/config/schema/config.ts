@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { atMostOne, exactlyOne } from "../../translation/schema/exactly-one.ts";
+import { atMostOne, exactlyOne } from "../../policies/schema/checks.ts";
 import { frontendPolicies } from "../../translation/schema/frontend.ts";
 import { backendPolicies, gatewayPolicies, routePolicies } from "../../translation/schema/policies.ts";
 import { listenAddress, objectName, port } from "../../translation/schema/scalars.ts";

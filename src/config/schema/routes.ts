@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { exactlyOne } from "../../policies/schema/checks.ts";
 import { serviceReference } from "../../policies/schema/fields.ts";
-import { exactlyOne } from "../../translation/schema/exactly-one.ts";
 import { backendPolicies, routePolicies, tcpPolicies } from "../../translation/schema/policies.ts";
 import {
   dynamicTarget,

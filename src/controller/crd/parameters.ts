@@ -2,9 +2,10 @@
  * TracegateParameters (tracegate.dev/v1alpha1, docs/crds.md#tracegateparameters): how the proxies of a Gateway or of a
  * GatewayClass are deployed. The deployer applies them.
  */
+
 import { z } from "zod";
-import { messageOf } from "../../base/errors.ts";
 import { parseLogFilter } from "../../base/log-filter.ts";
+import { parsedBy } from "../../policies/schema/checks.ts";
 import type { Report } from "../../translation/problems/problem.ts";
 import { settings } from "../../translation/schema/settings.ts";
 import { type Parsed, parseAt, problemText } from "./parse-spec.ts";
@@ -27,15 +28,6 @@ const overlay = (kind: string) =>
     })
     .optional();
 
-/** Proxies refuse to start with any other. */
-function logFilter(context: z.core.ParsePayload<string>): void {
-  try {
-    parseLogFilter(context.value);
-  } catch (error) {
-    context.issues.push({ code: "custom", input: context.value, message: messageOf(error) });
-  }
-}
-
 const seconds = z.int().min(0).max(86_400);
 
 export const parametersSpec = z
@@ -54,7 +46,7 @@ export const parametersSpec = z
         level: z
           .string()
           .min(1)
-          .check(logFilter)
+          .check(parsedBy(parseLogFilter))
           .optional()
           .describe("Log level: `info`, or modules such as `info,request=off`. Default: `info`."),
         format: z.enum(["text", "json"]).optional().describe("Format of log lines. Default: `json`."),

@@ -1,18 +1,19 @@
 import { type Activation, type CelEnvironment, type Expression, overlaid, type Scope } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { isToken, latin1 } from "../../http/message/syntax.ts";
-import type { TargetParts } from "../../http/message/target.ts";
-import { reasonOf } from "../../upstream/callouts/callout.ts";
-import type { CalloutResponse } from "../../upstream/callouts/http-call.ts";
+import { type Callout, type CalloutHead, reasonOf } from "../../upstream/callouts/callout.ts";
+import type { CalloutRequest, CalloutResponse } from "../../upstream/callouts/http-call.ts";
 import { fieldName } from "../contract/header-edits.ts";
 import { PolicyError } from "../contract/policy-error.ts";
+import type { CalloutContext } from "../contract/types.ts";
 import { bodyBytes, compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/expressions.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
+import type { Lookup } from "./cache.ts";
 import { AuthzRequestError } from "./decision.ts";
 import type { ExtAuthzHttp } from "./schema.ts";
 
 /** Bytes of an authorization response: it may be passed on as a whole and is buffered for that. */
-export const MAX_RESPONSE = 1024 * 1024;
+const MAX_RESPONSE = 1024 * 1024;
 
 /** Whether a response with this status denies. The head decides, even if the body then fails. */
 export function denies(status: number): boolean {
@@ -74,15 +75,42 @@ export class AuthzRequestTemplate {
     return [this.#path, this.#body, ...named].filter((each) => each !== undefined);
   }
 
-  /** Path and query; undefined = not configured. Throws AuthzRequestError if the expression fails or returns no path. */
-  target(variables: Activation): TargetParts | undefined {
-    const path = this.#pseudo.get(":path") ?? this.#path;
-    if (path === undefined) return undefined;
-    return made(() => parsePathAndQuery(["protocol", "http", "path"], textOf(path, variables)));
+  /**
+   * Sends the request, or takes the response to the same one from the cache. `own`: the parts that are used where none are configured.
+   * Rejects with AuthzRequestError if an expression fails or its value is not valid.
+   */
+  ask(
+    variables: Activation,
+    own: Pick<CalloutRequest, "method" | "path" | "headers" | "body" | "timeoutMs">,
+    callout: Callout<CalloutContext>,
+    call: Parameters<Callout<CalloutContext>["http"]>[1],
+    lookup: Lookup<CalloutResponse> | undefined,
+  ): Promise<CalloutResponse> {
+    const body = this.#body;
+    const authority = this.#authority(variables);
+    const configured = {
+      method: this.#method(variables) ?? own.method,
+      path: this.#target(variables) ?? own.path,
+      body: (body && made(() => bodyBytes(body.evaluate(variables)))) ?? own.body,
+      ...(authority !== undefined && { authority }),
+    };
+    const limits = { maxBytes: MAX_RESPONSE, headDecides: denies };
+    const recall = lookup && { recall: (head: CalloutHead) => lookup.recall(head) };
+    return callout.http({ ...own, ...configured, ...limits }, { ...call, ...recall });
   }
 
-  /** Method; undefined = not configured. CONNECT is invalid, since it has no path. Throws like `target`. */
-  method(variables: Activation): string | undefined {
+  /** Path and query; undefined = not configured. */
+  #target(variables: Activation): string | undefined {
+    const path = this.#pseudo.get(":path") ?? this.#path;
+    if (path === undefined) return undefined;
+    return made(() => {
+      const target = parsePathAndQuery(["protocol", "http", "path"], textOf(path, variables));
+      return target.path + target.search;
+    });
+  }
+
+  /** CONNECT is invalid, since it has no path. */
+  #method(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":method");
     if (expression === undefined) return undefined;
     return made(() => {
@@ -92,8 +120,8 @@ export class AuthzRequestTemplate {
     });
   }
 
-  /** Host; undefined = that of the service. Throws like `target`. */
-  authority(variables: Activation): string | undefined {
+  /** Default: that of the service. */
+  #authority(variables: Activation): string | undefined {
     const expression = this.#pseudo.get(":authority");
     if (expression === undefined) return undefined;
     return made(() => {
@@ -102,12 +130,6 @@ export class AuthzRequestTemplate {
       checkAuthority(ADDED, authority);
       return authority;
     });
-  }
-
-  /** Body; undefined = not configured. Throws like `target`. */
-  body(variables: Activation): Uint8Array | undefined {
-    const expression = this.#body;
-    return expression === undefined ? undefined : made(() => bodyBytes(expression.evaluate(variables)));
   }
 
   /** Configured header fields; one whose expression fails is left out, and the service decides what its absence means. */

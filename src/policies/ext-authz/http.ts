@@ -9,7 +9,7 @@ import { callFor } from "../shared/call-for.ts";
 import { textOf } from "../shared/expressions.ts";
 import { AnswerCache } from "./cache.ts";
 import { type AuthzClient, type AuthzDecision, decidedVariables, denialStatus, setsCookie } from "./decision.ts";
-import { AuthzRequestTemplate, denies, MAX_RESPONSE, sizeOf } from "./http-request.ts";
+import { AuthzRequestTemplate, denies, sizeOf } from "./http-request.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
 const NO_BYTES = new Uint8Array(0);
@@ -32,22 +32,15 @@ export function httpClient(config: ExtAuthz, http: ExtAuthzHttp, cel: CelEnviron
     // Configured fields replace those of the client, or it could speak for the gateway.
     for (let i = 0; i < added.length; i += 2) setHeader(headers, added[i] as string, latin1(added[i + 1] as string));
     if (body !== undefined) headers.push("x-envoy-auth-partial-body", body.complete ? "false" : "true");
-    const target = template.target(variables) ?? request;
-    const authority = template.authority(variables);
     const lookup = cache?.lookup(variables);
-    const answer = await callout.http(
-      {
-        method: template.method(variables) ?? (request.method === "CONNECT" ? "GET" : request.method),
-        path: target.path + target.search,
-        ...(authority !== undefined && { authority }),
-        headers,
-        body: template.body(variables) ?? body?.bytes ?? NO_BYTES,
-        timeoutMs: config.timeout,
-        maxBytes: MAX_RESPONSE,
-        headDecides: denies,
-      },
-      { ...callFor(context, "ext_authz"), ...(lookup !== undefined && { recall: (head) => lookup.recall(head) }) },
-    );
+    const own = {
+      method: request.method === "CONNECT" ? "GET" : request.method,
+      path: request.path + request.search,
+      headers,
+      body: body?.bytes ?? NO_BYTES,
+      timeoutMs: config.timeout,
+    };
+    const answer = await template.ask(variables, own, callout, callFor(context, "ext_authz"), lookup);
     const metadata = template.metadataFrom(variables, answer);
     const decision: AuthzDecision = denies(answer.status)
       ? { allowed: false, reply: denial(answer, redirect, variables), metadata }

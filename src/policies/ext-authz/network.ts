@@ -14,7 +14,7 @@ import { compileAll, evaluateAll } from "../shared/expressions.ts";
 import { AnswerCache } from "./cache.ts";
 import { denialStatus, isExcused } from "./decision.ts";
 import { askGrpc, decisionOf, NAMESPACE, peers } from "./grpc.ts";
-import { AuthzRequestTemplate, denies, MAX_RESPONSE, sizeOf } from "./http-request.ts";
+import { AuthzRequestTemplate, denies, sizeOf } from "./http-request.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
 import type { ExtAuthzGrpc } from "./schema.ts";
 
@@ -108,26 +108,9 @@ function httpCheck(
   const template = new AuthzRequestTemplate(http, { request: "network", response: "networkResponse" }, cel);
   return async (callout, variables, onCancel) => {
     const lookup = cache?.lookup(variables);
-    const target = template.target(variables);
-    const authority = template.authority(variables);
-    const answer = await callout.http(
-      {
-        method: template.method(variables) ?? "GET",
-        path: target === undefined ? "/" : target.path + target.search,
-        ...(authority !== undefined && { authority }),
-        headers: template.headers(variables),
-        body: template.body(variables) ?? NO_BYTES,
-        timeoutMs: timeout,
-        maxBytes: MAX_RESPONSE,
-        headDecides: denies,
-      },
-      {
-        scope: SCOPE,
-        onCancel,
-        observer: undefined,
-        ...(lookup !== undefined && { recall: (head) => lookup.recall(head) }),
-      },
-    );
+    const own = { method: "GET", path: "/", headers: template.headers(variables), body: NO_BYTES, timeoutMs: timeout };
+    const call = { scope: SCOPE, onCancel, observer: undefined };
+    const answer = await template.ask(variables, own, callout, call, lookup);
     const { status } = answer;
     const denied = denies(status);
     if (answer.cut === undefined) lookup?.keep(answer, sizeOf(answer), denied ? status : undefined, variables);

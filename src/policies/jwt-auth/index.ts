@@ -120,23 +120,7 @@ function redact(config: JwtAuth): unknown {
 }
 
 /** One list for both ways to configure: a single issuer, or `providers`. */
-function providersOf({
-  providers,
-  issuer = "",
-  audiences,
-  jwks,
-  jwksUrl,
-  jwtValidationOptions,
-}: JwtAuth): ProviderAt[] {
+function providersOf({ mode: _mode, location: _location, providers, issuer = "", ...single }: JwtAuth): ProviderAt[] {
   if (providers !== undefined) return providers.map((provider, i) => ({ ...provider, path: ["providers", i] }));
-  return [
-    {
-      issuer,
-      ...(audiences !== undefined && { audiences }),
-      jwks,
-      jwksUrl,
-      ...(jwtValidationOptions !== undefined && { jwtValidationOptions }),
-      path: [],
-    },
-  ];
+  return [{ issuer, ...single, path: [] }];
 }

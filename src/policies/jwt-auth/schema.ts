@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defined, type Resolver } from "../contract/resolver.ts";
+import { checking } from "../schema/checks.ts";
 import { location } from "../schema/location.ts";
 import type { ConfigOf } from "../schema/resolved.ts";
 import { type TextSource, textSource } from "../schema/source.ts";
@@ -45,16 +46,17 @@ export const schema = z
       .optional()
       .describe("Several issuers, instead of issuer, audiences, jwks and jwtValidationOptions."),
   })
-  .check(({ value, issues }) => {
-    const own = (["issuer", "jwks", "audiences", "jwtValidationOptions"] as const).filter(
-      (name) => value[name] !== undefined,
-    );
-    const missing = (["issuer", "jwks"] as const).filter((name) => !own.includes(name));
-    if (value.providers !== undefined && own.length > 0)
-      issues.push({ code: "custom", input: value, message: `beside providers, ${own.join(", ")} must not be set` });
-    else if (value.providers === undefined && missing.length > 0)
-      issues.push({ code: "custom", input: value, message: `${missing.join(" and ")} must be set, or providers` });
-  })
+  .check(
+    checking(({ providers, ...value }) => {
+      const own = (["issuer", "jwks", "audiences", "jwtValidationOptions"] as const).filter(
+        (name) => value[name] !== undefined,
+      );
+      if (providers !== undefined)
+        return own.length > 0 ? `beside providers, ${own.join(", ")} must not be set` : undefined;
+      const missing = (["issuer", "jwks"] as const).filter((name) => value[name] === undefined);
+      return missing.length > 0 ? `${missing.join(" and ")} must be set, or providers` : undefined;
+    }),
+  )
   .describe(
     'Verifies signed tokens (JWT). Valid tokens are removed from the request; expressions read the claims as `jwt`. A 401 carries a `Bearer` challenge, with `error="invalid_token"` for an invalid token (RFC 6750).',
   );

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { checking } from "../schema/checks.ts";
 import { textSource } from "../schema/source.ts";
 
 const endpoint = z.url({
@@ -37,24 +38,17 @@ export const schema = z
       .default([])
       .describe("Scopes to request besides `openid`."),
   })
-  .check(({ value, issues }) => {
-    const names = ["authorizationEndpoint", "tokenEndpoint", "jwks"] as const;
-    const missing = names.filter((name) => value[name] === undefined);
-    if (missing.length === names.length) return;
-    if (missing.length > 0)
-      issues.push({
-        code: "custom",
-        input: value,
-        message: `${names.join(", ")} must be set together; add ${missing.join(" and ")}, or remove them all for discovery`,
-      });
-    else if (value.discovery !== undefined)
-      issues.push({
-        code: "custom",
-        input: value.discovery,
-        path: ["discovery"],
-        message: `is set beside ${names.join(", ")}; keep one of the two`,
-      });
-  })
+  .check(
+    checking((value) => {
+      const names = ["authorizationEndpoint", "tokenEndpoint", "jwks"] as const;
+      const missing = names.filter((name) => value[name] === undefined);
+      if (missing.length === names.length) return undefined;
+      if (missing.length > 0)
+        return `${names.join(", ")} must be set together; add ${missing.join(" and ")}, or remove them all for discovery`;
+      if (value.discovery === undefined) return undefined;
+      return { path: ["discovery"], message: `is set beside ${names.join(", ")}; keep one of the two` };
+    }),
+  )
   .describe(
     "Requires a login with an OpenID Connect provider; browsers without a session are redirected to it. Expressions read the claims of the id token as `jwt`. Requests that cannot show a login page get 401; OPTIONS passes only as a CORS preflight for `cors`. A callback with an invalid code gets 400; if the provider fails, the response is 502, and if it cannot be reached, 503. The environment variable OIDC_COOKIE_SECRET holds the key that seals cookies: 64 hexadecimal digits. A session lasts one hour, or until the id token expires if that is earlier, and cannot be revoked before; a login must be finished within 5 minutes.",
   );

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { checking, noneOf, setOf, tooMany } from "./checks.ts";
 import { duration } from "./fields.ts";
 import { targetLocation } from "./location.ts";
 import type { ConfigOf } from "./resolved.ts";
@@ -74,19 +75,10 @@ export const basicFields = {
 
 /** Checks that exactly one of `ways` is set, or `credentials` alone. */
 export function oneWay(ways: readonly string[]) {
-  return ({
-    value,
-    issues,
-  }: z.core.ParsePayload<{ readonly [way: string]: unknown; readonly credentials: readonly unknown[] }>): void => {
-    const set = ways.filter((way) => value[way] !== undefined);
-    if (set.length > 1)
-      issues.push({ code: "custom", input: value, message: `only one of ${set.join(", ")} may be set` });
-    if (set.length === 0 && value.credentials.length === 0) {
-      const noneOf = [...ways, "credentials"];
-      const message = `one of ${noneOf.join(", ")} is required`;
-      issues.push({ code: "custom", input: value, message, params: { noneOf } });
-    }
-  };
+  return checking((value: { readonly credentials: readonly unknown[] }) => {
+    const isSet = value.credentials.length > 0 || setOf(value, ways).length > 0;
+    return isSet ? tooMany(value, ways) : noneOf([...ways, "credentials"]);
+  });
 }
 
 /** `backendAuth` of calls to token endpoints: without token exchange, which would need a token endpoint itself. */

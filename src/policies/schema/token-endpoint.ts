@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BEARER, basicSchema, putLocation, secret, signing, text } from "./basic-backend-auth.ts";
 import { callPolicySchema } from "./call-policies.ts";
 import { expression } from "./cel.ts";
+import { checking } from "./checks.ts";
 import { duration, service } from "./fields.ts";
 import { location } from "./location.ts";
 import type { ConfigOf } from "./resolved.ts";
@@ -48,14 +49,9 @@ const keyAuth = z.strictObject({
 
 const clientAuth = z
   .union([secretAuth, keyAuth])
-  .check(({ value, issues }) => {
-    if (value.method === "clientSecretBasic" && value.clientSecret === undefined)
-      issues.push({
-        code: "custom",
-        input: value,
-        path: ["clientSecret"],
-        message: "is needed with clientSecretBasic",
-      });
+  .refine((auth) => auth.method !== "clientSecretBasic" || auth.clientSecret !== undefined, {
+    path: ["clientSecret"],
+    message: "is needed with clientSecretBasic",
   })
   .meta({ id: "ClientAuth", description: "How the gateway authenticates to a token endpoint." });
 
@@ -148,20 +144,21 @@ export const oauthTokenExchange = z
     authorizationLocation: putLocation,
     cache,
   })
-  .check(({ value, issues }) => {
-    const reserved = Object.keys(value.additionalParams).find((name) => OWN_PARAMETERS.includes(name.toLowerCase()));
-    if (reserved !== undefined)
-      issues.push({
-        code: "custom",
-        input: value,
-        path: ["additionalParams"],
-        message: `${reserved} belongs to the grant itself; remove it`,
-      });
-    if (value.grantType !== "jwtBearer") return;
-    for (const name of ["requestedTokenType", "actorToken"] as const)
-      if (value[name] !== undefined)
-        issues.push({ code: "custom", input: value, path: [name], message: "belongs to the grant tokenExchange" });
-  });
+  .check(
+    checking(({ additionalParams, grantType, ...others }) => {
+      const reserved = Object.keys(additionalParams).filter((name) => OWN_PARAMETERS.includes(name.toLowerCase()));
+      const foreign = (["requestedTokenType", "actorToken"] as const).filter(
+        (name) => grantType === "jwtBearer" && others[name] !== undefined,
+      );
+      return [
+        ...reserved.map((name) => ({
+          path: ["additionalParams"],
+          message: `${name} belongs to the grant itself; remove it`,
+        })),
+        ...foreign.map((name) => ({ path: [name], message: "belongs to the grant tokenExchange" })),
+      ];
+    }),
+  );
 
 const endpoint = z
   .strictObject({ ...endpointFields, clientAuth })

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { key } from "./basic-backend-auth.ts";
 import { condition, expression } from "./cel.ts";
+import { exactlyOne } from "./checks.ts";
 import { duration, service } from "./fields.ts";
 import { fileName } from "./source.ts";
 
@@ -143,66 +144,52 @@ const share = z.number().min(0).max(1);
 const MIN_PROBE_MS = 100;
 const probeTime = duration.refine((time) => time >= MIN_PROBE_MS, { message: `must be at least ${MIN_PROBE_MS}ms` });
 const threshold = z.int().min(1).max(100);
-const PROBES = ["http", "tcp", "grpc"] as const;
 
-const active = z
-  .strictObject({
-    http: z
-      .strictObject({
-        path: z
-          .string()
-          .regex(/^\/[!-~]*$/, { message: "must begin with / and have no spaces" })
-          .default("/")
-          .describe("Path and query of the probe."),
-        host: z
-          .string()
-          .regex(/^[A-Za-z0-9._:[\]-]+$/, { message: "write a host name, optionally with a port" })
-          .optional()
-          .describe("Value of `Host`. Default: the name or address of the endpoint."),
-        expectedStatuses: z
-          .array(z.int().min(100).max(599))
-          .min(1)
-          .optional()
-          .describe("Statuses of a healthy endpoint. Default: 200 to 399."),
-      })
-      .optional()
-      .describe("Sends `GET` requests."),
-    tcp: z
-      .strictObject({})
-      .optional()
-      .describe("Opens connections, with the TLS handshake if the backend has `backendTLS`: `tcp: {}`."),
-    grpc: z
-      .strictObject({
-        service: z.string().default("").describe("Name of the service to ask about. Default: the server as a whole."),
-      })
-      .optional()
-      .describe("Calls `grpc.health.v1.Health/Check`; an endpoint that responds `SERVING` is healthy."),
-    port: z.int().min(1).max(65535).optional().describe("Port to probe. Default: the port of the endpoint."),
-    interval: probeTime
-      .prefault("5s")
-      .describe("Time between the starts of two probes of an endpoint; varies by up to a tenth."),
-    timeout: probeTime.prefault("1s").describe("Time for one probe, connecting included."),
-    unhealthyThreshold: threshold.default(3).describe("Failed probes in a row that make an endpoint unhealthy."),
-    healthyThreshold: threshold.default(1).describe("Successful probes in a row that make it healthy again."),
-  })
-  .check(({ value, issues }) => {
-    const set = PROBES.filter((kind) => value[kind] !== undefined);
-    if (set.length === 1) return;
-    if (set.length > 1)
-      issues.push({ code: "custom", input: value, message: `only one of ${set.join(", ")} may be set` });
-    else
-      issues.push({
-        code: "custom",
-        input: value,
-        message: `one of ${PROBES.join(", ")} is required`,
-        params: { noneOf: PROBES },
-      });
-  })
-  .meta({
-    id: "ActiveHealthCheck",
-    description:
-      "Probes each endpoint, even without traffic; an unhealthy one gets no calls until its probes succeed again. One worker probes for all. Probes use separate connections, made with `backendTLS`, `tcp`, `http.version` and `backendTunnel` of the backend, and get its `backendAuth`, `transformations` and `requestHeaderModifier`. A new endpoint gets calls at once; its first probe follows within a second and decides alone, later ones by the thresholds. A reload that keeps the endpoint and the check keeps the state. While all endpoints of a backend are unhealthy or evicted, all are used, so a wrong path cannot stop all traffic; for the same reason, a backend with one endpoint is always used.",
-  });
+const probe = z.strictObject({
+  http: z
+    .strictObject({
+      path: z
+        .string()
+        .regex(/^\/[!-~]*$/, { message: "must begin with / and have no spaces" })
+        .default("/")
+        .describe("Path and query of the probe."),
+      host: z
+        .string()
+        .regex(/^[A-Za-z0-9._:[\]-]+$/, { message: "write a host name, optionally with a port" })
+        .optional()
+        .describe("Value of `Host`. Default: the name or address of the endpoint."),
+      expectedStatuses: z
+        .array(z.int().min(100).max(599))
+        .min(1)
+        .optional()
+        .describe("Statuses of a healthy endpoint. Default: 200 to 399."),
+    })
+    .optional()
+    .describe("Sends `GET` requests."),
+  tcp: z
+    .strictObject({})
+    .optional()
+    .describe("Opens connections, with the TLS handshake if the backend has `backendTLS`: `tcp: {}`."),
+  grpc: z
+    .strictObject({
+      service: z.string().default("").describe("Name of the service to ask about. Default: the server as a whole."),
+    })
+    .optional()
+    .describe("Calls `grpc.health.v1.Health/Check`; an endpoint that responds `SERVING` is healthy."),
+  port: z.int().min(1).max(65535).optional().describe("Port to probe. Default: the port of the endpoint."),
+  interval: probeTime
+    .prefault("5s")
+    .describe("Time between the starts of two probes of an endpoint; varies by up to a tenth."),
+  timeout: probeTime.prefault("1s").describe("Time for one probe, connecting included."),
+  unhealthyThreshold: threshold.default(3).describe("Failed probes in a row that make an endpoint unhealthy."),
+  healthyThreshold: threshold.default(1).describe("Successful probes in a row that make it healthy again."),
+});
+
+const active = exactlyOne(probe, ["http", "tcp", "grpc"]).meta({
+  id: "ActiveHealthCheck",
+  description:
+    "Probes each endpoint, even without traffic; an unhealthy one gets no calls until its probes succeed again. One worker probes for all. Probes use separate connections, made with `backendTLS`, `tcp`, `http.version` and `backendTunnel` of the backend, and get its `backendAuth`, `transformations` and `requestHeaderModifier`. A new endpoint gets calls at once; its first probe follows within a second and decides alone, later ones by the thresholds. A reload that keeps the endpoint and the check keeps the state. While all endpoints of a backend are unhealthy or evicted, all are used, so a wrong path cannot stop all traffic; for the same reason, a backend with one endpoint is always used.",
+});
 
 export const health = z
   .strictObject({

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { networkSchema } from "../../policies/ext-authz/network-schema.ts";
 import { expression, ruleConditions } from "../../policies/schema/cel.ts";
+import { checking, exactlyOne } from "../../policies/schema/checks.ts";
 import { duration } from "../../policies/schema/fields.ts";
-import { exactlyOne } from "./exactly-one.ts";
 import { cipherSuites, keyExchangeGroups, network, requestIdHeader, tlsVersion } from "./scalars.ts";
 import { accessLogExport, logFilter, tracing } from "./telemetry.ts";
 
@@ -286,15 +286,10 @@ export const proxyProtocol = z
         "Addresses and networks (`10.0.0.0/8`) of the load balancers that may send the header; the header sets the client address in rules, limits and logs. With `strict`, connections from other peers are closed. With `optional`, which requires `from`, they are served with the address of their socket, and a PROXY header from them is an invalid request (400). Default: all.",
       ),
   })
-  .check(({ value, issues }) => {
-    if (value.mode === "strict" || value.from !== undefined) return;
-    issues.push({
-      code: "custom",
-      input: value,
-      path: ["mode"],
-      message:
-        "set from to the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
-    });
+  .refine(({ mode, from }) => mode === "strict" || from !== undefined, {
+    path: ["mode"],
+    message:
+      "set from to the networks of the load balancers, such as from: [10.0.0.0/8]; otherwise any client could claim any address",
   })
   .meta({
     id: "ProxyProtocol",
@@ -333,17 +328,16 @@ export const frontendPolicies = z
     logging: accessLog.optional().describe("Another name of `accessLog`."),
     proxy: proxyProtocol.optional().describe("Another name of `proxyProtocol`."),
   })
-  .check(({ value, issues }) => {
-    for (const [alias, name] of ALIASES) {
-      if (value[alias] === undefined || value[name] === undefined) continue;
-      issues.push({
-        code: "custom",
-        input: value[alias],
-        path: [alias],
-        message: `is another name of ${name}, which is set too; remove one of them`,
-      });
-    }
-  })
+  .check(
+    checking((value) =>
+      ALIASES.filter(([alias, name]) => value[alias] !== undefined && value[name] !== undefined).map(
+        ([alias, name]) => ({
+          path: [alias],
+          message: `is another name of ${name}, which is set too; remove one of them`,
+        }),
+      ),
+    ),
+  )
   .describe("Settings of all client connections.");
 
 export type FrontendInput = z.output<typeof frontendPolicies>;

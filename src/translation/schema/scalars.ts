@@ -8,6 +8,7 @@ import { isToken } from "../../http/message/syntax.ts";
 import { parseTarget, type TargetParts } from "../../http/message/target.ts";
 import { FRAMING } from "../../policies/contract/header-edits.ts";
 import { celText } from "../../policies/schema/cel.ts";
+import { checking } from "../../policies/schema/checks.ts";
 import { CIPHER_SUITES } from "../../tls/tls-ciphers.ts";
 import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
 
@@ -43,43 +44,38 @@ export const listenAddress = z
 /** An IP address, or a network in CIDR notation. */
 export const network = z
   .string()
-  .check(({ value, issues }) => {
-    if (parseNetwork(value) !== undefined) return;
-    const message = "not an IP address or network; write one such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32";
-    issues.push({ code: "custom", input: value, message });
+  .refine((text) => parseNetwork(text) !== undefined, {
+    message: "not an IP address or network; write one such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32",
   })
   .meta({ title: "network", description: "IP address, or network in CIDR notation." });
 
 /** A header that the gateway may set in every request. */
 export const requestIdHeader = z
   .string()
-  .check(({ value, issues }) => {
-    const lower = value.toLowerCase();
-    const taken = lower === "host" || lower === "forwarded" || lower.startsWith("x-forwarded-") || FRAMING.has(lower);
-    if (isToken(value) && !taken) return;
-    const message = taken
-      ? "the gateway uses this header for something else; choose another name"
-      : "not a header name";
-    issues.push({ code: "custom", input: value, message });
-  })
+  .check(
+    checking((name) => {
+      const lower = name.toLowerCase();
+      const taken = lower === "host" || lower === "forwarded" || lower.startsWith("x-forwarded-") || FRAMING.has(lower);
+      if (taken) return "the gateway uses this header for something else; choose another name";
+      return isToken(name) ? undefined : "not a header name";
+    }),
+  )
   .transform((name) => name.toLowerCase())
   .meta({ title: "header name", description: "Name of a header." });
 
 /** A regular expression in RE2 syntax: matching takes linear time. */
 export const regex = z
   .string()
-  .check((context) => {
-    try {
-      RE2JS.compile(context.value);
-    } catch (error) {
-      const reason = messageOf(error);
-      context.issues.push({
-        code: "custom",
-        input: context.value,
-        message: `not a regular expression in RE2 syntax: ${reason}`,
-      });
-    }
-  })
+  .check(
+    checking((text) => {
+      try {
+        RE2JS.compile(text);
+        return undefined;
+      } catch (error) {
+        return `not a regular expression in RE2 syntax: ${messageOf(error)}`;
+      }
+    }),
+  )
   .meta({
     title: "regular expression",
     description: "Regular expression in RE2 syntax. It must match the whole value.",
@@ -103,16 +99,15 @@ export const routeHostname = hostname.min(1, { message: "must not be empty; leav
 export const pathText = z
   .string()
   .regex(/^\//, { message: "a path begins with /", abort: true })
-  .check((context) => {
-    const parts: TargetParts = { authority: "", path: "", search: "", scheme: "http" };
-    const error = parseTarget("GET", context.value, "host", 1, parts);
-    if (error === undefined && parts.search === "") return;
-    const message =
-      error === undefined
-        ? "a path has no query; match parameters with query"
-        : `no request has this path: ${error.detail}; percent-encode what a URL cannot hold`;
-    context.issues.push({ code: "custom", input: context.value, message });
-  });
+  .check(
+    checking((path) => {
+      const parts: TargetParts = { authority: "", path: "", search: "", scheme: "http" };
+      const error = parseTarget("GET", path, "host", 1, parts);
+      if (error !== undefined)
+        return `no request has this path: ${error.detail}; percent-encode what a URL cannot hold`;
+      return parts.search === "" ? undefined : "a path has no query; match parameters with query";
+    }),
+  );
 
 /** CEL that gives `host:port`. */
 export const dynamicTarget = (scope: "request" | "network") =>
@@ -122,31 +117,26 @@ export const dynamicTarget = (scope: "request" | "network") =>
 export const internalPath = z
   .string()
   .regex(/^(forward$|\/)/, { message: "write forward, or a path such as /metrics", abort: true })
-  .check((context) => {
-    if (context.value === "forward") return;
-    for (const issue of pathText.safeParse(context.value).error?.issues ?? [])
-      context.issues.push({ code: "custom", input: context.value, message: issue.message });
-  });
+  .check(
+    checking((text) =>
+      text === "forward" ? [] : (pathText.safeParse(text).error?.issues ?? []).map(({ message }) => message),
+    ),
+  );
 
 const PSEUDO_HEADERS = [":method", ":scheme", ":authority", ":path"];
 
 /** Name of a header, or of a pseudo header of requests. */
-export const fieldName = z.string().check((context) => {
-  const { value } = context;
-  if (value.startsWith(":") ? PSEUDO_HEADERS.includes(value) : isToken(value)) return;
-  const message = value.startsWith(":")
-    ? `not a pseudo header of a request: ${PSEUDO_HEADERS.join(", ")}`
-    : "not a header name";
-  context.issues.push({ code: "custom", input: value, message });
-});
+export const fieldName = z.string().check(
+  checking((name) => {
+    if (!name.startsWith(":")) return isToken(name) ? undefined : "not a header name";
+    return PSEUDO_HEADERS.includes(name) ? undefined : `not a pseudo header of a request: ${PSEUDO_HEADERS.join(", ")}`;
+  }),
+);
 
 /** An address of version 4 or 6, without port. */
 export const ipAddress = z
   .string()
-  .check((context) => {
-    if (isIP(context.value) === 0)
-      context.issues.push({ code: "custom", input: context.value, message: "not an IP address" });
-  })
+  .refine((text) => isIP(text) !== 0, { message: "not an IP address" })
   .describe("IP address.");
 
 /** Names become parts of keys, which are separated by slashes. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { celText } from "../../policies/schema/cel.ts";
+import { checking } from "../../policies/schema/checks.ts";
 import { duration } from "../../policies/schema/fields.ts";
 import { compileLabel, wrongLabelName } from "../../telemetry/custom-labels.ts";
 import { MAX_CUSTOM_SERIES } from "../../telemetry/metrics.ts";
@@ -23,10 +24,7 @@ const level = z
 /** CEL that yields the value of a label. */
 const labelValue = celText(compileLabel);
 
-const labelName = z.string().check((context) => {
-  const message = wrongLabelName(context.value);
-  if (message !== undefined) context.issues.push({ code: "custom", input: context.value, message });
-});
+const labelName = z.string().check(checking(wrongLabelName));
 
 const metricLabels = z
   .record(labelName, labelValue)

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { messageOf } from "../../base/errors.ts";
 import { calledService } from "../../policies/schema/call.ts";
 import { celText, condition, expression } from "../../policies/schema/cel.ts";
+import { parsedBy } from "../../policies/schema/checks.ts";
 import { duration } from "../../policies/schema/fields.ts";
 import { parsePathAndQuery } from "../../policies/shared/url-change.ts";
 
@@ -23,13 +23,7 @@ const resource = celText((text, cel) => {
     throw new Error(`reads ${others.join(", ")}; a resource is the same for all requests and can read env only`);
 });
 
-const path = z.string().check(({ value, issues }) => {
-  try {
-    parsePathAndQuery(["path"], value);
-  } catch (error) {
-    issues.push({ code: "custom", input: value, message: messageOf(error) });
-  }
-});
+const path = z.string().check(parsedBy((text) => parsePathAndQuery(["path"], text)));
 
 /** Fields of what names a collector. */
 function collector(defaultPath: string) {

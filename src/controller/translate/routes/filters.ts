@@ -2,11 +2,11 @@
 import type { z } from "zod";
 import { formatPath, type Path } from "../../../base/paths.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
-import type { PolicyLevel, PolicySource } from "../../../ir/origins.ts";
+import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import type { HeaderFilter, HttpRouteFilter, PathModifier } from "../../../kube/objects.ts";
 import { checkPolicies } from "../../../policies/compile.ts";
 import { schema as cors } from "../../../policies/cors/schema.ts";
-import { callPoliciesOf, NO_LEVEL } from "../../../policies/merge.ts";
+import { callPoliciesOf, mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import type { Mirror } from "../../../policies/request-mirror/schema.ts";
 import { type RequestRedirect, schema as requestRedirect } from "../../../policies/request-redirect/schema.ts";
@@ -16,18 +16,6 @@ import { type Referrer, resolveBackend } from "../backends/backend-refs.ts";
 import type { ListenerModel } from "../model/model.ts";
 import { mergeAttached } from "../policy/policies.ts";
 import { translateExternalAuth } from "./external-auth.ts";
-
-type FilterPolicies = Pick<
-  PolicySet,
-  | "requestHeaderModifier"
-  | "responseHeaderModifier"
-  | "requestRedirect"
-  | "urlRewrite"
-  | "requestMirror"
-  | "cors"
-  | "extAuthz"
->;
-type FilterKind = keyof FilterPolicies;
 
 /** The place of filters: in rule `rule`, at `path` in it. */
 interface FilterPlace {
@@ -48,10 +36,15 @@ export function translateFilters(
 ): PolicyLevel | undefined {
   if (filters.length === 0) return NO_LEVEL;
   const { findings } = referrer;
-  const sources: { [Kind in FilterKind]?: PolicySource[] } = {};
-  const set: { -readonly [Kind in FilterKind]?: FilterPolicies[Kind] } = {};
   const mirrors: Mirror[] = [];
   let missing = false;
+  let level: PolicyLevel = NO_LEVEL;
+  const add = (policies: PolicySet, at: Path): void => {
+    level = mergeLevels(
+      level,
+      levelOf(policies, () => ({ at })),
+    );
+  };
   for (const [i, filter] of filters.entries()) {
     const path = [...place.path, i];
     const at = formatPath(path);
@@ -65,17 +58,14 @@ export function translateFilters(
       const mirror = translateMirror(filter.requestMirror, `rules[${place.rule}].${at}.requestMirror`, referrer);
       if (mirror === undefined) continue;
       mirrors.push(mirror);
-      sources.requestMirror = [{ at: mirrors.length === 1 ? path : place.path }];
+      add({ requestMirror: [...mirrors] }, mirrors.length === 1 ? path : place.path);
     } else if (filter.type === "ExternalAuth" && filter.externalAuth !== undefined) {
       const policy = translateExternalAuth(filter.externalAuth, { ...place, path: at }, referrer);
       if (policy === undefined) missing = true;
-      else {
-        set.extAuthz = policy;
-        sources.extAuthz = [{ at: path }];
-      }
+      else add({ extAuthz: policy }, path);
     } else if (kind === undefined) {
       findings.invalidates(place.rule, `${at}.type: ${filter.type} is not supported`);
-    } else if (set[kind] !== undefined) {
+    } else if (level.set[kind] !== undefined) {
       findings.invalidates(
         place.rule,
         `${at}: a rule can have one filter ${filter.type}; merge them`,
@@ -83,25 +73,23 @@ export function translateFilters(
       );
     } else {
       const parsed = PARSERS[kind](filter);
-      if (parsed.success) {
-        Object.assign(set, { [kind]: parsed.data });
-        sources[kind] = [{ at: path }];
-      } else findings.invalidates(place.rule, `${at}: ${inWords(parsed.error)}`);
+      if (parsed.success) add({ [kind]: parsed.data }, path);
+      else findings.invalidates(place.rule, `${at}: ${inWords(parsed.error)}`);
     }
   }
+  const { set } = level;
   if (set.urlRewrite !== undefined && set.requestRedirect !== undefined)
     findings.invalidates(
       place.rule,
       `${formatPath(place.path)}: URLRewrite and RequestRedirect cannot be combined; remove one of them`,
       "IncompatibleFilters",
     );
-  if (mirrors.length > 0) set.requestMirror = mirrors;
   for (const { path, reason } of checkPolicies(set, place.phase, STANDARD_ENVIRONMENT))
     findings.invalidates(place.rule, `${formatPath(place.path)}: ${path.join(".")}: ${reason}`);
-  return missing ? undefined : { set, sources };
+  return missing ? undefined : level;
 }
 
-const KINDS: Readonly<Record<string, Exclude<FilterKind, "requestMirror" | "extAuthz">>> = {
+const KINDS: Readonly<Record<string, keyof typeof PARSERS>> = {
   RequestHeaderModifier: "requestHeaderModifier",
   ResponseHeaderModifier: "responseHeaderModifier",
   RequestRedirect: "requestRedirect",
