@@ -77,7 +77,7 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
     `✓ route shop  longer path  ${folder}/gateway.yaml:12`,
     `    ✗ route all  precedence: shop is more specific (longer path)  ${folder}/gateway.yaml:5`,
   ]);
-  assert.ok(lines.includes(`✓ policy request_header_modifier  set.x-team=shop  ${folder}/gateway.yaml:17`));
+  assert.ok(lines.includes(`✓ policy requestHeaderModifier  set.x-team=shop  ${folder}/gateway.yaml:17`));
   assert.ok(lines.some((line) => line.startsWith("✓ request POST http://shop.test/shop/cart?q=1  to backend ")));
   assert.ok(lines.includes("    x-team: shop") && lines.includes("    authorization: <redacted>"));
   assert.ok(lines.includes("✓ response 200  added date"));
@@ -187,6 +187,13 @@ test("endpoints can be assumed to be healthy, unhealthy, or not there", async ()
     await run('endpoints={"10.0.0.7:8080":"unhealthy"}'),
     "tracegate: no backend of the request has an endpoint 10.0.0.7:8080\nTry: write 10.0.0.1:8080 or 10.0.0.2:8080\n",
   );
+  await writeFile(
+    file,
+    stringify({
+      binds: [{ port: 8080, listeners: [{ routes: [on("none", "/", { directResponse: { status: 200 } })] }] }],
+    }),
+  );
+  assert.match(await run("endpoints=unhealthy"), /^tracegate: nothing depends on the assumption endpoints\n/);
   assert.match(
     await run("endpoints=ill"),
     /^tracegate: endpoints cannot be "ill"\nTry: write --assume endpoints=healthy, /,
@@ -282,6 +289,29 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
     wrong.stderr,
     "tracegate: the route has no backend three.test:80\nTry: write --assume backend@default/outer=a or backend@default/end=one.test:80 or backend@default/outer=b or backend@default/end=two.test:80\n",
   );
+});
+
+test("of routes that delegate to one that responds itself, only the choices that matter are outcomes", async () => {
+  const file = join(folder, "unreached.yaml");
+  const two = [backend(), { host: "other.test:80" }];
+  const routes = [{ name: "outer", backends: [{ routeGroup: "a" }, { routeGroup: "b" }] }];
+  const policies = { authorization: { rules: [{ deny: "true" }] } };
+  const routeGroups = ["a", "b"].map((name) => ({ name, routes: [{ name: `in-${name}`, policies, backends: two }] }));
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ routes }] }], routeGroups }));
+  const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, "--json", "--", "http://a/"]);
+  const { outcomes } = JSON.parse(stdout) as Explained;
+  assert.deepEqual(
+    outcomes.map(({ given, share, route, status }) => [given, share, route, status]),
+    [
+      [{ backend: "a" }, 0.5, "default/in-a", 403],
+      [{ backend: "b" }, 0.5, "default/in-b", 403],
+    ],
+  );
+});
+
+test("a policy in force that leaves no event is one that passed, also if it is the last", async () => {
+  const { stdout } = await explain([on("all", "/", { timeout: { requestTimeout: "3s" } })], [], ["http://a/"]);
+  assert.match(stdout, /^✓ policy timeout {2}requestTimeout=3s /m);
 });
 
 test("a retry that changes the backend is a choice of its own", async () => {
@@ -586,7 +616,9 @@ test("UDP: its real port and session decide, with services, weights and what the
   const long = "the datagram is longer than frontendPolicies.udp.maxDatagramSize";
   assert.deepEqual(await run({ udp: { maxDatagramSize: 512 } }, [one]), [[{}, 1, "one.test:53"]]);
   assert.deepEqual(await run({ udp: { maxDatagramSize: 512 } }, [one], "x".repeat(513)), [[{}, 1, long]]);
-  const ports = { networkAuthorization: { rules: [{ deny: "destination.port == 53" }] } };
+  const ports = {
+    networkAuthorization: { rules: [{ deny: 'destination.port == 53 && destination.address == "127.0.0.1"' }] },
+  };
   assert.deepEqual(await run(ports, [one]), [[{}, 1, "authorization failed"]]);
   assert.equal(requests, 0);
 });

@@ -264,6 +264,10 @@ test("a redacted field or parameter that routes match on: an outcome for each ro
     ["default/rest", a, b, r, field],
   ]);
   assert.deepEqual(await ways(routes, { headers: { "x-env": "beta" } }), [["default/b"]]);
+  // A field has one value, so of many routes each is one outcome.
+  const many = Array.from({ length: 10 }, (_, i) => route(`r${i}`, header({ exact: String(i) })));
+  assert.equal((await ways([...many, route("rest", {})], { headers: { "x-env": "<redacted>" } })).length, 11);
+  assert.equal(omitted, 0);
   // What a route wants of a secret is one.
   const secrets = ["one", "two"].map((each) => route(each, header({ exact: each }, "authorization")));
   const shown = JSON.stringify(await ways(secrets, { headers: { authorization: "<redacted>" } }));

@@ -56,9 +56,10 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
       return selection(message);
     case "policy": {
       const { result } = message;
-      const name = [...(scope ?? []), message.kind].join(" > ");
+      const policy = EFFECTIVE_NAMES[message.kind];
+      const name = [...(scope ?? []), policy].join(" > ");
       // What is attached to a service that is called is not among the policies of the request.
-      const [origin] = scope === undefined ? originsOf(EFFECTIVE_NAMES[message.kind], all, index) : [];
+      const [origin] = scope === undefined ? originsOf(policy, all, index) : [];
       const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
       if (result.type === "skip") return { ...step, result: "skipped", reason: result.reason };
       return { ...step, result: severity === "error" ? "no" : "yes", reason: result.details };

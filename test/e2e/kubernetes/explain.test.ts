@@ -126,8 +126,8 @@ test("each step of a request names the field of the object that decided", async 
     `rule deny request.method == "TRACE": ${everyone}.authorization.rules[0]`,
     `rule deny request.path == "/none": ${admins}.rules[0]`,
     `rule require "x-admin" in request.headers: ${admins}.rules[1]`,
-    "policy request_header_modifier: HTTPRoute shop/web spec.rules[1].filters[0]",
-    "policy response_header_modifier: HTTPRoute shop/web spec.rules[1].backendRefs[0].filters[0]",
+    "policy requestHeaderModifier: HTTPRoute shop/web spec.rules[1].filters[0]",
+    "policy responseHeaderModifier: HTTPRoute shop/web spec.rules[1].backendRefs[0].filters[0]",
   ]);
 });
 
