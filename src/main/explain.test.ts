@@ -310,8 +310,8 @@ test("of routes that delegate to one that responds itself, only the choices that
 });
 
 test("a policy in force that leaves no event is one that passed, also if it is the last", async () => {
-  const { stdout } = await explain([on("all", "/", { timeout: { requestTimeout: "3s" } })], [], ["http://a/"]);
-  assert.match(stdout, /^✓ policy timeout {2}requestTimeout=3s /m);
+  const { stdout } = await explain([on("all", "/", { retry: { attempts: 2, codes: [503] } })], [], ["http://a/"]);
+  assert.match(stdout, /^✓ policy retry {2}attempts=2 /m);
 });
 
 test("a retry that changes the backend is a choice of its own", async () => {
