@@ -122,6 +122,7 @@ function policiesOfBackend({ namespace }: NamedBackend): Path {
   return namespace === undefined ? ["policies"] : ["spec", "policies"];
 }
 
-function below(origin: Origin | undefined, path: Path): Origin | undefined {
+/** The field `path` of what is written at `origin`. */
+export function below(origin: Origin | undefined, path: Path): Origin | undefined {
   return origin && { ...origin, path: [...origin.path, ...path] };
 }

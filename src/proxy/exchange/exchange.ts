@@ -6,7 +6,7 @@
  */
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
 import { ms } from "../../base/durations.ts";
-import { ERRORS, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode, type Explained, GatewayError, type Why } from "../../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { Budget } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
@@ -336,14 +336,8 @@ export class Exchange implements ServerStream, PolicyContext {
     return new Budget(this.services.expressions.limits.perRequest);
   }
 
-  /** `message` with the decision behind an error, if the access log or a trace shows it. */
-  explained(message: string, why: Why | undefined): string {
-    const text = this.told(why);
-    return text === undefined ? message : `${message}: ${text}`;
-  }
-
-  /** The decision behind an error as text, if the access log or a trace shows it. `after`: see `Why`. */
-  told(why: Why | undefined, after?: "deny"): string | undefined {
+  /** The decision behind an error, if the access log or a trace shows it. `after`: see `Why`. */
+  told(why: Why | undefined, after?: "deny"): Explained | undefined {
     if (why === undefined) return undefined;
     const { accessLog } = this.services;
     const logged = accessLog.explains && isLogged(this.bind, accessLog);

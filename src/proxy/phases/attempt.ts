@@ -53,7 +53,7 @@ export function attempt(exchange: Exchange): typeof WAIT | AttemptFailed {
 }
 
 /** Balancers choose evicted and full endpoints too, if there are no others. */
-const noEndpoints: Why = () => "the backend has no endpoints";
+const noEndpoints: Why = () => ({ text: "the backend has no endpoints" });
 
 class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   readonly #exchange: Exchange;

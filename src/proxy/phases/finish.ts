@@ -4,10 +4,11 @@
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcEndText } from "../../base/grpc-codes.ts";
+import { formatOrigin, type Origin } from "../../base/origin.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
+import { shadowKey } from "../../policies/contract/shadow.ts";
 import type { ShadowDecision } from "../../policies/contract/types.ts";
-import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
@@ -116,21 +117,37 @@ function factsOf(exchange: Over, time: number): AccessRecord {
     jwtSubject: subjectOf(exchange.found.jwt),
     protocol: "http",
     retryAttempt: attempts > 1 ? attempts - 1 : undefined,
-    error: result.error,
+    error: withOrigin(result, exchange),
     code: result.code,
     reason: result.reason,
-    shadow: exchange.shadowed && shownShadows(exchange.shadowed.decisions, exchange.services.accessLog),
+    shadow: exchange.shadowed && shownShadows(exchange.shadowed.decisions, exchange),
     bytesReceived: downstream.bodyBytes,
     bytesSent: responseSide.bytes,
     durationMs: result.endedAt - exchange.startedAt,
   };
 }
 
+/** The error, and where what decided was written. */
+function withOrigin({ error, code, decider }: Over["result"], { bind, selected, services }: Over): string | undefined {
+  if (code === undefined || !services.accessLog.explains) return error;
+  return at(error, bind.provenance.ofError(code, decider, selected));
+}
+
+function at(text: string | undefined, origin: Origin | undefined): string | undefined {
+  return text === undefined || origin === undefined ? text : `${text} at ${formatOrigin(origin)}`;
+}
+
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
-function shownShadows(decisions: readonly ShadowDecision[], log: AccessLog): readonly string[] | undefined {
-  const texts = decisions.flatMap(({ kind, verdict, code, reason }) => {
-    const why = log.errorField(reason, code);
-    return verdict === "allow" ? [] : [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
+function shownShadows(decisions: readonly ShadowDecision[], exchange: Over): readonly string[] | undefined {
+  const { bind, selected, services } = exchange;
+  const texts = decisions.flatMap(({ kind, phase, rule, verdict, code, reason }) => {
+    if (verdict === "allow") return [];
+    const log = services.accessLog;
+    const origin = log.explains
+      ? bind.provenance.ofPolicy({ policy: shadowKey(kind), phase, rule }, selected)
+      : undefined;
+    const why = at(log.errorField(reason, code), origin);
+    return [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
   });
   return texts.length === 0 ? undefined : [...new Set(texts)];
 }
