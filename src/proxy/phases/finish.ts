@@ -134,7 +134,7 @@ function withOrigin({ error, code, decider }: Over["result"], { bind, selected, 
 }
 
 function at(text: string | undefined, origin: Origin | undefined): string | undefined {
-  return text === undefined || origin === undefined ? text : `${text} at ${formatOrigin(origin)}`;
+  return text === undefined || origin === undefined ? text : `${text}, at ${formatOrigin(origin)}`;
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
