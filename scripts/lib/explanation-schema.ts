@@ -21,6 +21,7 @@ const KINDS: Words<Step["kind"]> = {
   connection: true,
   listener: true,
   route: true,
+  group: true,
   policy: true,
   shadow: true,
   rule: true,

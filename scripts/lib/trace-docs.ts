@@ -80,7 +80,7 @@ const EVENTS: Docs = {
     fields: { stage: { schema: text, text: "which step has just ended" }, requestState: state },
   },
   routeSelection: {
-    when: "the routes of the listener were matched against the request, or no listener matches its host",
+    when: "the routes of the listener, or of a route group, were matched against the request, or no listener matches its host",
     fields: {
       selectedRoute: { schema: nullable("string"), text: "key of the route that won; null if none matched" },
       evaluatedRoutes: {
@@ -104,6 +104,11 @@ const EVENTS: Docs = {
           items: { type: "object", properties: { listener: text, reason: text }, required: ["listener", "reason"] },
         },
         text: "only if no listener matches the host: `listener`, `reason` of each",
+        optional: true,
+      },
+      group: {
+        schema: { type: "object", properties: { name: text, origin }, required: ["name"] },
+        text: "if a route has delegated to a route group: `name` of the group, `origin`; the routes are those of the group",
         optional: true,
       },
       omittedRoutes: {

@@ -8,10 +8,15 @@ export {
   type WhenFailed,
 } from "./compile.ts";
 export { readFunctions } from "./custom/compile-functions.ts";
-export type { Activation, RequestParts, ResponseParts, SourceParts } from "./environment/activation.ts";
+export {
+  type Activation,
+  overlaid,
+  type RequestParts,
+  type ResponseParts,
+  type SourceParts,
+} from "./environment/activation.ts";
 export { type CustomFunctions, NO_FUNCTIONS } from "./environment/custom-function.ts";
 export type { EvaluationObserver, InputValue, Observation, PartValue, Unknowns } from "./environment/observer.ts";
-export { HttpRequestView } from "./request-view.ts";
 export { CelError } from "./syntax/cel-error.ts";
 export { Budget, type StepAccount } from "./values/budget.ts";
 export { toBytes, toJson, toText } from "./values/convert.ts";

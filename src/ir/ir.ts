@@ -185,7 +185,7 @@ export interface Route {
   readonly ruleName?: string;
   /** Seconds since 1970. If two routes match equally well, the older one wins; absent: the key decides. */
   readonly createdAt?: number;
-  /** Of a route of a file. Kept apart when the route is packed, because its place is not part of what it does. */
+  /** A place in a file is kept apart when the route is packed, because it is not part of what the route does. */
   readonly origin?: Origin;
   /** Lower-case; empty = any host. */
   readonly hostnames: readonly string[];

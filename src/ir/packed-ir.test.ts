@@ -60,6 +60,19 @@ test("a route that moves in its list keeps its text, and its new place is known"
   );
 });
 
+test("rules of objects keep their origin, also among routes of a file", () => {
+  const object = { kind: "HTTPRoute", namespace: "default", name: "a" };
+  const routes: Route[] = [
+    { ...route("a"), origin: { object, path: ["spec", "rules", 3] } },
+    { ...route("b"), origin: { path: ["routes", 7] } },
+    route("c"),
+  ];
+  const packed = packIr(irOf(routes));
+  assert.deepEqual(unpackIr(packed), irOf(routes));
+  const [first] = packed.routes;
+  assert.deepEqual(first && placeAt(first, 0), {}, "which is not a place in a file");
+});
+
 test("metadata may have numbers that JSON lacks", () => {
   const location = { header: { name: "x-key", prefix: "" } };
   const limited = (value: unknown): Route => ({

@@ -37,12 +37,17 @@ export interface PackedRoutes extends PackedTexts {
   readonly places?: PackedPlaces;
 }
 
-/** Places in one list of a file, apart from the texts: a route that is inserted before others moves them, and must not change them. */
+/**
+ * Places in one list of a file, apart from the texts: a route that is inserted before others moves them, and must not change them. The
+ * rule of an object stays in the text, because its index is in the key of the route too.
+ */
 interface PackedPlaces {
   readonly list: Path;
-  /** Of each route. */
+  /** Of each route; `NOT_IN_FILE` if it is a rule of an object. */
   readonly indices: Uint32Array<SharedArrayBuffer>;
 }
+
+const NOT_IN_FILE = 0xffffffff;
 
 /** Parts of the IR as JSON, in their order. */
 export interface PackedTexts {
@@ -134,27 +139,30 @@ function allOf<Part>(packed: PackedTexts): Part[] {
   return Array.from({ length: packed.count }, (_, i) => parseText(packed, i) as Part);
 }
 
-/** Without its `origin`, which `placeAt` returns. */
+/** Without its place in a file, which `placeAt` returns. */
 export function routeAt(packed: PackedRoutes, index: number): Route {
   return parseText(packed, index) as Route;
 }
 
-function withoutPlace({ origin: _place, ...route }: Route): Route {
-  return route;
+function withoutPlace(route: Route): Route {
+  const { origin, ...others } = route;
+  return origin?.object === undefined ? others : route;
 }
 
+/** All routes of an owner that are in a file are in one list there. */
 function placesOf(routes: readonly Route[]): Pick<PackedRoutes, "places"> {
-  const list = routes[0]?.origin?.path.slice(0, -1);
+  const paths = routes.map(({ origin }) => (origin?.object === undefined ? origin?.path : undefined));
+  const list = paths.find((path) => path !== undefined)?.slice(0, -1);
   if (list === undefined) return {};
   const indices = new Uint32Array(new SharedArrayBuffer(4 * routes.length));
-  indices.set(routes.map(({ origin }) => origin?.path.at(-1) as number));
+  indices.set(paths.map((path) => Number(path?.at(-1) ?? NOT_IN_FILE)));
   return { places: { list, indices } };
 }
 
 /** Where a route is written, if that is in a file. */
 export function placeAt({ places }: PackedRoutes, index: number): Pick<Route, "origin"> {
-  const at = places?.indices[index];
-  return places === undefined || at === undefined ? {} : { origin: { path: [...places.list, at] } };
+  const at = places?.indices[index] ?? NOT_IN_FILE;
+  return places === undefined || at === NOT_IN_FILE ? {} : { origin: { path: [...places.list, at] } };
 }
 
 export function parseText({ pieces, order }: PackedTexts, at: number): unknown {

@@ -14,7 +14,7 @@ export interface Keyed {
 }
 
 /** A match of a route, as far as its precedence goes. */
-export interface RankedMatch {
+interface RankedMatch {
   readonly route: Keyed;
   /** Index into the route's `matches`. */
   readonly matchIndex: number;

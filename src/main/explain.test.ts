@@ -151,6 +151,94 @@ test("weighted backends are outcomes with their shares", async () => {
   );
 });
 
+test("routes that delegate, step by step: the group, its routes, and a choice of a backend at each", async () => {
+  const split = (name: string, backends: readonly object[]) => ({ name, backends });
+  const listeners = [
+    {
+      routes: [
+        split("outer", [
+          { routeGroup: "a", weight: 1 },
+          { routeGroup: "b", weight: 3 },
+        ]),
+      ],
+    },
+  ];
+  const routeGroups = [
+    { name: "a", routes: [{ name: "middle", backends: [{ routeGroup: "b" }] }] },
+    {
+      name: "b",
+      routes: [
+        { name: "no", matches: [{ path: { pathPrefix: "/other" } }], backends: [backend()] },
+        split("end", [
+          { host: "one.test:80", weight: 1 },
+          { host: "two.test:80", weight: 1 },
+        ]),
+      ],
+    },
+  ];
+  const file = join(folder, "groups.yaml");
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners }], routeGroups }));
+  const run = async (...args: string[]) =>
+    invokeProgram(tracegate, ["explain", "-f", file, ...args, "--", "http://a/"]);
+  const { outcomes } = JSON.parse((await run("--json")).stdout) as Explained;
+  assert.deepEqual(
+    outcomes.map(({ given, share, endpoint }) => [given["backend@default/outer"], share, endpoint]),
+    [
+      ["a", 0.125, "one.test:80"],
+      ["b", 0.375, "one.test:80"],
+      ["a", 0.125, "two.test:80"],
+      ["b", 0.375, "two.test:80"],
+    ],
+  );
+  const { stdout } = await run("--assume", "backend@default/outer=a", "--assume", "backend=two.test:80");
+  assert.deepEqual(stdout.split("\n").slice(0, 13), [
+    "if backend@default/outer=a, backend=two.test:80 (12.5 % of requests):",
+    "GET / → 200 · route default/end · endpoint two.test:80",
+    "✓ listener listener0  any host",
+    `✓ route outer  the only route that matches  ${file}:5`,
+    "✓ backend a  25 % by weight",
+    "    – backend b  75 % by weight",
+    `✓ group a  route outer delegates to it  ${file}:12`,
+    `✓ route middle  the only route that matches  ${file}:14`,
+    `✓ group b  route middle delegates to it  ${file}:17`,
+    `✓ route end  the only route that matches  ${file}:25`,
+    `    ✗ route no  path: / is not under prefix /other  ${file}:19`,
+    "✓ backend two.test:80  50 % by weight",
+    "    – backend one.test:80  50 % by weight",
+  ]);
+  const wrong = await run("--assume", "backend=three.test:80");
+  assert.equal(
+    wrong.stderr,
+    "tracegate: the route has no backend three.test:80\nTry: write --assume backend@default/outer=a or backend@default/end=one.test:80 or backend@default/outer=b or backend@default/end=two.test:80\n",
+  );
+  const placeless = await run("--assume", "response@default/end=503");
+  assert.match(
+    placeless.stderr,
+    /response has no place, so nothing can be assumed about "response@default\/end"\nTry: write --assume response=…/,
+  );
+});
+
+test("a retry that changes the backend is a choice of its own", async () => {
+  const backends = ["one.test:80", "two.test:80", "three.test:80"].map((host) => ({ host, weight: 1 }));
+  const policies = { retry: { attempts: 1, codes: [503], otherBackends: true } };
+  const { outcomes } = await outcomesOf(
+    [{ name: "r", policies, backends }],
+    ["--assume", "response=503"],
+    ["http://a/"],
+  );
+  const ways = outcomes.map(
+    ({ given, share }) => `${given["backend@default/r"]} ${given["backend@default/r#2"]} ${share.toFixed(3)}`,
+  );
+  assert.deepEqual(ways.toSorted(), [
+    "one.test:80 three.test:80 0.167",
+    "one.test:80 two.test:80 0.167",
+    "three.test:80 one.test:80 0.167",
+    "three.test:80 two.test:80 0.167",
+    "two.test:80 one.test:80 0.167",
+    "two.test:80 three.test:80 0.167",
+  ]);
+});
+
 test("what services add to the request can be assumed", async () => {
   const grpc = { ...backend(), protocol: { grpc: {} } };
   const http = { ...backend(), protocol: { http: { includeResponseHeaders: ["x-user"] } } };
@@ -239,8 +327,8 @@ test("around what happens: listeners that lost, policies in force and not reache
   const passed = await run("http://a.shop.test/", "-H", "x-role: ops");
   assert.ok(passed.includes(`✓ policy retry  attempts=2 backoff=0s codes=[503]  ${file}:16`));
   const split = passed.findIndex((line) => line.startsWith("✓ backend "));
-  assert.match(passed[split] ?? "", /\/backend0 {2}75 % by weight$/);
-  assert.match(passed[split + 1] ?? "", /^ {4}– backend .*\/backend1 {2}25 % by weight$/);
+  assert.match(passed[split] ?? "", /^✓ backend 127\.0\.0\.1:\d+ {2}75 % by weight$/);
+  assert.equal(passed[split + 1], "    – backend canary.test:80  25 % by weight");
   assert.ok(passed.includes("✓ response 200  added x-res, date; removed server"));
 });
 

@@ -50,7 +50,7 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
 /** With the places of origins in the file. */
 export function inFile(step: Step, locate: ReturnType<typeof locating>): Step {
   const { origin, steps } = step;
-  const place = origin && locate(origin.path);
+  const place = origin?.object === undefined ? origin && locate(origin.path) : undefined;
   return {
     ...step,
     ...(origin !== undefined && place !== undefined && { origin: { ...origin, place } }),

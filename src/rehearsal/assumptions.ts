@@ -28,6 +28,8 @@ interface Entry<Value> {
   readonly otherwise: string;
   /** What can be assumed, as a reader would write it. */
   readonly values: readonly string[];
+  /** Of what kind the places are at which it is asked for, if there can be several: `extAuthz@route`. */
+  readonly places?: string;
   /** undefined: this cannot be assumed. `value`: JSON, or a text. */
   read(value: unknown): Value | undefined;
 }
@@ -42,7 +44,8 @@ export const ASSUMPTIONS = {
   backend: entry({
     about: "the choice of a weighted backend",
     otherwise: "an outcome for each, with its share of requests",
-    values: ["KEY"],
+    values: ["NAME"],
+    places: "route",
     read: (value) => (typeof value === "string" && value !== "" ? value : undefined),
   }),
   networkExtAuthz: entry({
@@ -136,38 +139,55 @@ export function splitAssumption(text: string): [name: string, value: string] {
 
 /** Reads an object such as `{extAuthz: "deny"}`. Throws BadFacts for names and values that nothing can depend on. */
 export function readAssumptions(values: Fields): Assumptions {
-  const read = Object.entries(values).map(([name, value]) => {
+  const read = Object.entries(values).map(([written, value]) => {
+    const name = withoutPlace(written);
     if (!isAssumption(name))
       throw new BadFacts(
         `nothing can be assumed about ${JSON.stringify(name)}`,
         `write ${suggest(name, Object.keys(ASSUMPTIONS)) ?? `one of ${Object.keys(ASSUMPTIONS).join(", ")}`}`,
+      );
+    if (written !== name && ASSUMPTIONS[name].places === undefined)
+      throw new BadFacts(
+        `${name} has no place, so nothing can be assumed about ${JSON.stringify(written)}`,
+        `write --assume ${name}=…`,
       );
     const assumed = readValue(name, value);
     if (assumed === undefined) {
       const text = typeof value === "string" ? value : JSON.stringify(value);
       throw new BadFacts(`${name} cannot be ${JSON.stringify(text)}`, supplyOf(name));
     }
-    return [name, assumed] as const;
+    return [written, assumed] as const;
   });
   return Object.fromEntries(read);
 }
 
 /** Throws BadFacts for an assumption without effect: a mistake about its name, or about the route that the request gets. */
 export function checkUse(assumed: Assumptions, outcomes: readonly { readonly given: Fields }[]): void {
+  const given = outcomes.flatMap((outcome) => Object.entries(outcome.given));
   for (const [name, value] of Object.entries(assumed)) {
-    const used = outcomes.flatMap(({ given }) => given[name] ?? []);
-    if (used.includes(value)) continue;
-    const text = written(name, textOf(value));
-    if (used.length === 0)
+    if (given.some(([other, used]) => other === name && used === value)) continue;
+    const text = assumption(name, textOf(value));
+    const same = given.filter(([other]) => withoutPlace(other) === withoutPlace(name));
+    const ways = [...new Set(same.map(([other, used]) => assumption(other, textOf(used))))];
+    if (ways.length === 0)
       throw new BadFacts(
         `nothing depends on the assumption ${name}`,
         `leave out --assume ${text}, or check which route the request gets`,
       );
-    throw new BadFacts(
-      `the route has no backend ${JSON.stringify(value)}`,
-      `write --assume ${name}=${textOf(used[0])}`,
-    );
+    const what =
+      withoutPlace(name) === "backend" ? `the route has no backend ${textOf(value)}` : `nothing depends on ${text}`;
+    throw new BadFacts(what, `write --assume ${ways.join(" or ")}`);
   }
+}
+
+/** The name of what is not known at one of several places. */
+export function placed(name: AssumptionName, place: string): string {
+  return `${name}@${place}`;
+}
+
+/** The name without its place. */
+export function withoutPlace(name: string): string {
+  return name.replace(/@.*$/, "");
 }
 
 /** Before the text of a condition, in the name of the choice whether it is met. */
@@ -186,15 +206,15 @@ export function textOf(value: unknown): string {
 
 /** How to assume something: `write --assume extAuthz=allow, extAuthz=deny or …`. */
 export function supplyOf(name: AssumptionName): string {
-  const ways = ASSUMPTIONS[name].values.map((value) => written(name, value));
+  const ways = ASSUMPTIONS[name].values.map((value) => assumption(name, value));
   const last = ways.pop() ?? "";
   return `write --assume ${ways.length === 0 ? last : `${ways.join(", ")} or ${last}`}`;
 }
 
 /** As a shell takes it. */
-function written(name: string, value: string): string {
+function assumption(name: string, value: string): string {
   const text = `${name}=${value}`;
-  return /^[\w=.:-]+$/.test(text) ? text : `'${text}'`;
+  return /^[\w=.:@/#-]+$/.test(text) ? text : `'${text}'`;
 }
 
 /** Whether a text is read as JSON: `backend` and `body` are texts, whatever they look like. */

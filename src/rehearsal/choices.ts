@@ -3,11 +3,13 @@ import { REDACTED } from "../base/redaction.ts";
 import type { Need } from "../cel/index.ts";
 import { getHeader } from "../http/message/message.ts";
 import type { AssumeCredential } from "../policies/contract/deps.ts";
+import type { Split } from "../proxy/services/services.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
 import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
 import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
+import { targetName } from "../upstream/settings/pool-target.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
-import { type AssumedResponse, type AssumptionName, type Assumptions, CONDITION } from "./assumptions.ts";
+import { type AssumedResponse, type AssumptionName, type Assumptions, CONDITION, placed } from "./assumptions.ts";
 
 /** The services that decide about requests or connections, by what calls are for. */
 const AUTHORIZERS: Readonly<Record<string, "extAuthz" | "networkExtAuthz">> = {
@@ -28,10 +30,22 @@ export interface Lack extends Need {
 
 /** One decision that the facts leave open. */
 export interface Asked {
+  /** The key or label of the route whose backend is chosen. */
+  readonly route?: string;
   readonly value: unknown;
   readonly others: readonly unknown[];
   /** Share of requests that get the value, by the weights of backends; 1 for services. */
   readonly share: (value: unknown) => number;
+}
+
+/** Texts by which people tell backends apart: where one that is written in a route leads, the key of others. */
+function namesOf(backends: Split["backends"]): string[] {
+  const names = backends.map(({ key, target }) => {
+    if (!/\/backend\d+$/.test(key)) return key;
+    if (target.type === "routeGroup") return target.name;
+    return target.type === "static" || target.type === "unix" ? targetName(target) : key;
+  });
+  return names.map((name, i) => (names.indexOf(name) === names.lastIndexOf(name) ? name : (backends[i]?.key ?? name)));
 }
 
 /** For callouts whose response no policy decides by: mirrors ignore it, and `backendAuth` takes a token from it. */
@@ -117,14 +131,27 @@ export class Choices implements CalloutAnswers {
     return given.response ?? {};
   }
 
-  /** The index of the backend that a request goes to. */
-  readonly backend = (backends: readonly { readonly key: string; readonly weight: number }[]): number => {
+  /** The index of the backend that a request goes to. Delegation and retries that change the backend make several choices. */
+  readonly backend = ({ key, label, backends }: Split): number => {
     const used = backends.filter(({ weight }) => weight > 0);
+    const [first, ...others] = used;
+    if (first === undefined || others.length === 0) return first === undefined ? -1 : backends.indexOf(first);
     const total = used.reduce((sum, { weight }) => sum + weight, 0);
-    const share = (value: unknown): number => (used.find(({ key }) => key === value)?.weight ?? 0) / total;
-    const keys = used.map(({ key }) => key);
-    const value = keys.length > 1 ? this.#choose("backend", keys, share) : keys[0];
-    return backends.findIndex(({ key, weight }) => key === value && weight > 0);
+    const names = namesOf(used);
+    const named = (value: unknown) => used.find((each, i) => names[i] === value || each.key === value);
+    const share = (value: unknown): number => (named(value)?.weight ?? 0) / total;
+    let name = placed("backend", label);
+    for (let i = 2; this.asked.has(name); i++) name = placed("backend", `${label}#${i}`);
+    // What is assumed may be about another of the choices.
+    const from = [name, "backend"].find((each) => !this.asked.has(each) && named(this.#given[each]) !== undefined);
+    const value = from === undefined ? names[0] : this.#given[from];
+    this.asked.set(from ?? name, {
+      route: key ?? label,
+      value,
+      others: names.filter((other) => other !== value),
+      share,
+    });
+    return backends.findIndex(({ key }) => key === named(value)?.key);
   };
 
   /** The value of a choice: the one that is given, else the first; an assumption can be any other value. */

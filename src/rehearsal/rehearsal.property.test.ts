@@ -4,7 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { configuration, ExplainedGateway, written } from "../../test/fuzz/explain/play.ts";
+import { configuration, written } from "../../test/fuzz/explain/cases.ts";
+import { ExplainedGateway } from "../../test/fuzz/explain/play.ts";
 import { fc } from "../../test/helpers/property.ts";
 
 const CONFIGURATIONS = Number(process.env.EXPLAIN_CONFIGURATIONS ?? 250);

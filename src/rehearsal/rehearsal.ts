@@ -43,7 +43,7 @@ import { Endpoints } from "../upstream/endpoints/endpoints.ts";
 import { Pools } from "../upstream/pools/pools.ts";
 import { Resolver, SYSTEM } from "../upstream/resolve/resolver.ts";
 import { AssumedBackend, inMemory, type SentRequest } from "./assumed-backend.ts";
-import { type Assumptions, CONDITION, checkUse } from "./assumptions.ts";
+import { type Assumptions, CONDITION, checkUse, withoutPlace } from "./assumptions.ts";
 import { Choices, type Given, type Lack } from "./choices.ts";
 import { rehearseDatagram } from "./datagram.ts";
 import { BadFacts, type RequestFacts } from "./facts.ts";
@@ -280,7 +280,7 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
-    return { outcomes: mergeUnreached(mergeAlike(outcomes)), omitted: open.length };
+    return { outcomes: withShortNames(mergeUnreached(mergeAlike(outcomes)), assumed), omitted: open.length };
   }
 
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
@@ -301,7 +301,7 @@ export class Rehearsal {
       share: asked.reduce((all, [, { value, share }]) => all * share(value), 1),
       bind,
       serverName: facts.serverName,
-      split: this.#choices.asked.get("backend"),
+      splits: new Map(asked.filter(([, { route }]) => route !== undefined)),
       sent: [...this.#backend.sent],
     };
   }
@@ -383,17 +383,44 @@ const CHANGING = new Set(["x-request-id", "traceparent", "cdn-loop"]);
 /** The choice of a backend does not matter to a request that reaches none: outcomes that differ in nothing else become one. */
 function mergeUnreached(outcomes: readonly Outcome[]): Outcome[] {
   const groups = Map.groupBy(outcomes, (outcome) => {
-    const { exchange, split, given, record, received } = outcome;
-    if (split === undefined || exchange?.selected.reachedBackend !== false) return outcome;
+    const name = unreachedSplit(outcome);
+    if (name === undefined) return outcome;
+    const { given, record, received } = outcome;
     const response = received.toString("latin1").replace(/^date:.*$/im, "");
-    return JSON.stringify([{ ...given, backend: "" }, record?.status, record?.error, response]);
+    return JSON.stringify([name, { ...given, [name]: "" }, record?.status, record?.error, response]);
   });
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
-    if (first?.split === undefined || group.length <= first.split.others.length) return group;
-    const { backend: _any, ...given } = first.given;
-    return [{ ...first, given, split: undefined, share: group.reduce((sum, { share }) => sum + share, 0) }];
+    const name = first && unreachedSplit(first);
+    if (first === undefined || name === undefined) return group;
+    const splits = new Map(first.splits);
+    if (group.length <= (splits.get(name)?.others.length ?? 0)) return group;
+    const { [name]: _any, ...given } = first.given;
+    splits.delete(name);
+    return [{ ...first, given, splits, share: group.reduce((sum, { share }) => sum + share, 0) }];
   });
+}
+
+/** The choice between the backends of the route, of which the request reaches none. */
+function unreachedSplit({ exchange, splits }: Outcome): string | undefined {
+  if (exchange?.selected.reachedBackend !== false) return undefined;
+  return [...splits].find(([, { route }]) => route === exchange.selected.route?.key)?.[0];
+}
+
+/** Places are left out of the names of what is asked for at one place only, unless `assumed` has them. */
+function withShortNames(outcomes: readonly Outcome[], assumed: Given): Outcome[] {
+  const names = new Set(
+    outcomes.flatMap(({ given }) => Object.keys(given).filter((name) => !name.startsWith(CONDITION))),
+  );
+  const places = Map.groupBy(names, withoutPlace);
+  const short = (name: string): string =>
+    name in assumed || name.startsWith(CONDITION) || places.get(withoutPlace(name))?.length !== 1
+      ? name
+      : withoutPlace(name);
+  return outcomes.map((outcome) => ({
+    ...outcome,
+    given: Object.fromEntries(Object.entries(outcome.given).map(([name, value]) => [short(name), value])),
+  }));
 }
 
 /** Begins the connection and sends the request. */

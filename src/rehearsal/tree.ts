@@ -21,8 +21,8 @@ export interface Run {
   readonly events: readonly TraceEvent[];
   /** undefined: there was no request. */
   readonly exchange: Exchange | undefined;
-  /** The choice of a weighted backend; undefined: there was none. */
-  readonly split: Asked | undefined;
+  /** The choices of weighted backends, by their names. */
+  readonly splits: ReadonlyMap<string, Asked>;
   /** What the access log would record, before the configuration's filters and changes; undefined if nothing ended in time. */
   readonly record: Partial<AccessRecord> | undefined;
   readonly bind: CompiledBind;
@@ -35,35 +35,31 @@ const MAX_OTHERS = 5;
 
 /** `live`: state of endpoints in a running gateway, by their keys. */
 export function treeOf(run: Run, live: ReadonlyMap<string, EndpointStats>): Step[] {
-  const { events, exchange, split } = run;
+  const { events, exchange, splits } = run;
   if (exchange === undefined) return connectionTree(run);
   const steps = listenerSteps(exchange);
-  let open = split;
   for (const part of partsOf(events)) {
     const [first] = part;
     const selection = first?.message.type === "policySelection" ? first.message : undefined;
-    if (selection?.phase === "backend" && open !== undefined) {
-      steps.push(backendStep(open));
-      open = undefined;
-    }
     const own = stepsOf(part);
     if (selection !== undefined) own.splice(policiesEnd(own), 0, ...policySteps(selection, part));
     steps.push(...own);
   }
   const endpoints = exchange.selected.backend?.balancer?.endpoints ?? [];
-  return steps.map((step) =>
-    step.kind === "endpoint" ? withOthers(step, endpoints, live) : withChanges(step, events),
-  );
+  const open = [...splits.values()];
+  return steps.flatMap((step) => {
+    if (step.kind === "endpoint") return [withOthers(step, endpoints, live)];
+    return [withChanges(step, events), ...(step.kind === "route" ? splitsOf(step, open) : [])];
+  });
 }
 
 /** Of a connection without requests, or of one that ends before its first: also by bytes that are not one. */
-function connectionTree({ events, split, record, bind, serverName }: Run): Step[] {
+function connectionTree({ events, splits, record, bind, serverName }: Run): Step[] {
   const host = serverName ?? "";
   const listener = bind.protocol === "http" ? undefined : bind.listeners.find(host);
   const routes = listener?.tcpRoutes.routes ?? [];
   const steps = stepsOf(events).flatMap((step): Step[] => {
-    if (step.kind === "route")
-      return [tcpRoute(step, routes, host), ...(split === undefined ? [] : [backendStep(split)])];
+    if (step.kind === "route") return [tcpRoute(step, routes, host), ...splitsOf(step, [...splits.values()])];
     return [step];
   });
   const selection =
@@ -201,6 +197,11 @@ function ends(message: TraceEvent["message"], phase: Phase): boolean {
     message.type === "requestSnapshot" &&
     (message.stage === `${phase} policies` || (phase === "backend" && message.stage === "final request"))
   );
+}
+
+/** How the backend of a route was chosen, and after retries that change it the next one. */
+function splitsOf({ name }: Step, splits: readonly Asked[]): Step[] {
+  return splits.filter(({ route }) => route === name).map(backendStep);
 }
 
 function backendStep({ value, others, share }: Asked): Step {

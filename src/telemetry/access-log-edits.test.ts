@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type RedactedTarget, SECRET_PARAMETERS } from "../base/redaction.ts";
-import { type Activation, STANDARD_ENVIRONMENT } from "../cel/index.ts";
+import { type Activation, type SourceParts, STANDARD_ENVIRONMENT } from "../cel/index.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { RequestSecrets } from "../trace/secrets.ts";
 import { mostBytes, writeAccessLine } from "./access-line.ts";
@@ -30,6 +30,20 @@ const VARIABLES = {
   },
   response: { status: 404, headers: [] },
 };
+
+/** Reads from private fields, as the sources of connections do. */
+class TunnelledSource implements SourceParts {
+  readonly #address = "192.0.2.1";
+  readonly port = 1;
+  readonly rawPort = 1;
+  readonly connectHeaders = { authority: "a", headers: ["proxy-authorization", "Basic marker-proxy"] };
+  get address(): string {
+    return this.#address;
+  }
+  get rawAddress(): string {
+    return this.#address;
+  }
+}
 
 function shown(variables: Activation): ShownVariables {
   return new ShownVariables(variables, new RequestSecrets(false, sensitiveHeaders([]), SECRET_PARAMETERS));
@@ -113,13 +127,7 @@ test("however an expression reads a secret of the request, the field has none", 
       ],
     },
     response: { status: 200, headers: ["set-cookie", "sid=marker-set", "location", "/cb?code=marker-location"] },
-    source: {
-      address: "192.0.2.1",
-      port: 1,
-      rawAddress: "192.0.2.1",
-      rawPort: 1,
-      connectHeaders: { authority: "a", headers: ["proxy-authorization", "Basic marker-proxy"] },
-    },
+    source: new TunnelledSource(),
     jwt: { sub: "zoe", refreshToken: "marker-claim" },
     metadata: { copied: "was marker-header", plan: "gold", deep: [{ password: "marker-metadata" }] },
   };
@@ -139,6 +147,7 @@ test("however an expression reads a secret of the request, the field has none", 
     parameter: 'request.pathAndQuery.query()["Access_Token"]',
     answer: "response.headers",
     tunnel: 'source.connectHeaders["proxy-authorization"]',
+    address: "source.address",
     claim: "jwt.refreshToken",
     claims: "jwt",
     metadata: "metadata",
@@ -151,6 +160,7 @@ test("however an expression reads a secret of the request, the field has none", 
   assert.doesNotMatch(text, /marker/);
   assert.doesNotMatch(text, new RegExp(Buffer.from("marker-head").toString("base64").slice(0, 10)));
   assert.equal(fields.plain, "<redacted>");
+  assert.equal(fields.address, "192.0.2.1");
   assert.equal(fields.referer, "https://<redacted>@a.test/?password=<redacted>");
   assert.deepEqual(fields.claims, { sub: "zoe", refreshToken: "<redacted>" });
   assert.equal((fields.query as Record<string, unknown>).page, "2");

@@ -9,7 +9,7 @@ import {
 } from "./counter-memory.ts";
 import { UNKNOWN } from "./custom-labels.ts";
 import { Histogram, histogramBytes, REQUEST_BOUNDS } from "./histogram.ts";
-import { CONNECTION_LABELS, REQUEST_LABELS } from "./metric-table.ts";
+import { CONNECTION_LABELS, type METRICS, REQUEST_LABELS } from "./metric-table.ts";
 import { RequestCounters } from "./request-counters.ts";
 
 export {
@@ -28,11 +28,8 @@ export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], str
 /** `protocol` is http, https, tcp, tls or udp; a UDP session counts as a connection. */
 type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
 
-/** Datagrams of one listener: from clients and to them. */
-export interface DatagramSeries {
-  readonly received: Count;
-  readonly sent: Count;
-}
+/** A text for each label. */
+type ValuesOf<Labels extends readonly string[]> = { readonly [Index in keyof Labels]: string };
 
 /**
  * Series with custom labels per thread, at most. Clients choose their values, for example with a header; beyond the limit,
@@ -110,72 +107,8 @@ export class Metrics {
     });
   }
 
-  /** Open UDP sessions of a bind. */
-  udpSessions(bind: string): Count {
-    return this.#count("udp_sessions", [bind]);
-  }
-
-  /** `reason`: one of a small set of words. */
-  droppedDatagrams(bind: string, reason: string): Count {
-    return this.#count("udp_dropped_datagrams_total", [bind, reason]);
-  }
-
-  datagrams({ bind, gateway, listener }: Omit<ConnectionLabels, "protocol">): DatagramSeries {
-    const counted = (direction: string) => this.#count("udp_datagrams_total", [bind, gateway, listener, direction]);
-    return { received: counted("received"), sent: counted("sent") };
-  }
-
-  /** Failed attempts that were not retried because of `maxRetries` or `retryBudget`. */
-  retryOverflows(backend: string): Count {
-    return this.#count("retry_overflow_total", [backend]);
-  }
-
-  /** Requests that a local rate limit counted together because there was no room for their keys. */
-  limitOverflows(limit: string): Count {
-    return this.#count("local_rate_limit_overflow_total", [limit]);
-  }
-
-  /** Buckets of local rate limits that were dropped before they were full. */
-  limitEvictions(): Count {
-    return this.#count("local_rate_limit_evictions_total", []);
-  }
-
-  /** gRPC calls that ended. `status`: a number of the protocol or one of a small set of words. */
-  grpcCalls(backend: string, route: string, status: string): Count {
-    return this.#count("grpc_calls_total", [backend, route, status]);
-  }
-
-  /** Decisions of shadow policies. `policy`: a kind; `decision`: one of a small set of words. */
-  shadowDecisions(policy: string, decision: string, gateway: string, listener: string, route: string): Count {
-    return this.#count("policy_shadow_total", [policy, decision, gateway, listener, route]);
-  }
-
-  /** Seconds by which the event loop of a worker was late at the last sample. */
-  eventLoopLag(worker: number): Count {
-    return this.#count("event_loop_lag_seconds", [`worker-${worker}`]);
-  }
-
-  /** 1 while this worker is overloaded. `reason`: one of a small set of words. */
-  overloaded(reason: string): Count {
-    return this.#count("overloaded_workers", [reason]);
-  }
-
-  /** Work that was rejected because of an overload. `kind`: `request` or `connection`. */
-  turnedAway(kind: string, reason: string): Count {
-    return this.#count("overload_rejected_total", [kind, reason]);
-  }
-
-  /** Seconds that the expressions of a route have used. */
-  expressionSeconds(route: string): Count {
-    return this.#count("expression_seconds_total", [route]);
-  }
-
-  /** Requests to a route that were turned away because of its expressions. */
-  expressionRejections(route: string): Count {
-    return this.#count("expression_rejected_total", [route]);
-  }
-
-  #count(metric: CountedMetric, labels: readonly string[]): Count {
+  /** Gets or creates the series of these labels, in the order of the table. */
+  count<Metric extends CountedMetric>(metric: Metric, ...labels: ValuesOf<(typeof METRICS)[Metric]["labels"]>): Count {
     return upsert(this.#counts, seriesKey([metric, ...labels]), () => {
       const count = new Count();
       this.#announce({ kind: "count", metric, labels, memory: count.memory });

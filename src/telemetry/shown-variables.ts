@@ -1,4 +1,4 @@
-import type { Activation, RequestParts, ResponseParts, SourceParts } from "../cel/index.ts";
+import { type Activation, overlaid, type RequestParts, type ResponseParts, type SourceParts } from "../cel/index.ts";
 import type { RequestSecrets } from "../trace/secrets.ts";
 
 /**
@@ -44,7 +44,7 @@ export class ShownVariables implements Activation {
     const connect = source?.connectHeaders;
     if (source === undefined || connect === undefined) return source;
     const shown = { authority: connect.authority, headers: this.#secrets.fields(connect.headers) };
-    return Object.create(source, { connectHeaders: { value: shown } });
+    return overlaid(source, { connectHeaders: shown });
   }
   get destination(): Activation["destination"] {
     return this.#variables.destination;

@@ -45,6 +45,8 @@ export type TraceMessage =
       readonly candidates: readonly Candidate[];
       /** How many routes `evaluatedRoutes` omits, because there are very many: those farthest from a match. */
       readonly omittedRoutes?: number;
+      /** The route group that the routes are of; absent: the listener. */
+      readonly group?: { readonly name: string; readonly origin?: Origin };
       /** Only if no listener matches the host. */
       readonly listeners?: readonly { readonly listener: string; readonly reason: string }[];
     }

@@ -10,6 +10,8 @@ export interface Step {
     | "connection"
     | "listener"
     | "route"
+    /** A route group, to which the route before it delegates. */
+    | "group"
     | "policy"
     /** A policy in shadow: what it would have done. */
     | "shadow"
@@ -40,7 +42,8 @@ export function stepsOf(events: readonly TraceEvent[]): Step[] {
   return events.flatMap((event, index) => {
     const expressions = (event.expressions ?? []).map(expression);
     const step = stepOf(event, events, index);
-    if (step?.kind !== "policy") return [...expressions, ...(step === undefined ? [] : [step])];
+    const group = delegation(event.message, events, index);
+    if (step?.kind !== "policy") return [...expressions, ...group, ...(step === undefined ? [] : [step])];
     return { ...step, steps: [...expressions, ...step.steps] };
   });
 }
@@ -83,6 +86,15 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
     default:
       return undefined;
   }
+}
+
+/** The route group of a selection, before the routes in it. */
+function delegation(message: TraceMessage, all: readonly TraceEvent[], index: number): Step[] {
+  if (message.type !== "routeSelection" || message.group === undefined) return [];
+  const before = all.slice(0, index).findLast((each) => each.message.type === "routeSelection")?.message;
+  const route = before?.type === "routeSelection" ? before.selectedRoute : null;
+  const reason = `route ${route} delegates to it`;
+  return [{ kind: "group", result: "yes", reason, steps: [], ...message.group }];
 }
 
 /** Where a policy was written, by its name in `effectivePolicy`: as the latest phase that has it says. */

@@ -17,7 +17,7 @@ import type { Target } from "../upstream/settings/target.ts";
 import { lint } from "./problems/lint.ts";
 import { lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
-import { lintRoutes, meet, type RoutePlace } from "./route-lints.ts";
+import { lintedRoute, lintRoutes, meet, type RoutePlace } from "./route-lints.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
 
 /**
@@ -142,15 +142,19 @@ function adviseOnPrefixes({ matches, policies, backends }: Route, path: Path, re
   }
 }
 
-/** About the routes of a listener or group together; each is reported at its path. */
+/** About the routes of a listener or group together, those of connections after those of HTTP; each is reported at its path. */
 export function adviseOnRoutes(
-  owner: Pick<Listener, "hostname" | "routes" | "policies">,
+  owner: Pick<Listener, "hostname" | "routes" | "tcpRoutes" | "policies">,
   paths: readonly Path[],
   report: Report,
 ): void {
-  const findings = lintRoutes(owner);
+  const routes = [...owner.routes, ...owner.tcpRoutes];
+  const linted = routes.map((route) => lintedRoute(route, owner.hostname));
+  const findings = lintRoutes(owner.policies, linted, ({ route, match }, loser) =>
+    route === loser ? `matches[${match}]` : route.name,
+  );
   if (findings.length === 0) return;
-  const placeOf = new Map(owner.routes.map((route, i) => [route, paths[i] ?? []]));
+  const placeOf = new Map<unknown, Path>(routes.map((route, i) => [route, paths[i] ?? []]));
   const pathOf = ({ route, match }: RoutePlace): Path => {
     const path = placeOf.get(route) ?? [];
     return match === undefined ? path : [...path, "matches", match];

@@ -1,15 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
-import type { Route, RouteBackend, RouteMatch } from "../ir/ir.ts";
+import type { Route, RouteBackend, RouteMatch, TcpRoute } from "../ir/ir.ts";
 import { matchOn, requestTo, routeOf, routerOf } from "../proxy/match/fixtures/routes.ts";
-import { lintRoutes } from "./route-lints.ts";
+import { lintedRoute, lintRoutes } from "./route-lints.ts";
 
-const owner = (routes: readonly Route[], hostname = "") => ({ hostname, routes, policies: {} });
+/** As of one listener. */
+function lint(routes: readonly (Route | TcpRoute)[], hostname = "", policies: Route["policies"] = {}) {
+  const linted = routes.map((route) => lintedRoute(route, hostname));
+  return lintRoutes(policies, linted, ({ route, match }, loser) =>
+    route === loser ? `matches[${match}]` : route.name,
+  );
+}
 
 /** `code route[match]`, with what was found. */
-function found(routes: readonly Route[], hostname?: string): string[] {
-  return lintRoutes(owner(routes, hostname)).map(
+function found(routes: readonly (Route | TcpRoute)[], hostname?: string): string[] {
+  return lint(routes, hostname).map(
     ({ code, route, match, found: [first] }) =>
       `${code} ${route.key}${match === undefined ? "" : `[${match}]`}: ${[first].flat().join(" ")}`,
   );
@@ -59,6 +65,20 @@ test("routes and matches that others keep from all requests", () => {
   assert.deepEqual(found([long, short]), ["shadowed-route default/a-b.00: a"]);
 });
 
+test("routes of connections: the first that has a host takes it", () => {
+  const tcp = (name: string, ...hostnames: readonly string[]): TcpRoute => {
+    return { key: name, name, namespace: "default", hostnames, backends: [] };
+  };
+  assert.deepEqual(found([tcp("a"), tcp("b")]), ["shadowed-route b: a"]);
+  assert.deepEqual(found([tcp("z", "a.test"), tcp("b", "b.test"), tcp("a", "a.test", "b.test")]), [
+    "shadowed-route a: b z",
+  ]);
+  // One of two hosts is left; a narrower name goes first; names that the listener does not take.
+  assert.deepEqual(found([tcp("a", "a.test"), tcp("b", "a.test", "b.test")]), []);
+  assert.deepEqual(found([tcp("wide", "*.test"), tcp("narrow", "a.test")], "a.test"), ["shadowed-route wide: narrow"]);
+  assert.deepEqual(found([tcp("a", "b.test")], "a.test"), ["unreachable-hostname a: a.test"]);
+});
+
 test("matches that no request can meet", () => {
   const conflicting = matchOn("/", { method: "GET", headers: [header(":method", "PUT")] });
   assert.deepEqual(found([routeOf("a", [], conflicting)]), [
@@ -82,7 +102,7 @@ test("authentication that a broader route bypasses", () => {
   assert.deepEqual(found([secured(routeOf("admin", [], get)), open(routeOf("all", [], "/"), 2)]), []);
   assert.deepEqual(found([secured(routeOf("admin", ["a.test"], get)), open(routeOf("all", ["b.test"], "/"))]), []);
   const routes = [secured(routeOf("admin", [], get)), open(routeOf("all", [], "/"))];
-  assert.deepEqual(lintRoutes({ hostname: "", routes, policies: BASIC }), []);
+  assert.deepEqual(lint(routes, "", BASIC), []);
 });
 
 const path = fc.constantFrom("/", "/a", "/a/", "/a/b", "= /a", "= /", "~ /.*", "~ /a.*");
@@ -114,7 +134,7 @@ test("no request reaches what is said to be unreachable", () => {
   fc.assert(
     fc.property(routeList, (routes) => {
       const router = routerOf(...routes);
-      const findings = lintRoutes(owner(routes)).filter(({ code }) => code !== "bypassed-authentication");
+      const findings = lint(routes).filter(({ code }) => code !== "bypassed-authentication");
       count += findings.length;
       for (const request of requests) {
         const selected = router.select(request, request.authority);
@@ -141,6 +161,6 @@ test("10,000 routes of one host are compared without comparing each with each", 
       },
     }),
   );
-  assert.equal(lintRoutes(owner([...counted, open(routeOf("all", ["a.test"], "/"))])).length, 10_000);
+  assert.equal(lint([...counted, open(routeOf("all", ["a.test"], "/"))]).length, 10_000);
   assert.ok(reads < 20 * routes.length, `${reads} reads`);
 });

@@ -2,23 +2,19 @@
  * Findings about the routes of one listener or route group together: those that others keep from requests, and those that lead past the
  * authentication of others. Routes are compared by host and path, never each with each other.
  */
-import type { Listener, PathMatch, Route, RouteMatch } from "../ir/ir.ts";
-import {
-  compareMatches,
-  conditionsOf,
-  type RankedMatch,
-  rankedMatch,
-  withoutTrailingSlashes,
-} from "../ir/precedence.ts";
-import type { PolicyKind } from "../policies/policy-set.ts";
+import type { PathMatch, Route, RouteMatch, TcpRoute } from "../ir/ir.ts";
+import { compareMatches, conditionsOf, rankedMatch, withoutTrailingSlashes } from "../ir/precedence.ts";
+import type { PolicyKind, PolicySet } from "../policies/policy-set.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import type { Found } from "./problems/lint-table.ts";
 
+type AnyRoute = Route | TcpRoute;
+
 /** A route, or one of its matches. */
 export interface RoutePlace {
-  readonly route: Route;
+  readonly route: AnyRoute;
   /** Index into its matches; undefined = all of it. */
-  readonly match?: number;
+  readonly match?: number | undefined;
 }
 
 type RouteLint =
@@ -40,40 +36,69 @@ type RouteFinding = RoutePlace &
     };
   }[RouteLint];
 
-/** One match of a route at one host. */
-interface Place extends Required<RoutePlace> {
+/** One match of a route at one host; of a route of connections or sessions all of it. */
+type Place = (HttpPlace | ConnectionPlace) & {
   /** Where requests arrive: the narrower of the route's and the listener's hostname; `` = all hosts. */
   readonly host: string;
   /** As the route has it. Of equal matches at a host, that of the longer name goes first. */
   readonly written: string;
-  readonly rank: RankedMatch;
+  /** Equal for places that take the same requests or connections. */
+  readonly slot: string;
+  /** It takes every path, by an expression that goes before most of them because it is longer. */
+  readonly isWide: boolean;
+};
+interface HttpPlace {
+  readonly route: Route;
+  readonly match: number;
+}
+interface ConnectionPlace {
+  readonly route: TcpRoute;
+  readonly match: undefined;
+}
+
+/** A route as lints compare it: made once, compared whenever another route of its listener changes. */
+export interface LintedRoute {
+  readonly route: AnyRoute;
+  /** None: the listener takes none of its hosts. */
+  readonly places: readonly Place[];
+  /** What is found in the route alone. */
+  readonly findings: readonly RouteFinding[];
+  /** What demands credentials. */
+  readonly guard?: PolicyKind | undefined;
 }
 
 /** Regular expressions that fit every path. */
 const EVERY_PATH = /^\^?(?:\/?\.[*+]|\/\?\.\*)\$?$/;
 
-export function lintRoutes({
-  hostname,
-  routes,
-  policies,
-}: Pick<Listener, "hostname" | "routes" | "policies">): RouteFinding[] {
-  const findings: RouteFinding[] = [];
-  const listenerHost = hostname === "*" ? "" : hostname;
-  const places = routes.flatMap((route): Place[] => {
-    const hosts = hostsOf(route, listenerHost);
-    if (hosts.length === 0)
-      findings.push({ route, code: "unreachable-hostname", found: [hostname], field: "hostnames", related: [] });
-    return hosts.flatMap((host) =>
-      route.matches.map((_, match) => ({ route, match, ...host, rank: rankedMatch(route, match) })),
-    );
-  });
-  findings.push(...routes.flatMap(impossibleMatches), ...shadowed(places));
-  // What protects the whole listener protects every route.
-  if (!AUTHENTICATION.some((kind) => policies[kind] !== undefined)) findings.push(...bypasses(places));
-  return findings;
+/** `hostname`: that of the listener. */
+export function lintedRoute(route: AnyRoute, hostname: string): LintedRoute {
+  const hosts = hostsOf(route, hostname === "*" ? "" : hostname);
+  if (hosts.length === 0)
+    return {
+      route,
+      places: [],
+      findings: [{ route, code: "unreachable-hostname", found: [hostname], field: "hostnames", related: [] }],
+    };
+  if (!("matches" in route))
+    return {
+      route,
+      places: hosts.map((at) => ({ route, match: undefined, ...at, slot: at.host, isWide: false })),
+      findings: [],
+    };
+  const places = hosts.flatMap((at) =>
+    route.matches.map((each, match): Place => {
+      const isWide = each.path.type === "regex" && EVERY_PATH.test(each.path.value) && !isConditional(each);
+      return { route, match, ...at, slot: slotAt(at.host, each), isWide };
+    }),
+  );
+  return { route, places, findings: impossibleMatches(route), guard: authenticationOf(route.policies) };
 }
 
-function hostsOf({ hostnames }: Route, listener: string): Pick<Place, "host" | "written">[] {
+function slotAt(host: string, match: RouteMatch): string {
+  return `${host} ${conditionsOf(match)}`;
+}
+
+function hostsOf({ hostnames }: AnyRoute, listener: string): Pick<Place, "host" | "written">[] {
   const written = hostnames.length === 0 ? [""] : hostnames.map((name) => (name === "*" ? "" : name));
   return written.flatMap((name) => {
     if (!meet(name, listener)) return [];
@@ -81,50 +106,64 @@ function hostsOf({ hostnames }: Route, listener: string): Pick<Place, "host" | "
   });
 }
 
-// ── precedence ──
+/** How a finding calls the match that wins over another route, or that leads past its authentication. */
+export type NameOf = (winner: RoutePlace, loser: AnyRoute) => string;
 
-function shadowed(places: readonly Place[]): RouteFinding[] {
-  const winners = new Map<string, Place>();
-  const lost = new Map<Place, Place>();
-  const slot = ({ host, route, match }: Place): string => `${host} ${conditionsOf(route.matches[match] as RouteMatch)}`;
-  for (const place of places) {
-    const key = slot(place);
-    const other = winners.get(key);
-    if (other === undefined || goesBefore(place, other)) winners.set(key, place);
-  }
-  const wide = new Map<string, Place[]>();
-  for (const place of winners.values())
-    if (takesEverything(place)) wide.set(place.host, [...(wide.get(place.host) ?? []), place]);
-  for (const place of places) {
-    const winner = winners.get(slot(place)) as Place;
-    const wider = winner === place ? wide.get(place.host)?.find((each) => outranks(each, place)) : winner;
-    if (wider !== undefined) lost.set(place, wider);
-  }
-  const findings: RouteFinding[] = [];
-  for (const [route, own] of Map.groupBy(places, (place) => place.route)) {
-    const losers = own.filter((place) => lost.has(place));
-    if (losers.length === 0) continue;
-    if (losers.length === own.length && losers.some((place) => lost.get(place)?.route !== route)) {
-      const by = new Set(losers.flatMap((place) => lost.get(place) ?? []).filter((winner) => winner.route !== route));
-      const winningRoutes = [...new Set([...by].map((winner) => winner.route))];
-      const related = winningRoutes.map((winner) => ({ route: winner, message: "wins instead" }));
-      findings.push({ route, code: "shadowed-route", found: [winningRoutes.map(({ name }) => name).sort()], related });
-      continue;
-    }
-    for (const [match, each] of Map.groupBy(own, (place) => place.match)) {
-      const winner = each.every((place) => lost.has(place)) ? lost.get(each[0] as Place) : undefined;
-      if (winner === undefined) continue;
-      const name = winner.route === route ? `matches[${winner.match}]` : winner.route.name;
-      const related = [{ route: winner.route, match: winner.match, message: "wins instead" }];
-      findings.push({ route, match, code: "unreachable-match", found: [name], related });
-    }
-  }
+/** Findings about the routes of one listener or route group; those of connections or UDP sessions in their order. */
+export function lintRoutes(policies: PolicySet, routes: readonly LintedRoute[], nameOf: NameOf): RouteFinding[] {
+  const { winners, lost } = contest(routes);
+  const findings = routes.flatMap((route) => route.findings);
+  if (lost.size > 0) findings.push(...routes.flatMap((route) => shadowed(route, lost, nameOf)));
+  // What protects the whole listener protects every route.
+  if (authenticationOf(policies) === undefined) findings.push(...bypasses(routes, winners, nameOf));
   return findings;
 }
 
-/** Of two matches at a host: the hostname of the route decides first. */
+// ── precedence ──
+
+/** Who wins each slot, and who wins over those that lose. */
+function contest(routes: readonly LintedRoute[]): { winners: Map<string, Place>; lost: Map<Place, Place> } {
+  const winners = new Map<string, Place>();
+  const losers: Place[] = [];
+  const wide: Place[] = [];
+  for (const { places } of routes)
+    for (const place of places) {
+      if (place.isWide) wide.push(place);
+      const other = winners.get(place.slot);
+      const wins = other === undefined || goesBefore(place, other);
+      if (wins) winners.set(place.slot, place);
+      if (other !== undefined) losers.push(wins ? other : place);
+    }
+  const lost = new Map(losers.map((place) => [place, winners.get(place.slot) ?? place]));
+  if (wide.length === 0) return { winners, lost };
+  const wideAt = Map.groupBy(wide, ({ host }) => host);
+  for (const place of winners.values()) {
+    const wider = wideAt.get(place.host)?.find((each) => outranks(each, place));
+    if (wider !== undefined) lost.set(place, winners.get(wider.slot) ?? wider);
+  }
+  return { winners, lost };
+}
+
+function shadowed({ route, places }: LintedRoute, lost: ReadonlyMap<Place, Place>, nameOf: NameOf): RouteFinding[] {
+  const winners = places.flatMap((place) => lost.get(place) ?? []);
+  const others = [...new Set(winners.map((winner) => winner.route))].filter((other) => other !== route);
+  if (winners.length > 0 && winners.length === places.length && others.length > 0) {
+    const names = [...new Set(others.map((other) => nameOf({ route: other }, route)))].sort();
+    const related = others.map((other) => ({ route: other, message: "wins instead" }));
+    return [{ route, code: "shadowed-route", found: [names], related }];
+  }
+  if (winners.length === 0) return [];
+  return [...Map.groupBy(places, ({ match }) => match)].flatMap(([match, at]): RouteFinding[] => {
+    const [winner] = at.every((place) => lost.has(place)) ? at.flatMap((place) => lost.get(place) ?? []) : [];
+    if (winner === undefined || match === undefined) return [];
+    const related = [{ route: winner.route, match: winner.match, message: "wins instead" }];
+    return [{ route, match, code: "unreachable-match", found: [nameOf(winner, route)], related }];
+  });
+}
+
+/** Of two places of a slot: the hostname of the route decides first. Of routes of connections the first that has it wins. */
 function goesBefore(a: Place, b: Place): boolean {
-  return a.written === b.written ? compareMatches(a.rank, b.rank) < 0 : specificity(a) > specificity(b);
+  return a.written === b.written ? outranks(a, b) : specificity(a) > specificity(b);
 }
 
 /** Higher = decides first: a host, then the longer of two wildcards. */
@@ -132,17 +171,17 @@ function specificity({ written }: Place): number {
   return written.startsWith("*") ? written.length : written === "" ? 0 : Number.POSITIVE_INFINITY;
 }
 
-/** A match without conditions, by an expression that fits every path: longer than most paths, so it goes before them. */
-function takesEverything({ route, match }: Place): boolean {
-  const { path, method, headers, query } = route.matches[match] as RouteMatch;
-  return (
-    path.type === "regex" && EVERY_PATH.test(path.value) && method === undefined && headers.length + query.length === 0
-  );
+function outranks(a: Place, b: Place): boolean {
+  if (a.written !== b.written || a.match === undefined || b.match === undefined) return false;
+  return compareMatches(rankedMatch(a.route, a.match), rankedMatch(b.route, b.match)) < 0;
 }
 
-function outranks(wide: Place, place: Place): boolean {
-  if (wide.written !== place.written) return false;
-  return compareMatches(wide.rank, place.rank) < 0;
+function matchAt({ route, match }: HttpPlace): RouteMatch {
+  return route.matches[match] as RouteMatch;
+}
+
+function isConditional({ method, headers, query }: RouteMatch): boolean {
+  return method !== undefined || headers.length + query.length > 0;
 }
 
 function pathText({ type, value }: PathMatch): string {
@@ -190,52 +229,43 @@ const AUTHENTICATION = [
   "authorization",
 ] as const satisfies readonly PolicyKind[];
 
+function authenticationOf(policies: PolicySet): PolicyKind | undefined {
+  return AUTHENTICATION.find((kind) => policies[kind] !== undefined);
+}
+
 /**
  * Matches that demand credentials only under conditions, or of an exact path, where the nearest broader route has no such policy and
  * leads to the same backend: `POST /admin` where only `GET /admin` is protected, or `/admin/` beside `/admin`.
  */
-function bypasses(places: readonly Place[]): RouteFinding[] {
-  const broad = new Map<string, Place>();
-  for (const place of places) {
-    const { path, method, headers, query } = place.route.matches[place.match] as RouteMatch;
-    if (path.type !== "pathPrefix" || method !== undefined || headers.length + query.length > 0) continue;
-    const key = `${place.host} ${pathText(path)}`;
-    const other = broad.get(key);
-    if (other === undefined || goesBefore(place, other)) broad.set(key, place);
-  }
+function bypasses(routes: readonly LintedRoute[], winners: ReadonlyMap<string, Place>, nameOf: NameOf): RouteFinding[] {
   const found = new Map<string, RouteFinding>();
-  for (const { host, route, match } of places) {
-    const kind = AUTHENTICATION.find((each) => route.policies[each] !== undefined);
-    if (kind === undefined) continue;
-    const { path, method, headers, query } = route.matches[match] as RouteMatch;
-    const isConditional = method !== undefined || headers.length + query.length > 0;
-    if (path.type === "regex" || (path.type === "pathPrefix" && !isConditional)) continue;
-    const open = nearest(host, pathText(path), broad);
-    if (
-      open === undefined ||
-      open.route === route ||
-      AUTHENTICATION.some((each) => open.route.policies[each] !== undefined)
-    )
-      continue;
-    const targets = new Set(targetsOf(open.route));
-    if (!targetsOf(route).some((target) => targets.has(target))) continue;
-    const related = [{ route: open.route, match: open.match, message: `has no ${kind}` }];
-    found.set(`${route.key} ${match}`, {
-      route,
-      match,
-      code: "bypassed-authentication",
-      found: [kind, open.route.name],
-      related,
-    });
+  for (const { places, guard } of routes) {
+    if (guard === undefined) continue;
+    for (const place of places) {
+      if (place.match === undefined) continue;
+      const { host, route, match } = place;
+      const condition = matchAt(place);
+      const { path } = condition;
+      if (path.type === "regex" || (path.type === "pathPrefix" && !isConditional(condition))) continue;
+      const open = nearest(host, pathText(path), winners);
+      if (open === undefined || open.route === route || authenticationOf(open.route.policies) !== undefined) continue;
+      const targets = new Set(targetsOf(open.route));
+      if (!targetsOf(route).some((target) => targets.has(target))) continue;
+      const related = [{ route: open.route, match: open.match, message: `has no ${guard}` }];
+      const code = "bypassed-authentication";
+      found.set(`${route.key} ${match}`, { route, match, code, found: [guard, nameOf(open, route)], related });
+    }
   }
   return [...found.values()];
 }
 
 /** The match that a request for the path gets if its conditions select no other. */
-function nearest(host: string, path: string, broad: ReadonlyMap<string, Place>): Place | undefined {
+function nearest(host: string, path: string, winners: ReadonlyMap<string, Place>): HttpPlace | undefined {
   for (let at = path; ; at = at.slice(0, at.lastIndexOf("/")) || "/") {
-    const place = broad.get(`${host} ${at}`);
-    if (place !== undefined || at === "/" || !at.startsWith("/")) return place;
+    const prefix: RouteMatch = { path: { type: "pathPrefix", value: at }, headers: [], query: [] };
+    const place = winners.get(slotAt(host, prefix));
+    if (place?.match !== undefined) return place;
+    if (at === "/" || !at.startsWith("/")) return undefined;
   }
 }
 

@@ -14,12 +14,15 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { before, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { parseAllDocuments, stringify } from "yaml";
+import { objectKey } from "../../src/base/object-key.ts";
+import { formatOrigin, type Origin } from "../../src/base/origin.ts";
 import { Graph } from "../../src/controller/graph/graph.ts";
 import { clock, type Inputs } from "../../src/controller/graph/inputs.ts";
 import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import { ROUTE_KINDS } from "../../src/controller/translate/model/model.ts";
+import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
 import type { Gateway } from "../../src/kube/objects.ts";
 import { translateFrontend } from "../../src/translation/frontend.ts";
@@ -64,8 +67,9 @@ for (const file of readdirSync(FOLDER).filter((each) => each.endsWith(".in.yaml"
   const name = file.slice(0, -".in.yaml".length);
   const input = readFileSync(new URL(file, FOLDER), "utf8");
   test(name, { skip: /\$(CA|CERT|KEY)/.test(input) && noOpenssl }, async () => {
-    const { text, states } = outcome(input);
+    const { text, states, graph } = outcome(input);
     await assertServed(states);
+    for (const state of states) assertOrigins(state, graph);
     const path = new URL(`${name}.out.yaml`, FOLDER);
     if (process.env.UPDATE_GOLDEN !== undefined) {
       writeFileSync(path, text);
@@ -92,7 +96,13 @@ const CLASS = {
 } as const;
 const CLUSTER_SCOPED = ["Namespace", "Node", "GatewayClass", "ControllerIdentity"];
 
-function outcome(text: string): { readonly text: string; readonly states: readonly GatewayState[] } {
+interface Outcome {
+  readonly text: string;
+  readonly states: readonly GatewayState[];
+  readonly graph: Graph;
+}
+
+function outcome(text: string): Outcome {
   const graph = new Graph();
   graph.set(CLASS);
   graph.set(clock(Date.now()));
@@ -113,9 +123,14 @@ function outcome(text: string): { readonly text: string; readonly states: readon
     .map(shownStatus);
   const shown = { gateways: Object.fromEntries(gateways), statuses: Object.fromEntries(statuses) };
   return {
-    text: stringify(withoutPems(shown), { aliasDuplicateObjects: false, lineWidth: 0 }),
+    text: stringify(withoutPems(shown), asText, { aliasDuplicateObjects: false, lineWidth: 0 }),
     states: states.flatMap(([, state]) => state ?? []),
+    graph,
   };
+}
+
+function asText(key: unknown, value: unknown): unknown {
+  return key === "origin" ? formatOrigin(value as Origin) : value;
 }
 
 /** Proxies can serve what they are sent: it goes through the messages of the stream into a data plane, which opens its ports. */
@@ -127,6 +142,22 @@ async function assertServed(states: readonly GatewayState[]): Promise<void> {
     await plane.plane.prepare(1, packed, anyPort, false);
     plane.plane.abort();
   }
+}
+
+/** Each route says where it was written, also after it was packed again: in an object that is there, and a field that it has. */
+function assertOrigins(state: GatewayState, graph: Graph): void {
+  const ir = unpackIr(packState(state));
+  assert.deepEqual(unpackIr(packIr(ir)), ir);
+  for (const { routes, tcpRoutes } of ir.binds.flatMap(({ listeners }) => listeners))
+    for (const { key, origin } of [...routes, ...tcpRoutes]) assertWritten(origin, key, graph);
+}
+
+function assertWritten(origin: Origin | undefined, what: string, graph: Graph): void {
+  assert.ok(origin?.object !== undefined, `${what} has no origin`);
+  const { kind, ...name } = origin.object;
+  let value: unknown = graph.get(kind as Anything["kind"], objectKey(name));
+  for (const field of origin.path) value = Object(value)[field];
+  assert.ok(value !== undefined, `${what}: nothing is written at ${formatOrigin(origin)}`);
 }
 
 /** What runs the proxies of a Gateway, as far as it matters. */

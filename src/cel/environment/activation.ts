@@ -92,3 +92,13 @@ export interface Activation {
   readonly extproc?: unknown;
   readonly metadata?: unknown;
 }
+
+/**
+ * `base` with other values for some properties. Those of `base` are computed when they are read, with `base` itself as receiver, because its
+ * getters use private fields; copying would compute all of them.
+ */
+export function overlaid<Parts extends object>(base: Parts, own: Partial<Parts>): Parts {
+  return new Proxy(base, {
+    get: (parts, name) => (Object.hasOwn(own, name) ? Reflect.get(own, name) : Reflect.get(parts, name, parts)),
+  });
+}

@@ -26,7 +26,7 @@ async function cluster(t: TestContext, route = condition("Accepted", "True", "Ac
     spec: {},
     status: {
       parents: [
-        parent("web", route, condition("tracegate.dev/Shadowed", "True", "Shadowed", "rules[1] is never used")),
+        parent("web", route, condition("tracegate.dev/Findings", "True", "ShadowedRoute", "rules[1] never wins")),
         parent("other", condition("ResolvedRefs", "False", "BackendNotFound", "of another Gateway")),
       ],
     },
@@ -49,7 +49,7 @@ async function cluster(t: TestContext, route = condition("Accepted", "True", "Ac
   return made;
 }
 
-const WARNINGS = `HTTPRoute shop/cart: warning: tracegate.dev/Shadowed Shadowed: rules[1] is never used
+const WARNINGS = `HTTPRoute shop/cart: warning: tracegate.dev/Findings ShadowedRoute: rules[1] never wins
 TracegatePolicy auth/login: warning: tracegate.dev/Findings LenientAuthentication: lets requests pass
 `;
 
@@ -62,9 +62,9 @@ test("check prints what the statuses of a Gateway's objects say, and --strict co
   assert.deepEqual(findings[0], {
     severity: "warning",
     object: "HTTPRoute shop/cart",
-    condition: "tracegate.dev/Shadowed",
-    reason: "Shadowed",
-    message: "rules[1] is never used",
+    condition: "tracegate.dev/Findings",
+    reason: "ShadowedRoute",
+    message: "rules[1] never wins",
   });
 });
 

@@ -57,7 +57,7 @@ export function translateGateways(
       const named = routes.map(({ key, name }, i) => ({ key, name, path: paths[i] ?? [] }));
       const tcpNamed = tcpRoutes.map(({ key, name }, i) => ({ key, name, path: tcpPaths[i] ?? [] }));
       reportDuplicates("route", [...named, ...tcpNamed], context.report);
-      adviseOnRoutes({ ...listener, routes }, paths, context.report);
+      adviseOnRoutes({ ...listener, routes, tcpRoutes }, [...paths, ...tcpPaths], context.report);
       return { ...listener, routes, tcpRoutes };
     }),
   }));

@@ -226,10 +226,13 @@ function translateListener(
     const named = list.map((each, i) => ({ key: each.key, name: each.name, path: [...path, field, i] }));
     reportDuplicates("route", named, context.report);
   }
-  const paths = translated.map((_route, i) => [...path, "routes", i]);
+  const paths = [
+    ...translated.map((_route, i) => [...path, "routes", i]),
+    ...translatedTcp.map((_route, i) => [...path, "tcpRoutes", i]),
+  ];
   const merged = mergeLevels(targeted.gateway, own);
   adviseOnRoutes(
-    { hostname: input.hostname.toLowerCase(), routes: translated, policies: merged.set },
+    { hostname: input.hostname.toLowerCase(), routes: translated, tcpRoutes: translatedTcp, policies: merged.set },
     paths,
     context.report,
   );

@@ -175,7 +175,7 @@ function translateRouteGroups(config: ConfigFile, context: Context): RouteGroup[
       report,
     );
     adviseOnRoutes(
-      { hostname: "", routes, policies: NO_POLICY_SET },
+      { hostname: "", routes, tcpRoutes: [], policies: NO_POLICY_SET },
       routes.map((_route, j) => at(j)),
       report,
     );

@@ -5,14 +5,13 @@ import { SECTIONS, TARGET_KINDS } from "../crd/policy.ts";
 import { defineQuery, type Read } from "../graph/graph.ts";
 import { policyAttachments } from "../translate/attachments.ts";
 import { backendModel } from "../translate/backends/backends.ts";
-import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
+import { findingsCondition, isFalse, isTrue, joined } from "../translate/model/conditions.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
 import type { ConditionDraft } from "../translate/model/model.ts";
 import { type PolicyInput, policyInput } from "../translate/policy/input.ts";
 import { policyModel } from "../translate/policy/model.ts";
 import { type Overridden, overriddenAt } from "../translate/policy/overridden.ts";
 import { isAttachable, partsAt } from "../translate/policy/parts.ts";
-import type { PolicyFinding } from "../translate/policy/problems.ts";
 import { type Replaceable, replaceableAt } from "../translate/policy/replaceable.ts";
 import type { ResolvedTarget } from "../translate/policy/targets.ts";
 import { type DesiredStatus, gatewayReferences } from "./desired.ts";
@@ -52,7 +51,7 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     accepted,
     attachment(accepted, problems, model.denying),
     ...overriding(overridden),
-    ...finding(model.findings),
+    ...findingsCondition(model.findings),
     ...replacing(targets.flatMap(({ target }) => replaceableAt(read, input, target) ?? [])),
   ];
   const gateways = gatewayReferences(targets.flatMap((each) => each.gateways));
@@ -100,19 +99,6 @@ function attachment(accepted: ConditionDraft, problems: readonly string[], denyi
 
 function overriding(overridden: readonly Overridden[]): readonly ConditionDraft[] {
   return overridden.length === 0 ? [] : [isTrue("Overridden", "Overridden", joined(overridden.map(overriddenText)))];
-}
-
-/** A condition of tracegate's own: what is valid and most likely not intended. Its reason is the first code, such as `LenientAuthentication`. */
-function finding(findings: readonly PolicyFinding[]): readonly ConditionDraft[] {
-  const [first] = findings;
-  if (first === undefined) return [];
-  const text = joined(findings.map((each) => `${each.text} [${each.code}]`));
-  return [isTrue("tracegate.dev/Findings", pascalCase(first.code), text)];
-}
-
-/** A reason of a condition has no hyphens. */
-function pascalCase(code: string): string {
-  return code.replace(/(?:^|-)([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 }
 
 /** A warning: the author may not know that routes decide if inheritance is not set. */

@@ -3,12 +3,12 @@ import { objectKey } from "../../base/object-key.ts";
 import { keyOfObject, refKey, refOf } from "../../kube/keys.ts";
 import type { KubeObject, RouteParentStatus } from "../../kube/objects.ts";
 import { defineIndex, defineQuery, type Index, type Read } from "../graph/graph.ts";
-import { isTrue, joined } from "../translate/model/conditions.ts";
+import { findingsCondition } from "../translate/model/conditions.ts";
 import { controllerName } from "../translate/model/gateway-class.ts";
 import { type ConditionDraft, type ParentModel, ROUTE_KINDS, type RouteKind } from "../translate/model/model.ts";
 import { SHARD_NUMBERS, shardOf } from "../translate/model/shards.ts";
+import { routeFindings } from "../translate/routes/route-findings.ts";
 import { routeModel } from "../translate/routes/routes.ts";
-import { shadowedRules } from "../translate/routes/shadowing.ts";
 import type { DesiredStatus } from "./desired.ts";
 
 export function routeStatuses(read: Read): readonly DesiredStatus[] {
@@ -59,15 +59,14 @@ const routeStatus = defineQuery<DesiredStatus | undefined>("routeStatus", (read,
     status: {
       parents: parents.map((parent) => ({
         parentRef: parent.parentRef,
-        conditions: [...parent.conditions, ...shadowing(read, key, parent)],
+        conditions: [...parent.conditions, ...findingsAt(read, key, parent)],
       })),
     },
   };
 });
 
-/** A condition of tracegate's own, set only if a rule can never match. */
-function shadowing(read: Read, route: string, { gateway, attachments }: ParentModel): readonly ConditionDraft[] {
-  const shadowed = gateway === undefined ? undefined : read.query(shadowedRules, gateway)[route];
-  const messages = attachments.flatMap(({ listener }) => shadowed?.[listener] ?? []);
-  return messages.length === 0 ? [] : [isTrue("tracegate.dev/Shadowed", "Shadowed", joined(messages))];
+/** What lints say about the route at the listeners of a parent. */
+function findingsAt(read: Read, route: string, { gateway, attachments }: ParentModel): readonly ConditionDraft[] {
+  const found = gateway === undefined ? [] : (read.query(routeFindings, gateway)[route] ?? []);
+  return findingsCondition(found.filter((each) => attachments.some(({ listener }) => listener === each.listener)));
 }

@@ -3,7 +3,7 @@
  * per place, called by the upstream room for each call, or undefined where there is nothing to do. Settings of connections
  * (`backendTLS`, `http`, `tcp`, `backendTunnel`) are not applied here: the connection pool has them from the target.
  */
-import type { CelEnvironment } from "../../cel/index.ts";
+import { type CelEnvironment, overlaid } from "../../cel/index.ts";
 import type { CalloutHead, PrepareCallout } from "../../upstream/callouts/callout.ts";
 import { prepareCredentials } from "../backend-auth/index.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
@@ -13,7 +13,6 @@ import type { CalloutContext, OutgoingContext, RequestMetadata } from "../contra
 import { prepareRequestEdits } from "../request-header-modifier/index.ts";
 import type { CallPolicies } from "../schema/call.ts";
 import type { Transformations } from "../schema/transformations.ts";
-import { withVariables } from "../shared/expressions.ts";
 import { EditedRequest } from "../transformations/messages.ts";
 import { compileProgram, decisions } from "../transformations/program.ts";
 
@@ -83,7 +82,7 @@ function callTransformer(
         },
       },
     });
-    const failures = program.run(message, withVariables(variables, { request: call, metadata }), own, () => {});
+    const failures = program.run(message, overlaid(variables, { request: call, metadata }), own, () => {});
     trace?.report(decisions, { code: failures === undefined ? "changed" : "partly", side: "request", failures });
   };
 }

@@ -1,5 +1,5 @@
 import { ERRORS } from "../../base/errors.ts";
-import type { Activation, Expression } from "../../cel/index.ts";
+import { type Activation, type Expression, overlaid } from "../../cel/index.ts";
 import { getHeader, type LocalReply } from "../../http/message/message.ts";
 import type { Callout } from "../../upstream/callouts/callout.ts";
 import { isUnreadable } from "../../upstream/callouts/http-call.ts";
@@ -7,7 +7,6 @@ import type { Decisions } from "../contract/decisions.ts";
 import type { HeaderEdit } from "../contract/header-edits.ts";
 import type { BodyStart, CalloutContext, PolicyContext } from "../contract/types.ts";
 import { editRequest, type InvalidTarget } from "../envoy/convert.ts";
-import { withVariables } from "../shared/expressions.ts";
 
 /** Decision about a request, derived from a response of the service. */
 export type AuthzDecision =
@@ -73,7 +72,7 @@ export function decidedVariables(
   { metadata }: AuthzDecision,
 ): Activation {
   if (metadata === undefined) return variables;
-  return withVariables(variables, { extauthz: { ...(requestMetadata.extauthz as object | undefined), ...metadata } });
+  return overlaid(variables, { extauthz: { ...(requestMetadata.extauthz as object | undefined), ...metadata } });
 }
 
 /** Applies metadata and header edits of a decision. The caller sends the response of a denial. */

@@ -1,4 +1,4 @@
-import type { Activation, CelEnvironment, Expression, Scope } from "../../cel/index.ts";
+import { type Activation, type CelEnvironment, type Expression, overlaid, type Scope } from "../../cel/index.ts";
 import type { HeaderList } from "../../http/message/message.ts";
 import { isToken, latin1 } from "../../http/message/syntax.ts";
 import type { TargetParts } from "../../http/message/target.ts";
@@ -6,14 +6,7 @@ import { reasonOf } from "../../upstream/callouts/callout.ts";
 import type { CalloutResponse } from "../../upstream/callouts/http-call.ts";
 import { fieldName } from "../contract/header-edits.ts";
 import { PolicyError } from "../contract/policy-error.ts";
-import {
-  bodyBytes,
-  compileAll,
-  evaluateAll,
-  type NamedExpressions,
-  textOf,
-  withVariables,
-} from "../shared/expressions.ts";
+import { bodyBytes, compileAll, evaluateAll, type NamedExpressions, textOf } from "../shared/expressions.ts";
 import { checkAuthority, parsePathAndQuery } from "../shared/url-change.ts";
 import { AuthzRequestError } from "./decision.ts";
 import type { ExtAuthzHttp } from "./schema.ts";
@@ -133,7 +126,7 @@ export class AuthzRequestTemplate {
   /** What expressions read as `extauthz`; undefined when nothing is configured. */
   metadataFrom(variables: Activation, { status, headers, body }: CalloutResponse): Record<string, unknown> | undefined {
     if (this.#metadata.length === 0) return undefined;
-    return evaluateAll(this.#metadata, withVariables(variables, { response: { status, headers, body } }));
+    return evaluateAll(this.#metadata, overlaid(variables, { response: { status, headers, body } }));
   }
 }
 

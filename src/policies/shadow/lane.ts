@@ -5,19 +5,19 @@
  * for it and not for the request. What they establish, such as claims of a token, is visible to later shadow policies only.
  */
 import { asError, type ErrorCode, type Explained, GatewayError, type Why } from "../../base/errors.ts";
-import type { Budget, RequestParts } from "../../cel/index.ts";
+import { type Budget, overlaid, type RequestParts } from "../../cel/index.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { ShadowableKind } from "../contract/shadow.ts";
-import type {
-  BodyStart,
-  IncomingBody,
-  PolicyContext,
-  PolicyHooks,
-  RequestMetadata,
-  ShadowDecision,
-  ShadowRuns,
+import {
+  type BodyStart,
+  FINDINGS,
+  type IncomingBody,
+  type PolicyContext,
+  type PolicyHooks,
+  type RequestMetadata,
+  type ShadowDecision,
+  type ShadowRuns,
 } from "../contract/types.ts";
-import { withVariables } from "../shared/expressions.ts";
 
 /**
  * Exchanges of a thread that may wait for shadow policies at a time. It bounds the memory and the calls that a service which does not
@@ -167,31 +167,16 @@ class ShadowView implements PolicyContext {
     this.session = host.session;
     this.matchedPrefix = host.matchedPrefix;
     this.matchedPath = host.matchedPath;
-    const view = this;
-    const seen: RequestParts = new SeenRequest(this, host.variables.request);
-    this.variables = withVariables(host.variables, {
-      budget,
-      request: seen,
-      response: undefined,
-      get jwt() {
-        return view.requestMetadata.jwt;
-      },
-      get apiKey() {
-        return view.requestMetadata.apiKey;
-      },
-      get basicAuth() {
-        return view.requestMetadata.basicAuth;
-      },
-      get extauthz() {
-        return view.requestMetadata.extauthz;
-      },
-      get extproc() {
-        return view.requestMetadata.extproc;
-      },
-      get metadata() {
-        return view.requestMetadata.metadata;
-      },
+    const now = host.variables.request;
+    // What the policy changes of the request shows through.
+    const seen: RequestParts = Object.create(this.request, {
+      sensitive: { get: () => now?.sensitive },
+      body: { get: () => this.requestBody.bytes ?? now?.body },
+      startTime: { get: () => now?.startTime },
     });
+    const own = { budget, request: seen, response: undefined };
+    for (const name of FINDINGS) Object.defineProperty(own, name, { get: () => this.requestMetadata[name] });
+    this.variables = overlaid(host.variables, own);
   }
 
   /** Adds what earlier shadow policies have established, and returns all that is known. */
@@ -228,47 +213,6 @@ class ShadowView implements PolicyContext {
   claimAllFields(): void {}
   /** Its calls end by their own timeouts: a decision that comes after the response counts too. */
   onClose(): void {}
-}
-
-/** The request for expressions. */
-class SeenRequest implements RequestParts {
-  readonly #view: Pick<ShadowView, "request" | "requestBody">;
-  readonly #now: RequestParts | undefined;
-
-  constructor(view: Pick<ShadowView, "request" | "requestBody">, now: RequestParts | undefined) {
-    this.#view = view;
-    this.#now = now;
-  }
-  get method(): string {
-    return this.#view.request.method;
-  }
-  get scheme(): string {
-    return this.#view.request.scheme;
-  }
-  get authority(): string {
-    return this.#view.request.authority;
-  }
-  get path(): string {
-    return this.#view.request.path;
-  }
-  get search(): string {
-    return this.#view.request.search;
-  }
-  get version(): string {
-    return this.#view.request.version;
-  }
-  get headers(): readonly string[] {
-    return this.#view.request.headers;
-  }
-  get sensitive(): RequestParts["sensitive"] {
-    return this.#now?.sensitive;
-  }
-  get body(): Uint8Array | undefined {
-    return this.#view.requestBody.bytes ?? this.#now?.body;
-  }
-  get startTime(): Date | undefined {
-    return this.#now?.startTime;
-  }
 }
 
 const NO_BYTES = new Uint8Array(0);

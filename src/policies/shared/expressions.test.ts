@@ -12,7 +12,6 @@ import {
   compileAll,
   evaluateAll,
   sendableText,
-  withVariables,
 } from "./expressions.ts";
 
 const compile = (text: string) => STANDARD_ENVIRONMENT.compileExpression(text, "request");
@@ -50,16 +49,4 @@ test("a value that cannot be evaluated is omitted, the others are not", () => {
 test("text becomes bytes of UTF-8; a line break cannot start another field", () => {
   assert.equal(sendableText("é"), "\u00c3\u00a9");
   assert.throws(() => sendableText("a\r\nx-admin: true"), /control character/);
-});
-
-test("variables of the base are computed only when they are read, own ones win", () => {
-  const base = {
-    get jwt(): unknown {
-      throw new Error("computed");
-    },
-    metadata: { a: 1 },
-  };
-  const variables = withVariables(base, { metadata: { a: 2 } });
-  assert.deepEqual(variables.metadata, { a: 2 });
-  assert.throws(() => variables.jwt, /computed/);
 });

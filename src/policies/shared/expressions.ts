@@ -136,14 +136,3 @@ export function evaluateAll(expressions: NamedExpressions, variables: Activation
 export function textOf(expression: Expression, variables: Activation): string {
   return sendableText(toText(expression.evaluate(variables)) ?? "");
 }
-
-/**
- * `base` with other values for some variables. Variables of `base` are computed when an expression reads them, with `base` itself
- * as receiver, because its getters use private fields; copying would compute all of them.
- */
-export function withVariables(base: Activation, own: Partial<Activation>): Activation {
-  return new Proxy(base, {
-    get: (variables, name) =>
-      Object.hasOwn(own, name) ? Reflect.get(own, name) : Reflect.get(variables, name, variables),
-  });
-}

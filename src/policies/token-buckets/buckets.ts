@@ -1,4 +1,4 @@
-import type { Count } from "../../telemetry/counter-memory.ts";
+import type { Count, Metrics } from "../../telemetry/metrics.ts";
 import { type BucketRule, BucketSets, bucketMemory, type Layout } from "./bucket-sets.ts";
 import type { Hash64 } from "./sip-hash.ts";
 
@@ -22,13 +22,7 @@ const RETRY_MS = 1000;
 const RESERVED_MS = 1000;
 const NONE = -1;
 
-/** Events that metrics count. */
-interface BucketCounters {
-  /** Requests that were counted together because the share of the limit had no room for a bucket of their own. */
-  limitOverflows(limit: string): Count;
-  /** Buckets that were dropped before they were full, because a configuration has more limits than fit. */
-  limitEvictions(): Count;
-}
+type BucketCounters = Pick<Metrics, "count">;
 
 /**
  * The token buckets of a process: all threads see the same ones, in a table of fixed size. Each limit whose clients choose keys has its own
@@ -108,7 +102,7 @@ export class LimitBuckets {
         return admitted;
       }
     }
-    this.#overflows ??= this.#counters?.limitOverflows(this.#name);
+    this.#overflows ??= this.#counters?.count("local_rate_limit_overflow_total", this.#name);
     if (this.#overflows !== undefined) this.#overflows.count++;
     return this.#takeCommon(`${this.#name} overflow`, rule);
   }
@@ -118,7 +112,7 @@ export class LimitBuckets {
     sets.hash(name, this.#hash);
     if (!this.#taking) return sets.peek(0, sets.layout.common, this.#hash, rule, true) === true;
     const admitted = sets.take(0, sets.layout.common, this.#hash, rule, true);
-    if (sets.evicted && this.#counters !== undefined) this.#counters.limitEvictions().count++;
+    if (sets.evicted && this.#counters !== undefined) this.#counters.count("local_rate_limit_evictions_total").count++;
     return admitted === true;
   }
 

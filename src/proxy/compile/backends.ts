@@ -82,7 +82,7 @@ export class Backends {
     return {
       max: http?.maxRetries ?? Number.POSITIVE_INFINITY,
       budget: retryBudget && this.#budgetOf(target, retryBudget),
-      overflows: this.#metrics.retryOverflows(key),
+      overflows: this.#metrics.count("retry_overflow_total", key),
     };
   }
 

@@ -64,10 +64,12 @@ const ABOUT: { readonly [Code in ErrorCode]?: "route" | "backend" | "timeout" } 
 
 export class Provenance {
   readonly #listeners: ReadonlyMap<string, Pick<Listener, "policies" | "sources" | "origin">>;
+  readonly #groups: ReadonlyMap<string, Origin | undefined>;
   readonly #containers: Containers;
   readonly #owners: { readonly packed: PackedRoutes; readonly indexes: Indexes }[] = [];
 
-  constructor({ binds, backends, targeted }: Pick<Ir, "binds" | "backends" | "targeted">) {
+  constructor({ binds, backends, targeted, routeGroups }: Pick<Ir, "binds" | "backends" | "targeted" | "routeGroups">) {
+    this.#groups = new Map(routeGroups.map(({ name, origin }) => [name, origin]));
     this.#listeners = new Map(binds.flatMap(({ listeners }) => listeners.map((listener) => [listener.key, listener])));
     this.#containers = {
       backends: backends.map(({ key, name, namespace, origin }) => ({
@@ -91,6 +93,10 @@ export class Provenance {
     const at = this.#placeOf(route);
     // The place in a file is known without the text of the route.
     return at && (placeAt(at.packed, at.index).origin ?? routeAt(at.packed, at.index).origin);
+  }
+
+  originOfGroup(name: string): Origin | undefined {
+    return this.#groups.get(name);
   }
 
   /** The policies in effect for a phase. */

@@ -88,7 +88,7 @@ export class SeriesCache {
     let count = this.#grpc[index];
     if (count === undefined) {
       const label = status === undefined ? UNKNOWN : index > LAST_GRPC_STATUS ? OTHER : String(status);
-      count = this.#metrics.grpcCalls(this.#backend, this.#labels.route, label);
+      count = this.#metrics.count("grpc_calls_total", this.#backend, this.#labels.route, label);
       this.#grpc[index] = count;
     }
     return count;
@@ -101,7 +101,7 @@ export class SeriesCache {
     let count = this.#shadow.get(key);
     if (count === undefined) {
       const { gateway, listener, route } = this.#labels;
-      count = this.#metrics.shadowDecisions(policy, decision, gateway, listener, route);
+      count = this.#metrics.count("policy_shadow_total", policy, decision, gateway, listener, route);
       this.#shadow.set(key, count);
     }
     return count;

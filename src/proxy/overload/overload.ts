@@ -116,11 +116,11 @@ export class Overload {
     this.#worker = worker;
     this.#system = system;
     this.#log = log;
-    this.#lag = metrics.eventLoopLag(worker);
+    this.#lag = metrics.count("event_loop_lag_seconds", `worker-${worker}`);
     const stateOf = (reason: OverloadReason): State => ({
-      active: metrics.overloaded(reason),
-      requests: metrics.turnedAway("request", reason),
-      connections: reason === "lag" ? undefined : metrics.turnedAway("connection", reason),
+      active: metrics.count("overloaded_workers", reason),
+      requests: metrics.count("overload_rejected_total", "request", reason),
+      connections: reason === "lag" ? undefined : metrics.count("overload_rejected_total", "connection", reason),
       since: undefined,
     });
     this.#states = { lag: stateOf("lag"), heap: stateOf("heap"), memory: stateOf("memory") };

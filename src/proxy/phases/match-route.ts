@@ -54,13 +54,13 @@ function chooseRoute(exchange: Matching): undefined {
     chain.push(route);
     const group = exchange.bind.groups.get(backend.target.name);
     if (group === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
-    route = select(exchange, group);
+    route = select(exchange, group, backend.target.name);
     if (chain.includes(route)) throw new GatewayError("TG_DELEGATION_CYCLE");
   }
 }
 
-/** The best route of a router; a trace explains the choice. Throws TG_ROUTE_NOT_FOUND. */
-function select(exchange: Matching, router: Router<CompiledRoute>): CompiledRoute {
+/** The best route of a listener or of a route `group`; a trace explains the choice. Throws TG_ROUTE_NOT_FOUND. */
+function select(exchange: Matching, router: Router<CompiledRoute>, group?: string): CompiledRoute {
   const { request } = exchange;
   // `OPTIONS *` concerns the server as a whole, and CONNECT has no path: both are routed like the path `/`.
   const { path } = request;
@@ -68,7 +68,7 @@ function select(exchange: Matching, router: Router<CompiledRoute>): CompiledRout
   if (pathless) request.path = "/";
   const { host } = exchange.selected;
   const match = router.select(request, host);
-  exchange.trace?.routeSelection(router.explain(request, host, match));
+  exchange.trace?.routeSelection(router.explain(request, host, match), group);
   if (pathless) request.path = path;
   if (match === undefined) throw noRoute(exchange, router);
   exchange.selected.match = match;

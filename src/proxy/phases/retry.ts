@@ -152,7 +152,7 @@ function otherBackend(
   tried.add(backend);
   const backends = route.backends.filter((each) => !tried.has(each) && canServe(each));
   const totalWeight = backends.reduce((sum, { weight }) => sum + weight, 0);
-  return pick({ backends, totalWeight }, services);
+  return pick({ key: route.key, label: route.label, backends, totalWeight }, services);
 }
 
 /** Whether the limits of the backend allow another retry; if so, it is counted. */

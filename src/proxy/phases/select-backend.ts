@@ -4,7 +4,7 @@ import type { Target } from "../../upstream/settings/target.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { Retries } from "../exchange/retries.ts";
-import type { Services } from "../services/services.ts";
+import type { Services, Split } from "../services/services.ts";
 
 /** The kinds of target that each protocol can be sent to. */
 const SERVED: Readonly<Record<"http" | "tcp" | "udp", ReadonlySet<Target["type"]>>> = {
@@ -42,13 +42,13 @@ export function canServe({ balancer, target }: CompiledBackend): boolean {
 
 /** Weighted random choice, unless `chooseBackend` makes it; undefined when no backend has weight. */
 export function pick(
-  route: { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
+  split: Split & { readonly backends: readonly CompiledBackend[]; readonly totalWeight: number },
   { random, chooseBackend }: Pick<Services, "random" | "chooseBackend">,
 ): CompiledBackend | undefined {
-  const { backends, totalWeight } = route;
+  const { backends, totalWeight } = split;
   if (totalWeight === 0) return undefined;
   if (backends.length === 1) return backends[0];
-  if (chooseBackend !== undefined) return backends[chooseBackend(backends)];
+  if (chooseBackend !== undefined) return backends[chooseBackend(split)];
   let at = random() * totalWeight;
   for (const backend of backends) {
     at -= backend.weight;

@@ -84,7 +84,7 @@ export class ExpressionShares {
     if (this.limits.routeShare === 0 || !account.used) return;
     const now = this.#clock.now();
     if (!this.#isBeyond(route, now) && !this.#isBeyond(namespace, now)) return;
-    this.#metrics.expressionRejections(label).count++;
+    this.#metrics.count("expression_rejected_total", label).count++;
     throw new GatewayError("TG_EXPRESSIONS_EXCEEDED", undefined, undefined, { headers: RETRY_AFTER });
   }
 
@@ -140,7 +140,7 @@ class Account implements StepAccount {
     const ms = steps / STEPS_PER_MS;
     this.route.use(ms);
     this.namespace.use(ms);
-    this.#seconds ??= this.#metrics.expressionSeconds(this.#label);
+    this.#seconds ??= this.#metrics.count("expression_seconds_total", this.#label);
     this.#seconds.count += ms / 1000;
   }
 }

@@ -15,11 +15,21 @@ import type { Workloads } from "../../upstream/discovery/discovery.ts";
 import type { Locality } from "../../upstream/discovery/locality.ts";
 import type { Endpoint } from "../../upstream/endpoints/endpoint.ts";
 import type { Resolver } from "../../upstream/resolve/resolver.ts";
+import type { Target } from "../../upstream/settings/target.ts";
 import type { BufferBudget } from "../body/buffer-budget.ts";
 import type { Overload } from "../overload/overload.ts";
 import type { ExpressionShares } from "./expression-shares.ts";
 import type { TraceLog } from "./trace-log.ts";
 import type { Watchers } from "./watchers.ts";
+
+/** Backends of a route, of which one is chosen by weight. */
+export interface Split {
+  /** Absent for routes of TCP and UDP. */
+  readonly key?: string;
+  /** `<namespace>/<name>` of the route. */
+  readonly label: string;
+  readonly backends: readonly { readonly key: string; readonly weight: number; readonly target: Target }[];
+}
 
 /** What every exchange of a worker needs besides the configuration; made once per thread. */
 export interface Services {
@@ -59,7 +69,7 @@ export interface Services {
   /** Uniform in [0, 1): the choice between weighted backends. */
   readonly random: () => number;
   /** The index of the backend that gets a request, in place of chance; only in rehearsals. */
-  readonly chooseBackend?: (backends: readonly { readonly key: string; readonly weight: number }[]) => number;
+  readonly chooseBackend?: (split: Split) => number;
   /** What expressions cannot know of a request; only in rehearsals. */
   readonly unknowns?: Unknowns;
   readonly dynamic: DynamicEndpoints;

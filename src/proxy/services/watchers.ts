@@ -1,5 +1,5 @@
 /** Which request belongs to which watcher of traces. */
-import { type Condition, HttpRequestView } from "../../cel/index.ts";
+import type { Activation, Condition } from "../../cel/index.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
@@ -25,7 +25,6 @@ export class Watchers {
   readonly #gate: TraceGate;
   readonly #send: (id: number, event: PostedEvent | undefined) => void;
   readonly #list: Watcher[] = [];
-  readonly #view = new HttpRequestView();
 
   /** `send` carries an event of watcher `id` to its reader; undefined ends the trace. */
   constructor(gate: TraceGate, send: (id: number, event: PostedEvent | undefined) => void) {
@@ -73,7 +72,7 @@ export class Watchers {
   ): Tracer | undefined {
     const matches = ({ expression, options }: Watcher): boolean => {
       if (expression === undefined) return true;
-      const view = this.#view.reset(request);
+      const view: Activation = { request: { ...request, startTime: new Date() } };
       // Whether a trace takes a request tells what its filter has read: guess by guess, a secret.
       return expression.matches(options.reveal ? view : new ShownVariables(view, secretsOf()), passBy);
     };

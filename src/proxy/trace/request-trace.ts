@@ -8,7 +8,7 @@ import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from 
 import type { Downstream } from "../../http/stream.ts";
 import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
-import type { RequestMetadata } from "../../policies/contract/types.ts";
+import { FINDINGS, type RequestMetadata } from "../../policies/contract/types.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
@@ -28,7 +28,6 @@ import { StreamProgress } from "./stream-progress.ts";
 
 /** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
-const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
 type FindingName = (typeof FINDINGS)[number];
 
 /** What a trace reads of the exchange it follows. */
@@ -180,14 +179,19 @@ export class RequestTrace extends PolicyEvents {
     this.#tracer.emit("info", { type: "responseSnapshot", stage, requestState: state });
   }
 
-  /** The chosen route with the reason for each other one; an error if no route matches. */
-  routeSelection({ selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>): void {
+  /** The chosen route with the reason for each other one; an error if no route matches. `group`: a route has delegated to it. */
+  routeSelection(
+    { selected, evaluatedRoutes, candidates, omitted }: Explanation<CompiledRoute>,
+    group: string | undefined,
+  ): void {
+    const origin = group === undefined ? undefined : this.#exchange.bind.provenance.originOfGroup(group);
     this.#tracer.emit(selected === undefined ? "error" : "info", {
       type: "routeSelection",
       selectedRoute: selected?.route.key ?? null,
       evaluatedRoutes,
       candidates: candidates.map((candidate) => this.#candidate(candidate)),
       ...(omitted > 0 && { omittedRoutes: omitted }),
+      ...(group !== undefined && { group: { name: group, ...(origin !== undefined && { origin }) } }),
     });
   }
 

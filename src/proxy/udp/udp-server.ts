@@ -12,7 +12,7 @@ import { LogThrottle } from "../../base/log.ts";
 import type { Sweepable } from "../../base/sweeper.ts";
 import { unmapped } from "../../net/addresses.ts";
 import { type DatagramSource, type UdpFlow, UdpPort } from "../../net/udp-socket.ts";
-import type { ConnectionSeries, Count, DatagramSeries } from "../../telemetry/metrics.ts";
+import type { ConnectionSeries, Count } from "../../telemetry/metrics.ts";
 import type { CompiledBind, CompiledListener } from "../compile/compiled.ts";
 import type { DrainablePort } from "../ports/drain.ts";
 import type { Services } from "../services/services.ts";
@@ -33,6 +33,12 @@ const ADDRESS_SHARE = 0.25;
 const EVICTION_TRIES = 8;
 /** Milliseconds in which at most one line about rejected clients is logged. */
 const REJECTIONS_LOGGED_MS = 1000;
+
+/** Datagrams of one listener: from clients and to them. */
+interface DatagramSeries {
+  readonly received: Count;
+  readonly sent: Count;
+}
 
 /** The sessions of one UDP port; outlives configurations that keep the port. */
 export class UdpServer implements UdpHost, DrainablePort, Sweepable {
@@ -64,7 +70,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     this.#services = services;
     this.#onEmpty = onEmpty;
     this.#bind = bind;
-    this.#active = services.metrics.udpSessions(bind.key);
+    this.#active = services.metrics.count("udp_sessions", bind.key);
     this.#listener = bind.listeners.find("");
     this.#connections = this.#connectionSeries();
     this.#datagrams = this.#datagramSeries();
@@ -136,7 +142,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   onDropped(reason: DropReason): void {
     let count = this.#dropped.get(reason);
     if (count === undefined) {
-      count = this.#services.metrics.droppedDatagrams(this.#bind.key, reason);
+      count = this.#services.metrics.count("udp_dropped_datagrams_total", this.#bind.key, reason);
       this.#dropped.set(reason, count);
     }
     count.count++;
@@ -291,7 +297,10 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
   }
 
   #datagramSeries(): DatagramSeries {
-    return this.#services.metrics.datagrams(this.#labels());
+    const { bind, gateway, listener } = this.#labels();
+    const counted = (direction: "received" | "sent"): Count =>
+      this.#services.metrics.count("udp_datagrams_total", bind, gateway, listener, direction);
+    return { received: counted("received"), sent: counted("sent") };
   }
 
   #labels(): { readonly bind: string; readonly gateway: string; readonly listener: string } {

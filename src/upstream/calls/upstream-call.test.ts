@@ -123,6 +123,8 @@ class Caller implements UpstreamCaller {
     this.#finish(`${code}${sent ? " sent" : ""}${timedOut ? " timed out" : ""}`);
   }
 
+  onTunnelClosed(): void {}
+
   onUpstreamFault(error: unknown): void {
     this.#finish(`fault ${error}`);
   }
@@ -313,6 +315,33 @@ test("a timeout counts as a failure, unless the request is still on its way from
   }
 });
 
+test("a timeout while the call waits for a connection: nothing was sent, and it counts, however slow the client is", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await using upstream = await RawUpstream.listen();
+  using first = endpointAt(upstream.port, { limits: { maxConnections: 1 } });
+  const busy = new Caller([first.endpoint]);
+  busy.call.start();
+  const queued = new Caller([first.endpoint]);
+  queued.requestSent = false;
+  const events = queued.outcome(1000);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(await events, ["to first", "TG_UPSTREAM_TIMEOUT timed out"]);
+  assert.equal(first.endpoint.health, 0.7);
+  busy.call.abandon({ countFailure: false });
+});
+
+test("a call that its caller gives up on an open connection, while it starts, has no timeout", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  await using upstream = await RawUpstream.answering(() => reply("ok"));
+  using first = endpointAt(upstream.port);
+  await new Caller([first.endpoint]).outcome();
+  const caller = new Caller([first.endpoint]);
+  caller.onConnection = (_connection, call) => call.abandon({ countFailure: false });
+  assert.equal(caller.call.start(1000), true);
+  t.mock.timers.tick(1000);
+  assert.deepEqual(caller.events, ["to first"]);
+});
+
 for (const [covers, last] of [
   ["head", "status 200"],
   ["response", "TG_UPSTREAM_TIMEOUT sent timed out"],
@@ -377,4 +406,9 @@ test("a tunnel is open in both directions until the caller settles it", async ()
   caller.call.upstream?.sendEnd([]);
   caller.call.settle();
   assert.deepEqual(known(first.endpoint), HEALTHY);
+  // What the connection reports after that has no effect.
+  caller.onTunnelClosed = () => caller.events.push("tunnel closed");
+  caller.call.onTunnelClosed();
+  caller.call.onUpstreamFailure("reset", true);
+  assert.deepEqual(caller.events, ["to first"]);
 });

@@ -84,8 +84,8 @@ export interface UpstreamCaller extends Omit<UpstreamEvents, "onUpstreamFailure"
   /** A send has failed before its response was complete. `times` is given if it never had a connection. */
   onSendFailed?(message: string, times: ConnectTimes | undefined): void;
   /**
-   * Whether a complete response counts as a success if the target has no outlier detection. Default: a status below 500. gRPC
-   * reports the result of a call at its end.
+   * Whether a complete response with a status below 500 counts as a success, if the target has no outlier detection. Default: it does.
+   * gRPC reports the result of a call at its end.
    */
   succeeded?(trailers: HeaderList): boolean;
   /** The outcome of this call has evicted the endpoint. */
@@ -108,6 +108,12 @@ export function isIdempotent(method: string): boolean {
 }
 
 /**
+ * `idle`: nothing is under way: before the first send, between two, and after the end. `waiting`: for a connection to the endpoint.
+ * `sent`: on a connection or stream, without a response. `answered`: the response has begun. `tunnel`: both directions carry bytes.
+ */
+type CallState = "idle" | "waiting" | "sent" | "answered" | "tunnel";
+
+/**
  * One call to an upstream: chooses the endpoint, gets a connection, tries another endpoint if it gets none, replays the request if a stale
  * connection lost it, enforces the timeout, and reports the outcome to the endpoint, exactly once for each
  * send. An instance serves one call.
@@ -125,25 +131,24 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   retryBackoff = 0;
   readonly #caller: UpstreamCaller;
   readonly #target: CallTarget;
-  /** The endpoint of the current send, until its outcome is recorded. */
+  #state: CallState = "idle";
+  /** The endpoint of the current send; undefined while idle. */
   #endpoint: Endpoint | undefined;
   #protocol: CallProtocol = "http1";
   /** Requests sent on a connection, plus endpoints given up without one. */
   #sends = 0;
   #left = 0;
-  /** Status of the response; 0 = none yet. */
-  #status = 0;
-  #tunnel = false;
   /** Seconds until a raw connection was open, or until `markAnswered`: the whole duration would say nothing about the endpoint. */
   #secondsToAnswer = 0;
-  #outcome: CallOutcome | undefined;
+  /** Of a complete response; a tunnel without a response has succeeded. */
+  #outcome = SUCCEEDED;
+  /** Set if the rules of the backend have classified the response. */
   #outcomeContext: OutcomeContext | undefined;
   /** Cancels the wait for a connection. */
   #cancelWait: (() => void) | undefined;
   /** Ends the wait for a connection if there is another endpoint to go to. */
   #patience: NodeJS.Timeout | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #timeoutMs = 0;
   #timeoutCovers: "head" | "response" = "head";
 
   constructor(caller: UpstreamCaller, target: CallTarget) {
@@ -161,9 +166,11 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
    * False: there is no endpoint to choose. Throws what `chooseEndpoint` and `prepare` throw; then nothing has begun.
    */
   start(timeoutMs = 0, covers: "head" | "response" = "head"): boolean {
-    this.#timeoutMs = timeoutMs;
     this.#timeoutCovers = covers;
-    return this.#send(false);
+    if (!this.#send(false)) return false;
+    // On a connection that is open, the send may have failed already.
+    if (timeoutMs > 0 && this.#state !== "idle") this.#timer = setTimeout(() => this.#expire(), timeoutMs);
+    return true;
   }
 
   /** Sends the head of a request of `length` body bytes (0, a number, or UNKNOWN_LENGTH) on the connection. */
@@ -198,13 +205,13 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   settle(): void {
     this.upstream = undefined;
     this.#stopTimer();
-    this.#record(this.#classified());
+    this.#record(this.#outcome);
   }
 
   /** The caller needs no more of the response; its head determines the outcome. */
   discard(): void {
     this.#drop();
-    this.#record(this.#classified());
+    this.#record(this.#outcome);
   }
 
   /**
@@ -212,7 +219,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
    * client, or the gateway for the upstream's SETTINGS, having guessed that it speaks HTTP/2.
    */
   timeOut(): void {
-    const blameless = this.upstream === undefined ? this.#guesses() : !this.#caller.requestSent;
+    const blameless = this.#state === "waiting" ? this.#guesses() : !this.#caller.requestSent;
     this.abandon({ countFailure: !blameless });
   }
 
@@ -243,11 +250,11 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
     const protocol = this.#caller.prepare(endpoint);
     this.#protocol = protocol;
     this.#endpoint = endpoint;
+    this.#state = "waiting";
     const full = endpoint.pending >= endpoint.maxRequests;
     endpoint.begin();
     const { calls } = this.#target;
     if (calls !== undefined) calls.total++;
-    if (this.#timeoutMs > 0) this.#timer ??= setTimeout(() => this.#expire(), this.#timeoutMs);
     this.sentAt = performance.now();
     const { pool } = endpoint;
     // A raw call needs a new connection: an idle one has carried HTTP.
@@ -336,11 +343,10 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   }
 
   onConnection(connection: UpstreamConnection): void {
-    this.#stopWaiting();
-    this.#sends++;
+    this.#beginSend();
     this.upstream = connection;
     if (this.#protocol === "raw") {
-      this.#tunnel = true;
+      this.#state = "tunnel";
       this.markAnswered();
       this.#stopTimer();
       connection.openTunnel(this);
@@ -349,8 +355,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   }
 
   onSession(session: UpstreamSession): void {
-    this.#stopWaiting();
-    this.#sends++;
+    this.#beginSend();
     const caller = this.#caller;
     if (caller.onSession === undefined) throw new TypeError("a caller that asks for HTTP/2 needs onSession");
     try {
@@ -359,6 +364,12 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
       if (!(error instanceof HeadTooLarge)) throw error;
       this.#failUnsent("TG_HEAD_TOO_LARGE", error.message);
     }
+  }
+
+  #beginSend(): void {
+    this.#stopWaiting();
+    this.#state = "sent";
+    this.#sends++;
   }
 
   onConnectFailure(code: ErrorCode, message: string, times: ConnectTimes): void {
@@ -377,7 +388,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   }
 
   #expire(): void {
-    const sent = this.upstream !== undefined;
+    const sent = this.#state !== "waiting";
     this.timeOut();
     this.#caller.onCallFailure({
       code: "TG_UPSTREAM_TIMEOUT",
@@ -395,8 +406,9 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   }
 
   onResponse(head: ResponseHead, length: number): void {
-    this.#status = head.status;
-    this.#tunnel = length === TUNNEL;
+    this.#state = length === TUNNEL ? "tunnel" : "answered";
+    // Unless the rules of the backend classify it, the status decides.
+    if (head.status >= 500) this.#outcome = NO_RESPONSE;
     if (this.#timeoutCovers === "head") this.#stopTimer();
     this.#caller.onResponse(head, length);
   }
@@ -411,20 +423,18 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   /** Records the outcome before it invokes the caller, whose next call may go to the same endpoint. */
   onResponseEnd(trailers: HeaderList): void {
-    const context = this.#outcomeContext;
-    const outcome = this.#outcome;
-    if (context !== undefined && outcome !== undefined)
-      this.#target.outliers?.classifyTrailers(context, outcome, trailers);
     const { outliers } = this.#target;
-    if (outliers === undefined && this.#caller.succeeded !== undefined)
-      this.#outcome = this.#caller.succeeded(trailers) ? SUCCEEDED : NO_RESPONSE;
+    if (outliers === undefined) {
+      if (this.#caller.succeeded?.(trailers) === false) this.#outcome = NO_RESPONSE;
+    } else if (this.#outcomeContext !== undefined)
+      outliers.classifyTrailers(this.#outcomeContext, this.#outcome, trailers);
     // The other direction of a tunnel stays open until the caller ends it.
-    if (!this.#tunnel) this.settle();
+    if (this.#state !== "tunnel") this.settle();
     this.#caller.onResponseEnd(trailers);
   }
 
   onTunnelClosed(): void {
-    if (this.#endpoint === undefined) return;
+    if (this.#state === "idle") return;
     this.settle();
     this.#caller.onTunnelClosed?.();
   }
@@ -435,7 +445,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   onUpstreamFailure(message: string, answered: boolean): void {
     // The connection of a tunnel may break after the tunnel has ended.
-    if (this.#endpoint === undefined) return;
+    if (this.#state === "idle") return;
     const { upstream } = this;
     this.upstream = undefined;
     this.#caller.onSendFailed?.(message, undefined);
@@ -478,16 +488,12 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
 
   // ── accounting ──
 
-  /** Without a classification, the status decides; a tunnel without a response has succeeded. */
-  #classified(): CallOutcome {
-    return this.#outcome ?? (this.#status < 500 ? SUCCEEDED : NO_RESPONSE);
-  }
-
   /** Reports the outcome of the send to the endpoint, once; undefined = it says nothing about the endpoint. */
   #record(outcome: CallOutcome | undefined): void {
     const endpoint = this.#endpoint;
     if (endpoint === undefined) return;
     this.#endpoint = undefined;
+    this.#state = "idle";
     if (outcome === undefined || (!outcome.healthy && this.#mayBeRejected())) {
       endpoint.abandon();
       return;

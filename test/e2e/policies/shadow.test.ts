@@ -315,7 +315,10 @@ suite("extAuthz in shadow", () => {
       route("excused", policyFor(down, { failureMode: "allow" })),
     ];
     await using plane = await planeOf({ routes });
-    assert.deepEqual(await ask(plane, "/denied"), [200, ["extAuthz:deny the service denies the request with status 401"]]);
+    assert.deepEqual(await ask(plane, "/denied"), [
+      200,
+      ["extAuthz:deny the service denies the request with status 401"],
+    ]);
     const [status, shadow] = await ask(plane, "/failed");
     assert.equal(status, 200);
     assert.match(String(shadow), /^extAuthz:deny /);
@@ -334,7 +337,10 @@ suite("extAuthz in shadow", () => {
     const conditional = [{ condition: 'request.path == "/asked"', ...alternative }];
     const policies = { extAuthz: { shadow: true, conditional } };
     await using plane = await planeOf({ routes: [{ name: "r", policies, backends: to(upstream.port) }] });
-    assert.deepEqual(await ask(plane, "/asked"), [200, ["extAuthz:deny the service denies the request with status 403"]]);
+    assert.deepEqual(await ask(plane, "/asked"), [
+      200,
+      ["extAuthz:deny the service denies the request with status 403"],
+    ]);
     assert.deepEqual(await ask(plane, "/other"), [200, undefined]);
   });
 });

@@ -5,159 +5,14 @@ import { isDeepStrictEqual } from "node:util";
 import { requestOf } from "../../../src/rehearsal/curl.ts";
 import { factsOfRequest } from "../../../src/rehearsal/facts.ts";
 import { type Outcome, Rehearsal } from "../../../src/rehearsal/rehearsal.ts";
+import { type AccessRecord, recordFields } from "../../../src/telemetry/access-record.ts";
 import { LocalGateway } from "../../helpers/local-gateway.ts";
 import { fc } from "../../helpers/property.ts";
 import { RawPeer, statusOf } from "../../helpers/raw-peer.ts";
 import { irOf } from "../../helpers/supervisor.ts";
+import { configuration, type Outside, type Shape, userConfig, type Written, written } from "./cases.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: new Uint8Array(32) };
-/** Stands for the address of the authorization service. */
-const AUTHORIZER = "authorizer.test:1";
-
-const path = fc.constantFrom("/", "/a", "/a/b", "/b", "/b/");
-const header = fc.constantFrom("x-a", "x-b");
-const value = fc.constantFrom("1", "2");
-const pathMatch = fc.oneof(
-  fc.constant({ pathPrefix: "/" }),
-  fc.constant({ pathPrefix: "/" }),
-  fc.constant({ pathPrefix: "/" }),
-  fc.constant({ pathPrefix: "/" }),
-  fc.constant({ pathPrefix: "/" }),
-  fc.constant({ pathPrefix: "/" }),
-  fc.constant({ pathPrefix: "/" }),
-  path.map((pathPrefix) => ({ pathPrefix })),
-  path.map((exact) => ({ exact })),
-  fc.constantFrom("/[ab]", "/a/.*").map((regex) => ({ regex })),
-);
-const match = fc
-  .record({
-    path: pathMatch,
-    method: fc.option(fc.constantFrom("GET", "POST"), { nil: undefined, freq: 1 }),
-    headers: fc.oneof(
-      fc.constant([]),
-      fc.constant([]),
-      fc.record({ name: header, value: value.map((exact) => ({ exact })) }).map((only) => [only]),
-    ),
-  })
-  .map(({ method, ...rest }) => (method === undefined ? rest : { ...rest, method }));
-
-const rule = fc.constantFrom(
-  { deny: 'request.headers["x-a"] == "2"' },
-  { require: 'request.method == "GET"' },
-  { allow: 'request.path.startsWith("/a")' },
-  { allow: 'request.headers["x-b"] == "1"' },
-);
-/** Each kind is there or not. */
-const policies = fc
-  .record({
-    authorization: fc.array(rule, { minLength: 1, maxLength: 2 }).map((rules) => ({ rules })),
-    requestHeaderModifier: fc.record({
-      set: fc.constant({ "x-set": "set" }),
-      remove: fc.constantFrom(["x-a"], ["x-b"], []),
-    }),
-    responseHeaderModifier: fc.constantFrom({ add: { "x-added": "1" } }, { set: { "x-set": "2" } }),
-    urlRewrite: fc.constantFrom({ path: { full: "/new" } }, { authority: { full: "other.test" } }),
-    directResponse: fc.constantFrom<object>(
-      { status: 204 },
-      { status: 503, body: "closed" },
-      { conditional: [{ condition: 'request.headers["x-a"] == "1"', status: 207 }] },
-      { conditional: [{ condition: 'request.method == "GET"', status: 207 }, { status: 410 }] },
-    ),
-    requestRedirect: fc.constantFrom({ path: { full: "/there" } }, { scheme: "https", status: 308 }),
-    apiKey: fc.constant({ keys: [{ key: "abc", metadata: { team: "a" } }], mode: "strict" }),
-    extAuthz: fc.constant({ host: AUTHORIZER, protocol: { http: {} } }),
-    buffer: fc.constantFrom({ request: { maxBytes: 2 } }, { request: { maxBytes: 100 } }),
-    cors: fc.constantFrom({ allowOrigins: ["http://o.test"], allowMethods: ["GET"] }),
-    csrf: fc.constant({}),
-    localRateLimit: fc.constantFrom(
-      [{ maxTokens: 0, fillInterval: "1h" }],
-      [{ maxTokens: 100_000, fillInterval: "1h" }],
-    ),
-    retry: fc.constantFrom({ attempts: 1, backoff: "1ms", codes: [503] }),
-    transformations: fc.constantFrom(
-      { request: { set: { "x-path": "request.path" } } },
-      { response: { set: { "x-code": "string(response.code)" } } },
-    ),
-  })
-  .chain((all) =>
-    fc
-      .subarray(Object.keys(all) as (keyof typeof all)[], { maxLength: 3 })
-      .map((kinds) => Object.fromEntries(kinds.map((kind) => [kind, all[kind]]))),
-  );
-
-const route = fc.record({
-  hosts: fc.constantFrom([], [], [], [], [], [], ["a.test"], ["*.test"]),
-  matches: fc.array(match, { minLength: 1, maxLength: 2 }),
-  policies,
-  weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
-  /** Its backend is the group. */
-  delegates: fc.constantFrom(false, false, false, true),
-});
-export const configuration = fc.record({
-  policies: fc.option(
-    policies.map(({ authorization, transformations }) => ({ authorization, transformations })),
-    {
-      nil: {},
-      freq: 2,
-    },
-  ),
-  routes: fc.array(route, { minLength: 1, maxLength: 4 }),
-  group: fc.array(route, { minLength: 1, maxLength: 2 }),
-});
-export const written = fc.record({
-  method: fc.constantFrom("GET", "GET", "GET", "GET", "GET", "POST", "POST", "POST", "OPTIONS", "TRACE"),
-  host: fc.constantFrom("a.test", "a.test", "a.test", "a.test", "a.test", "a.test", "b.test", "b.test", "c.other"),
-  target: fc.constantFrom(
-    "/",
-    "/",
-    "/",
-    "/a",
-    "/a",
-    "/",
-    "/",
-    "/a",
-    "/a",
-    "/a",
-    "/a/b?q=1",
-    "/b",
-    "/b",
-    "/a//b",
-    "/c",
-    "/%2e%2e/a",
-    "/a/../b",
-  ),
-  headers: fc.array(
-    fc.constantFrom(
-      "x-a: 1",
-      "x-a: 2",
-      "x-b: 1",
-      "origin: http://o.test",
-      "authorization: Bearer abc",
-      "x-forwarded-for: 10.0.0.9",
-      "x-c: 3",
-    ),
-    { maxLength: 3 },
-  ),
-  body: fc.constantFrom("", "", "k=v"),
-});
-
-interface ShapeRoute {
-  readonly hosts: readonly string[];
-  readonly matches: readonly object[];
-  readonly policies: object;
-  readonly weights: readonly number[];
-  readonly delegates: boolean;
-}
-
-interface Shape {
-  readonly policies: object;
-  readonly routes: readonly ShapeRoute[];
-  /** Routes of the group. */
-  readonly group: readonly ShapeRoute[];
-}
-
-type Written = typeof written extends fc.Arbitrary<infer Value> ? Value : never;
-
 interface Sent {
   readonly method: string;
   readonly target: string;
@@ -178,18 +33,13 @@ export class ExplainedGateway {
   readonly counts = { all: 0, routed: 0, closed: 0, single: 0 };
   readonly #heads: Sent[];
   readonly #servers: readonly Server[];
-  readonly #ports: readonly [backend: number, authorizer: number];
+  readonly #outside: Outside;
   readonly #gateway: LocalGateway;
 
-  private constructor(
-    heads: Sent[],
-    servers: readonly Server[],
-    ports: readonly [number, number],
-    gateway: LocalGateway,
-  ) {
+  private constructor(heads: Sent[], servers: readonly Server[], outside: Outside, gateway: LocalGateway) {
     this.#heads = heads;
     this.#servers = servers;
-    this.#ports = ports;
+    this.#outside = outside;
     this.#gateway = gateway;
   }
 
@@ -208,14 +58,15 @@ export class ExplainedGateway {
     });
     const servers = [backend, authorizer];
     await Promise.all(servers.map((server) => new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))));
-    const [one = 0, two = 0] = servers.map((server) => (server.address() as AddressInfo).port);
-    const empty = userConfig({ policies: {}, routes: [], group: [] }, [one, two]);
-    return new ExplainedGateway(heads, servers, [one, two], await LocalGateway.start(empty));
+    const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+    const outside = { backend: portOf(backend), authorizer: portOf(authorizer) };
+    const empty = userConfig({ policies: {}, routes: [], narrow: [], group: [] }, outside);
+    return new ExplainedGateway(heads, servers, outside, await LocalGateway.start(empty));
   }
 
   /** Sends the requests and rehearses them; the first difference, if there is one. */
   async compare(shape: Shape, requests: readonly Written[]): Promise<Difference | undefined> {
-    const config = userConfig(shape, this.#ports);
+    const config = userConfig(shape, this.#outside);
     await this.#gateway.reconfigure(config);
     const rehearsal = new Rehearsal(irOf(config), SETTINGS);
     const isOpen = /"(extAuthz)"|"weight":3/.test(JSON.stringify(config));
@@ -249,19 +100,16 @@ export class ExplainedGateway {
     const response = await client.message();
     await gateway.until(() => gateway.lines.length > lines, "the line of the request");
     client.socket.destroy();
-    const { route, endpoint, error, reason } = gateway.lines.at(-1) ?? {};
+    const line = lineOf(gateway.lines.at(-1) ?? {});
     const real = {
       status: statusOf(response),
       headers: stable(response.fields.flatMap(partsOf)),
       body: response.body,
-      route,
-      endpoint,
-      error,
-      reason,
+      line,
       sent: heads.map((each) => ({ ...each, headers: stable(each.headers) })),
     };
     this.counts.all++;
-    if (route !== undefined) this.counts.routed++;
+    if (line.route !== undefined) this.counts.routed++;
     if (!isOpen) this.counts.closed++;
     if (!isOpen && outcomes.length === 1) this.counts.single++;
     const rehearsed = outcomes.map(comparable);
@@ -272,27 +120,6 @@ export class ExplainedGateway {
     for (const server of this.#servers) server.close().closeAllConnections();
     await this.#gateway[Symbol.asyncDispose]();
   }
-}
-
-function userConfig({ policies, routes, group }: Shape, [port, authorizer]: readonly [number, number]): object {
-  const listOf = (list: readonly ShapeRoute[], prefix: string): object[] =>
-    list.map(({ hosts, matches, policies, weights, delegates }, i) => ({
-      name: `${prefix}${i}`,
-      hostnames: hosts,
-      matches,
-      policies,
-      backends:
-        delegates && prefix === "r"
-          ? [{ routeGroup: "group" }]
-          : // Two names of one address are two endpoints.
-            weights.map((weight, at) => ({ host: `${at === 0 ? "127.0.0.1" : "localhost"}:${port}`, weight })),
-    }));
-  const listener = { hostname: "*.test", policies, routes: listOf(routes, "r") };
-  const config = {
-    binds: [{ port: 0, listeners: [listener] }],
-    routeGroups: [{ name: "group", routes: listOf(group, "g") }],
-  };
-  return JSON.parse(JSON.stringify(config).replaceAll(AUTHORIZER, `127.0.0.1:${authorizer}`)) as object;
 }
 
 /** Fields whose values differ from run to run; tokens were taken before. */
@@ -316,17 +143,19 @@ function comparable({ record, sent, received }: Outcome): object {
   const [head = "", ...rest] = text.split("\r\n\r\n");
   const [, ...fields] = head.split("\r\n");
   const headers = stable(fields.flatMap(partsOf));
-  const { route, endpoint, error, reason, status } = record ?? {};
   return {
-    status,
+    status: record?.status,
     headers,
     body: rest.join("\r\n\r\n"),
-    route,
-    endpoint,
-    error,
-    reason: reason === "Upstream" ? undefined : reason,
+    line: lineOf(recordFields(record as AccessRecord)),
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
+}
+
+/** The line of the access log without what differs from run to run: listener, route, endpoint, status, error, lengths and more. */
+function lineOf(line: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const { time, level, scope, message, "request.id": _id, "src.addr": _client, duration, ...others } = line;
+  return JSON.parse(JSON.stringify(others)) as Readonly<Record<string, unknown>>;
 }
 
 function partsOf(line: string): [name: string, value: string] {

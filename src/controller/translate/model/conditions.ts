@@ -1,4 +1,5 @@
 /** Conditions, and their messages. */
+import type { LintCode } from "../../../translation/problems/lint-table.ts";
 import type { ConditionDraft } from "./model.ts";
 
 export function isTrue(type: string, reason: string, message: string): ConditionDraft {
@@ -21,4 +22,24 @@ export function joined(messages: readonly string[]): string {
     text += `; ${message}`;
   }
   return text;
+}
+
+/** Something about one field of an object that is valid and most likely not intended. */
+export interface LintFinding {
+  readonly code: LintCode;
+  /** With the path of the field and the remedy. */
+  readonly text: string;
+}
+
+/** A condition of tracegate's own, set only if there are findings. Its reason is the first code, such as `LenientAuthentication`. */
+export function findingsCondition(findings: readonly LintFinding[]): readonly ConditionDraft[] {
+  const [first] = findings;
+  if (first === undefined) return [];
+  const text = joined(findings.map((each) => `${each.text} [${each.code}]`));
+  return [isTrue("tracegate.dev/Findings", pascalCase(first.code), text)];
+}
+
+/** A reason of a condition has no hyphens. */
+function pascalCase(code: string): string {
+  return code.replace(/(?:^|-)([a-z])/g, (_all, letter: string) => letter.toUpperCase());
 }

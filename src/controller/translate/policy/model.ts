@@ -9,12 +9,13 @@ import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import { isAllShadow } from "../../../translation/shadow-policies.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { defineQuery } from "../../graph/graph.ts";
+import type { LintFinding } from "../model/conditions.ts";
 import type { PhaseSets } from "../model/model.ts";
 import { callContext } from "./calls.ts";
 import { denies, failClosed, failClosedFrontend } from "./fail-closed.ts";
 import { translateFrontendInput } from "./frontend-input.ts";
 import { policyInput } from "./input.ts";
-import { type PolicyFinding, Problems } from "./problems.ts";
+import { Problems } from "./problems.ts";
 
 interface PolicyModel {
   readonly sets: PhaseSets;
@@ -22,7 +23,7 @@ interface PolicyModel {
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
-  readonly findings: readonly PolicyFinding[];
+  readonly findings: readonly LintFinding[];
   /** At least one part of it applies as written. */
   readonly usable: boolean;
   /** Something that restricts access is invalid, so access is denied until it is corrected. */

@@ -1,16 +1,9 @@
 import { formatPath, type Path } from "../../../base/paths.ts";
 import { fullText } from "../../../translation/problems/diagnostics.ts";
-import type { LintCode } from "../../../translation/problems/lint-table.ts";
 import { isInvalidating, type Problem, type ProblemCause, type Report } from "../../../translation/problems/problem.ts";
 import { problemText } from "../../crd/parse-spec.ts";
 import { NO_BACKEND } from "../../crd/references.ts";
-
-/** A finding about one field of an object. */
-export interface PolicyFinding {
-  readonly code: LintCode;
-  /** With the path of the field and the remedy. */
-  readonly text: string;
-}
+import type { LintFinding } from "../model/conditions.ts";
 
 /**
  * Problems of one object. Code decides by their values (`invalidating`, `causes`); `errors` and `warnings` are the same problems for
@@ -20,7 +13,7 @@ export class Problems {
   readonly errors: string[] = [];
   readonly warnings: string[] = [];
   /** What is valid and most likely not intended, by codes of `docs/lints.md`. */
-  readonly findings: PolicyFinding[] = [];
+  readonly findings: LintFinding[] = [];
   readonly #references = new Set<string>();
   readonly causes = new Set<ProblemCause["code"]>();
   #invalidating = 0;

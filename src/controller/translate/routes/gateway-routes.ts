@@ -2,12 +2,12 @@
  * What the routes of a Gateway add to it. Routes are divided into shards, so that a change of one among thousands runs again for
  * its shard only; the results of all others are as before.
  */
+import { type LintedRoute, lintedRoute } from "../../../translation/route-lints.ts";
 import { nameOfResource, type RouteResource } from "../../../xds/resources.ts";
 import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { SHARD_NUMBERS, shardOf } from "../model/shards.ts";
 import { routesOfGateway } from "./route-keys.ts";
 import { routeModel } from "./routes.ts";
-import { matchesOf, type RuleMatch } from "./rule-matches.ts";
 
 interface Contribution {
   /** With their names, also at listeners of other Gateways. */
@@ -18,7 +18,14 @@ interface Contribution {
   readonly services: readonly string[];
   /** `<namespace>/<name>` of the TracegateBackends that are called. */
   readonly backends: readonly string[];
-  readonly matches: readonly RuleMatch[];
+  readonly rules: readonly LintedRule[];
+}
+
+/** A rule at a listener, for lints about all rules there. */
+export interface LintedRule extends LintedRoute {
+  readonly listener: string;
+  /** Of its resource. */
+  readonly order: string;
 }
 
 /** What the routes add that name the Gateway or one of its ListenerSets; of each kind, one shard after the other. */
@@ -34,7 +41,7 @@ const contributionOfShard = defineQuery<Contribution, Pair>("contributionOfShard
     listeners: parts.flatMap(({ listeners }) => listeners),
     services: [...new Set(parts.flatMap(({ services }) => services))],
     backends: [...new Set(parts.flatMap(({ backends }) => backends))],
-    matches: parts.flatMap(({ matches }) => matches),
+    rules: parts.flatMap(({ rules }) => rules),
   };
 });
 
@@ -53,15 +60,21 @@ const contributionOfRoute = defineQuery<Contribution>("contributionOfRoute", (re
     ...routes.map(({ order, route }): RouteResource => ({ kind: "route", listener, order, route })),
     ...tcpRoutes.map(({ order, route }): RouteResource => ({ kind: "tcpRoute", listener, order, route })),
   ]);
+  // Some are the same: a route may name a listener by several parentRefs.
+  const named = resources.map((resource) => [nameOfResource(resource), resource] as const);
   return {
-    resources: resources.map((resource) => [nameOfResource(resource), resource] as const),
-    // A route may name a listener by several parentRefs.
+    resources: named,
     listeners: [...new Set(accepting.flatMap((parent) => parent.attachments.map(({ listener }) => listener)))],
     services,
     // The key of any other backend begins with that of its rule.
     backends: resources.flatMap(({ route }) =>
       route.backends.flatMap(({ key }) => (key.startsWith(`/${route.key}/`) ? [] : key.slice(1))),
     ),
-    matches: resources.flatMap((resource) => matchesOf(key, resource)),
+    rules: [...new Map(named).values()].map(({ listener, order, route }) => ({
+      listener,
+      order,
+      // Its hostnames are those that the listener takes.
+      ...lintedRoute(route, ""),
+    })),
   };
 });

@@ -94,6 +94,7 @@ test("a route becomes one rule at each listener, ordered by age, namespace, name
             key: "apps/shop.00.http",
             name: "shop",
             namespace: "apps",
+            origin: { object: { kind: "HTTPRoute", namespace: "apps", name: "shop" }, path: ["spec", "rules", 0] },
             createdAt: 1767323045,
             hostnames: [],
             matches: [{ path: { type: "pathPrefix", value: "/shop" }, headers: [], query: [] }],

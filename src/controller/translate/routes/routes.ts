@@ -54,7 +54,7 @@ function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
 }
 
 interface RouteObject extends KubeObject {
-  readonly spec: { readonly parentRefs?: readonly ParentReference[] };
+  readonly spec: { readonly parentRefs?: readonly ParentReference[]; readonly rules?: readonly unknown[] };
 }
 
 interface Found {
@@ -131,6 +131,7 @@ interface Translation {
 function attachTo(translation: Translation, { listener, hostnames }: Attaching["listeners"][number]): Attachment {
   const { kind, route, rules } = translation;
   const { namespace, name } = route.metadata;
+  const object = { kind, namespace, name };
   const isHttp = kind === "HTTPRoute" || kind === "GRPCRoute";
   const age = createdAt(route);
   const placed = rules.map((rule) => {
@@ -144,6 +145,8 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
         name,
         namespace,
         ...(rule.name !== undefined && { ruleName: rule.name }),
+        // A route without rules has one for all requests.
+        origin: { object, path: route.spec.rules === undefined ? ["spec"] : ["spec", "rules", rule.index] },
         ...(isHttp && { createdAt: age }),
         hostnames,
       },
@@ -170,7 +173,7 @@ const SUFFIXES: Readonly<Record<RouteKind, string>> = {
 interface Place extends Translation {
   readonly listener: ListenerModel;
   readonly rule: Rule;
-  readonly common: Pick<Route, "key" | "name" | "namespace" | "ruleName" | "createdAt" | "hostnames">;
+  readonly common: Pick<Route, "key" | "name" | "namespace" | "ruleName" | "origin" | "createdAt" | "hostnames">;
 }
 
 function httpRouteAt(place: Place): Route {

@@ -6,7 +6,7 @@ import type { HttpRouteMatch, HttpRouteRule } from "../../../kube/objects.ts";
 import { requestTo, routerOf } from "../../../proxy/match/fixtures/routes.ts";
 import { Graph } from "../../graph/graph.ts";
 import { gatewayState } from "../gateway-state.ts";
-import { shadowedRules } from "./shadowing.ts";
+import { routeFindings } from "./route-findings.ts";
 
 const HOSTS = ["a.example.com", "*.example.com"];
 const REQUESTS = ["a.example.com", "b.example.com", "other.example.org"].flatMap((host) =>
@@ -78,12 +78,12 @@ function compare(routes: readonly TestRoute[]): { readonly shadowed: string[]; r
   const router = routerOf(...served);
   const reached = new Set(REQUESTS.map(({ host, request }) => router.select(request, host)?.route.key));
   const idle = served.flatMap(({ key }) => (reached.has(key) ? [] : [key.slice("apps/".length, -".http".length)]));
-  const shadowed = Object.entries(graph.query(shadowedRules, "apps/web")).flatMap(([route, listeners]) =>
-    Object.values(listeners)
-      .flat()
-      .map((message) => {
-        const number = /^rules\[(\d+)\]/.exec(message)?.[1] ?? "";
-        return `${route.slice("HTTPRoute/apps/".length)}.${number.padStart(2, "0")}`;
+  const shadowed = Object.values(graph.query(routeFindings, "apps/web")).flatMap((findings = []) =>
+    findings
+      .filter(({ code }) => code === "shadowed-route")
+      .map(({ object, text }) => {
+        const number = /^spec\.rules\[(\d+)\]/.exec(text)?.[1] ?? "";
+        return `${object.slice("HTTPRoute/apps/".length)}.${number.padStart(2, "0")}`;
       }),
   );
   return { shadowed: shadowed.sort(), idle: idle.sort() };

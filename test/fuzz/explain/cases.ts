@@ -1,0 +1,193 @@
+/** Configurations and requests for explanations, at random. */
+import { fc } from "../../helpers/property.ts";
+import { AUDIENCE, ISSUER, KEYS, TOKENS } from "./tokens.ts";
+
+/** Stands for the address of the authorization service. */
+const AUTHORIZER = "authorizer.test:1";
+
+/** One of the values, by their weights. */
+function oneOf<Value>(
+  ...weighted: readonly (readonly [weight: number, ...values: readonly Value[]])[]
+): fc.Arbitrary<Value> {
+  return fc.oneof(
+    ...weighted.map(([weight, ...values]) => ({
+      arbitrary: fc.constantFrom(...values),
+      weight: weight * values.length,
+    })),
+  );
+}
+
+const path = fc.constantFrom("/", "/a", "/a/b", "/b", "/b/");
+const header = fc.constantFrom("x-a", "x-b");
+const value = fc.constantFrom("1", "2");
+const pathMatch = fc.oneof(
+  { arbitrary: fc.constant({ pathPrefix: "/" }), weight: 7 },
+  path.map((pathPrefix) => ({ pathPrefix })),
+  path.map((exact) => ({ exact })),
+  fc.constantFrom("/[ab]", "/a/.*").map((regex) => ({ regex })),
+);
+const match = fc
+  .record({
+    path: pathMatch,
+    method: fc.option(fc.constantFrom("GET", "POST"), { nil: undefined, freq: 1 }),
+    headers: fc.oneof(
+      fc.constant([]),
+      fc.constant([]),
+      fc.record({ name: header, value: value.map((exact) => ({ exact })) }).map((only) => [only]),
+    ),
+  })
+  .map(({ method, ...rest }) => (method === undefined ? rest : { ...rest, method }));
+
+const rule = fc.constantFrom(
+  { deny: 'request.headers["x-a"] == "2"' },
+  { require: 'request.method == "GET"' },
+  { allow: 'request.path.startsWith("/a")' },
+  { allow: 'request.headers["x-b"] == "1"' },
+);
+/** Each kind is there or not. */
+const unauthenticated = fc
+  .record({
+    authorization: fc.array(rule, { minLength: 1, maxLength: 2 }).map((rules) => ({ rules })),
+    requestHeaderModifier: fc.record({
+      set: fc.constant({ "x-set": "set" }),
+      remove: fc.constantFrom(["x-a"], ["x-b"], []),
+    }),
+    responseHeaderModifier: fc.constantFrom({ add: { "x-added": "1" } }, { set: { "x-set": "2" } }),
+    urlRewrite: fc.constantFrom({ path: { full: "/new" } }, { authority: { full: "other.test" } }),
+    directResponse: fc.constantFrom<object>(
+      { status: 204 },
+      { status: 503, body: "closed" },
+      { conditional: [{ condition: 'request.headers["x-a"] == "1"', status: 207 }] },
+      { conditional: [{ condition: 'request.method == "GET"', status: 207 }, { status: 410 }] },
+    ),
+    requestRedirect: fc.constantFrom({ path: { full: "/there" } }, { scheme: "https", status: 308 }),
+    apiKey: fc.constant({ keys: [{ key: "abc", metadata: { team: "a" } }], mode: "strict" }),
+    extAuthz: fc.constant({ host: AUTHORIZER, protocol: { http: {} } }),
+    buffer: fc.constantFrom({ request: { maxBytes: 2 } }, { request: { maxBytes: 100 } }),
+    cors: fc.constantFrom({ allowOrigins: ["http://o.test"], allowMethods: ["GET"] }),
+    csrf: fc.constant({}),
+    localRateLimit: fc.constantFrom(
+      [{ maxTokens: 0, fillInterval: "1h" }],
+      [{ maxTokens: 100_000, fillInterval: "1h" }],
+    ),
+    retry: fc.constantFrom({ attempts: 1, backoff: "1ms", codes: [503] }),
+    transformations: fc.constantFrom(
+      { request: { set: { "x-path": "request.path" } } },
+      { response: { set: { "x-code": "string(response.code)" } } },
+    ),
+  })
+  .chain((all) =>
+    fc
+      .subarray(Object.keys(all) as (keyof typeof all)[], { maxLength: 3 })
+      .map((kinds) => Object.fromEntries(kinds.map((kind) => [kind, all[kind]]))),
+  );
+
+/** What reads the claims of a token. */
+const ofClient = fc.constantFrom<object>(
+  { authorization: { rules: [{ allow: 'jwt.sub == "alice"' }] } },
+  { authorization: { rules: [{ require: '"ops" in jwt.groups' }, { deny: 'jwt.sub == "bob"' }] } },
+  { directResponse: { conditional: [{ condition: 'jwt.sub == "bob"', status: 207 }] } },
+  { transformations: { request: { set: { "x-sub": "jwt.sub" } } } },
+);
+const authenticated = fc
+  .record({
+    jwtAuth: fc.record({
+      mode: fc.constantFrom("strict", "optional", "permissive"),
+      issuer: fc.constant(ISSUER),
+      audiences: fc.constant([AUDIENCE]),
+      jwks: fc.constant(KEYS),
+    }),
+    others: unauthenticated,
+    reads: ofClient,
+  })
+  .map(({ jwtAuth, others, reads }) => ({ ...others, jwtAuth, ...reads }));
+const policies = fc.oneof({ arbitrary: unauthenticated, weight: 4 }, { arbitrary: authenticated, weight: 1 });
+
+const route = fc.record({
+  hosts: oneOf<readonly string[]>([6, []], [1, ["a.test"], ["*.test"]]),
+  matches: fc.array(match, { minLength: 1, maxLength: 2 }),
+  policies,
+  weights: fc.constantFrom([1], [1], [1, 3], [0, 1]),
+  /** Its backend is the group. */
+  delegates: fc.constantFrom(false, false, false, true),
+});
+export const configuration = fc.record({
+  policies: fc.option(
+    unauthenticated.map(({ authorization, transformations }) => ({ authorization, transformations })),
+    {
+      nil: {},
+      freq: 2,
+    },
+  ),
+  routes: fc.array(route, { minLength: 1, maxLength: 4 }),
+  /** Of a second listener, for `a.test` only. */
+  narrow: fc.option(fc.array(route, { minLength: 1, maxLength: 2 }), { nil: [], freq: 1 }),
+  group: fc.array(route, { minLength: 1, maxLength: 2 }),
+});
+export const written = fc.record({
+  method: oneOf([10, "GET"], [6, "POST"], [1, "OPTIONS", "TRACE"]),
+  host: oneOf([8, "a.test"], [3, "b.test"], [1, "c.other"]),
+  target: oneOf([6, "/", "/a"], [2, "/a/b?q=1", "/b"], [1, "/a//b", "/c"], [0.5, "/%2e%2e/a", "/a/../b"]),
+  headers: fc
+    .tuple(
+      oneOf<readonly string[]>(
+        [1, ...["abc", ...Object.values(TOKENS)].map((token) => [`authorization: Bearer ${token}`])],
+        [4, []],
+        [3, [`authorization: Bearer ${TOKENS.good}`]],
+      ),
+      fc.array(fc.constantFrom("x-a: 1", "x-a: 2", "x-b: 1", "origin: http://o.test", "x-forwarded-for: 10.0.0.9"), {
+        maxLength: 2,
+      }),
+    )
+    .map((lists) => lists.flat()),
+  body: oneOf([2, ""], [1, "k=v"]),
+});
+
+interface ShapeRoute {
+  readonly hosts: readonly string[];
+  readonly matches: readonly object[];
+  readonly policies: object;
+  readonly weights: readonly number[];
+  readonly delegates: boolean;
+}
+
+export interface Shape {
+  readonly policies: object;
+  readonly routes: readonly ShapeRoute[];
+  readonly narrow: readonly ShapeRoute[];
+  /** Routes of the group. */
+  readonly group: readonly ShapeRoute[];
+}
+
+export type Written = typeof written extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** Where the outside of a configuration is. */
+export interface Outside {
+  readonly backend: number;
+  readonly authorizer: number;
+}
+
+/** A configuration as users write it. */
+export function userConfig({ policies, routes, narrow, group }: Shape, { backend, authorizer }: Outside): object {
+  const listOf = (list: readonly ShapeRoute[], prefix: string): object[] =>
+    list.map(({ hosts, matches, policies, weights, delegates }, i) => ({
+      name: `${prefix}${i}`,
+      hostnames: hosts,
+      matches,
+      policies,
+      backends:
+        delegates && prefix !== "g"
+          ? [{ routeGroup: "group" }]
+          : // Two names of one address are two endpoints.
+            weights.map((weight, at) => ({ host: `${at === 0 ? "127.0.0.1" : "localhost"}:${backend}`, weight })),
+    }));
+  const listeners = [
+    { hostname: "*.test", policies, routes: listOf(routes, "r") },
+    ...(narrow.length === 0 ? [] : [{ hostname: "a.test", policies, routes: listOf(narrow, "n") }]),
+  ];
+  const config = {
+    binds: [{ port: 0, listeners }],
+    routeGroups: [{ name: "group", routes: listOf(group, "g") }],
+  };
+  return JSON.parse(JSON.stringify(config).replaceAll(AUTHORIZER, `127.0.0.1:${authorizer}`)) as object;
+}
