@@ -4,7 +4,7 @@
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcEndText } from "../../base/grpc-codes.ts";
-import { formatOrigin, type Origin } from "../../base/origin.ts";
+import type { Origin } from "../../base/origin.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
 import { shadowKey } from "../../policies/contract/shadow.ts";
@@ -117,7 +117,8 @@ function factsOf(exchange: Over, time: number): AccessRecord {
     jwtSubject: subjectOf(exchange.found.jwt),
     protocol: "http",
     retryAttempt: attempts > 1 ? attempts - 1 : undefined,
-    error: withOrigin(result, exchange),
+    error: result.error,
+    origin: originOfError(result, exchange),
     code: result.code,
     reason: result.reason,
     shadow: exchange.shadowed && shownShadows(exchange.shadowed.decisions, exchange),
@@ -127,14 +128,10 @@ function factsOf(exchange: Over, time: number): AccessRecord {
   };
 }
 
-/** The error, and where what decided was written. */
-function withOrigin({ error, code, decider }: Over["result"], { bind, selected, services }: Over): string | undefined {
-  if (code === undefined || !services.accessLog.explains) return error;
-  return at(error, bind.provenance.ofError(code, decider, selected));
-}
-
-function at(text: string | undefined, origin: Origin | undefined): string | undefined {
-  return text === undefined || origin === undefined ? text : `${text}, at ${formatOrigin(origin)}`;
+function originOfError({ code, decider }: Over["result"], { bind, selected, services }: Over): Origin | undefined {
+  return code === undefined || !services.accessLog.explains
+    ? undefined
+    : bind.provenance.ofError(code, decider, selected);
 }
 
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
@@ -146,7 +143,7 @@ function shownShadows(decisions: readonly ShadowDecision[], exchange: Over): rea
     const origin = log.explains
       ? bind.provenance.ofPolicy({ policy: shadowKey(kind), phase, rule }, selected)
       : undefined;
-    const why = at(log.errorField(reason, code), origin);
+    const why = log.errorField(reason, code, origin);
     return [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
   });
   return texts.length === 0 ? undefined : [...new Set(texts)];
