@@ -103,7 +103,7 @@ const EVENTS: Docs = {
           type: "array",
           items: { type: "object", properties: { listener: text, reason: text }, required: ["listener", "reason"] },
         },
-        text: "only if no listener matches the host: `listener`, `reason` of each",
+        text: "only if no listener matches the host: `listener`, `reason`, `origin` of each",
         optional: true,
       },
       group: {

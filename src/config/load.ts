@@ -16,7 +16,7 @@ import type { Ir } from "../ir/ir.ts";
 import { COOKIE_SECRET, parseCookieKey } from "../policies/oidc/cookie-key.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
 import { parsingWith } from "../policies/schema/cel.ts";
-import { adviseOnAdmin } from "../translation/advice.ts";
+import { adviseOnAdmin, adviseOnConditions } from "../translation/advice.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import { knownFields } from "../translation/problems/known-fields.ts";
 import type { Problem, Report } from "../translation/problems/problem.ts";
@@ -143,6 +143,7 @@ function checkAndTranslate(value: object, document: ConfigDocument, context: Loa
   if (cookieProblem !== undefined) document.reportElsewhere(cookieProblem);
   reportOwnPorts(ir, { written: data, servers: input.servers }, document);
   if (!document.ok) return refuse(document.diagnostics, reader, urls);
+  adviseOnConditions(configFile, value, [], report, cel);
   for (const add of advice.values()) add();
   return {
     ok: true,

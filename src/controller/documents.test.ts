@@ -58,7 +58,7 @@ function follow(url: string, store = new ResourceStore(ANYWHERE, { refresh: 60_0
     new Promise((resolve) => {
       notify = resolve;
     });
-  const jwks = (): string | undefined => graph.query(policyModel, "apps/login")?.sets.route.jwtAuth?.jwks;
+  const jwks = (): string | undefined => graph.query(policyModel, "apps/login")?.levels.route.set.jwtAuth?.jwks;
   return { graph, documents, next, jwks };
 }
 

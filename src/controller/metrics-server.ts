@@ -7,7 +7,7 @@ import type { OwnSockets } from "../base/own-sockets.ts";
 import type { Kind } from "../kube/objects.ts";
 import type { ReflectorState } from "../kube/reflector.ts";
 import { processMetrics } from "../telemetry/process-metrics.ts";
-import { type ExtraMetric, renderPrometheus } from "../telemetry/prometheus.ts";
+import { type ExtraMetric, gauge, renderPrometheus } from "../telemetry/prometheus.ts";
 
 /** The sources of the metrics. */
 export interface ControllerCounters {
@@ -40,22 +40,18 @@ async function metricsOf({ version, leading, objects, extra }: ControllerCounter
   const all = await processMetrics({ tag: version, synchronized: true });
   return [
     ...all.filter(({ name }) => name.startsWith("process_")),
-    gauge("build_info", "Version of the controller.", [{ labels: { version }, value: 1 }]),
-    gauge("leader", "1 while this replica writes statuses and deployments.", [{ labels: {}, value: leading ? 1 : 0 }]),
+    gauge("tracegate_controller_build_info", "Version of the controller.", [{ labels: { version }, value: 1 }]),
+    gauge("tracegate_controller_leader", "1 while this replica writes statuses and deployments.", leading ? 1 : 0),
     gauge(
-      "objects",
+      "tracegate_controller_objects",
       "Objects of the cluster that the controller holds.",
       objects.map(({ kind, count }) => ({ labels: { kind }, value: count })),
     ),
     gauge(
-      "watch_healthy",
+      "tracegate_controller_watch_healthy",
       "1 while a kind is followed, 0 while it is out of reach or not installed.",
       objects.map(({ kind, state }) => ({ labels: { kind }, value: state === "following" ? 1 : 0 })),
     ),
     ...extra,
   ];
-}
-
-function gauge(name: string, help: string, samples: ExtraMetric["samples"]): ExtraMetric {
-  return { name: `tracegate_controller_${name}`, type: "gauge", help, samples };
 }

@@ -1,4 +1,5 @@
-import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import { Histogram } from "../telemetry/histogram.ts";
+import { counter, type ExtraMetric, gauge, histogram, type LabelledSample } from "../telemetry/prometheus.ts";
 
 /** What the controller does repeatedly: label `controller` of its metrics. */
 export type ControllerName = "gateway" | "status" | "deployer";
@@ -10,8 +11,7 @@ interface Series {
   success: number;
   error: number;
   running: number;
-  sum: number;
-  readonly counts: number[];
+  readonly durations: Histogram;
 }
 
 /** Counts runs of the controller's loops. docs/metrics.md#controller has their names and labels. */
@@ -31,66 +31,35 @@ export class ReconcileMetrics {
     } finally {
       series.running--;
       series[result]++;
-      const seconds = (performance.now() - startedAt) / 1000;
-      series.sum += seconds;
-      const bucket = BOUNDS.findIndex((bound) => seconds <= bound);
-      const index = bucket < 0 ? BOUNDS.length : bucket;
-      series.counts[index] = (series.counts[index] ?? 0) + 1;
+      series.durations.observe((performance.now() - startedAt) / 1000);
     }
   }
 
   render(): ExtraMetric[] {
-    const all = [...this.#series];
-    const duration = "tracegate_controller_reconcile_duration_seconds";
-    const total = (counts: readonly number[], until: number): number =>
-      counts.slice(0, until).reduce((sum, count) => sum + count, 0);
+    const samples = (value: (series: Series) => LabelledSample["value"]): LabelledSample[] =>
+      Array.from(this.#series, ([controller, series]) => ({ labels: { controller }, value: value(series) }));
+    const results = (["success", "error"] as const).flatMap((result) =>
+      samples((series) => series[result]).map(({ labels, value }) => ({ labels: { ...labels, result }, value })),
+    );
     return [
-      {
-        name: "tracegate_controller_reconciliations_total",
-        type: "counter",
-        help: "Runs of a loop of the controller.",
-        samples: all.flatMap(([controller, { success, error }]) => [
-          { labels: { controller, result: "success" }, value: success },
-          { labels: { controller, result: "error" }, value: error },
-        ]),
-      },
-      {
-        name: "tracegate_controller_reconciliations_running",
-        type: "gauge",
-        help: "Runs in progress.",
-        samples: all.map(([controller, { running }]) => ({ labels: { controller }, value: running })),
-      },
-      {
-        name: `${duration}_bucket`,
-        type: "counter",
-        help: "Durations of runs, cumulative.",
-        samples: all.flatMap(([controller, { counts }]) => [
-          ...BOUNDS.map((le, i) => ({ labels: { controller, le: String(le) }, value: total(counts, i + 1) })),
-          { labels: { controller, le: "+Inf" }, value: total(counts, counts.length) },
-        ]),
-      },
-      {
-        name: `${duration}_sum`,
-        type: "counter",
-        help: "Sum of durations.",
-        samples: all.map(([controller, { sum }]) => ({ labels: { controller }, value: sum })),
-      },
-      {
-        name: `${duration}_count`,
-        type: "counter",
-        help: "Number of durations.",
-        samples: all.map(([controller, { counts }]) => ({
-          labels: { controller },
-          value: total(counts, counts.length),
-        })),
-      },
+      counter("tracegate_controller_reconciliations_total", "Runs of a loop of the controller.", results),
+      gauge(
+        "tracegate_controller_reconciliations_running",
+        "Runs in progress.",
+        samples(({ running }) => running),
+      ),
+      histogram(
+        "tracegate_controller_reconcile_duration_seconds",
+        "Durations of runs.",
+        samples(({ durations }) => durations.snapshot()),
+      ),
     ];
   }
 
   #of(controller: ControllerName): Series {
     let series = this.#series.get(controller);
     if (series === undefined) {
-      series = { success: 0, error: 0, running: 0, sum: 0, counts: new Array<number>(BOUNDS.length + 1).fill(0) };
+      series = { success: 0, error: 0, running: 0, durations: new Histogram(BOUNDS) };
       this.#series.set(controller, series);
     }
     return series;

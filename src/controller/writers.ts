@@ -1,7 +1,7 @@
 import type { LogOutput } from "../base/log.ts";
 import { nameOfKey } from "../base/object-key.ts";
 import type { KubeClient } from "../kube/client.ts";
-import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import { counter, type ExtraMetric, type LabelledSample } from "../telemetry/prometheus.ts";
 import type { ControllerSettings } from "./base/settings.ts";
 import { ClassKeeper } from "./deploy/class-keeper.ts";
 import { Deployer } from "./deploy/deployer.ts";
@@ -79,25 +79,21 @@ export class ClusterWriters {
   }
 
   render(): ExtraMetric[] {
+    const byResult = (counts: Readonly<Record<string, number>>): LabelledSample[] =>
+      Object.entries(counts).map(([result, value]) => ({ labels: { result }, value }));
     const { writes, failures, conflicts } = this.#statuses.counters;
-    const counts = { writes, failures, conflicts };
     const { applied, deleted, failures: failed } = this.#deployer.counters;
     return [
-      {
-        name: "tracegate_controller_deployments_total",
-        type: "counter",
-        help: "Objects of Gateways that were applied or deleted, and runs that failed.",
-        samples: Object.entries({ applied, deleted, failures: failed }).map(([result, value]) => ({
-          labels: { result },
-          value,
-        })),
-      },
-      {
-        name: "tracegate_controller_status_writes_total",
-        type: "counter",
-        help: "Requests that write a status, those that failed, and those that another writer came before.",
-        samples: Object.entries(counts).map(([result, value]) => ({ labels: { result }, value })),
-      },
+      counter(
+        "tracegate_controller_deployments_total",
+        "Objects of Gateways that were applied or deleted, and runs that failed.",
+        byResult({ applied, deleted, failures: failed }),
+      ),
+      counter(
+        "tracegate_controller_status_writes_total",
+        "Requests that write a status, those that failed, and those that another writer came before.",
+        byResult({ writes, failures, conflicts }),
+      ),
     ];
   }
 

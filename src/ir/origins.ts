@@ -3,28 +3,37 @@
  * name and field. Places in lists change with every edit of a file, so nothing has them by which a reload recognizes a route:
  * what is written at a route, backend or listener itself is found by its structure, and other policies name what they are written in.
  */
-import { nameOfKey, objectKey } from "../base/object-key.ts";
+import { objectKey } from "../base/object-key.ts";
 import type { ObjectName, Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import { writtenKind } from "../policies/contract/shadow.ts";
 import { kindsOf, type Level, NO_LEVEL, type Sources } from "../policies/merge.ts";
 import type { PolicySet, SetKey } from "../policies/policy-set.ts";
+import type { Phase } from "../trace/events.ts";
 
 /** Where one policy, or some rules of one, were written. */
 export interface PolicySource {
   /**
-   * An entry of `policies[]` or a TracegatePolicy by `<namespace>/<name>`, a named backend by its key, or another object. Absent: the
-   * route, backend or listener itself; of a route's backend with `at`: the route.
+   * An entry of `policies[]` by `<namespace>/<name>`, a named backend by its key, or an object of Kubernetes. Absent: the route, backend or
+   * listener itself; of a route's backend with `at`: the route.
    */
   readonly in?: { readonly policy: string } | { readonly backend: string } | ObjectName;
   /** The field there. Absent: where such policies usually are, such as `policies.<kind>`. */
   readonly at?: Path;
-  /** How many rules of `authorization` come from there; absent for other kinds. */
+  /**
+   * How many rules of `authorization` are in the list `rules` there; absent for other kinds, and for one rule that stands for what is
+   * there, such as a policy that is invalid.
+   */
   readonly rules?: number;
 }
 
 export type PolicySources = Sources<PolicySource>;
 export type PolicyLevel = Level<PolicySource>;
+
+/** Policies of one target, by the phase in which they run. */
+export type PhaseLevels = Readonly<Record<Phase, PolicyLevel>>;
+
+export const NO_PHASES: PhaseLevels = { gateway: NO_LEVEL, route: NO_LEVEL, backend: NO_LEVEL };
 
 /** The origin of each kind: of `authorization` that of each rule, of others one. */
 export type PolicyOrigins = { readonly [Kind in SetKey]?: readonly Origin[] };
@@ -38,7 +47,7 @@ interface Holder {
 
 /** What sources name. */
 export interface Containers {
-  readonly backends: readonly NamedBackend[];
+  readonly backends: readonly { readonly key: string; readonly origin?: Origin }[];
   readonly targeted: readonly {
     readonly name: { readonly name: string; readonly namespace: string } | null;
     readonly origin?: Origin;
@@ -49,25 +58,25 @@ export interface Containers {
 export function levelOf(set: PolicySet, source: (field: string) => PolicySource = () => ({})): PolicyLevel {
   const kinds = kindsOf(set);
   if (kinds.length === 0) return NO_LEVEL;
-  const sources = kinds.map((kind) => {
-    const rules = rulesOf(set, kind)?.length;
-    return [kind, [{ ...source(writtenKind(kind)), ...(rules !== undefined && { rules }) }]];
-  });
-  return { set, sources: Object.fromEntries(sources) };
+  return {
+    set,
+    sources: Object.fromEntries(kinds.map((kind) => [kind, [whole(set, kind, source(writtenKind(kind)))]])),
+  };
 }
 
 /** Rules add up over levels, so that each has its own origin. */
-function rulesOf(set: PolicySet, kind: SetKey): readonly unknown[] | undefined {
-  return kind === "authorization" || kind === "shadowAuthorization" ? set[kind]?.rules : undefined;
+function whole(set: PolicySet, kind: SetKey, source: PolicySource): PolicySource {
+  const rules = kind === "authorization" || kind === "shadowAuthorization" ? set[kind]?.rules : undefined;
+  return rules === undefined ? source : { ...source, rules: rules.length };
 }
 
-/** What a holder of these policies records: the sources of the kinds that are not only written at itself. */
-export function recorded({ set, sources }: PolicyLevel): { readonly sources?: PolicySources } {
+/** What a holder has of its policies: also the sources of the kinds that are not only written at itself. */
+export function recorded({ set, sources }: PolicyLevel): Pick<Holder, "policies" | "sources"> {
   const elsewhere = kindsOf(set).flatMap((kind) => {
     const { [kind]: list = [] } = sources;
     return list.some((source) => source.in !== undefined || source.at !== undefined) ? [[kind, list]] : [];
   });
-  return elsewhere.length === 0 ? {} : { sources: Object.fromEntries(elsewhere) };
+  return { policies: set, ...(elsewhere.length > 0 && { sources: Object.fromEntries(elsewhere) }) };
 }
 
 /**
@@ -85,41 +94,23 @@ export function originsOf(
     if ("kind" in container) return { object: container, path: at ?? [] };
     if ("backend" in container) {
       const backend = backends.find(({ key }) => key === container.backend);
-      return backend && below(originOfBackend(backend), at ?? [...policiesOfBackend(backend), writtenKind(kind)]);
+      return below(backend?.origin, at ?? ["policies", writtenKind(kind)]);
     }
     const entry = targeted.find(({ name }) => name !== null && objectKey(name) === container.policy);
-    if (entry?.origin !== undefined) return below(entry.origin, at ?? ["policy", writtenKind(kind)]);
-    return { object: { kind: "TracegatePolicy", ...nameOfKey(container.policy) }, path: at ?? [] };
+    return below(entry?.origin, at ?? ["policy", writtenKind(kind)]);
   };
   return Object.fromEntries(
     kindsOf(policies).flatMap((kind) => {
-      const list = sources[kind] ?? [{}];
+      const list = sources[kind] ?? [whole(policies, kind, {})];
       const origins = list.flatMap((source) => {
         const origin = find(kind, source);
         if (origin === undefined) return [];
-        const all = rulesOf(policies, kind);
-        if (all === undefined) return [origin];
-        const rules = source.rules ?? all.length;
-        return Array.from({ length: rules }, (_, i): Origin => ({ ...origin, path: [...origin.path, "rules", i] }));
+        if (source.rules === undefined) return [origin];
+        return Array.from({ length: source.rules }, (_, i) => ({ ...origin, path: [...origin.path, "rules", i] }));
       });
       return origins.length === 0 ? [] : [[kind, origins]];
     }),
   );
-}
-
-interface NamedBackend {
-  readonly key: string;
-  readonly name: string;
-  readonly namespace?: string;
-  readonly origin?: Origin;
-}
-
-function originOfBackend({ origin, name, namespace }: NamedBackend): Origin | undefined {
-  return namespace === undefined ? origin : { object: { kind: "TracegateBackend", namespace, name }, path: [] };
-}
-
-function policiesOfBackend({ namespace }: NamedBackend): Path {
-  return namespace === undefined ? ["policies"] : ["spec", "policies"];
 }
 
 /** The field `path` of what is written at `origin`. */

@@ -121,7 +121,7 @@ test("a difference: what was expected, what came, and what decided; secrets are 
     `valid: 1 bind, 1 listener, 3 routes, 3 backends
 ✗ admins only  cases.yaml:2:5
     status: expected 200, got 403
-    ✗ policy authorization  require rules[0] is not true
+    ✗ policy authorization  require rules[0] is not true  gateway.yaml:23
         ✗ rule require request.headers["x-user"] == "admin"  gateway.yaml:25
             request.headers["x-user"] → "joe"
 ✗ another route  cases.yaml:9:5
@@ -185,7 +185,7 @@ test("JUnit's XML and JSON have the same results", async () => {
     <testcase name="passes" classname="cases.yaml" file="cases.yaml" line="2" time="T"/>
     <testcase name="a &quot;name&quot; &amp; &lt;more&gt;" classname="cases.yaml" file="cases.yaml" line="8" time="T">
       <failure message="status: expected 200, got 403">status: expected 200, got 403
-✗ policy authorization  require rules[0] is not true
+✗ policy authorization  require rules[0] is not true  gateway.yaml:23
     ✗ rule require request.headers[&quot;x-user&quot;] == &quot;admin&quot;  gateway.yaml:25
         request.headers[&quot;x-user&quot;] → &quot;joe&quot;</failure>
     </testcase>

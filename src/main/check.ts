@@ -6,6 +6,7 @@ import { type ConfigSource, type LoadResult, locating, rereadable } from "../con
 import { readText } from "../config/parse/inputs.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
+import { placed } from "../rehearsal/explanation.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import {
@@ -17,7 +18,7 @@ import {
   renderReport,
   summaryText,
 } from "./check-report.ts";
-import { inFile, rehearse } from "./explain.ts";
+import { rehearse } from "./explain.ts";
 
 export type CheckFormat = "text" | "json" | "junit" | "github";
 
@@ -87,7 +88,7 @@ function strictly(report: CheckReport): CheckReport {
 
 /** With the places in the configuration of what decided. */
 function inConfiguration(verdict: Verdict, locate: ReturnType<typeof locating>): Verdict {
-  const failures = verdict.failures.map((each) => ({ ...each, why: each.why.map((step) => inFile(step, locate)) }));
+  const failures = verdict.failures.map((each) => ({ ...each, why: placed(each.why, locate) }));
   return { ...verdict, failures };
 }
 

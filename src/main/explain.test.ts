@@ -34,6 +34,10 @@ async function explain(routes: readonly object[], args: readonly string[], words
   return invokeProgram(tracegate, ["explain", "-f", file, ...args, "--", ...words]);
 }
 
+interface Refused {
+  readonly error: { readonly hint: string };
+}
+
 interface Explained {
   readonly outcomes: readonly {
     readonly given: Readonly<Record<string, string>>;
@@ -69,7 +73,7 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   const { port } = server.address() as AddressInfo;
   assert.equal(lines[0], `POST /shop/cart?q=1 → 200 · route default/shop · endpoint 127.0.0.1:${port}`);
   assert.deepEqual(lines.slice(1, 4), [
-    "✓ listener listener0  any host",
+    `✓ listener listener0  any host  ${folder}/gateway.yaml:4`,
     `✓ route shop  longer path  ${folder}/gateway.yaml:12`,
     `    ✗ route all  precedence: shop is more specific (longer path)  ${folder}/gateway.yaml:5`,
   ]);
@@ -120,6 +124,73 @@ test("each response of a service is an outcome, unless it is assumed; caches and
     assert.deepEqual([assumed.code, assumed.outcomes.map(({ status }) => status)], [1, [403]]);
   }
   assert.equal(requests, 0);
+});
+
+test("policies of one kind in several phases, and in shadow, are choices of their own", async () => {
+  const extAuthz = { ...backend(), protocol: { grpc: {} } };
+  const shadowed = { shadow: true, ...backend() };
+  const file = join(folder, "phases.yaml");
+  const routes = [{ name: "all", policies: { extAuthz }, backends: [{ ...backend(), policies: { extAuthz } }] }];
+  const listeners = [{ policies: { extAuthz: shadowed }, routes }];
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners }] }));
+  const run = async (...assume: string[]) => {
+    const args = assume.flatMap((each) => ["--assume", each]);
+    return invokeProgram(tracegate, ["explain", "-f", file, ...args, "--json", "--", "http://a/"]);
+  };
+  const given = async (...assume: string[]) =>
+    (JSON.parse((await run(...assume)).stdout) as Explained).outcomes.map((each) => [each.given, each.status]);
+  const shadow = { "extAuthz@shadow": "allow" };
+  assert.deepEqual(await given("extAuthz@shadow=allow"), [
+    [{ ...shadow, "extAuthz@route": "allow", "extAuthz@backend": "allow" }, 200],
+    [{ ...shadow, "extAuthz@route": "deny" }, 403],
+    [{ ...shadow, "extAuthz@route": "allow", "extAuthz@backend": "deny" }, 403],
+  ]);
+  assert.deepEqual(await given("extAuthz=allow", "extAuthz@backend=deny"), [
+    [{ extAuthz: "allow", "extAuthz@backend": "deny" }, 403],
+  ]);
+  const hint = async (...assume: string[]) => (JSON.parse((await run(...assume)).stderr) as Refused).error.hint;
+  assert.equal(
+    await hint("extAuthz@gateway=deny"),
+    "write --assume extAuthz@shadow=allow or extAuthz@route=allow or extAuthz@backend=allow or extAuthz@shadow=deny or extAuthz@route=deny or extAuthz@backend=deny",
+  );
+  assert.match(await hint("extAuthz@gateway=deny", "extAuthz=allow"), /^leave out --assume extAuthz@gateway=deny, /);
+});
+
+test("endpoints can be assumed to be healthy, unhealthy, or not there", async () => {
+  const workload = (n: number) => ({
+    ...{ uid: `w${n}`, name: `w${n}`, namespace: "default", workloadIps: [`10.0.0.${n}`] },
+    services: { "default/shop.test": { 80: 8080 } },
+  });
+  const services = [{ name: "shop", namespace: "default", hostname: "shop.test", vips: [], ports: { 80: 8080 } }];
+  const backends = [{ service: { name: "default/shop.test", port: 80 } }];
+  const file = join(folder, "services.yaml");
+  const listeners = [{ routes: [{ name: "all", backends }] }];
+  await writeFile(
+    file,
+    stringify({ services, workloads: [workload(1), workload(2)], binds: [{ port: 8080, listeners }] }),
+  );
+  const run = async (...assume: string[]) => {
+    const args = assume.flatMap((each) => ["--assume", each]);
+    const { stdout, stderr } = await invokeProgram(tracegate, ["explain", "-f", file, ...args, "--", "http://a/"]);
+    return stdout === "" ? stderr : stdout;
+  };
+  const chosen = "✓ endpoint 10.0.0.1:8080  status 200";
+  assert.ok((await run("endpoints=healthy")).includes(`\n${chosen}\n    – endpoint 10.0.0.2:8080\n`));
+  const ill = "unhealthy: that is assumed";
+  const all = await run("endpoints=unhealthy");
+  assert.ok(all.includes(`\n${chosen} · ${ill}\n    ✗ endpoint 10.0.0.2:8080  ${ill}\n`), all);
+  const one = await run('endpoints={"10.0.0.1:8080":"unhealthy"}');
+  assert.ok(one.includes(`\n${chosen.replace(".1:", ".2:")}\n    ✗ endpoint 10.0.0.1:8080  ${ill}\n`), one);
+  const none = await run("endpoints=none");
+  assert.match(none, /^if endpoints=none:\nGET \/ → 503 · route default\/all · no healthy backends/);
+  assert.equal(
+    await run('endpoints={"10.0.0.7:8080":"unhealthy"}'),
+    "tracegate: no backend of the request has an endpoint 10.0.0.7:8080\nTry: write 10.0.0.1:8080 or 10.0.0.2:8080\n",
+  );
+  assert.match(
+    await run("endpoints=ill"),
+    /^tracegate: endpoints cannot be "ill"\nTry: write --assume endpoints=healthy, /,
+  );
 });
 
 test("weighted backends are outcomes with their shares", async () => {
@@ -194,7 +265,7 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
   assert.deepEqual(stdout.split("\n").slice(0, 13), [
     "if backend@default/outer=a, backend=two.test:80 (12.5 % of requests):",
     "GET / → 200 · route default/end · endpoint two.test:80",
-    "✓ listener listener0  any host",
+    `✓ listener listener0  any host  ${file}:4`,
     `✓ route outer  the only route that matches  ${file}:5`,
     "✓ backend a  25 % by weight",
     "    – backend b  75 % by weight",
@@ -210,11 +281,6 @@ test("routes that delegate, step by step: the group, its routes, and a choice of
   assert.equal(
     wrong.stderr,
     "tracegate: the route has no backend three.test:80\nTry: write --assume backend@default/outer=a or backend@default/end=one.test:80 or backend@default/outer=b or backend@default/end=two.test:80\n",
-  );
-  const placeless = await run("--assume", "response@default/end=503");
-  assert.match(
-    placeless.stderr,
-    /response has no place, so nothing can be assumed about "response@default\/end"\nTry: write --assume response=…/,
   );
 });
 
@@ -311,15 +377,15 @@ test("around what happens: listeners that lost, policies in force and not reache
     return stdout.split("\n");
   };
   const listener = [
-    "✓ listener shop  host *.shop.test",
-    "    ✗ listener any  any host, which *.shop.test precedes",
-    "    ✗ listener other  a.shop.test is not other.test",
+    `✓ listener shop  host *.shop.test  ${file}:6`,
+    `    ✗ listener any  any host, which *.shop.test precedes  ${file}:4`,
+    `    ✗ listener other  a.shop.test is not other.test  ${file}:33`,
   ];
   const refused = await run("http://a.shop.test/");
   // The backend does not matter, so there is one outcome.
   assert.match(refused[0] ?? "", /^GET \/ → 403 /);
   assert.deepEqual(refused.slice(1, 4), listener);
-  const at = refused.indexOf("✗ policy authorization  no allow rule is true");
+  const at = refused.indexOf(`✗ policy authorization  no allow rule is true  ${file}:13`);
   assert.deepEqual(refused.slice(at + 3, at + 5), [
     `– policy retry  ${file}:16`,
     `– policy requestHeaderModifier  ${file}:20`,
@@ -362,17 +428,17 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
   assert.equal(
     await run("--", "tcp://anything:5432"),
     `tcp://anything:5432 → connected · route default/db · endpoint db.test:5432
-✓ listener db  the only one of its port
-✓ route db  any connection
+✓ listener db  the only one of its port  ${file}:8
+✓ route db  any connection  ${file}:11
 ✓ endpoint db.test:5432  connected
 0`,
   );
   assert.equal(
     await run("--", "tls://a.pass.test"),
     `tls://a.pass.test → connected · route default/a · endpoint a.test:443
-✓ listener pass  server name *.pass.test
-✓ route a  server name a.pass.test
-    ✗ route any  any server name, a route before it fits better
+✓ listener pass  server name *.pass.test  ${file}:17
+✓ route a  server name a.pass.test  ${file}:21
+    ✗ route any  any server name, a route before it fits better  ${file}:26
 ✓ endpoint a.test:443  connected
 0`,
   );
@@ -382,7 +448,7 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
     await run("--", "tls://other.test"),
     `tls://other.test → refused · ${none}
 ✗ listener none  no listener has this server name
-    ✗ listener pass  other.test is not *.pass.test
+    ✗ listener pass  other.test is not *.pass.test  ${file}:17
 ✗ connection from 127.0.0.1:50000  ${none}
 1`,
   );
@@ -424,6 +490,18 @@ const mistakes: readonly [args: readonly string[], words: readonly string[], err
     ["http://a/"],
     'networkExtAuthz cannot be "no"',
     "write --assume networkExtAuthz=allow or networkExtAuthz=deny",
+  ],
+  [
+    ["--assume", "response@route=503"],
+    ["http://a/"],
+    'nothing can be assumed about "response@route"',
+    "write response",
+  ],
+  [
+    ["--assume", "extAuthz@rout=deny"],
+    ["http://a/"],
+    'nothing can be assumed about "extAuthz@rout"',
+    "write extAuthz or extAuthz@gateway or extAuthz@route or extAuthz@backend or extAuthz@shadow",
   ],
   [
     ["--assume", "extAuthz=deny"],

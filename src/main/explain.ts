@@ -8,8 +8,8 @@ import type { Settings } from "../config/settings.ts";
 import type { Ir } from "../ir/ir.ts";
 import { packIr } from "../ir/packed-ir.ts";
 import { explain } from "../rehearsal/explain.ts";
+import { inFile } from "../rehearsal/explanation.ts";
 import { Rehearsal } from "../rehearsal/rehearsal.ts";
-import type { Step } from "../trace/steps.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import { ResourceStore } from "../translation/resources/store.ts";
 import { rehearsalSettings } from "./worker-settings.ts";
@@ -31,31 +31,11 @@ export async function explainFile(options: ExplainOptions, context: Context): Pr
     const explained = await explain(rehearsal, question).catch((error: unknown) => {
       throw asUsage(error);
     });
-    const locate = locating(file, context.env);
-    const outcomes = explained.outcomes.map((outcome) => ({
-      ...outcome,
-      steps: outcome.steps.map((step) => inFile(step, locate)),
-    }));
-    return await printExplanation(
-      { generation: null, ...explained, outcomes },
-      question.request,
-      context.json,
-      context,
-    );
+    const placed = inFile(explained, locating(file, context.env));
+    return await printExplanation({ generation: null, ...placed }, question.request, context.json, context);
   } finally {
     rehearsal.close();
   }
-}
-
-/** With the places of origins in the file. */
-export function inFile(step: Step, locate: ReturnType<typeof locating>): Step {
-  const { origin, steps } = step;
-  const place = origin?.object === undefined ? origin && locate(origin.path) : undefined;
-  return {
-    ...step,
-    ...(origin !== undefined && place !== undefined && { origin: { ...origin, place } }),
-    steps: steps.map((each) => inFile(each, locate)),
-  };
 }
 
 async function rehearsalOf(source: ConfigSource, env: Context["env"]): Promise<Rehearsal> {

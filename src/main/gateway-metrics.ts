@@ -1,11 +1,9 @@
 import { X509Certificate } from "node:crypto";
 import type { ConfigStatus } from "../admin/plane/config-status.ts";
 import type { Ir } from "../ir/ir.ts";
-import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import { counter, type ExtraMetric, gauge, type LabelledSample } from "../telemetry/prometheus.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { combineStats, type EndpointStats } from "../upstream/endpoints/endpoints.ts";
-
-type Samples = ExtraMetric["samples"];
 
 /** Endpoints that the configuration does not name: clients choose the targets of `dynamic` backends. */
 const UNNAMED: ReadonlySet<string> = new Set(["dynamic", "internal"]);
@@ -22,42 +20,36 @@ export function endpointMetrics(stats: ReadonlyMap<string, EndpointStats>): Extr
     const before = named.get(name);
     named.set(name, before === undefined ? each : combineStats(before, each));
   }
-  const samples = (value: (stats: EndpointStats) => number): Samples =>
+  const samples = (value: (stats: EndpointStats) => number): LabelledSample[] =>
     Array.from(named, ([endpoint, each]) => ({ labels: { endpoint }, value: value(each) }));
   const states = ["active", "idle", "connecting"] as const;
   const connections = Array.from(named).flatMap(([endpoint, { pool }]) =>
     states.map((state) => ({ labels: { endpoint, state }, value: pool[state] })),
   );
   return [
-    gauge("upstream_connections", "Connections to an endpoint.", connections),
+    gauge("tracegate_upstream_connections", "Connections to an endpoint.", connections),
     gauge(
-      "upstream_pending_requests",
+      "tracegate_upstream_pending_requests",
       "Requests that wait for a connection to an endpoint.",
       samples(({ pool }) => pool.waiting),
     ),
-    {
-      ...gauge(
-        "upstream_pending_overflow_total",
-        "Requests rejected because too many waited for a connection.",
-        samples(({ pool }) => pool.overflows),
-      ),
-      type: "counter",
-    },
-    {
-      ...gauge(
-        "upstream_request_overflow_total",
-        "Requests rejected because too many to an endpoint were in progress.",
-        samples(({ overflows }) => overflows),
-      ),
-      type: "counter",
-    },
+    counter(
+      "tracegate_upstream_pending_overflow_total",
+      "Requests rejected because too many waited for a connection.",
+      samples(({ pool }) => pool.overflows),
+    ),
+    counter(
+      "tracegate_upstream_request_overflow_total",
+      "Requests rejected because too many to an endpoint were in progress.",
+      samples(({ overflows }) => overflows),
+    ),
     gauge(
-      "endpoint_health",
+      "tracegate_endpoint_health",
       "Share of an endpoint's latest calls that succeeded, 0 to 1.",
       samples(({ health }) => health),
     ),
     gauge(
-      "endpoint_evicted",
+      "tracegate_endpoint_evicted",
       "1 while an endpoint gets no calls because it failed.",
       samples(({ evictedMs }) => (evictedMs === null ? 0 : 1)),
     ),
@@ -78,13 +70,9 @@ function checkMetrics(named: ReadonlyMap<string, EndpointStats>): ExtraMetric[] 
     value: check.healthy === false ? 0 : 1,
   }));
   return [
-    gauge("endpoint_healthy", "0 while active health checks of an endpoint fail, else 1.", states),
-    { ...gauge("health_checks_total", "Probes by active health checks.", probes), type: "counter" },
+    gauge("tracegate_endpoint_healthy", "0 while active health checks of an endpoint fail, else 1.", states),
+    counter("tracegate_health_checks_total", "Probes by active health checks.", probes),
   ];
-}
-
-function gauge(name: string, help: string, samples: Samples): ExtraMetric {
-  return { name: `tracegate_${name}`, type: "gauge", help, samples };
 }
 
 /** Seconds since 1970 by the listener's settings, so that certificates are parsed once. */
@@ -92,7 +80,7 @@ const expiries = new WeakMap<TlsServer, number>();
 
 /** Expiry of the server certificates of listeners; no metric without any. */
 export function certificateMetrics({ binds }: Ir): ExtraMetric[] {
-  const samples: ExtraMetric["samples"][number][] = [];
+  const samples: LabelledSample[] = [];
   for (const { key: bind, listeners } of binds)
     for (const { tls, name: listener, gatewayNamespace, gatewayName } of listeners)
       if (tls !== undefined) {
@@ -101,7 +89,7 @@ export function certificateMetrics({ binds }: Ir): ExtraMetric[] {
       }
   if (samples.length === 0) return [];
   const help = "When the first of a listener's certificates expires, or its CA for a listener that makes certificates.";
-  return [{ name: "tracegate_certificate_expiry_timestamp_seconds", type: "gauge", help, samples }];
+  return [gauge("tracegate_certificate_expiry_timestamp_seconds", help, samples)];
 }
 
 /** When fetching a document of the configuration began to fail; no series while none fails. */
@@ -112,7 +100,7 @@ export function documentMetrics({ missingDocuments = [] }: ConfigStatus): ExtraM
     value: Date.parse(since) / 1000,
   }));
   const help = "When fetching a document of the configuration began to fail.";
-  return [{ name: "tracegate_document_failing_since_timestamp_seconds", type: "gauge", help, samples }];
+  return [gauge("tracegate_document_failing_since_timestamp_seconds", help, samples)];
 }
 
 function expiryOf(tls: TlsServer): number {

@@ -1,6 +1,6 @@
 import { fstatSync, writeSync } from "node:fs";
 import type { LogOutput } from "../base/log.ts";
-import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import { counter, type ExtraMetric } from "../telemetry/prometheus.ts";
 
 /** The log of a gateway: lines of the main thread and of workers go to one sink. */
 export interface GatewayLog {
@@ -58,13 +58,9 @@ export class LogSink {
   }
 
   metrics(): ExtraMetric[] {
+    const dropped = Object.entries(this.#dropped).map(([reason, value]) => ({ labels: { reason }, value }));
     return [
-      {
-        name: "tracegate_log_lines_dropped_total",
-        type: "counter",
-        help: "Log lines that could not be written to standard output.",
-        samples: Object.entries(this.#dropped).map(([reason, value]) => ({ labels: { reason }, value })),
-      },
+      counter("tracegate_log_lines_dropped_total", "Log lines that could not be written to standard output.", dropped),
     ];
   }
 

@@ -12,7 +12,7 @@ import { Outbound, type OutboundServices } from "../proxy/compile/outbound.ts";
 import { type ExportCounts, ExportQueue } from "../telemetry/otlp/export-queue.ts";
 import { type Chunk, encodeExportRequest, exporterKey, type Signal } from "../telemetry/otlp/messages.ts";
 import { resourceAttributes } from "../telemetry/otlp/resource.ts";
-import type { ExtraMetric } from "../telemetry/prometheus.ts";
+import { counter, type ExtraMetric } from "../telemetry/prometheus.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import { type Callout, NO_UPSTREAM } from "../upstream/callouts/callout.ts";
 import { fetchThrough } from "../upstream/callouts/fetch.ts";
@@ -97,20 +97,18 @@ export class TelemetryExport {
     const counts = [...this.#counts];
     if (counts.length === 0) return [];
     return [
-      {
-        name: "tracegate_telemetry_exported_total",
-        type: "counter",
-        help: "Spans and log records that collectors accepted.",
-        samples: counts.map(([signal, { exported }]) => ({ labels: { signal }, value: exported })),
-      },
-      {
-        name: "tracegate_telemetry_dropped_total",
-        type: "counter",
-        help: "Spans and log records that were not delivered.",
-        samples: counts.flatMap(([signal, { dropped }]) =>
+      counter(
+        "tracegate_telemetry_exported_total",
+        "Spans and log records that collectors accepted.",
+        counts.map(([signal, { exported }]) => ({ labels: { signal }, value: exported })),
+      ),
+      counter(
+        "tracegate_telemetry_dropped_total",
+        "Spans and log records that were not delivered.",
+        counts.flatMap(([signal, { dropped }]) =>
           Object.entries(dropped).map(([reason, value]) => ({ labels: { signal, reason }, value })),
         ),
-      },
+      ),
     ];
   }
 

@@ -84,8 +84,10 @@ export function compilePolicies(
   for (const kind of kinds) {
     if (set[kind] === undefined) continue;
     const bind = prepareKind(kind, set, phase, environment.cel);
-    if (bind !== undefined && !isSetting(kind))
-      created.set(kind, { kind, ...bind({ ...environment, phase, identity: `${phase} ${owner} ${kind}` }) });
+    if (bind !== undefined && !isSetting(kind)) {
+      const deps = { ...environment, phase, identity: `${phase} ${owner} ${kind}` };
+      created.set(kind, { kind, ...bind(environment.rehearsed?.(deps, kind) ?? deps) });
+    }
     effective[traceKeyOf(kind)] = traceView(kind, set, environment.hidden);
   }
   return {

@@ -26,11 +26,6 @@ export function mergeLevels<Source>(...levels: readonly Level<Source>[]): Level<
   return others.reduce<Level<Source>>(mergeTwo, only);
 }
 
-/** `mergeLevels` of sets whose sources do not matter. */
-export function mergePolicies(...sets: readonly PolicySet[]): PolicySet {
-  return mergeLevels(...sets.map((set) => ({ set, sources: NO_LEVEL.sources }))).set;
-}
-
 interface Merging<Source> {
   readonly set: { -readonly [Key in SetKey]?: PolicyConfig<Key> | undefined };
   readonly sources: { -readonly [Key in SetKey]?: readonly Source[] | undefined };

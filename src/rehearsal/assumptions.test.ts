@@ -41,7 +41,7 @@ test("field names of responses are in lower case, and fields that frame a messag
 test("a mistake says what can be written", () => {
   const mistakes: readonly [text: string, message: string, hint: RegExp][] = [
     ["extauthz=deny", 'nothing can be assumed about "extauthz"', /^write extAuthz$/],
-    ["weather=fine", 'nothing can be assumed about "weather"', /^write one of response, backend, .*, random$/],
+    ["weather=fine", 'nothing can be assumed about "weather"', /^write one of response, endpoints, .*, random$/],
     [
       "remoteRateLimit=no",
       'remoteRateLimit cannot be "no"',

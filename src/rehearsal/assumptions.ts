@@ -5,6 +5,9 @@
  */
 import { type Fields, isObject } from "../base/fields.ts";
 import { suggest } from "../base/suggest.ts";
+import { isShadowable } from "../policies/contract/shadow.ts";
+import { REQUEST_ORDER } from "../policies/order.ts";
+import type { RequestPolicyKind } from "../policies/policy-set.ts";
 import { BadFacts } from "./facts.ts";
 
 /** A response that a backend or service is assumed to send. */
@@ -28,8 +31,8 @@ interface Entry<Value> {
   readonly otherwise: string;
   /** What can be assumed, as a reader would write it. */
   readonly values: readonly string[];
-  /** Of what kind the places are at which it is asked for, if there can be several: `extAuthz@route`. */
-  readonly places?: string;
+  /** Where it is asked for, if that can be at several places: the phases of a policy, or any route. Absent: at one. */
+  readonly places?: readonly string[] | "routes";
   /** undefined: this cannot be assumed. `value`: JSON, or a text. */
   read(value: unknown): Value | undefined;
 }
@@ -41,11 +44,17 @@ export const ASSUMPTIONS = {
     values: ["503", '{"status":503,"headers":{"retry-after":"1"},"body":"…"}'],
     read: (value) => responseOf(typeof value === "number" ? { status: value } : value),
   }),
+  endpoints: entry({
+    about: "the endpoints of backends; `none` only those of services",
+    otherwise: "as the gateway knows them; those of a file are healthy",
+    values: ["healthy", "unhealthy", "none", '{"10.0.0.7:8080":"unhealthy"}'],
+    read: (value) => oneOf("healthy", "unhealthy", "none")(value) ?? healthsOf(value),
+  }),
   backend: entry({
     about: "the choice of a weighted backend",
     otherwise: "an outcome for each, with its share of requests",
     values: ["NAME"],
-    places: "route",
+    places: "routes",
     read: (value) => (typeof value === "string" && value !== "" ? value : undefined),
   }),
   networkExtAuthz: entry({
@@ -58,42 +67,49 @@ export const ASSUMPTIONS = {
     about: "`extAuthz` over HTTP or gRPC, and what it adds to the request",
     otherwise: "an outcome for each: it allows, it denies",
     values: ["allow", "deny", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":401}'],
+    places: placesOf("extAuthz"),
     read: (value) => oneOf("allow", "deny")(value) ?? responseOf(value),
   }),
   extProc: entry({
     about: "`extProc`, and what it changes",
     otherwise: "an outcome for each: it changes nothing, it fails",
     values: ["allow", "fail", '{"headers":{"x-user":"a"},"metadata":{…}}', '{"status":403}'],
+    places: placesOf("extProc"),
     read: (value) => oneOf("allow", "fail")(value) ?? responseOf(value),
   }),
   remoteRateLimit: entry({
     about: "`remoteRateLimit`",
     otherwise: "an outcome for each: under the limit, over it",
     values: ["under", "over"],
+    places: placesOf("remoteRateLimit"),
     read: oneOf("under", "over"),
   }),
   jwt: entry({
     about: "the token of `jwtAuth`, if it is redacted",
     otherwise: "an outcome for each: valid, with unknown claims; invalid",
     values: ['{"sub":"a"}', "valid", "invalid"],
+    places: placesOf("jwtAuth"),
     read: credentialOf,
   }),
   oidc: entry({
     about: "the session of `oidc`, if its cookie is redacted",
     otherwise: "an outcome for each: valid, with unknown claims; invalid",
     values: ['{"sub":"a"}', "valid", "invalid"],
+    places: placesOf("oidc"),
     read: credentialOf,
   }),
   basicAuth: entry({
     about: "the credentials of `basicAuth`, if they are redacted",
     otherwise: "an outcome for each: valid, for an unknown user; invalid",
     values: ['{"username":"a"}', "valid", "invalid"],
+    places: placesOf("basicAuth"),
     read: credentialOf,
   }),
   apiKey: entry({
     about: "the key of `apiKey`, if it is redacted",
     otherwise: "an outcome for each: valid, with unknown metadata; invalid",
     values: ['{"team":"a"}', "valid", "invalid"],
+    places: placesOf("apiKey"),
     read: credentialOf,
   }),
   body: entry({
@@ -146,11 +162,7 @@ export function readAssumptions(values: Fields): Assumptions {
         `nothing can be assumed about ${JSON.stringify(name)}`,
         `write ${suggest(name, Object.keys(ASSUMPTIONS)) ?? `one of ${Object.keys(ASSUMPTIONS).join(", ")}`}`,
       );
-    if (written !== name && ASSUMPTIONS[name].places === undefined)
-      throw new BadFacts(
-        `${name} has no place, so nothing can be assumed about ${JSON.stringify(written)}`,
-        `write --assume ${name}=…`,
-      );
+    if (written !== name) checkPlace(name, written);
     const assumed = readValue(name, value);
     if (assumed === undefined) {
       const text = typeof value === "string" ? value : JSON.stringify(value);
@@ -161,13 +173,32 @@ export function readAssumptions(values: Fields): Assumptions {
   return Object.fromEntries(read);
 }
 
+/** Throws BadFacts for a place where nothing is asked about `name`. */
+function checkPlace(name: AssumptionName, written: string): void {
+  const { places } = ASSUMPTIONS[name];
+  const place = written.slice(name.length + 1);
+  if (places === "routes" ? place !== "" : places?.includes(place)) return;
+  const known = places === "routes" ? ["NAMESPACE/ROUTE"] : (places ?? []);
+  throw new BadFacts(
+    `nothing can be assumed about ${JSON.stringify(written)}`,
+    `write ${[name, ...known.map((each) => placed(name, each))].join(" or ")}`,
+  );
+}
+
+/** The phases in which a policy can be, and `shadow` if one can be in shadow. */
+function placesOf(kind: RequestPolicyKind): readonly string[] {
+  const orders: [phase: string, kinds: readonly RequestPolicyKind[]][] = Object.entries(REQUEST_ORDER);
+  const phases = orders.flatMap(([phase, kinds]) => (kinds.includes(kind) ? [phase] : []));
+  return isShadowable(kind) ? [...phases, "shadow"] : phases;
+}
+
 /** Throws BadFacts for an assumption without effect: a mistake about its name, or about the route that the request gets. */
 export function checkUse(assumed: Assumptions, outcomes: readonly { readonly given: Fields }[]): void {
   const given = outcomes.flatMap((outcome) => Object.entries(outcome.given));
   for (const [name, value] of Object.entries(assumed)) {
     if (given.some(([other, used]) => other === name && used === value)) continue;
     const text = assumption(name, textOf(value));
-    const same = given.filter(([other]) => withoutPlace(other) === withoutPlace(name));
+    const same = given.filter(([other]) => withoutPlace(other) === withoutPlace(name) && !(other in assumed));
     const ways = [...new Set(same.map(([other, used]) => assumption(other, textOf(used))))];
     if (ways.length === 0)
       throw new BadFacts(
@@ -250,6 +281,15 @@ function oneOf<Word extends string>(...words: readonly Word[]): (value: unknown)
 
 function credentialOf(value: unknown): AssumedCredential | undefined {
   return oneOf("valid", "invalid")(value) ?? (isObject(value) ? value : undefined);
+}
+
+/** By the names of endpoints. */
+function healthsOf(value: unknown): Readonly<Record<string, "healthy" | "unhealthy">> | undefined {
+  if (!isObject(value)) return undefined;
+  const read = Object.entries(value).map(([name, health]) => [name, oneOf("healthy", "unhealthy")(health)] as const);
+  return read.length > 0 && read.every(([, health]) => health !== undefined)
+    ? (Object.fromEntries(read) as Record<string, "healthy" | "unhealthy">)
+    : undefined;
 }
 
 /** Not more than `status`, `headers`, `body` and `metadata`, which HTTP can send. */

@@ -2,11 +2,10 @@ import { GatewayError } from "../base/errors.ts";
 import { REDACTED } from "../base/redaction.ts";
 import type { Need } from "../cel/index.ts";
 import { getHeader } from "../http/message/message.ts";
-import type { AssumeCredential } from "../policies/contract/deps.ts";
+import type { AssumeCredential, PolicyDeps } from "../policies/contract/deps.ts";
+import { isShadowKey } from "../policies/contract/shadow.ts";
 import type { Split } from "../proxy/services/services.ts";
 import type { CalloutAnswers } from "../upstream/callouts/callout.ts";
-import type { GrpcStream, GrpcStreamEvents } from "../upstream/callouts/grpc-call.ts";
-import type { CalloutResponse } from "../upstream/callouts/http-call.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import { AssumedProcessor, authzHttp, authzMessage, httpOf, rateLimitMessage } from "./assumed-services.ts";
 import { type AssumedResponse, type AssumptionName, type Assumptions, CONDITION, placed } from "./assumptions.ts";
@@ -55,10 +54,12 @@ const TOKEN: AssumedResponse = {
 };
 
 /** Decides in place of services and chance, and notes on what the outcome depends. */
-export class Choices implements CalloutAnswers {
+export class Choices {
   #given: Given = {};
   /** What this run was asked, in order. */
   readonly asked = new Map<string, Asked>();
+  /** For services that no policy of requests calls. */
+  readonly answers = this.#answersAt();
   /** What is not known in this run, though something depends on it; by what depends on it, and what it is. */
   readonly needs = new Map<string, Lack>();
 
@@ -94,35 +95,53 @@ export class Choices implements CalloutAnswers {
       this.needs.set(JSON.stringify([choice, need.what]), { ...need, ...(choice !== undefined && { choice }) });
   }
 
-  http(scope: string | undefined): CalloutResponse {
-    const service = AUTHORIZERS[scope ?? ""];
-    return service === undefined ? httpOf(TOKEN) : authzHttp(this.#choose(service, ["allow", "deny"]));
-  }
+  /** Binds a policy to choices that are its own: `extAuthz@route`. */
+  readonly rehearsed = (deps: PolicyDeps, key: string): PolicyDeps => {
+    const place = isShadowKey(key) ? "shadow" : deps.phase;
+    const answers = this.#answersAt(place);
+    return {
+      ...deps,
+      callouts: (target, policies) => deps.callouts(target, policies).answeredBy(answers),
+      assumedCredential: this.#credentialAt(place),
+    };
+  };
 
-  unary(scope: string | undefined): Uint8Array | undefined {
-    const service = AUTHORIZERS[scope ?? ""];
-    if (service !== undefined) return authzMessage(this.#choose(service, ["allow", "deny"]));
-    return scope === "rate_limit" ? rateLimitMessage(this.#choose("remoteRateLimit", ["under", "over"])) : undefined;
-  }
-
-  /** Only processing services are called by streams. */
-  stream(events: GrpcStreamEvents): GrpcStream {
-    const value = this.#choose("extProc", ["allow", "fail"]);
-    if (value === "fail")
-      throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error("the service is assumed to fail"));
-    return new AssumedProcessor(value, events);
+  /** Responds in place of services. `place`: of the policy that calls them; undefined: it is none of requests. */
+  #answersAt(place?: string): CalloutAnswers {
+    return {
+      http: (scope) => {
+        const service = AUTHORIZERS[scope ?? ""];
+        return service === undefined ? httpOf(TOKEN) : authzHttp(this.#choose(service, ["allow", "deny"], place));
+      },
+      unary: (scope) => {
+        const service = AUTHORIZERS[scope ?? ""];
+        if (service !== undefined) return authzMessage(this.#choose(service, ["allow", "deny"], place));
+        return scope === "rate_limit"
+          ? rateLimitMessage(this.#choose("remoteRateLimit", ["under", "over"], place))
+          : undefined;
+      },
+      // Only processing services are called by streams.
+      stream: (events) => {
+        const value = this.#choose("extProc", ["allow", "fail"], place);
+        if (value === "fail")
+          throw new GatewayError("TG_UPSTREAM_FAILED", undefined, new Error("the service is assumed to fail"));
+        return new AssumedProcessor(value, events);
+      },
+    };
   }
 
   /** A credential that is redacted is a choice; one that is assumed is taken for that, whatever the request has. */
-  readonly credential: AssumeCredential = (kind, presented, headers) => {
-    const text = presented ?? getHeader(headers, kind === "oidc" ? "cookie" : "authorization") ?? "";
-    const { [kind]: given } = this.#given as Assumptions;
-    if (given === undefined && !text.includes(REDACTED)) return undefined;
-    const value = this.#choose(kind, ["valid", "invalid"]);
-    if (value !== "valid") return value;
-    this.unknownClients.set(kind === "oidc" ? "jwt" : kind, kind);
-    return {};
-  };
+  #credentialAt(place: string): AssumeCredential {
+    return (kind, presented, headers) => {
+      const text = presented ?? getHeader(headers, kind === "oidc" ? "cookie" : "authorization") ?? "";
+      const [, given] = this.#givenFor(kind, place);
+      if (given === undefined && !text.includes(REDACTED)) return undefined;
+      const value = this.#choose(kind, ["valid", "invalid"], place);
+      if (value !== "valid") return value;
+      this.unknownClients.set(kind === "oidc" ? "jwt" : kind, kind);
+      return {};
+    };
+  }
 
   /** What the backend responds; asked for each request that reaches it. */
   response(): AssumedResponse {
@@ -158,11 +177,18 @@ export class Choices implements CalloutAnswers {
   #choose<Name extends AssumptionName>(
     name: Name,
     values: readonly NonNullable<Assumptions[Name]>[],
-    share: Asked["share"] = () => 1,
+    place?: string,
   ): NonNullable<Assumptions[Name]> {
-    const given = (this.#given as Assumptions)[name];
+    const [from, given] = this.#givenFor(name, place);
     const value = given ?? (values[0] as NonNullable<Assumptions[Name]>);
-    this.asked.set(name, { value, others: values.filter((other) => other !== value), share });
+    this.asked.set(from, { value, others: values.filter((other) => other !== value), share: () => 1 });
     return value;
+  }
+
+  /** What is given about this place, or else about all; and its name. */
+  #givenFor<Name extends AssumptionName>(name: Name, place: string | undefined): [from: string, Assumptions[Name]] {
+    const own = place === undefined ? name : placed(name, place);
+    const from = own in this.#given || !(name in this.#given) ? own : name;
+    return [from, this.#given[from] as Assumptions[Name]];
   }
 }

@@ -8,6 +8,7 @@ import type { Addresses } from "../net/addresses.ts";
 import type { CompiledBind } from "../proxy/compile/compiled.ts";
 import { callable, pick } from "../proxy/phases/select-backend.ts";
 import type { Services } from "../proxy/services/services.ts";
+import { routeOfConnection } from "../proxy/tcp/connection-trace.ts";
 import { connectionVariables } from "../proxy/variables/connection-variables.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import type { TraceEvent, TraceMessage } from "../trace/events.ts";
@@ -39,8 +40,7 @@ export async function rehearseDatagram(from: Addresses, bind: CompiledBind, serv
   const decision = await bind.networkAuthorizer?.ask(variables, () => {});
   if (decision?.allowed === false) return failed("TG_EXT_AUTHZ", `: ${decision.why}`);
   const route = listener?.tcpRoutes.find("");
-  const evaluatedRoutes = listener?.tcpRoutes.routes.map(({ label }) => label) ?? [];
-  emit({ type: "routeSelection", selectedRoute: route?.label ?? null, evaluatedRoutes, candidates: [] });
+  emit(routeOfConnection(route, listener?.tcpRoutes.routes ?? []));
   if (route === undefined) return failed("TG_ROUTE_NOT_FOUND");
   record = { ...record, route: route.label };
   try {

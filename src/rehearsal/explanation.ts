@@ -1,4 +1,6 @@
 /** Explanations as JSON: what the admin server and `--json` give, and what schema/explanation.json describes. */
+import type { Origin } from "../base/origin.ts";
+import type { Path } from "../base/paths.ts";
 import type { Step } from "../trace/steps.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Given, Lack } from "./choices.ts";
@@ -66,6 +68,27 @@ export function explained(outcome: Outcome, live: ReadonlyMap<string, EndpointSt
     ...(error !== undefined && { error }),
     steps: treeOf(outcome, live),
   };
+}
+
+/** Where a value of a file is; undefined: it is not there any more. */
+export type Locate = (path: Path) => Origin["place"];
+
+/** With the places of origins in a file. */
+export function inFile(explained: Explained, locate: Locate): Explained {
+  const outcomes = explained.outcomes.map((outcome) => ({ ...outcome, steps: placed(outcome.steps, locate) }));
+  return { ...explained, outcomes };
+}
+
+export function placed(steps: readonly Step[], locate: Locate): Step[] {
+  return steps.map((step) => {
+    const { origin } = step;
+    const place = origin && locate(origin.path);
+    return {
+      ...step,
+      ...(origin !== undefined && place !== undefined && { origin: { ...origin, place } }),
+      steps: placed(step.steps, locate),
+    };
+  });
 }
 
 /** A gRPC call that is refused has status 200. */

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { isObject } from "../base/fields.ts";
+import { REDACTED } from "../base/redaction.ts";
 
 /** A request to rehearse, as the bytes that a client would send. */
 export interface RequestFacts {
@@ -149,7 +150,9 @@ function targetOf(text: string): string {
       `${JSON.stringify(text)} has a character that a URL cannot have`,
       "encode it, such as a space as %20",
     );
-  return rest.startsWith("/") ? rest : `/${rest}`;
+  // As logs and traces write it, which no client could send.
+  const sent = rest.replaceAll(REDACTED, encodeURIComponent(REDACTED));
+  return sent.startsWith("/") ? sent : `/${sent}`;
 }
 
 /** Without a scheme it is http, as curl assumes. */

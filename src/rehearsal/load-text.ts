@@ -1,10 +1,11 @@
 /** Loads a configuration that a client of the admin server has sent. Only the rehearsal thread loads this module, when it is asked to. */
-import { loadConfig } from "../config/load.ts";
+import { loadConfig, locating } from "../config/load.ts";
 import { InputReader } from "../config/parse/inputs.ts";
 import { type PackedIr, packIr } from "../ir/packed-ir.ts";
 import { COOKIE_SECRET } from "../policies/oidc/cookie-key.ts";
 import { formatDiagnostics } from "../translation/problems/diagnostics.ts";
 import type { Resources } from "../translation/resources/store.ts";
+import type { Locate } from "./explanation.ts";
 import { BadConfiguration } from "./question.ts";
 import type { RehearsalSettings } from "./rehearsal.ts";
 
@@ -23,18 +24,25 @@ class NoFiles extends InputReader {
 const ENV = { [COOKIE_SECRET]: "0".repeat(64) };
 
 /**
- * The configuration with its settings. `resources`: documents that the gateway has fetched; no others are. Throws BadConfiguration with
+ * The configuration with its settings, and where its values are. `name`: as positions have it. `resources`: documents that the gateway has fetched; no others are. Throws BadConfiguration with
  * every problem.
  */
 export function loadText(
   text: string,
+  name: string | undefined,
   resources: Resources,
-): { readonly configuration: PackedIr; readonly settings: Pick<RehearsalSettings, "sensitiveHeaders" | "perRequest"> } {
-  const loaded = loadConfig({ kind: "text", text }, ENV, resources, new NoFiles());
+): {
+  readonly configuration: PackedIr;
+  readonly settings: Pick<RehearsalSettings, "sensitiveHeaders" | "perRequest">;
+  readonly locate: Locate;
+} {
+  const source = { kind: "text", text, ...(name !== undefined && { name }) } as const;
+  const loaded = loadConfig(source, ENV, resources, new NoFiles());
   if (!loaded.ok) throw new BadConfiguration(formatDiagnostics(loaded.diagnostics).trimEnd());
   const { sensitiveHeaders, expressions } = loaded.config;
   return {
     configuration: packIr(loaded.ir),
     settings: { sensitiveHeaders, perRequest: expressions.perRequest * 1000 },
+    locate: locating(source, ENV),
   };
 }

@@ -8,6 +8,8 @@ export interface Question {
   readonly assume?: Fields;
   /** The text of a configuration in place of the one in effect. */
   readonly config?: string;
+  /** How positions in it call it, such as `new.yaml`; default `configuration`. */
+  readonly configName?: string;
 }
 
 /** The configuration of a question is not valid; the message has every problem with its position. */
@@ -24,11 +26,21 @@ const EXAMPLE = 'write {"request": {"url": "http://shop.example/cart"}, "assume"
 /** Checks that a value of JSON is a question. Throws BadFacts. */
 export function readQuestion(value: unknown): Question {
   if (!isObject(value)) throw new BadFacts("a question is an object", EXAMPLE);
-  const { request, assume = {}, config, ...others } = value;
+  const { request, assume = {}, config, configName, ...others } = value;
   const [unknown] = Object.keys(others);
   if (unknown !== undefined) throw new BadFacts(`${unknown}: unknown field`, EXAMPLE);
   if (!isObject(assume)) throw new BadFacts("assume: expected an object", EXAMPLE);
   if (config !== undefined && typeof config !== "string")
     throw new BadFacts("config: expected the text of a configuration", 'write {"config": "binds: …", "request": {…}}');
-  return { request: readRequest(request), assume, ...(config !== undefined && { config }) };
+  if (configName !== undefined && typeof configName !== "string")
+    throw new BadFacts(
+      "configName: expected a text",
+      'write {"config": "binds: …", "configName": "new.yaml", "request": {…}}',
+    );
+  return {
+    request: readRequest(request),
+    assume,
+    ...(config !== undefined && { config }),
+    ...(configName !== undefined && { configName }),
+  };
 }

@@ -6,6 +6,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { messageOf } from "../base/errors.ts";
 import type { PackedIr } from "../ir/packed-ir.ts";
 import { explain, type Live } from "./explain.ts";
+import { type Explained, inFile } from "./explanation.ts";
 import { BadFacts } from "./facts.ts";
 import { BadConfiguration } from "./question.ts";
 import { Rehearsal, type RehearsalSettings } from "./rehearsal.ts";
@@ -42,12 +43,12 @@ function ofGateway(
   return explain(compiled, question, { ports, endpoints });
 }
 
-async function ofText({ resources, question }: Task, config: string): ReturnType<typeof explain> {
+async function ofText({ resources, question }: Task, config: string): Promise<Explained> {
   const { loadText } = await import("./load-text.ts");
-  const { configuration, settings: own } = loadText(config, resources);
+  const { configuration, settings: own, locate } = loadText(config, question.configName, resources);
   const rehearsal = compile(configuration, { ...settings, ...own });
   try {
-    return await explain(rehearsal, question);
+    return inFile(await explain(rehearsal, question), locate);
   } finally {
     rehearsal.close();
   }

@@ -10,7 +10,7 @@ import { OwnSockets } from "../base/own-sockets.ts";
 import { Sweeper } from "../base/sweeper.ts";
 import type { HttpRequest } from "../http/message/message.ts";
 import type { Downstream } from "../http/stream.ts";
-import type { PackedIr } from "../ir/packed-ir.ts";
+import { type PackedIr, TextPacker } from "../ir/packed-ir.ts";
 import type { Addresses } from "../net/addresses.ts";
 import { Egress, NO_LOOKUP_RULES } from "../net/egress.ts";
 import { SocketBudget } from "../net/socket-budget.ts";
@@ -28,6 +28,7 @@ import { ExpressionShares } from "../proxy/services/expression-shares.ts";
 import type { Services } from "../proxy/services/services.ts";
 import { TraceLog } from "../proxy/services/trace-log.ts";
 import { Watchers } from "../proxy/services/watchers.ts";
+import { sensitiveNames } from "../proxy/variables/exchange-variables.ts";
 import { AccessLog, type Rejection } from "../telemetry/access-log.ts";
 import type { AccessRecord } from "../telemetry/access-record.ts";
 import { LineList } from "../telemetry/line-list.ts";
@@ -157,7 +158,10 @@ export interface EndpointNotices {
 export class Rehearsal {
   /** By default all endpoints are healthy. */
   notices: EndpointNotices = { evictions: [], healths: [] };
+  readonly #configuration: PackedIr;
   readonly #generation: Generation;
+  /** The same configuration without workloads, so that services have no endpoints; compiled when it is asked about. */
+  #deserted: Generation | undefined;
   readonly #services: Services;
   readonly #choices = new Choices();
   readonly #unknowns = new UnknownFacts(this.#choices);
@@ -206,8 +210,8 @@ export class Rehearsal {
         fetch: () => Promise.reject(new Error("a rehearsal makes no network request")),
         oidcCookieKey: settings.oidcCookieKey,
         sessionKey: settings.sessionKey,
-        answers: this.#choices,
-        assumedCredential: this.#choices.credential,
+        answers: this.#choices.answers,
+        rehearsed: this.#choices.rehearsed,
       },
       env: settings.env ?? {},
       overload: new Overload(
@@ -225,18 +229,20 @@ export class Rehearsal {
       sockets: new SocketBudget(),
       workloads: new Workloads(),
       locality: settings.locality ?? {},
-      upstreamCall: metrics.upstreamCall("Primary", "Http"),
+      upstreamCall: metrics.histogram("upstream_call_duration_seconds", "Primary", "Http"),
       buffers: new BufferBudget(),
       random: () => 0,
       chooseBackend: this.#choices.backend,
       unknowns: this.#unknowns,
+      fitsRedacted: this.#unknowns.fitsRedacted,
       dynamic: dynamicEndpoints(endpoints, new Networks([])),
       resolver,
       own,
       egress,
       internal: () => undefined,
     };
-    this.#generation = inOneGo(compileIr(1, configuration, this.#services, endpoints));
+    this.#configuration = configuration;
+    this.#generation = this.#compile(configuration);
     this.#services.workloads.become(this.#generation.addresses.byAddress);
   }
 
@@ -274,8 +280,9 @@ export class Rehearsal {
   async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
     const outcomes: Outcome[] = [];
     const open: Given[] = [assumed];
+    const used = assumed.endpoints === "none" ? this.#withoutWorkloads(bind) : bind;
     for (let next = open.shift(); next !== undefined && outcomes.length < MAX_RUNS; next = open.shift()) {
-      const outcome = await this.#run(facts, bind, next);
+      const outcome = await this.#run(facts, used, next);
       outcomes.push(outcome);
       let known = next;
       for (const [choice, { value, others }] of this.#choices.asked) {
@@ -285,18 +292,51 @@ export class Rehearsal {
       }
     }
     checkUse(assumed, outcomes);
+    checkEndpoints(assumed, outcomes);
     return { outcomes: withShortNames(mergeUnreached(mergeAlike(outcomes)), assumed), omitted: open.length };
   }
 
+  #compile(configuration: PackedIr): Generation {
+    return inOneGo(compileIr(1, configuration, this.#services, this.#endpoints));
+  }
+
+  #withoutWorkloads({ key, port }: CompiledBind): CompiledBind {
+    const { addresses } = this.#configuration;
+    const workloads = new TextPacker().pack([]);
+    this.#deserted ??= this.#compile({ ...this.#configuration, addresses: { ...addresses, workloads } });
+    return { ...(this.#deserted.binds.get(key) as CompiledBind), port };
+  }
+
+  /** What threads know, or what is assumed in its place. */
+  #noticesOf({ endpoints }: Assumptions): EndpointNotices {
+    if (endpoints === undefined || endpoints === "none") return this.notices;
+    const assumed = new Map(
+      this.#endpoints.stats().flatMap(({ key, target }) => {
+        const health = typeof endpoints === "string" ? endpoints : endpoints[target];
+        return health === undefined ? [] : [[key, health]];
+      }),
+    );
+    const isOpen = ({ key }: { readonly key: string }): boolean => !assumed.has(key);
+    const unhealthy = [...assumed].flatMap(([key, health]) =>
+      health === "healthy" ? [] : [{ key, ms: Number.POSITIVE_INFINITY, timesEjected: 1, restoreHealth: undefined }],
+    );
+    return {
+      evictions: [...this.notices.evictions.filter(isOpen), ...unhealthy],
+      healths: this.notices.healths.filter(isOpen),
+    };
+  }
+
   async #run(facts: RequestFacts, bind: CompiledBind, given: Given): Promise<Outcome> {
-    this.#endpoints.restart(this.notices.evictions, this.notices.healths);
+    const { evictions, healths } = this.#noticesOf(given);
+    this.#endpoints.restart(evictions, healths);
     this.#choices.begin(given);
-    const complete = this.#unknowns.begin(facts);
+    const complete = this.#unknowns.begin(facts, sensitiveNames({ services: this.#services, bind }));
     this.#backend.sent.length = 0;
     const ended =
       bind.protocol === "udp"
         ? { ...(await rehearseDatagram(addressesOf(facts, bind), bind, this.#services)), ...NOTHING }
         : await this.#connect(complete, bind);
+    if (callsEndpoint(ended)) this.#choices.assumed("endpoints");
     const asked = [...this.#choices.asked];
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
     return {
@@ -350,6 +390,32 @@ export class Rehearsal {
   close(): void {
     this.#sweeper.close();
   }
+}
+
+/** Whether what is assumed about endpoints concerns the request: it reached a backend that has them, or could have. */
+function callsEndpoint({ exchange, record }: Pick<Outcome, "exchange" | "record">): boolean {
+  return (
+    record?.endpoint !== undefined ||
+    record?.code === "TG_NO_HEALTHY_BACKENDS" ||
+    exchange?.selected.reachedBackend === true
+  );
+}
+
+/** Throws BadFacts if something is assumed about an endpoint that no request can be sent to. */
+function checkEndpoints({ endpoints }: Assumptions, outcomes: readonly Outcome[]): void {
+  if (endpoints === undefined || typeof endpoints === "string") return;
+  const known = new Set(
+    outcomes.flatMap(({ record, exchange }) => [
+      ...(record?.endpoint === undefined ? [] : [record.endpoint]),
+      ...(exchange?.selected.backend?.balancer?.endpoints ?? []).map(({ pool }) => pool.name),
+    ]),
+  );
+  const unknown = Object.keys(endpoints).find((name) => !known.has(name));
+  if (unknown !== undefined)
+    throw new BadFacts(
+      `no backend of the request has an endpoint ${unknown}`,
+      `write ${[...known].slice(0, 5).join(" or ")}`,
+    );
 }
 
 /** A condition that depends on what is not known may not matter: outcomes that differ in nothing else become one. */

@@ -11,7 +11,7 @@ import type { AccessRecord } from "../telemetry/access-record.ts";
 import { detailsText } from "../trace/details.ts";
 import type { Phase, TraceEvent } from "../trace/events.ts";
 import { EFFECTIVE_NAMES } from "../trace/policy-kinds.ts";
-import { type Step, stepsOf } from "../trace/steps.ts";
+import { type Step, stepsOf, wholeOf } from "../trace/steps.ts";
 import type { Endpoint } from "../upstream/endpoints/endpoint.ts";
 import type { EndpointStats } from "../upstream/endpoints/endpoints.ts";
 import type { Asked } from "./choices.ts";
@@ -88,7 +88,8 @@ function tcpRoute(step: Step, routes: readonly CompiledTcpRoute[], serverName: s
     const reason = isAny
       ? "any server name, a route before it fits better"
       : `${serverName === "" ? "no server name" : serverName} is not ${names(route)}`;
-    return { kind: "route", name: route.label, result: "no", reason, steps: [] };
+    const { label: name, origin } = route;
+    return { kind: "route", name, result: "no", reason, ...(origin !== undefined && { origin }), steps: [] };
   });
   if (own === undefined) return { ...step, steps };
   return { ...step, reason: own.hostnames.length === 0 ? "any connection" : `server name ${names(own)}`, steps };
@@ -130,26 +131,24 @@ function listenerSteps({ selected, bind, downstream }: Exchange): Step[] {
 }
 
 function chosenListener(
-  { listeners, protocol }: CompiledBind,
+  { listeners, protocol, provenance }: CompiledBind,
   listener: CompiledListener | undefined,
   host: string,
   what: "host" | "server name",
 ): Step {
   const own = listeners.entries.find(({ value }) => value === listener)?.hostname ?? "";
   const others = listeners.entries.filter(({ value }) => value !== listener);
-  const steps = others.slice(0, MAX_OTHERS).map(
-    ({ hostname, value }): Step => ({
-      kind: "listener",
-      name: value.name,
-      result: "no",
-      reason: hostReason(hostname, own, host),
-      steps: [],
-    }),
-  );
+  const step = ({ key, name }: CompiledListener, result: "yes" | "no", reason: string): Step => {
+    const origin = provenance.originOfListener(key);
+    return { kind: "listener", name, result, reason, ...(origin !== undefined && { origin }), steps: [] };
+  };
+  const steps = others
+    .slice(0, MAX_OTHERS)
+    .map(({ hostname, value }) => step(value, "no", hostReason(hostname, own, host)));
   if (listener === undefined)
     return { kind: "listener", name: "none", result: "no", reason: `no listener has this ${what}`, steps };
   const any = protocol === "tcp" || protocol === "udp" ? "the only one of its port" : `any ${what}`;
-  return { kind: "listener", name: listener.name, result: "yes", reason: isAny(own) ? any : `${what} ${own}`, steps };
+  return { ...step(listener, "yes", isAny(own) ? any : `${what} ${own}`), steps };
 }
 
 function hostReason(hostname: string, own: string, host: string): string {
@@ -177,7 +176,7 @@ function policySteps(
   const last = kinds.findLastIndex((name) => seen.has(name));
   return kinds.flatMap((name, at): Step[] => {
     if (seen.has(name)) return [];
-    const [origin] = origins[name] ?? [];
+    const origin = wholeOf(name, origins[name] ?? []);
     const step = { kind: "policy", name, ...(origin !== undefined && { origin }), steps: [] } as const;
     if (!isComplete && at > last) return [{ ...step, result: "notReached" }];
     return [{ ...step, result: "yes", reason: detailsText(configured.get(name)) }];

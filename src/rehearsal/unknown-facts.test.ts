@@ -11,6 +11,7 @@ const KEY = new Uint8Array(32);
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1000, sessionKey: KEY, oidcCookieKey: KEY };
 
 interface Request {
+  readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly assume?: Readonly<Record<string, unknown>>;
@@ -19,11 +20,22 @@ interface Request {
 /** Of the last rehearsal. */
 let omitted = 0;
 
-async function rehearse(policies: object, { headers = {}, body = "", assume = {} }: Request) {
-  const routes = [{ name: "all", policies, backends: [{ host: "127.0.0.1:9" }] }];
+async function rehearse(policies: object, request: Request) {
+  return rehearseRoutes([{ name: "all", policies, backends: [{ host: "127.0.0.1:9" }] }], request);
+}
+
+async function rehearseRoutes(
+  routes: readonly object[],
+  { path = "/x", headers = {}, body = "", assume = {} }: Request,
+) {
   const rehearsal = new Rehearsal(irOf({ binds: [{ port: 80, listeners: [{ routes }] }] }, ENV), SETTINGS);
   try {
-    const facts = factsOfRequest({ url: "http://a.test/x", method: "POST", headers: Object.entries(headers), body });
+    const facts = factsOfRequest({
+      url: `http://a.test${path}`,
+      method: "POST",
+      headers: Object.entries(headers),
+      body,
+    });
     const all = await rehearsal.outcomes(facts, rehearsal.bindFor(facts.url), readAssumptions(assume));
     omitted = all.omitted;
     return all.outcomes;
@@ -222,4 +234,46 @@ test("of very many outcomes some are tried, and the others are counted", async (
   assert.ok(omitted > 0);
   await outcomes(rules.slice(0, 2), { headers });
   assert.equal(omitted, 0);
+});
+
+test("a redacted field or parameter that routes match on: an outcome for each route that it may lead to", async () => {
+  const route = (name: string, match: object) => ({ name, matches: [match], backends: [{ host: "127.0.0.1:9" }] });
+  const header = (value: object, name = "X-Env") => ({ headers: [{ name, value }] });
+  const routes = [
+    route("a", header({ exact: "alpha" })),
+    route("b", header({ exact: "beta" })),
+    route("r", header({ regex: "g.*" })),
+    route("rest", {}),
+  ];
+  const ways = async (of: readonly object[], request: Request) => {
+    const all = await rehearseRoutes(of, request);
+    return all.map(({ record, given, needs }) => [
+      record?.route,
+      ...Object.keys(given),
+      ...new Set(needs.map(({ what }) => what)),
+    ]);
+  };
+  const a = 'condition request.headers["x-env"] == "alpha"';
+  const b = 'condition request.headers["x-env"] == "beta"';
+  const r = 'condition request.headers["x-env"].matches("g.*")';
+  const field = "the field x-env";
+  assert.deepEqual(await ways(routes, { headers: { "x-env": "<redacted>" } }), [
+    ["default/a", a, field],
+    ["default/b", a, b, field],
+    ["default/r", a, b, r, field],
+    ["default/rest", a, b, r, field],
+  ]);
+  assert.deepEqual(await ways(routes, { headers: { "x-env": "beta" } }), [["default/b"]]);
+  // What a route wants of a secret is one.
+  const secrets = ["one", "two"].map((each) => route(each, header({ exact: each }, "authorization")));
+  const shown = JSON.stringify(await ways(secrets, { headers: { authorization: "<redacted>" } }));
+  assert.match(shown, /condition request\.headers\[.*authorization.*\] == .*<redacted 1>/);
+  assert.match(shown, /<redacted 2>/);
+  assert.doesNotMatch(shown, /== \W*(one|two)/);
+  const query = [route("q", { query: [{ name: "token", value: { exact: "t" } }] }), route("rest", {})];
+  const parameter = ['condition request.uri.query("token") == "<redacted 1>"', "the query parameter token"];
+  assert.deepEqual(await ways(query, { path: "/x?token=<redacted>" }), [
+    ["default/q", ...parameter],
+    ["default/rest", ...parameter],
+  ]);
 });

@@ -3,7 +3,9 @@
  * that depend on these are choices; other expressions get what stands in their place.
  */
 import { REDACTED } from "../base/redaction.ts";
+import type { Names } from "../base/sensitive-names.ts";
 import { CelTimestamp, type CelValue, type Failure, type Need, type Unknowns, unknown } from "../cel/index.ts";
+import type { FitsRedacted } from "../proxy/match/condition.ts";
 import { ASSUMPTIONS, supplyOf } from "./assumptions.ts";
 import type { Choices, CredentialKind } from "./choices.ts";
 import type { RequestFacts } from "./facts.ts";
@@ -19,16 +21,27 @@ interface UnknownFact {
 export class UnknownFacts implements Unknowns {
   readonly #choices: Choices;
   #facts: readonly UnknownFact[] = [];
+  #secret: Names = new Set();
+  /** What is wanted of secret fields, in the order in which it was compared. */
+  readonly #secretValues = new Map<string, string>();
+  /** The fields and parameters that are equal to a value in this run. */
+  readonly #equal = new Map<string, string>();
 
   constructor(choices: Choices) {
     this.#choices = choices;
   }
 
-  /** Begins a run of a request, and returns it with a body, if it announces one that is not there: the assumed one, or blanks. */
-  begin(facts: RequestFacts): RequestFacts {
+  /**
+   * Begins a run of a request, and returns it with a body, if it announces one that is not there: the assumed one, or blanks. `secret`:
+   * headers for which the values that routes want are not shown.
+   */
+  begin(facts: RequestFacts, secret: Names): RequestFacts {
+    this.#secret = secret;
+    this.#secretValues.clear();
+    this.#equal.clear();
     const hidden = redactedFields(facts.head).map((name) => ({
       path: ["request", "headers", name],
-      need: { what: `the field ${name}`, supply: `write -H '${name}: …' with its value` },
+      need: aboutField(name),
     }));
     this.#facts = hidden;
     if (facts.body.length > 0 || !announcesBody(facts.head)) return facts;
@@ -60,6 +73,28 @@ export class UnknownFacts implements Unknowns {
     return this.#choices.condition(text, needs);
   }
 
+  /** Of several values that routes want, a field has at most one. */
+  readonly fitsRedacted: FitsRedacted = (of, { name, type, value }) => {
+    const field =
+      of === "header"
+        ? `request.headers[${JSON.stringify(name.toLowerCase())}]`
+        : `request.uri.query(${JSON.stringify(name)})`;
+    const isSecret = of === "query" || this.#secret.has(name.toLowerCase());
+    const equal = this.#equal.get(field);
+    if (type === "exact" && equal !== undefined) return equal === value;
+    const wanted = JSON.stringify(isSecret ? this.#numbered(`${field} ${type} ${value}`) : value);
+    const need = of === "header" ? aboutField(name.toLowerCase()) : aboutParameter(name);
+    const fits = this.decide(type === "exact" ? `${field} == ${wanted}` : `${field}.matches(${wanted})`, [need]);
+    if (fits && type === "exact") this.#equal.set(field, value);
+    return fits;
+  };
+
+  #numbered(secret: string): string {
+    const known = this.#secretValues.get(secret) ?? `${REDACTED.slice(0, -1)} ${this.#secretValues.size + 1}>`;
+    this.#secretValues.set(secret, known);
+    return known;
+  }
+
   lacks(needs: readonly Need[]): void {
     this.#choices.lacks(needs);
   }
@@ -67,6 +102,14 @@ export class UnknownFacts implements Unknowns {
 
 const TIME: Need = { what: "the time of the request", supply: supplyOf("time") };
 const CHANCE: Need = { what: "chance", supply: supplyOf("random") };
+
+function aboutField(name: string): Need {
+  return { what: `the field ${name}`, supply: `write -H '${name}: …' with its value` };
+}
+
+function aboutParameter(name: string): Need {
+  return { what: `the query parameter ${name}`, supply: `write ?${name}=… with its value` };
+}
 
 function aboutClient(kind: CredentialKind): Need {
   const [example] = ASSUMPTIONS[kind].values;

@@ -1,4 +1,4 @@
-import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, histogramBytes, REQUEST_BOUNDS } from "./histogram.ts";
+import { HANDSHAKE_BOUNDS, Histogram, type HistogramSnapshot, REQUEST_BOUNDS } from "./histogram.ts";
 import { type MetricName, REQUEST_LABELS } from "./metric-table.ts";
 import { readCounts } from "./request-counters.ts";
 
@@ -20,19 +20,26 @@ export type SeriesNotice =
   | { readonly kind: "table"; readonly memory: SharedArrayBuffer }
   /** `labels`: those of requests, then the custom ones. */
   | { readonly kind: "request"; readonly labels: readonly string[]; readonly row: number }
-  | { readonly kind: "connection"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer }
-  | { readonly kind: "connect" | "call"; readonly labels: readonly string[]; readonly memory: SharedArrayBuffer }
-  | { readonly kind: "inFlight"; readonly memory: SharedArrayBuffer }
   /** One number. */
   | {
       readonly kind: "count";
       readonly metric: CountedMetric;
       readonly labels: readonly string[];
       readonly memory: SharedArrayBuffer;
+    }
+  | {
+      readonly kind: "histogram";
+      readonly metric: TimedMetric;
+      readonly labels: readonly string[];
+      readonly memory: SharedArrayBuffer;
     };
 
 /** Metrics whose samples are one number each, in separate memory. */
 export type CountedMetric =
+  | "requests_in_flight"
+  | "downstream_connections_total"
+  | "downstream_received_bytes_total"
+  | "downstream_sent_bytes_total"
   | "udp_sessions"
   | "udp_datagrams_total"
   | "udp_dropped_datagrams_total"
@@ -47,12 +54,14 @@ export type CountedMetric =
   | "expression_seconds_total"
   | "expression_rejected_total";
 
-const CONNECTIONS = 0;
-const RECEIVED = 1;
-const SENT = 2;
-const NUMBERS = 3 * Float64Array.BYTES_PER_ELEMENT;
-/** Bytes of a `ConnectionSeries`. */
-const CONNECTION_BYTES = NUMBERS + histogramBytes(HANDSHAKE_BOUNDS);
+/** Histograms in separate memory, by their bounds. */
+export const TIMES = {
+  tls_handshake_duration_seconds: HANDSHAKE_BOUNDS,
+  upstream_connect_duration_seconds: REQUEST_BOUNDS,
+  upstream_call_duration_seconds: REQUEST_BOUNDS,
+} as const satisfies { readonly [Name in MetricName]?: readonly number[] };
+
+export type TimedMetric = keyof typeof TIMES;
 
 /** A number of something. One thread writes; threads that have the memory may read. */
 export class Count {
@@ -70,45 +79,6 @@ export class Count {
 
   set count(count: number) {
     this.#cells[0] = count;
-  }
-}
-
-/** Counters of the client connections that share all labels. */
-export class ConnectionSeries {
-  readonly memory: SharedArrayBuffer;
-  readonly handshake: Histogram;
-  readonly #cells: Float64Array;
-
-  constructor(memory = new SharedArrayBuffer(CONNECTION_BYTES)) {
-    this.memory = memory;
-    this.#cells = new Float64Array(memory, 0, NUMBERS / Float64Array.BYTES_PER_ELEMENT);
-    this.handshake = new Histogram(HANDSHAKE_BOUNDS, memory, NUMBERS);
-  }
-
-  get connections(): number {
-    return this.#cells[CONNECTIONS] ?? 0;
-  }
-
-  set connections(count: number) {
-    this.#cells[CONNECTIONS] = count;
-  }
-
-  /** Bytes from clients. */
-  get received(): number {
-    return this.#cells[RECEIVED] ?? 0;
-  }
-
-  set received(bytes: number) {
-    this.#cells[RECEIVED] = bytes;
-  }
-
-  /** Bytes to clients. */
-  get sent(): number {
-    return this.#cells[SENT] ?? 0;
-  }
-
-  set sent(bytes: number) {
-    this.#cells[SENT] = bytes;
   }
 }
 
@@ -134,16 +104,11 @@ export class CounterMemory {
     const requestTimes = new HistogramSums();
     const responseTimes = new HistogramSums();
     for (const series of this.#series) {
-      if (series.kind === "inFlight") {
-        add("requests_in_flight", [], new Count(series.memory).count);
-        continue;
-      }
       const { labels } = series;
-      if (series.kind === "count") {
-        add(series.metric, labels, new Count(series.memory).count);
-        continue;
-      }
-      if (series.kind === "request") {
+      if (series.kind === "count") add(series.metric, labels, new Count(series.memory).count);
+      else if (series.kind === "histogram")
+        add(series.metric, labels, new Histogram(TIMES[series.metric], series.memory).snapshot());
+      else {
         const counts = readCounts(this.#table, series.row);
         add("requests_total", labels, counts.requests);
         add("response_bytes_total", labels, counts.bytes);
@@ -152,17 +117,6 @@ export class CounterMemory {
         durations.add([route, methodClass(labels[METHOD] ?? ""), statusClass(labels[STATUS] ?? "")], counts.duration);
         requestTimes.add([route], counts.requestProcessing);
         responseTimes.add([route], counts.responseProcessing);
-      } else if (series.kind === "connection") {
-        const { connections, received, sent, handshake } = new ConnectionSeries(series.memory);
-        add("downstream_connections_total", labels, connections);
-        add("downstream_received_bytes_total", labels, received);
-        add("downstream_sent_bytes_total", labels, sent);
-        const handshakes = handshake.snapshot();
-        // A plaintext port has none, and a histogram takes many lines.
-        if (handshakes.counts.some((count) => count > 0)) add("tls_handshake_duration_seconds", labels, handshakes);
-      } else {
-        const name = series.kind === "connect" ? "upstream_connect_duration_seconds" : "upstream_call_duration_seconds";
-        add(name, labels, new Histogram(REQUEST_BOUNDS, series.memory).snapshot());
       }
     }
     for (const [labels, value] of durations.all()) add("request_duration_seconds", labels, value);

@@ -23,113 +23,73 @@ export interface MetricSpec {
   readonly labels: readonly string[];
 }
 
+const metric =
+  (type: MetricSpec["type"]) =>
+  <const Labels extends readonly string[]>(labels: Labels, help: string) => ({ type, help, labels });
+const counter = metric("counter");
+const gauge = metric("gauge");
+const histogram = metric("histogram");
+
 export const METRICS = {
-  requests_in_flight: { type: "gauge", help: "HTTP requests in progress.", labels: [] },
-  requests_total: { type: "counter", help: "HTTP requests handled.", labels: REQUEST_LABELS },
-  request_duration_seconds: {
-    type: "histogram",
-    help: "Time from the first byte of a request to the end of its response.",
-    labels: DURATION_LABELS,
-  },
-  response_bytes_total: { type: "counter", help: "Bytes of response bodies sent to clients.", labels: REQUEST_LABELS },
-  retries_total: { type: "counter", help: "Attempts beyond the first.", labels: REQUEST_LABELS },
-  retry_overflow_total: {
-    type: "counter",
-    help: "Failed attempts that were not retried because of maxRetries or retryBudget.",
-    labels: ["backend"],
-  },
-  local_rate_limit_overflow_total: {
-    type: "counter",
-    help: "Requests that a local rate limit counted together because it had no room for their keys.",
-    labels: ["limit"],
-  },
-  local_rate_limit_evictions_total: {
-    type: "counter",
-    help: "Limits that were forgotten early because the configuration has too many.",
-    labels: [],
-  },
-  grpc_calls_total: {
-    type: "counter",
-    help: "gRPC calls that ended, by their status.",
-    labels: ["backend", "route", "grpc_status"],
-  },
-  policy_shadow_total: {
-    type: "counter",
-    help: "Decisions of policies with `shadow: true`, which have no effect: `allow`, `deny` or `undecided`.",
-    labels: ["policy", "decision", "gateway", "listener", "route"],
-  },
-  request_processing_seconds: {
-    type: "histogram",
-    help: "Time the gateway took before it called the backend.",
-    labels: ["route"],
-  },
-  response_processing_seconds: {
-    type: "histogram",
-    help: "Time from the backend's response head to the end of the response.",
-    labels: ["route"],
-  },
-  downstream_connections_total: {
-    type: "counter",
-    help: "Connections accepted from clients.",
-    labels: CONNECTION_LABELS,
-  },
-  downstream_received_bytes_total: {
-    type: "counter",
-    help: "Bytes received from clients.",
-    labels: CONNECTION_LABELS,
-  },
-  downstream_sent_bytes_total: { type: "counter", help: "Bytes sent to clients.", labels: CONNECTION_LABELS },
-  event_loop_lag_seconds: {
-    type: "gauge",
-    help: "How late the event loop of a worker was at the last sample.",
-    labels: ["worker"],
-  },
-  overloaded_workers: { type: "gauge", help: "Workers that turn new work away.", labels: ["reason"] },
-  overload_rejected_total: {
-    type: "counter",
-    help: "Requests and connections that were turned away because a worker was overloaded.",
-    labels: ["kind", "reason"],
-  },
-  expression_seconds_total: {
-    type: "counter",
-    help: "Processor time that expressions have used, estimated from their steps.",
-    labels: ["route"],
-  },
-  expression_rejected_total: {
-    type: "counter",
-    help: "Requests that were turned away because the expressions of their route had used more than its share.",
-    labels: ["route"],
-  },
-  udp_sessions: {
-    type: "gauge",
-    help: "Open UDP sessions: clients, by address and port, with a backend.",
-    labels: ["bind"],
-  },
-  udp_datagrams_total: {
-    type: "counter",
-    help: "Datagrams of UDP sessions: `received` from clients, `sent` to them.",
-    labels: ["bind", "gateway", "listener", "direction"],
-  },
-  udp_dropped_datagrams_total: {
-    type: "counter",
-    help: "Datagrams that were not forwarded, in either direction.",
-    labels: ["bind", "reason"],
-  },
-  tls_handshake_duration_seconds: {
-    type: "histogram",
-    help: "Time that TLS handshakes with clients took.",
-    labels: CONNECTION_LABELS,
-  },
-  upstream_connect_duration_seconds: {
-    type: "histogram",
-    help: "Time that new connections to backends took, TLS included.",
-    labels: ["transport"],
-  },
-  upstream_call_duration_seconds: {
-    type: "histogram",
-    help: "Time from a call's start to its response head.",
-    labels: ["kind", "subtype"],
-  },
-} as const satisfies Record<string, MetricSpec>;
+  requests_in_flight: gauge([], "HTTP requests in progress."),
+  requests_total: counter(REQUEST_LABELS, "HTTP requests handled."),
+  request_duration_seconds: histogram(
+    DURATION_LABELS,
+    "Time from the first byte of a request to the end of its response.",
+  ),
+  response_bytes_total: counter(REQUEST_LABELS, "Bytes of response bodies sent to clients."),
+  retries_total: counter(REQUEST_LABELS, "Attempts beyond the first."),
+  retry_overflow_total: counter(
+    ["backend"],
+    "Failed attempts that were not retried because of maxRetries or retryBudget.",
+  ),
+  local_rate_limit_overflow_total: counter(
+    ["limit"],
+    "Requests that a local rate limit counted together because it had no room for their keys.",
+  ),
+  local_rate_limit_evictions_total: counter(
+    [],
+    "Limits that were forgotten early because the configuration has too many.",
+  ),
+  grpc_calls_total: counter(["backend", "route", "grpc_status"], "gRPC calls that ended, by their status."),
+  policy_shadow_total: counter(
+    ["policy", "decision", "gateway", "listener", "route"],
+    "Decisions of policies with `shadow: true`, which have no effect: `allow`, `deny` or `undecided`.",
+  ),
+  request_processing_seconds: histogram(["route"], "Time the gateway took before it called the backend."),
+  response_processing_seconds: histogram(
+    ["route"],
+    "Time from the backend's response head to the end of the response.",
+  ),
+  downstream_connections_total: counter(CONNECTION_LABELS, "Connections accepted from clients."),
+  downstream_received_bytes_total: counter(CONNECTION_LABELS, "Bytes received from clients."),
+  downstream_sent_bytes_total: counter(CONNECTION_LABELS, "Bytes sent to clients."),
+  event_loop_lag_seconds: gauge(["worker"], "How late the event loop of a worker was at the last sample."),
+  overloaded_workers: gauge(["reason"], "Workers that turn new work away."),
+  overload_rejected_total: counter(
+    ["kind", "reason"],
+    "Requests and connections that were turned away because a worker was overloaded.",
+  ),
+  expression_seconds_total: counter(
+    ["route"],
+    "Processor time that expressions have used, estimated from their steps.",
+  ),
+  expression_rejected_total: counter(
+    ["route"],
+    "Requests that were turned away because the expressions of their route had used more than its share.",
+  ),
+  udp_sessions: gauge(["bind"], "Open UDP sessions: clients, by address and port, with a backend."),
+  udp_datagrams_total: counter(
+    ["bind", "gateway", "listener", "direction"],
+    "Datagrams of UDP sessions: `received` from clients, `sent` to them.",
+  ),
+  udp_dropped_datagrams_total: counter(["bind", "reason"], "Datagrams that were not forwarded, in either direction."),
+  tls_handshake_duration_seconds: histogram(CONNECTION_LABELS, "Time that TLS handshakes with clients took."),
+  upstream_connect_duration_seconds: histogram(
+    ["transport"],
+    "Time that new connections to backends took, TLS included.",
+  ),
+  upstream_call_duration_seconds: histogram(["kind", "subtype"], "Time from a call's start to its response head."),
+} satisfies Record<string, MetricSpec>;
 
 export type MetricName = keyof typeof METRICS;

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { Histogram } from "./histogram.ts";
 import { MAX_CUSTOM_SERIES, Metrics, mergeSnapshots, type RequestLabels } from "./metrics.ts";
 import { processMetrics } from "./process-metrics.ts";
-import { renderPrometheus } from "./prometheus.ts";
+import { histogram, renderPrometheus } from "./prometheus.ts";
 
 const labels: RequestLabels = {
   backend: "default/b",
@@ -105,7 +106,7 @@ test("requests in progress are those of all threads", () => {
 });
 
 test("an observation equal to a bound belongs to that bucket", () => {
-  const histogram = new Metrics().upstreamConnect("tls");
+  const histogram = new Metrics().histogram("upstream_connect_duration_seconds", "tls");
   histogram.observe(0.001);
   const { counts } = histogram.snapshot();
   assert.deepEqual([counts[0], counts.reduce((sum, count) => sum + count)], [1, 1]);
@@ -114,11 +115,11 @@ test("an observation equal to a bound belongs to that bucket", () => {
 test("connections and upstream durations appear under their names, each with help and type once", () => {
   const metrics = new Metrics();
   const connection = metrics.connection({ bind: "bind/80", gateway: "", listener: "", protocol: "tcp" });
-  connection.connections++;
-  connection.received += 10;
-  connection.sent += 20;
-  metrics.upstreamConnect("plaintext").observe(0.01);
-  metrics.upstreamCall("Primary", "Http").observe(0.01);
+  connection.connections.count++;
+  connection.received.count += 10;
+  connection.sent.count += 20;
+  metrics.histogram("upstream_connect_duration_seconds", "plaintext").observe(0.01);
+  metrics.histogram("upstream_call_duration_seconds", "Primary", "Http").observe(0.01);
   const text = render(metrics);
   const of = `{bind="bind/80",gateway="unknown",listener="unknown",protocol="tcp"}`;
   assert.deepEqual(samples(text, "tracegate_downstream_received_bytes_total"), [
@@ -129,6 +130,28 @@ test("connections and upstream durations appear under their names, each with hel
   assert.match(text, /# TYPE tracegate_downstream_sent_bytes_total counter\n/);
   const types = text.match(/# TYPE \S+/g) ?? [];
   assert.equal(new Set(types).size, types.length);
+});
+
+test("what is not counted by workers can be a histogram too, with or without labels", () => {
+  const times = new Histogram([0.1, 1]);
+  times.observe(0.1);
+  times.observe(2);
+  const labels = { controller: "status" };
+  const series = [{ labels, value: times.snapshot() }];
+  const text = renderPrometheus(
+    {},
+    [histogram("runs", "Runs.", series), histogram("all", "All.", times.snapshot())],
+    [],
+  );
+  assert.deepEqual(text.split("\n").slice(1, 7), [
+    "# TYPE runs histogram",
+    'runs_bucket{controller="status",le="0.1"} 1',
+    'runs_bucket{controller="status",le="1"} 1',
+    'runs_bucket{controller="status",le="+Inf"} 2',
+    'runs_sum{controller="status"} 2.1',
+    'runs_count{controller="status"} 2',
+  ]);
+  assert.match(text, /^all_count 2$/m);
 });
 
 test("metrics can be removed by full name, without prefix, and without unit", async () => {

@@ -1,19 +1,19 @@
 import {
-  ConnectionSeries,
   Count,
   type CountedMetric,
   CounterMemory,
   type MetricsSnapshot,
   type SeriesNotice,
   seriesKey,
+  TIMES,
+  type TimedMetric,
 } from "./counter-memory.ts";
 import { UNKNOWN } from "./custom-labels.ts";
-import { Histogram, histogramBytes, REQUEST_BOUNDS } from "./histogram.ts";
-import { CONNECTION_LABELS, type METRICS, REQUEST_LABELS } from "./metric-table.ts";
+import { Histogram, histogramBytes } from "./histogram.ts";
+import { type CONNECTION_LABELS, type METRICS, REQUEST_LABELS } from "./metric-table.ts";
 import { RequestCounters } from "./request-counters.ts";
 
 export {
-  type ConnectionSeries,
   type Count,
   CounterMemory,
   type MetricsSnapshot,
@@ -27,6 +27,17 @@ export type { Histogram } from "./histogram.ts";
 export type RequestLabels = Readonly<Record<(typeof REQUEST_LABELS)[number], string>>;
 /** `protocol` is http, https, tcp, tls or udp; a UDP session counts as a connection. */
 type ConnectionLabels = Readonly<Record<(typeof CONNECTION_LABELS)[number], string>>;
+
+/** Counters of the client connections that share all labels. */
+export interface ConnectionSeries {
+  readonly connections: Count;
+  /** Bytes from clients. */
+  readonly received: Count;
+  /** Bytes to clients. */
+  readonly sent: Count;
+  /** Seconds that TLS handshakes took. */
+  readonly handshakes: () => Histogram;
+}
 
 /** A text for each label. */
 type ValuesOf<Labels extends readonly string[]> = { readonly [Index in keyof Labels]: string };
@@ -46,14 +57,13 @@ export class Metrics {
   /** Counts requests by the handles that `requestSeries` returns. */
   readonly requests: RequestCounters;
   /** Requests in progress. */
-  readonly inFlight = new Count();
+  readonly inFlight: Count;
   readonly #memory = new CounterMemory();
   readonly #announce: (notice: SeriesNotice) => void;
   readonly #requests = new Map<string, number>();
   readonly #noCustom: readonly string[];
   readonly #otherCustom: readonly string[];
   #customSeries = 0;
-  readonly #connections = new Map<string, ConnectionSeries>();
   readonly #histograms = new Map<string, Histogram>();
   readonly #counts = new Map<string, Count>();
 
@@ -65,7 +75,7 @@ export class Metrics {
       this.#memory.add(notice);
       announce(notice);
     };
-    this.#announce({ kind: "inFlight", memory: this.inFlight.memory });
+    this.inFlight = this.count("requests_in_flight");
     this.requests = new RequestCounters((memory) => this.#announce({ kind: "table", memory }));
   }
 
@@ -99,12 +109,15 @@ export class Metrics {
 
   /** Gets or creates the series of these labels. */
   connection(of: ConnectionLabels): ConnectionSeries {
-    const labels = values(CONNECTION_LABELS, of);
-    return upsert(this.#connections, seriesKey(labels), () => {
-      const series = new ConnectionSeries();
-      this.#announce({ kind: "connection", labels, memory: series.memory });
-      return series;
-    });
+    const { bind, gateway, listener, protocol } = of;
+    const labels = [bind, gateway, listener, protocol] as const;
+    return {
+      connections: this.count("downstream_connections_total", ...labels),
+      received: this.count("downstream_received_bytes_total", ...labels),
+      sent: this.count("downstream_sent_bytes_total", ...labels),
+      // A plaintext port has none, and a histogram takes many lines.
+      handshakes: () => this.histogram("tls_handshake_duration_seconds", ...labels),
+    };
   }
 
   /** Gets or creates the series of these labels, in the order of the table. */
@@ -116,21 +129,16 @@ export class Metrics {
     });
   }
 
-  /** Durations of connects over one transport: `plaintext` or `tls`. */
-  upstreamConnect(transport: string): Histogram {
-    return this.#histogram("connect", [transport]);
-  }
-
-  /** Durations of calls, such as kind `Primary`, `Policy` or `Mirror` and subtype `Http` or `ExtAuthz`. */
-  upstreamCall(kind: string, subtype: string): Histogram {
-    return this.#histogram("call", [kind, subtype]);
-  }
-
-  #histogram(kind: "connect" | "call", labels: readonly string[]): Histogram {
-    return upsert(this.#histograms, seriesKey([kind, ...labels]), () => {
-      const memory = new SharedArrayBuffer(histogramBytes(REQUEST_BOUNDS));
-      this.#announce({ kind, labels, memory });
-      return new Histogram(REQUEST_BOUNDS, memory);
+  /** Gets or creates the histogram of these labels. */
+  histogram<Metric extends TimedMetric>(
+    metric: Metric,
+    ...labels: ValuesOf<(typeof METRICS)[Metric]["labels"]>
+  ): Histogram {
+    return upsert(this.#histograms, seriesKey([metric, ...labels]), () => {
+      const bounds = TIMES[metric];
+      const memory = new SharedArrayBuffer(histogramBytes(bounds));
+      this.#announce({ kind: "histogram", metric, labels, memory });
+      return new Histogram(bounds, memory);
     });
   }
 

@@ -1,6 +1,6 @@
 import { openFiles, openFilesLimit } from "../base/open-files.ts";
 import { residentMemory } from "../base/resident-memory.ts";
-import type { ExtraMetric } from "./prometheus.ts";
+import { counter, type ExtraMetric, gauge } from "./prometheus.ts";
 
 interface BuildState {
   /** Version of the program. */
@@ -18,16 +18,13 @@ const LIMIT = openFilesLimit();
 export async function processMetrics({ tag, synchronized }: BuildState): Promise<ExtraMetric[]> {
   const { user, system } = process.cpuUsage();
   const metrics = [
-    gauge("tracegate_build_info", "Version of the program.", 1, { tag }),
+    gauge("tracegate_build_info", "Version of the program.", [{ labels: { tag }, value: 1 }]),
     gauge(
       "tracegate_config_synchronized",
       "1 when the newest configuration is in effect and is what is on disk.",
       synchronized ? 1 : 0,
     ),
-    {
-      ...gauge("process_cpu_seconds_total", "User and system CPU time of all threads.", (user + system) / 1e6),
-      type: "counter" as const,
-    },
+    counter("process_cpu_seconds_total", "User and system CPU time of all threads.", (user + system) / 1e6),
     gauge("process_resident_memory_bytes", "Resident memory.", residentMemory().all),
     gauge("process_start_time_seconds", "Start of the process since the epoch.", STARTED_AT),
   ];
@@ -36,8 +33,4 @@ export async function processMetrics({ tag, synchronized }: BuildState): Promise
   if (files !== undefined) metrics.push(gauge("process_open_fds", "Open file descriptors.", files));
   if (LIMIT !== undefined) metrics.push(gauge("process_max_fds", "Limit of open file descriptors.", LIMIT));
   return metrics;
-}
-
-function gauge(name: string, help: string, value: number, labels: Readonly<Record<string, string>> = {}): ExtraMetric {
-  return { name, type: "gauge", help, samples: [{ labels, value }] };
 }

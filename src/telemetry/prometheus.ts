@@ -4,12 +4,26 @@ import type { MetricsSnapshot, Sample } from "./metrics.ts";
 export const PROMETHEUS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 const PREFIX = "tracegate_";
 
-/** A metric that the main thread adds, such as `tracegate_config_synchronized`; `name` includes the prefix. */
-export interface ExtraMetric {
+/** A metric that the main thread or the controller adds, such as `tracegate_config_synchronized`; `name` includes the prefix. */
+export interface ExtraMetric extends Pick<MetricSpec, "type" | "help"> {
   readonly name: string;
-  readonly type: "gauge" | "counter";
-  readonly help: string;
-  readonly samples: readonly { readonly labels: Readonly<Record<string, string>>; readonly value: number }[];
+  readonly samples: readonly LabelledSample[];
+}
+
+export interface LabelledSample extends Pick<Sample, "value"> {
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export const gauge = extraMetric("gauge");
+export const counter = extraMetric("counter");
+export const histogram = extraMetric("histogram");
+
+/** `samples`: just the value of a metric without labels. */
+function extraMetric(type: MetricSpec["type"]) {
+  return (name: string, help: string, samples: Sample["value"] | readonly LabelledSample[]): ExtraMetric => {
+    const list = typeof samples === "object" && !("bounds" in samples) ? samples : [{ labels: {}, value: samples }];
+    return { name, type, help, samples: list };
+  };
 }
 
 /**
@@ -28,8 +42,7 @@ export function renderPrometheus(
   for (const { name, type, help, samples } of extra) {
     if (removed.has(bareName(name))) continue;
     text += header(name, type, help);
-    for (const { labels, value } of samples)
-      text += `${name}${braces(Object.entries(labels).map(([label, shown]) => pair(label, shown)))} ${number(value)}\n`;
+    for (const { labels, value } of samples) text += renderSample(name, Object.entries(labels), value);
   }
   for (const key of metricNames()) {
     const samples = snapshot[key];
@@ -37,13 +50,22 @@ export function renderPrometheus(
     const spec: MetricSpec = METRICS[key];
     text += header(PREFIX + key, spec.type, spec.help);
     const names = spec.labels === REQUEST_LABELS ? [...spec.labels, ...custom] : spec.labels;
-    for (const sample of samples) text += renderSample(PREFIX + key, names, sample);
+    for (const { labels, value } of samples)
+      text += renderSample(
+        PREFIX + key,
+        names.map((label, i) => [label, labels[i] ?? ""]),
+        value,
+      );
   }
   return text;
 }
 
-function renderSample(name: string, names: readonly string[], { labels, value }: Sample): string {
-  const pairs = names.map((label, i) => pair(label, labels[i] ?? ""));
+function renderSample(
+  name: string,
+  labels: readonly (readonly [label: string, value: string])[],
+  value: Sample["value"],
+): string {
+  const pairs = labels.map(([label, shown]) => pair(label, shown));
   if (typeof value === "number") return `${name}${braces(pairs)} ${number(value)}\n`;
   let text = "";
   let total = 0;

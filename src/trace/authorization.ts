@@ -1,19 +1,11 @@
 /** The words for what authorization rules decide: the same in the access log, the tree of steps and the terminal view. */
+import type { RuleResult } from "./events.ts";
 
-/** Result of one rule. */
-export interface RuleResult {
-  readonly mode: "allow" | "deny" | "require";
-  readonly matched: boolean;
-  /** Why it could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */
-  readonly error?: string;
-  /** The expression; the access log omits it, because it may contain a secret. */
-  readonly name?: string;
-  /** Values that the expression read, by their paths, redacted. */
-  readonly inputs?: Readonly<Record<string, unknown>>;
-}
+/** A rule as it is shown. The access log omits the expression, because it may contain a secret. */
+export type ShownRule = Partial<RuleResult> & Pick<RuleResult, "mode" | "matched">;
 
 /** The position of the rule that decides, in the order deny, require, allow; -1 = none, so there is no `allow` rule that is true. */
-function decidingRule(rules: readonly RuleResult[], result: "allow" | "deny"): number {
+function decidingRule(rules: readonly ShownRule[], result: "allow" | "deny"): number {
   if (result === "allow") return rules.findIndex(({ mode, matched }) => mode === "allow" && matched);
   const deny = rules.findIndex(({ mode, matched, error }) => mode === "deny" && (matched || error !== undefined));
   return deny >= 0 ? deny : rules.findIndex(({ mode, matched }) => mode === "require" && !matched);
@@ -21,7 +13,7 @@ function decidingRule(rules: readonly RuleResult[], result: "allow" | "deny"): n
 
 /** `deny rules[1] is true: request.path == "/admin" (request.path: "/admin")`. `after`: the verdict that stands before the text; a rule of this mode does not repeat it. */
 export function ruleText(
-  { mode, matched, error, name, inputs = {} }: RuleResult,
+  { mode, matched, error, name, inputs = {} }: ShownRule,
   index: number,
   after?: RuleResult["mode"],
 ): string {
@@ -36,7 +28,7 @@ export function ruleText(
 }
 
 /** What the rules decide together, by the rule that decides. */
-export function authorizationText(rules: readonly RuleResult[], result: "allow" | "deny"): string {
+export function authorizationText(rules: readonly ShownRule[], result: "allow" | "deny"): string {
   const index = decidingRule(rules, result);
   const rule = rules[index];
   if (rule !== undefined) return ruleText(rule, index);

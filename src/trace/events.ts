@@ -48,7 +48,7 @@ export type TraceMessage =
       /** The route group that the routes are of; absent: the listener. */
       readonly group?: { readonly name: string; readonly origin?: Origin };
       /** Only if no listener matches the host. */
-      readonly listeners?: readonly { readonly listener: string; readonly reason: string }[];
+      readonly listeners?: readonly { readonly listener: string; readonly reason: string; readonly origin?: Origin }[];
     }
   | {
       readonly type: "policySelection";
@@ -61,18 +61,7 @@ export type TraceMessage =
   | { readonly type: "policy"; readonly kind: PolicyEventKind; readonly result: PolicyResult }
   | {
       readonly type: "authorizationResult";
-      readonly rules: readonly {
-        readonly name: string;
-        readonly matched: boolean;
-        readonly mode: "allow" | "deny" | "require";
-        readonly error?: string;
-        /** Values of the paths in the rule, such as `jwt.sub`; null if absent. */
-        readonly inputs?: Readonly<Record<string, unknown>>;
-        /** What is not known, though the rule depends on it; only in explanations, in which `matched` is then assumed. */
-        readonly needs?: readonly Need[];
-        /** Results of the parts of the rule that were evaluated, other than its paths; absent if there are none. */
-        readonly values?: readonly PartResult[];
-      }[];
+      readonly rules: readonly RuleResult[];
       readonly result: "allow" | "deny";
     }
   | {
@@ -83,10 +72,10 @@ export type TraceMessage =
       readonly phase: Phase;
       readonly decision: ShadowVerdict;
       /** Of the response that the client would have got; only for `deny`. */
-      readonly status?: number;
-      readonly code?: string;
+      readonly status?: number | undefined;
+      readonly code?: string | undefined;
       /** Why it is not `allow`. */
-      readonly reason?: string;
+      readonly reason?: string | undefined;
     }
   | { readonly type: "backendCallStart"; readonly target: string }
   | {
@@ -121,6 +110,17 @@ export type TraceMessage =
   | { readonly type: "traceEnded"; readonly reason: string }
   | { readonly type: "dropped"; readonly count: number };
 
+/** Result of one authorization rule. Secrets are redacted. */
+export interface RuleResult extends Pick<ExpressionResult, "needs" | "inputs" | "values"> {
+  /** The expression. */
+  readonly name: string;
+  /** Whether it is true; if it has `needs`, that is assumed. */
+  readonly matched: boolean;
+  readonly mode: "allow" | "deny" | "require";
+  /** Why it could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */
+  readonly error?: string;
+}
+
 /** An expression, what it read and what it computed. Secrets are redacted. */
 export interface ExpressionResult {
   readonly text: string;
@@ -130,8 +130,9 @@ export interface ExpressionResult {
   readonly error?: string;
   /** What is not known, though the value depends on it; only in explanations. */
   readonly needs?: readonly Need[];
-  /** As in `authorizationResult`. */
+  /** Values of the paths in it, such as `jwt.sub`; null if absent. */
   readonly inputs?: Readonly<Record<string, unknown>>;
+  /** Results of the other parts that were evaluated; absent if there are none. */
   readonly values?: readonly PartResult[];
 }
 

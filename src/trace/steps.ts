@@ -1,8 +1,9 @@
 /** The events of a trace as a tree of steps: what was decided, by what, and why. Explanations and views share it. */
+import { isDeepStrictEqual } from "node:util";
 import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
-import { authorizationText, type RuleResult } from "./authorization.ts";
-import type { ExpressionResult, PartResult, RequestState, TraceEvent, TraceMessage } from "./events.ts";
+import { authorizationText, type ShownRule } from "./authorization.ts";
+import type { ExpressionResult, PartResult, RequestState, RuleResult, TraceEvent, TraceMessage } from "./events.ts";
 import { EFFECTIVE_NAMES } from "./policy-kinds.ts";
 
 export interface Step {
@@ -64,9 +65,11 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
     }
     case "authorizationResult": {
       const origins = scope === undefined ? originsOf("authorization", all, index) : [];
+      const origin = wholeOf("authorization", origins);
       return {
         kind: "policy",
         name: "authorization",
+        ...(origin !== undefined && { origin }),
         result: message.result === "allow" ? "yes" : "no",
         reason: authorizationText(message.rules.map(withoutValues), message.result),
         steps: message.rules.map((each, i) => rule(each, origins[i])),
@@ -107,8 +110,20 @@ function originsOf(name: string, all: readonly TraceEvent[], index: number): rea
   return [];
 }
 
+/**
+ * Where the policy with this name in `effectivePolicy` was written as a whole; undefined if its rules are in several places, as those of a
+ * Gateway and a route are.
+ */
+export function wholeOf(name: string, origins: readonly Origin[]): Origin | undefined {
+  if (name !== "authorization") return origins[0];
+  const [first, ...others] = origins.map(({ path, ...origin }): Origin => {
+    return { ...origin, path: path.at(-2) === "rules" ? path.slice(0, -2) : path };
+  });
+  return others.every((other) => isDeepStrictEqual(other, first)) ? first : undefined;
+}
+
 /** The rules themselves follow as steps. */
-function withoutValues({ mode, matched, error }: RuleResult): RuleResult {
+function withoutValues({ mode, matched, error }: RuleResult): ShownRule {
   return { mode, matched, ...(error !== undefined && { error }) };
 }
 
@@ -135,7 +150,7 @@ function shadowed(
 function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessage, { type: "routeSelection" }>): Step {
   if (listeners !== undefined) {
     const steps = listeners.map(
-      ({ listener, reason }): Step => ({ kind: "listener", name: listener, result: "no", reason, steps: [] }),
+      ({ listener, ...others }): Step => ({ kind: "listener", name: listener, result: "no", ...others, steps: [] }),
     );
     return { kind: "listener", name: "none", result: "no", reason: "no listener accepts this host", steps };
   }
@@ -151,15 +166,7 @@ function selection({ selectedRoute, candidates, listeners }: Extract<TraceMessag
 }
 
 function rule(
-  {
-    name,
-    matched,
-    mode,
-    error,
-    needs,
-    inputs = {},
-    values: parts = [],
-  }: Extract<TraceMessage, { type: "authorizationResult" }>["rules"][number],
+  { name, matched, mode, error, needs, inputs = {}, values = [] }: RuleResult,
   origin: Origin | undefined,
 ): Step {
   return {
@@ -169,7 +176,7 @@ function rule(
     ...(needs !== undefined
       ? { reason: `assumed ${matched}; ${notKnown(needs)}` }
       : error !== undefined && { reason: error }),
-    ...valuesOf(name, parts, inputs),
+    ...valuesOf(name, values, inputs),
     ...(origin !== undefined && { origin }),
     steps: [],
   };

@@ -1,11 +1,12 @@
 /** Warnings about settings that are valid but most likely not intended. */
 import { isIP } from "node:net";
+import type { z } from "zod";
 import { DEFAULT_BUFFERED_BYTES } from "../base/buffered-bytes.ts";
 import type { ListenAddress } from "../base/listen-address.ts";
 import type { Path } from "../base/paths.ts";
 import type { CelEnvironment, Scope } from "../cel/index.ts";
 import type { Frontend, Listener, ProxyProtocol, Route } from "../ir/ir.ts";
-import type { Authorization, AuthorizationRule } from "../policies/authorization/schema.ts";
+import type { AuthorizationRule } from "../policies/authorization/schema.ts";
 import { isConditional } from "../policies/define/conditional.ts";
 import type { ExtAuthz } from "../policies/ext-authz/schema.ts";
 import type { PolicySet } from "../policies/policy-set.ts";
@@ -14,6 +15,7 @@ import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
+import { writtenConditions } from "./problems/known-fields.ts";
 import { lint } from "./problems/lint.ts";
 import { lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
@@ -34,7 +36,8 @@ const AUTHENTICATION = [
 export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): void {
   for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";
-    if (set[kind] === undefined || mode === "strict" || tests(set.authorization, variable)) continue;
+    const { [kind]: own, ...others } = set;
+    if (own === undefined || mode === "strict" || reads(others, variable)) continue;
     lint(report, [...path, kind], "lenient-authentication", mode);
   }
   const { backendTLS } = set;
@@ -78,10 +81,9 @@ function adviseOnCache({ cache, protocol, includeRequestHeaders }: ExtAuthz, pat
     if (CREDENTIALS.has(part)) lint(report, [...path, "cache", "ignore", i], "shared-decision");
 }
 
-/** Whether a rule reads the variable. */
-function tests(authorization: Authorization | undefined, variable: string): boolean {
-  const read = new RegExp(`\\b${variable}\\b`);
-  return authorization?.rules.some(({ expression }) => read.test(expression)) ?? false;
+/** Whether an expression of the policies reads the variable: a rule, or a limit or transformation by who the client is. */
+function reads(policies: PolicySet, variable: string): boolean {
+  return new RegExp(`\\b${variable}\\b`).test(JSON.stringify(Object.values(policies)));
 }
 
 /** About one route: its matches and backends. */
@@ -213,17 +215,7 @@ export function adviseOnAdmin(address: ListenAddress, report: Report): void {
     lint(report, ["config", "adminAddr"], "public-admin");
 }
 
-/** What a rule does to all requests if its condition is always true or always false. */
-const EFFECTS = {
-  allow: { true: "allows all requests", false: "allows none" },
-  deny: { true: "denies all requests", false: "denies none" },
-  require: { true: "requires nothing", false: "denies all requests" },
-} as const;
-
-/**
- * About the rules at `path`, which compile: conditions that are always true or always false, and `deny` rules that a request passes by
- * omitting the value that they negate or compare.
- */
+/** About `deny` rules at `path`, which compile, that a request passes by omitting the value that they negate or compare. */
 export function adviseOnRules(
   rules: readonly AuthorizationRule[],
   scope: Scope,
@@ -231,12 +223,22 @@ export function adviseOnRules(
   report: Report,
   cel: CelEnvironment,
 ): void {
-  for (const [i, { mode, expression }] of rules.entries()) {
-    const constant = cel.constantOf(expression, scope);
-    if (constant !== undefined)
-      lint(report, [...path, i, mode], "constant-condition", constant, EFFECTS[mode][`${constant}`]);
-    else if (mode === "deny")
+  for (const [i, { mode, expression }] of rules.entries())
+    if (mode === "deny" && cel.constantOf(expression, scope) === undefined)
       for (const { reads, safe } of cel.absenceTraps(expression, scope))
         lint(report, [...path, i, "deny"], "absent-value-passes", reads, safe);
+}
+
+/** About the conditions of a valid value: those with the same result for all requests. */
+export function adviseOnConditions(
+  schema: z.core.$ZodType,
+  value: unknown,
+  path: Path,
+  report: Report,
+  cel: CelEnvironment,
+): void {
+  for (const { path: at, text, field } of writtenConditions(schema, value, path)) {
+    const constant = cel.constantOf(text, field.scope);
+    if (constant !== undefined) lint(report, at, "constant-condition", constant, field.constant[`${constant}`]);
   }
 }

@@ -103,6 +103,82 @@ test("authentication that a broader route bypasses", () => {
   assert.deepEqual(found([secured(routeOf("admin", ["a.test"], get)), open(routeOf("all", ["b.test"], "/"))]), []);
   const routes = [secured(routeOf("admin", [], get)), open(routeOf("all", [], "/"))];
   assert.deepEqual(lint(routes, "", BASIC), []);
+  // A route of all hosts gets what those of the host do not select; an expression leaves out its parent.
+  const all = open(routeOf("all", [], "/"));
+  assert.deepEqual(found([secured(routeOf("admin", ["a.test"], get)), all]), [bypassed]);
+  assert.deepEqual(found([secured(routeOf("admin", [], "~ /admin/.*")), all]), [bypassed]);
+  const exact = secured(routeOf("exact", [], "= /admin"));
+  assert.deepEqual(found([secured(routeOf("admin", [], "~ /admin/.*")), exact, all]), []);
+  // Another expression takes what is left, or the open route sends requests nowhere.
+  assert.deepEqual(found([secured(routeOf("admin", [], get)), secured(routeOf("any", [], "~ /adm.*")), all]), []);
+  const redirect = { requestRedirect: { path: { full: "/login" } } } as unknown as Route["policies"];
+  assert.deepEqual(found([secured(routeOf("admin", [], get)), { ...all, policies: redirect }]), []);
+});
+
+const rewriting = (route: Route, prefix: string): Route => {
+  return { ...route, policies: { ...route.policies, urlRewrite: { path: { prefix } } } as Route["policies"] };
+};
+
+test("authentication that another route bypasses because it rewrites paths", () => {
+  const admin = secured(routeOf("admin", [], "/admin"));
+  const api = rewriting(open(routeOf("api", [], "/api")), "/");
+  assert.deepEqual(
+    lint([admin, api]).map((each) => each.found),
+    [["basicAuth", "api", "/api/admin", "/admin"]],
+  );
+  const deep = rewriting(secured(routeOf("deep", [], "/v1")), "/a/b");
+  const some = rewriting(open(routeOf("some", [], "/some")), "/a");
+  assert.deepEqual(
+    lint([deep, some]).map((each) => each.found),
+    [["basicAuth", "some", "/some/b", "/a/b"]],
+  );
+  // Where it sends requests is another place, or those requests are protected too, or it is another backend or host.
+  assert.deepEqual(found([admin, rewriting(api, "/v2")]), []);
+  assert.deepEqual(found([admin, api, secured(routeOf("more", [], "/api/admin"), 2)]), []);
+  assert.deepEqual(found([admin, rewriting(open(api, 2), "/")]), []);
+  assert.deepEqual(
+    found([
+      { ...admin, hostnames: ["a.test"] },
+      { ...api, hostnames: ["b.test"] },
+    ]),
+    [],
+  );
+});
+
+test("a way past authentication is one that a request can take", () => {
+  const some = fc.array(
+    fc.record({
+      hosts: fc.subarray(["a.test", "*.test"]),
+      path: fc.constantFrom("/", "/a", "/a/b", "/b", "= /a", "= /a/b", "= /b/", "~ /.*", "~ /a.*", "~ /a/.*"),
+      method: fc.constantFrom(undefined, undefined, "GET"),
+      guarded: fc.boolean(),
+      prefix: fc.constantFrom(undefined, undefined, "/", "/a", "/b"),
+      port: fc.constantFrom(1, 1, 2),
+    }),
+    { minLength: 2, maxLength: 6 },
+  );
+  let count = 0;
+  fc.assert(
+    fc.property(some, (list) => {
+      const routes = list.map(({ hosts, path, method, guarded, prefix, port }, i) => {
+        const route = routeOf(`r${i}`, hosts, matchOn(path, method === undefined ? {} : { method }));
+        const made = guarded ? secured(route, port) : open(route, port);
+        return prefix === undefined ? made : rewriting(made, prefix);
+      });
+      const router = routerOf(...routes);
+      for (const { code, route, found } of lint(routes)) {
+        if (code !== "bypassed-authentication") continue;
+        count++;
+        const [, name, target] = found;
+        const took = ["a.test", "b.test", "other.example"].flatMap((authority) =>
+          ["GET", "PUT"].map((method) => router.select(requestTo(target, { authority, method }), authority)?.route.key),
+        );
+        assert.ok(took.includes(name), JSON.stringify({ route: route.key, name, target, took }));
+      }
+    }),
+    { numRuns: 500 },
+  );
+  assert.ok(count > 50, `only ${count} findings`);
 });
 
 const path = fc.constantFrom("/", "/a", "/a/", "/a/b", "= /a", "= /", "~ /.*", "~ /a.*");

@@ -1,6 +1,6 @@
 /** The summaries of the event list (reference 5.4). */
 import { type Fields, fieldsOf } from "../base/fields.ts";
-import { authorizationText, type RuleResult } from "../trace/authorization.ts";
+import { authorizationText, type ShownRule } from "../trace/authorization.ts";
 import { evaluatedCount, selectedName } from "./fields.ts";
 import { clip } from "./text.ts";
 
@@ -106,7 +106,7 @@ function policy(message: Fields): string {
 
 /** Which rule decided, in the words of the access log. */
 export function authorization(message: Fields): string {
-  const rules = (Array.isArray(message.rules) ? message.rules.map(fieldsOf) : []) as unknown as RuleResult[];
+  const rules = (Array.isArray(message.rules) ? message.rules.map(fieldsOf) : []) as unknown as ShownRule[];
   const allowed = message.result === "allow";
   return `${allowed ? "allowed" : "denied"}: ${authorizationText(rules, allowed ? "allow" : "deny")}`;
 }

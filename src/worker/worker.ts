@@ -94,7 +94,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
   // ── connections to upstreams: they outlive reloads, keyed by endpoint ──
   // One timer for the coarse deadlines of all connections.
   const sweeper = new Sweeper();
-  const connectTimes = metrics.upstreamConnect("plaintext");
+  const connectTimes = metrics.histogram("upstream_connect_duration_seconds", "plaintext");
   const log = output.logger("proxy");
   const observer = {
     onConnected: (seconds: number) => connectTimes.observe(seconds),
@@ -173,7 +173,7 @@ function main(port: NonNullable<typeof parentPort>, options: WorkerOptions): voi
     sockets: budget,
     workloads: new Workloads(),
     locality: options.locality,
-    upstreamCall: metrics.upstreamCall("Primary", "Http"),
+    upstreamCall: metrics.histogram("upstream_call_duration_seconds", "Primary", "Http"),
     tickets: new TicketSecrets(options.tickets),
     random: Math.random,
     // Bounds the memory of buffered bodies over all requests of this worker.

@@ -16,15 +16,19 @@ import { isDeepStrictEqual } from "node:util";
 import { parseAllDocuments, stringify } from "yaml";
 import { objectKey } from "../../src/base/object-key.ts";
 import { formatOrigin, type Origin } from "../../src/base/origin.ts";
+import { formatPath, valueAt } from "../../src/base/paths.ts";
 import { Graph } from "../../src/controller/graph/graph.ts";
 import { clock, type Inputs } from "../../src/controller/graph/inputs.ts";
 import type { DesiredStatus } from "../../src/controller/status/desired.ts";
 import { desiredStatuses } from "../../src/controller/status/statuses.ts";
 import { gatewayState } from "../../src/controller/translate/gateway-state.ts";
 import { ROUTE_KINDS } from "../../src/controller/translate/model/model.ts";
+import type { Listener, Route, RouteBackend } from "../../src/ir/ir.ts";
+import { originsOf, type PolicySource, type PolicySources } from "../../src/ir/origins.ts";
 import { packIr, unpackIr } from "../../src/ir/packed-ir.ts";
 import { keyOfObject } from "../../src/kube/keys.ts";
 import type { Gateway } from "../../src/kube/objects.ts";
+import { kindsOf } from "../../src/policies/merge.ts";
 import { translateFrontend } from "../../src/translation/frontend.ts";
 import type { GatewayState, Resource } from "../../src/xds/resources.ts";
 import { noOpenssl, TestCa } from "../helpers/certificates.ts";
@@ -130,7 +134,19 @@ function outcome(text: string): Outcome {
 }
 
 function asText(key: unknown, value: unknown): unknown {
+  if (key === "sources") return textOfSources(value as PolicySources);
   return key === "origin" ? formatOrigin(value as Origin) : value;
+}
+
+function textOfSources(sources: PolicySources): unknown {
+  const entries = Object.entries(sources).map(([kind, list = []]) => [kind, list.map(textOfSource).join(", ")]);
+  return Object.fromEntries(entries);
+}
+
+function textOfSource({ in: container, at = [] }: PolicySource): string {
+  if (container === undefined) return formatPath(at);
+  assert.ok("kind" in container);
+  return formatOrigin({ object: container, path: at });
 }
 
 /** Proxies can serve what they are sent: it goes through the messages of the stream into a data plane, which opens its ports. */
@@ -144,20 +160,43 @@ async function assertServed(states: readonly GatewayState[]): Promise<void> {
   }
 }
 
-/** Each route says where it was written, also after it was packed again: in an object that is there, and a field that it has. */
+/** Each listener and route says where it was written, also after it was packed again: in an object that is there, and a field that it has. */
 function assertOrigins(state: GatewayState, graph: Graph): void {
   const ir = unpackIr(packState(state));
   assert.deepEqual(unpackIr(packIr(ir)), ir);
-  for (const { routes, tcpRoutes } of ir.binds.flatMap(({ listeners }) => listeners))
-    for (const { key, origin } of [...routes, ...tcpRoutes]) assertWritten(origin, key, graph);
+  for (const listener of ir.binds.flatMap(({ listeners }) => listeners)) {
+    const { key, origin, routes, tcpRoutes } = listener;
+    assertWritten(origin, key, graph);
+    assertPolicies(listener, origin, key, graph);
+    for (const route of routes) assertPolicies(route, route.origin, route.key, graph);
+    for (const { key, origin, backends } of [...routes, ...tcpRoutes]) {
+      assertWritten(origin, key, graph);
+      for (const backend of backends) assertPolicies(backend, origin, backend.key, graph);
+    }
+  }
+}
+
+/** The same for each policy of a listener, route or backend, and each rule of `authorization`. */
+function assertPolicies(
+  holder: Listener | Route | RouteBackend,
+  around: Origin | undefined,
+  what: string,
+  graph: Graph,
+): void {
+  const origins = originsOf(holder, around, ["policies"], { backends: [], targeted: [] });
+  for (const kind of kindsOf(holder.policies)) {
+    const { [kind]: found = [undefined] } = origins;
+    for (const origin of found) assertWritten(origin, `${kind} of ${what}`, graph);
+  }
+  const { authorization } = holder.policies;
+  assert.equal(origins.authorization?.length, authorization?.rules.length, `rules of ${what}`);
 }
 
 function assertWritten(origin: Origin | undefined, what: string, graph: Graph): void {
   assert.ok(origin?.object !== undefined, `${what} has no origin`);
   const { kind, ...name } = origin.object;
-  let value: unknown = graph.get(kind as Anything["kind"], objectKey(name));
-  for (const field of origin.path) value = Object(value)[field];
-  assert.ok(value !== undefined, `${what}: nothing is written at ${formatOrigin(origin)}`);
+  const object = graph.get(kind as Anything["kind"], objectKey(name));
+  assert.ok(valueAt(object, origin.path) !== undefined, `${what}: nothing is written at ${formatOrigin(origin)}`);
 }
 
 /** What runs the proxies of a Gateway, as far as it matters. */

@@ -166,7 +166,7 @@ export class TestPlane {
       workloads: new Workloads(),
       locality: options.locality ?? {},
       sockets: new SocketBudget(options.openSockets),
-      upstreamCall: this.metrics.upstreamCall("Primary", "Http"),
+      upstreamCall: this.metrics.histogram("upstream_call_duration_seconds", "Primary", "Http"),
       buffers: this.buffers,
       random: Math.random,
       dynamic: dynamicEndpoints(this.endpoints, new Networks([])),

@@ -1,8 +1,7 @@
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { Backend, Listener, Route, TargetedPolicy } from "../../ir/ir.ts";
-import type { PolicyLevel } from "../../ir/origins.ts";
+import type { PhaseLevels, PolicyLevel } from "../../ir/origins.ts";
 import type { LeafCaching } from "../../tls/tls-settings.ts";
-import type { Phase } from "../../trace/events.ts";
 import type { CalledTargets } from "../../translation/called-targets.ts";
 import type { FrontendInput } from "../../translation/schema/frontend.ts";
 import type { Sources } from "../../translation/sources.ts";
@@ -17,9 +16,6 @@ export interface ListenerPlace extends Pick<Listener, "key" | "name" | "gatewayN
 export interface RoutePlace extends Pick<Route, "name" | "namespace" | "ruleName"> {
   readonly kind: "HTTPRoute" | "TCPRoute";
 }
-
-/** Policies of one target, by the phase in which they run. */
-export type PhaseLevels = Readonly<Record<Phase, PolicyLevel>>;
 
 /**
  * What `policies[]` attaches to each kind of target (docs/configuration.md#targetedpolicy); in a level the narrower target has won,

@@ -107,7 +107,6 @@ function makeEntry(
     protocol,
     ...(tls !== undefined && { tls: translateTls(tls, hostname, [...path, "tls"], context) }),
     origin: { path },
-    policies: merged.set,
     ...recorded(merged),
   };
   return { key, targeted, udp: protocol === "UDP", listener, routes: [], paths: [], tcpRoutes: [], tcpPaths: [] };

@@ -247,7 +247,6 @@ function translateListener(
     ...(input.tls !== undefined && {
       tls: translateTls(input.tls, input.hostname, [...path, "tls"], context),
     }),
-    policies: merged.set,
     ...recorded(merged),
     routes: translated,
     tcpRoutes: translatedTcp,

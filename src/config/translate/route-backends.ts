@@ -2,7 +2,7 @@ import type { Path } from "../../base/paths.ts";
 import type { RouteBackend, TargetedPolicy } from "../../ir/ir.ts";
 import { levelOf, type PolicyLevel, recorded } from "../../ir/origins.ts";
 import { writtenKind } from "../../policies/contract/shadow.ts";
-import { mergeLevels, mergePolicies, NO_LEVEL } from "../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyInputs, PolicySet } from "../../policies/policy-set.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportUnknown } from "../../translation/references.ts";
@@ -47,7 +47,7 @@ export function translateBackend(
   }
   const { target } = named;
   const ofBackend = context.backendPolicies.get(name) ?? NO_LEVEL;
-  checkTunnel(target, mergePolicies(ofBackend.set, own.set), path, context.report);
+  checkTunnel(target, mergeLevels(ofBackend, own).set, path, context.report);
   const targeted = context.targeted.forBackend(name);
   return { key: named.key, weight: input.weight, target, ...merge(target, inherited, targeted, ofBackend, own) };
 }
@@ -65,7 +65,7 @@ function merge(
   const { backendTunnel, ...others } = around.set;
   const usable = backendTunnel === undefined || isTunnelled(target) ? around : { ...around, set: others };
   const merged = mergeLevels(usable, ofBackend, own);
-  return { policies: merged.set, ...recorded(merged), ...inlineUnlessAll(own.set, merged.set) };
+  return { ...recorded(merged), ...inlineUnlessAll(own.set, merged.set) };
 }
 
 /** The inline policies of a listener in the form in which the dump lists them among the targeted ones (reference 4.4). */

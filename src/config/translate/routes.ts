@@ -2,8 +2,8 @@ import { messageOf } from "../../base/errors.ts";
 import type { Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import type { PathMatch, Route, RouteMatch, TcpRoute, ValueMatch } from "../../ir/ir.ts";
-import { levelOf, type PolicySource, recorded } from "../../ir/origins.ts";
-import { mergeLevels, mergePolicies } from "../../policies/merge.ts";
+import { levelOf, type PhaseLevels, type PolicySource, recorded } from "../../ir/origins.ts";
+import { mergeLevels } from "../../policies/merge.ts";
 import type { PolicyInputs } from "../../policies/policy-set.ts";
 import { adviseOnRoute } from "../../translation/advice.ts";
 import { translatePolicies } from "../../translation/policies.ts";
@@ -12,7 +12,7 @@ import { ROUTE_BACKEND_KINDS } from "../../translation/schema/policies.ts";
 import { DynamicTarget } from "../../upstream/destinations/dynamic.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 import type { RouteInput, TcpRouteInput } from "../schema/routes.ts";
-import type { Context, PhaseLevels } from "./context.ts";
+import type { Context } from "./context.ts";
 import { translateBackend } from "./route-backends.ts";
 
 type MatchInput = RouteInput["matches"][number];
@@ -54,9 +54,8 @@ export function translateRoute(input: RouteInput, index: number, owner: Owner, p
     hostnames: input.hostnames.map((hostname) => hostname.toLowerCase()),
     matches: input.matches.length > 0 ? input.matches.flatMap(translateMatch) : [ANY],
     origin: { path },
-    policies: merged.set,
     ...recorded(merged),
-    ...inlineUnlessAll(mergePolicies(own.set, ofBackends.set), merged.set),
+    ...inlineUnlessAll(mergeLevels(own, ofBackends).set, merged.set),
     backends: input.backends.map((backend, i) =>
       translateBackend(backend, `/${key}/backend${i}`, inherited, [...path, "backends", i], context),
     ),

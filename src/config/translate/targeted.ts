@@ -1,6 +1,6 @@
 import type { Path } from "../../base/paths.ts";
 import type { TargetedPolicy } from "../../ir/ir.ts";
-import { levelOf, type PolicyLevel } from "../../ir/origins.ts";
+import { levelOf, NO_PHASES, type PhaseLevels, type PolicyLevel } from "../../ir/origins.ts";
 import { kindsOf, mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../policies/policy-set.ts";
 import { KINDS } from "../../policies/registry.ts";
@@ -8,9 +8,7 @@ import type { Phase } from "../../trace/events.ts";
 import { translatePolicies } from "../../translation/policies.ts";
 import { reportDuplicates } from "../../translation/references.ts";
 import type { ConfigFile, TargetedPolicyInput } from "../schema/config.ts";
-import type { Context, ListenerPlace, PhaseLevels, RoutePlace, Targeted } from "./context.ts";
-
-const NONE: PhaseLevels = { gateway: NO_LEVEL, route: NO_LEVEL, backend: NO_LEVEL };
+import type { Context, ListenerPlace, RoutePlace, Targeted } from "./context.ts";
 
 /**
  * Translates `policies[]` (docs/configuration.md#targetedpolicy): policies that name their target instead of being written in it.
@@ -55,7 +53,7 @@ export function translateTargeted(
   const pick = (keys: readonly string[]): PhaseLevels => {
     const of = (phase: Phase): PolicyLevel =>
       mergeLevels(...keys.map((key): PolicyLevel => levels[phase].get(key) ?? NO_LEVEL));
-    return list.length === 0 ? NONE : { gateway: of("gateway"), route: of("route"), backend: of("backend") };
+    return list.length === 0 ? NO_PHASES : { gateway: of("gateway"), route: of("route"), backend: of("backend") };
   };
   return {
     all: list.map(({ input, path, phase, set }) => dump(input, path, phase, set)),
@@ -92,7 +90,7 @@ export function routeKeys({ kind, name, namespace, ruleName }: RoutePlace): stri
   return ruleName === undefined ? keys : keys.concat(keys.map((key) => `${key} rule ${ruleName}`));
 }
 
-function backendKey(name: string, namespace = ""): string {
+export function backendKey(name: string, namespace = ""): string {
   return `backend ${namespace}/${name}`;
 }
 
@@ -123,7 +121,7 @@ export function targetKey({ target: { gateway, route, backend } }: TargetedPolic
 }
 
 /** Kinds that run only in the backend phase run there wherever they are attached: for all backends of the gateway or route. */
-function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
+export function phaseOf({ target, phase, policy }: TargetedPolicyInput): Phase {
   if (target.backend !== undefined) return "backend";
   const kinds = written({ policy });
   const ofBackends = kinds.length > 0 && kinds.every((kind) => KINDS[kind].phases.join() === "backend");
@@ -139,7 +137,8 @@ function rival(kind: string, other: number): string {
   return `duplicate ${kind} for this target, of which only one can apply; the first is policies[${other}]`;
 }
 
-function keyOf({ name }: TargetedPolicyInput): string {
+/** `<namespace>/<name>` */
+export function keyOf({ name }: TargetedPolicyInput): string {
   return `${name.namespace}/${name.name}`;
 }
 

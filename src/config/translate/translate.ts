@@ -36,6 +36,7 @@ import { keyOf, translateDiscovery } from "./discovery.ts";
 import { FileSources } from "./file-sources.ts";
 import { translateGateways } from "./gateways.ts";
 import { makeBind, translateBind } from "./listeners.ts";
+import { reportReplaced } from "./replaced.ts";
 import { translateRoute } from "./routes.ts";
 import { translateTargeted } from "./targeted.ts";
 
@@ -118,6 +119,7 @@ export function translate(
     ...(config.config.customFunctions !== "" && { customFunctions: config.config.customFunctions }),
   };
   reportDangling(config, ir, context);
+  reportReplaced(config, ir, report);
   if (binds.length === 0 && incomplete.size === 0 && !controlled)
     report([], { message: "serves nothing: there are neither binds nor gateways", warning: true });
   return { ir, urls: sources.urls };
@@ -152,7 +154,7 @@ function translateBackends(config: ConfigFile, context: Context): { backend: Bac
     const merged = mergeLevels(context.targeted.forBackend(name), own);
     const shown = inlineUnlessAll(own.set, merged.set);
     return {
-      backend: { key, name, target, origin: { path }, policies: merged.set, ...recorded(merged), ...shown },
+      backend: { key, name, target, origin: { path }, ...recorded(merged), ...shown },
       inline: levelOf(own.set, () => ({ in: { backend: key } })),
     };
   });

@@ -3,6 +3,7 @@ import type { z } from "zod";
 import { formatPath, type Path } from "../../base/paths.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { parsingWith } from "../../policies/schema/cel.ts";
+import { adviseOnConditions } from "../../translation/advice.ts";
 import { knownFields } from "../../translation/problems/known-fields.ts";
 import type { Problem, Report } from "../../translation/problems/problem.ts";
 import { reportIssues } from "../../translation/problems/schema-errors.ts";
@@ -12,7 +13,7 @@ export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly [string, ...string[]] };
 
-/** Parses a value at `path` of an object. Problems are reported; undefined if there are any. */
+/** Parses a value at `path` of an object. Problems are reported; undefined if there are any. Without `cel` it has no expressions. */
 export function parseAt<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -21,7 +22,10 @@ export function parseAt<S extends z.ZodType>(
   cel?: CelEnvironment,
 ): z.output<S> | undefined {
   const result = schema.safeParse(value, cel && parsingWith(cel));
-  if (result.success) return result.data;
+  if (result.success) {
+    if (cel !== undefined) adviseOnConditions(schema, value, path, report, cel);
+    return result.data;
+  }
   const place: Report = (at, problem, key) => report([...path, ...at], problem, key);
   reportIssues({ value, report: place }, result.error.issues, knownFields(schema));
   return undefined;

@@ -51,7 +51,7 @@ const policyStatus = defineQuery<DesiredStatus | undefined>("policyStatus", (rea
     accepted,
     attachment(accepted, problems, model.denying),
     ...overriding(overridden),
-    ...findingsCondition(model.findings),
+    ...findingsCondition([...input.findings, ...model.findings]),
     ...replacing(targets.flatMap(({ target }) => replaceableAt(read, input, target) ?? [])),
   ];
   const gateways = gatewayReferences(targets.flatMap((each) => each.gateways));
@@ -158,7 +158,7 @@ function fallbackReference({ key, namespace, targetRefs }: PolicyInput): ParentR
 const backendStatus = defineQuery<DesiredStatus | undefined>("backendStatus", (read, key) => {
   const model = read.query(backendModel, key);
   if (model === undefined) return undefined;
-  const { target, problems, refused } = model;
+  const { target, problems, refused, findings } = model;
   const generation = read.get("TracegateBackend", key)?.metadata.generation ?? 0;
   const condition =
     problems.length === 0
@@ -166,5 +166,10 @@ const backendStatus = defineQuery<DesiredStatus | undefined>("backendStatus", (r
       : target.type === "invalid"
         ? isFalse("Accepted", refused ? "HostNotAllowed" : "Invalid", joined(problems))
         : isTrue("Accepted", "PartiallyValid", joined(problems));
-  return { kind: "TracegateBackend", key, generation, status: { conditions: [condition] } };
+  return {
+    kind: "TracegateBackend",
+    key,
+    generation,
+    status: { conditions: [condition, ...findingsCondition(findings)] },
+  };
 });

@@ -4,6 +4,7 @@
  */
 import { nameOfKey } from "../../base/object-key.ts";
 import type { Bind } from "../../ir/ir.ts";
+import { recorded } from "../../ir/origins.ts";
 import { type Address, type GatewayState, nameOfResource, type Resource } from "../../xds/resources.ts";
 import { defineQuery, type Pair } from "../graph/graph.ts";
 import { backendModel } from "./backends/backends.ts";
@@ -62,7 +63,7 @@ const backendResource = defineQuery<Resource | undefined>("backendResource", (re
   if (model === undefined) return undefined;
   const { namespace, name } = nameOfKey(key);
   const { target, policies } = model;
-  return { kind: "backend", backend: { key: `/${key}`, name, namespace, target, policies } };
+  return { kind: "backend", backend: { key: `/${key}`, name, namespace, target, ...recorded(policies) } };
 });
 
 /** The services that routes and policies of a Gateway call, with their workloads, and where its proxies run if that matters. */
@@ -151,11 +152,12 @@ const listenerResource = defineQuery<ListenerResource | undefined, Pair>("listen
       gatewayNamespace,
       hostname: listener.hostname,
       protocol: listener.protocol,
+      origin: listener.origin,
       ...(listener.tls !== undefined &&
         listener.tls !== "passthrough" && {
           tls: withFrontendTls(listener.tls, read.query(frontendOf, [gateway, String(listener.port)]).tls),
         }),
-      policies: mergeAttached(read, "gateway", listenerTargets(listener)),
+      ...recorded(mergeAttached(read, "gateway", listenerTargets(listener))),
     },
   };
 });

@@ -40,8 +40,8 @@ const targetedAt = defineQuery<readonly TargetedPolicy[], Pair>("targetedAt", (r
   });
   const kinds = (set: PolicySet): [string, unknown][] =>
     Object.entries(set).filter(([kind]) => isUsable(kind, target.kind));
-  const traffic = isAttachable("traffic", input, target.kind) ? kinds(model.sets[input.phase]) : [];
-  const backend = isAttachable("backend", input, target.kind) ? kinds(model.sets.backend) : [];
+  const traffic = isAttachable("traffic", input, target.kind) ? kinds(model.levels[input.phase].set) : [];
+  const backend = isAttachable("backend", input, target.kind) ? kinds(model.levels.backend.set) : [];
   const context = callContext(read, input.namespace, input.callees, () => {}, []);
   const frontend = isAttachable("frontend", input, target.kind)
     ? dumpFrontend(model.frontend, translateFrontendInput(model.frontend, context).calling)

@@ -1,6 +1,6 @@
 import type { Explained, ShownValues } from "../../base/errors.ts";
 import type { Activation, CelEnvironment, Condition, Scope } from "../../cel/index.ts";
-import { type RuleResult, ruleText } from "../../trace/authorization.ts";
+import { ruleText, type ShownRule } from "../../trace/authorization.ts";
 import { Decisions, rejected } from "../contract/decisions.ts";
 import type { AuthorizationRuleResult } from "../contract/types.ts";
 import type { AuthorizationRule } from "./schema.ts";
@@ -22,7 +22,7 @@ const MAX_VALUES = 5;
 
 type DenialDecision =
   | { readonly code: "noAllow" }
-  | { readonly code: "rule"; readonly result: RuleResult; readonly index: number; readonly after?: "deny" | undefined };
+  | { readonly code: "rule"; readonly result: ShownRule; readonly index: number; readonly after?: "deny" | undefined };
 
 /** What the access log says; traces have the result of every rule. */
 export const DENIALS = new Decisions<DenialDecision>("authorization", {
@@ -87,7 +87,7 @@ export class Rules {
         text: DENIALS.tell({ code: "noAllow" }).text,
         rule: this.#all.findIndex(({ mode: each }) => each === "allow"),
       };
-    const { mode, matched, error, inputs = [] } = resultOf(denial.rule, variables);
+    const { mode, matched, error, inputs } = resultOf(denial.rule, variables);
     const values = inputs
       .slice(0, MAX_VALUES)
       .map(({ text, path, value }) => [text, shown.input(path, value)] as const);
@@ -97,17 +97,9 @@ export class Rules {
   }
 }
 
-function resultOf({ expression, mode, condition }: Rule, variables: Activation): AuthorizationRuleResult {
-  const { met, error, needs, inputs, parts } = condition.observe(variables);
-  return {
-    name: expression,
-    matched: met,
-    mode,
-    ...(error !== undefined && { error: error.what }),
-    ...(needs !== undefined && { needs }),
-    ...(inputs.length > 0 && { inputs }),
-    ...(parts.length > 0 && { parts }),
-  };
+function resultOf({ expression: name, mode, condition }: Rule, variables: Activation): AuthorizationRuleResult {
+  const { met: matched, error, ...observed } = condition.observe(variables);
+  return { name, mode, matched, ...observed, ...(error !== undefined && { error: error.what }) };
 }
 
 /** What a failed rule counts as. */

@@ -1,21 +1,19 @@
 import { z } from "zod";
-import { condition } from "../schema/cel.ts";
+import { ruleConditions } from "../schema/cel.ts";
 import type { ConfigOf } from "../schema/resolved.ts";
 
 /** A rule is CEL over the request; without a mode it is an `allow` rule, as in the reference (3.3). */
-const rule = condition("request");
+const { allow, deny, require } = ruleConditions("request", "requests");
 
 export const schema = z
   .strictObject({
     rules: z
       .array(
         z.union([
-          rule.transform((expression) => ({ mode: "allow" as const, expression })),
-          z.strictObject({ allow: rule }).transform(({ allow }) => ({ mode: "allow" as const, expression: allow })),
-          z.strictObject({ deny: rule }).transform(({ deny }) => ({ mode: "deny" as const, expression: deny })),
-          z
-            .strictObject({ require: rule })
-            .transform(({ require }) => ({ mode: "require" as const, expression: require })),
+          allow.transform((expression) => ({ mode: "allow" as const, expression })),
+          z.strictObject({ allow }).transform((each) => ({ mode: "allow" as const, expression: each.allow })),
+          z.strictObject({ deny }).transform((each) => ({ mode: "deny" as const, expression: each.deny })),
+          z.strictObject({ require }).transform((each) => ({ mode: "require" as const, expression: each.require })),
         ]),
       )
       .describe(

@@ -32,8 +32,8 @@ export interface ThreadEnvironment {
   readonly sessionKey?: Uint8Array | undefined;
   /** Respond in place of the services that policies call; only in rehearsals. */
   readonly answers?: CalloutAnswers | undefined;
-  /** Takes the place of the verification of a credential; only in rehearsals. */
-  readonly assumedCredential?: AssumeCredential | undefined;
+  /** What a policy of a rehearsal is bound to, whose key in its set is `key`. */
+  readonly rehearsed?: ((deps: PolicyDeps, key: string) => PolicyDeps) | undefined;
 }
 
 /**
@@ -65,4 +65,6 @@ export interface PolicyDeps extends PolicyEnvironment {
   readonly identity: string;
   /** It is a shadow policy: what it shares with enforced ones, such as a queue, is theirs first. */
   readonly shadow?: true;
+  /** Takes the place of the verification of a credential; only in rehearsals. */
+  readonly assumedCredential?: AssumeCredential | undefined;
 }

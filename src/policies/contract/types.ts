@@ -1,8 +1,8 @@
 import type { Milliseconds } from "../../base/durations.ts";
 import type { ErrorCode, GatewayError } from "../../base/errors.ts";
-import type { Activation, Condition, InputValue, Need, PartValue } from "../../cel/index.ts";
+import type { Activation, Condition, Observation } from "../../cel/index.ts";
 import type { HeaderList, HttpRequest, HttpResponse, Latin1, LocalReply } from "../../http/message/message.ts";
-import type { Phase, ShadowVerdict } from "../../trace/events.ts";
+import type { Phase, RuleResult, ShadowVerdict } from "../../trace/events.ts";
 import type { CredentialLocation } from "../schema/location.ts";
 import type { DecisionTrace } from "./decisions.ts";
 import type { HeaderEdit } from "./header-edits.ts";
@@ -252,21 +252,10 @@ export interface PolicyTrace extends DecisionTrace {
   shadow(decision: ShadowDecision): void;
 }
 
-/** Result of one rule in `authorizationResult`. */
-export interface AuthorizationRuleResult {
-  /** Text of the expression. */
-  readonly name: string;
-  readonly matched: boolean;
-  readonly mode: "allow" | "deny" | "require";
-  /** Values of the paths in the expression. */
-  readonly inputs?: readonly InputValue[];
-  /** What is not known, though the rule depends on it: `matched` is assumed. */
-  readonly needs?: readonly Need[];
-  /** Results of parts of the expression. */
-  readonly parts?: readonly PartValue[];
-  /** Why the rule could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */
-  readonly error?: string;
-}
+/** Result of one rule in `authorizationResult`, before it is redacted. */
+export interface AuthorizationRuleResult
+  extends Pick<RuleResult, "name" | "matched" | "mode" | "error">,
+    Omit<Observation, "whole"> {}
 
 /** Purpose of a callout. */
 export type OutboundScope = "ext_authz" | "ext_proc" | "rate_limit" | "oidc" | "http" | "mirror";

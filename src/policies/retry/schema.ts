@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ms } from "../../base/durations.ts";
 import { GRPC_CODE_NAMES } from "../../base/grpc-codes.ts";
+import { condition } from "../schema/cel.ts";
 import { duration } from "../schema/fields.ts";
 import type { ConfigOf } from "../schema/resolved.ts";
 
@@ -15,14 +16,12 @@ export const schema = z
       .describe(
         "gRPC statuses to retry, such as `[UNAVAILABLE, RESOURCE_EXHAUSTED]`. Calls are retried if they fail before their first message, with the status in the head of the response (Trailers-Only) or in its trailers; for the latter, the head waits for the first message once the client has sent everything. `grpc-retry-pushback-ms` of the backend takes precedence over `backoff`; if it is negative, there is no retry. Default: none.",
       ),
-    precondition: z
-      .string()
+    precondition: condition("request", { true: "allows all retries", false: "prevents all retries" })
       .optional()
       .describe(
         'CEL over the request; retries only if it is true, not if it fails. To limit retries to idempotent methods: `request.method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]`. Without a precondition that names `request.method`, every method is retried, except that after a timeout methods that are not idempotent, such as POST and PATCH, are not: the backend may still be processing the request.',
       ),
-    condition: z
-      .string()
+    condition: condition("response", { true: "retries after every response", false: "adds no retries" })
       .optional()
       .describe("CEL over the request and the head of the response; if true, the request is retried."),
     otherBackends: z

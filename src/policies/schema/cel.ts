@@ -11,6 +11,14 @@ type Compile = (text: string, cel: CelEnvironment) => unknown;
 
 interface CelTextDef extends z.core.$ZodStringDef {
   readonly compile: Compile;
+  readonly condition?: ConditionField;
+}
+
+/** A field for a condition, as lints read it from the schema. */
+export interface ConditionField {
+  readonly scope: Scope;
+  /** What it means if the condition is always true or always false, such as `never applies`. */
+  readonly constant: { readonly true: string; readonly false: string };
 }
 
 interface CelText extends z.ZodString {
@@ -69,9 +77,22 @@ export function expression(scope: Scope, isConstant = (_text: string): boolean =
   });
 }
 
-/** CEL with a boolean result. */
-export function condition(scope: Scope): z.ZodString {
-  return celText((text, cel) => cel.compileCondition(text, scope));
+/** CEL with a boolean result. Each place says what becomes of it if the result is always the same. */
+export function condition(scope: Scope, constant: ConditionField["constant"]): z.ZodString {
+  const compile: Compile = (text, cel) => cel.compileCondition(text, scope);
+  return new CelText({ type: "string", compile, condition: { scope, constant } });
+}
+
+/** The conditions of rules that allow or deny `what`, such as requests. */
+export function ruleConditions(
+  scope: Scope,
+  what: string,
+): Readonly<Record<"allow" | "deny" | "require", z.ZodString>> {
+  return {
+    allow: condition(scope, { true: `allows all ${what}`, false: "allows none" }),
+    deny: condition(scope, { true: `denies all ${what}`, false: "denies none" }),
+    require: condition(scope, { true: "requires nothing", false: `denies all ${what}` }),
+  };
 }
 
 /** A hint for plain words in place of an expression, which are usually meant as text. */

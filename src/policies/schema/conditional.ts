@@ -23,7 +23,10 @@ export function conditionally<Plain extends z.ZodType, Shape extends z.ZodRawSha
 ) {
   const alternative = entry
     .extend({
-      condition: condition("request")
+      condition: condition("request", {
+        true: "applies to all requests, and entries after it to none",
+        false: "never applies",
+      })
         .optional()
         .describe("CEL over the request: this entry applies if it is true. Optional in the last entry."),
     })

@@ -206,7 +206,10 @@ const active = z
 
 export const health = z
   .strictObject({
-    unhealthyExpression: condition("response")
+    unhealthyExpression: condition("response", {
+      true: "counts every call as failed",
+      false: "counts no response as failed",
+    })
       .optional()
       .describe(
         "CEL over the request and the response head, with `response.grpcStatus` from head or trailers. If true, the call counts as failed. Default, and if the expression fails: a 5xx status or a gRPC status other than 0. A call without a response always counts as failed.",

@@ -30,7 +30,7 @@ let waiting = 0;
 const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_FULL"]);
 
 /** What a lane needs of its exchange, besides what policies see. */
-interface ShadowHost extends PolicyContext {
+export interface ShadowHost {
   /** For the expressions of shadow policies: those of the request must not run out of theirs. */
   newBudget(): Budget | undefined;
   /** The decision behind an error, if the access log or a trace shows it. `after`: see `Why`. */
@@ -43,6 +43,8 @@ interface ShadowHost extends PolicyContext {
 type OnRequest = NonNullable<PolicyHooks["onRequest"]>;
 
 export class ShadowLane implements ShadowRuns {
+  /** Of the policies with effect. */
+  readonly #context: PolicyContext;
   readonly #host: ShadowHost;
   readonly #budget: Budget | undefined;
   /** What shadow policies have established. */
@@ -50,7 +52,8 @@ export class ShadowLane implements ShadowRuns {
   #pending: Promise<void> | undefined;
   #decisions: ShadowDecision[] = [];
 
-  constructor(host: ShadowHost) {
+  constructor(context: PolicyContext, host: ShadowHost) {
+    this.#context = context;
     this.#host = host;
     this.#budget = host.newBudget();
   }
@@ -66,7 +69,7 @@ export class ShadowLane implements ShadowRuns {
   }
 
   run(kind: ShadowableKind, phase: Phase, onRequest: OnRequest): void {
-    const view = new ShadowView(this.#host, this.#budget);
+    const view = new ShadowView(this.#context, this.#budget);
     if (this.#pending === undefined) {
       const deciding = this.#decide(kind, phase, onRequest, view);
       if (deciding !== undefined) this.#wait(deciding);
@@ -138,7 +141,7 @@ function changesOf(after: RequestMetadata, before: RequestMetadata): RequestMeta
 
 /** What a policy sees of an exchange, as it was when the policy's turn came; changes end here. */
 class ShadowView implements PolicyContext {
-  readonly #host: ShadowHost;
+  readonly #context: PolicyContext;
   readonly request: PolicyContext["request"];
   readonly trace: PolicyContext["trace"];
   readonly variables: PolicyContext["variables"];
@@ -153,21 +156,21 @@ class ShadowView implements PolicyContext {
   readonly matchedPrefix: string | undefined;
   readonly matchedPath: string;
 
-  constructor(host: ShadowHost, budget: Budget | undefined) {
-    this.#host = host;
-    this.request = { ...host.request, headers: [...host.request.headers] };
-    this.trace = host.trace?.ofShadow();
-    this.requestBody = new ShadowBody(host);
-    this.requestMetadata = { ...host.requestMetadata };
-    this.requestTimeout = host.requestTimeout;
-    this.backendRequestTimeout = host.backendRequestTimeout;
-    this.authorityMode = host.authorityMode;
-    this.retry = host.retry;
-    this.acceptedCoding = host.acceptedCoding;
-    this.session = host.session;
-    this.matchedPrefix = host.matchedPrefix;
-    this.matchedPath = host.matchedPath;
-    const now = host.variables.request;
+  constructor(context: PolicyContext, budget: Budget | undefined) {
+    this.#context = context;
+    this.request = { ...context.request, headers: [...context.request.headers] };
+    this.trace = context.trace?.ofShadow();
+    this.requestBody = new ShadowBody(context);
+    this.requestMetadata = { ...context.requestMetadata };
+    this.requestTimeout = context.requestTimeout;
+    this.backendRequestTimeout = context.backendRequestTimeout;
+    this.authorityMode = context.authorityMode;
+    this.retry = context.retry;
+    this.acceptedCoding = context.acceptedCoding;
+    this.session = context.session;
+    this.matchedPrefix = context.matchedPrefix;
+    this.matchedPath = context.matchedPath;
+    const now = context.variables.request;
     // What the policy changes of the request shows through.
     const seen: RequestParts = Object.create(this.request, {
       sensitive: { get: () => now?.sensitive },
@@ -176,7 +179,7 @@ class ShadowView implements PolicyContext {
     });
     const own = { budget, request: seen, response: undefined };
     for (const name of FINDINGS) Object.defineProperty(own, name, { get: () => this.requestMetadata[name] });
-    this.variables = overlaid(host.variables, own);
+    this.variables = overlaid(context.variables, own);
   }
 
   /** Adds what earlier shadow policies have established, and returns all that is known. */
@@ -186,22 +189,22 @@ class ShadowView implements PolicyContext {
   }
 
   get loop(): PolicyContext["loop"] {
-    return this.#host.loop;
+    return this.#context.loop;
   }
   get span(): PolicyContext["span"] {
-    return this.#host.span;
+    return this.#context.span;
   }
   get responseBody(): PolicyContext["responseBody"] {
-    return this.#host.responseBody;
+    return this.#context.responseBody;
   }
   get maxBufferSize(): number {
-    return this.#host.maxBufferSize;
+    return this.#context.maxBufferSize;
   }
   get calledEndpoint(): string | undefined {
-    return this.#host.calledEndpoint;
+    return this.#context.calledEndpoint;
   }
   get shadow(): ShadowRuns {
-    return this.#host.shadow;
+    return this.#context.shadow;
   }
   preferEndpoint(): boolean {
     return false;
@@ -219,19 +222,19 @@ const NO_BYTES = new Uint8Array(0);
 
 /** The body of a request that streams on while a shadow policy reads it. */
 class ShadowBody implements IncomingBody {
-  readonly #host: ShadowHost;
+  readonly #context: PolicyContext;
   /** The whole body, if it has been read. */
   bytes: Uint8Array | undefined;
 
-  constructor(host: ShadowHost) {
-    this.#host = host;
+  constructor(context: PolicyContext) {
+    this.#context = context;
   }
   get empty(): boolean {
-    return this.#host.requestBody.empty;
+    return this.#context.requestBody.empty;
   }
   async copy(limit: number): Promise<Uint8Array | undefined> {
-    const ended = new Promise<never>((_resolve, reject) => this.#host.onClose(() => reject(new RequestEnded())));
-    const bytes = await Promise.race([this.#host.requestBody.copy(limit), ended]);
+    const ended = new Promise<never>((_resolve, reject) => this.#context.onClose(() => reject(new RequestEnded())));
+    const bytes = await Promise.race([this.#context.requestBody.copy(limit), ended]);
     this.bytes = bytes;
     return bytes;
   }
@@ -243,7 +246,7 @@ class ShadowBody implements IncomingBody {
   }
   /** Of a body that is longer than may be buffered, nothing is known but that. */
   async peek(limit: number): Promise<BodyStart> {
-    const bytes = await this.copy(Math.max(limit, this.#host.maxBufferSize));
+    const bytes = await this.copy(Math.max(limit, this.#context.maxBufferSize));
     if (bytes === undefined) return { bytes: NO_BYTES, complete: false };
     return { bytes: bytes.subarray(0, limit), complete: bytes.length <= limit };
   }

@@ -14,6 +14,7 @@ import type { Decision, Decisions } from "../contract/decisions.ts";
 import type { PolicyDeps } from "../contract/deps.ts";
 import { applyHeaderEdits, type HeaderEdit } from "../contract/header-edits.ts";
 import { OwnFields } from "../contract/own-fields.ts";
+import { defined } from "../contract/resolver.ts";
 import type {
   AuthorizationRuleResult,
   BodyStart,
@@ -209,7 +210,10 @@ export class RecordedTrace implements PolicyTrace {
     });
   }
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
-    this.events.push({ kind: "authorizationResult", rules, result });
+    const shown = rules.map(({ name, matched, mode, error, inputs }) =>
+      defined({ name, matched, mode, error, inputs }),
+    );
+    this.events.push({ kind: "authorizationResult", rules: shown, result });
   }
   hide(place: "header" | "query parameter", name: string): void {
     this.events.push({ hide: place, name });

@@ -13,7 +13,7 @@ import { Backends } from "./backends.ts";
 import { type BindServices, Binds, type CachedTerminator } from "./binds.ts";
 import type { CompiledBind } from "./compiled.ts";
 import { Outbound, type OutboundServices } from "./outbound.ts";
-import { type FormerRoutes, Routes } from "./routes.ts";
+import { type FormerRoutes, type RouteServices, Routes } from "./routes.ts";
 
 /** One compiled configuration. */
 export interface Generation extends FormerRoutes {
@@ -29,7 +29,7 @@ export interface Generation extends FormerRoutes {
   readonly terminators: ReadonlyMap<string, CachedTerminator>;
 }
 
-export type CompilerServices = OutboundServices & BindServices;
+export type CompilerServices = OutboundServices & BindServices & RouteServices;
 
 /**
  * A step compiles one route or listener, or reads one address, so that requests are served in between; the caller may stop after any step,
@@ -49,7 +49,7 @@ export function* compileIr(
   let complete = false;
   try {
     const backends = new Backends(outbound, endpoints, metrics);
-    const routes = new Routes(ir, backends, outbound, metrics, before);
+    const routes = new Routes(ir, backends, outbound, services, before);
     for (const each of packed) yield* routes.add(each);
     addGatewayFields(environment, ir.binds);
     const groups = new Map(ir.routeGroups.map(({ name }) => [name, routes.router(groupOwner(name))]));

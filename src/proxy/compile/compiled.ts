@@ -1,6 +1,7 @@
 /** The runtime form of one configuration in one worker: what a request walks through. */
 import type { Milliseconds } from "../../base/durations.ts";
 import type { Networks } from "../../base/ip-address.ts";
+import type { Origin } from "../../base/origin.ts";
 import type { Frontend, Listener } from "../../ir/ir.ts";
 import type { Rules } from "../../policies/authorization/rules.ts";
 import type { CompiledChain } from "../../policies/compile.ts";
@@ -103,6 +104,7 @@ export interface CompiledRoute {
 export interface CompiledTcpRoute {
   /** `<namespace>/<name>` */
   readonly label: string;
+  readonly origin: Origin | undefined;
   readonly hostnames: readonly string[];
   readonly backends: readonly CompiledBackend[];
   readonly totalWeight: number;

@@ -72,12 +72,7 @@ export class Provenance {
     this.#groups = new Map(routeGroups.map(({ name, origin }) => [name, origin]));
     this.#listeners = new Map(binds.flatMap(({ listeners }) => listeners.map((listener) => [listener.key, listener])));
     this.#containers = {
-      backends: backends.map(({ key, name, namespace, origin }) => ({
-        key,
-        name,
-        ...(namespace !== undefined && { namespace }),
-        ...(origin !== undefined && { origin }),
-      })),
+      backends: backends.flatMap(({ key, origin }) => (origin === undefined ? [] : [{ key, origin }])),
       targeted: targeted.flatMap(({ name, origin }) =>
         name === null || origin === undefined ? [] : [{ name, origin }],
       ),
@@ -97,6 +92,10 @@ export class Provenance {
 
   originOfGroup(name: string): Origin | undefined {
     return this.#groups.get(name);
+  }
+
+  originOfListener(key: string): Origin | undefined {
+    return this.#listeners.get(key)?.origin;
   }
 
   /** The policies in effect for a phase. */

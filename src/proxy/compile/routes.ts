@@ -6,8 +6,8 @@ import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
 import { digestAt, groupOwner, type PackedRoutes, routeAt } from "../../ir/packed-ir.ts";
 import { compilePolicies } from "../../policies/compile.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
 import { type KnownRoute, type Router, RouterBuilder } from "../match/router.ts";
+import type { Services } from "../services/services.ts";
 import type { AddressBook } from "./address-book.ts";
 import type { Backends } from "./backends.ts";
 import type { CompiledBackend, CompiledRoute, CompiledTcpRoute } from "./compiled.ts";
@@ -52,6 +52,8 @@ interface Owner {
   readonly before: KnownRoutes | undefined;
 }
 
+export type RouteServices = Pick<Services, "metrics" | "fitsRedacted">;
+
 export class Routes {
   /** For the next configuration to take over. */
   readonly known = new Map<string, KnownRoutes>();
@@ -59,15 +61,15 @@ export class Routes {
   readonly #owners = new Map<string, Owner>();
   readonly #backends: Backends;
   readonly #outbound: Outbound;
-  readonly #metrics: Metrics;
+  readonly #services: RouteServices;
   readonly #before: FormerRoutes | undefined;
 
   /** `before` is the configuration in effect: none of its routes is taken over if the functions of expressions have changed. */
-  constructor(ir: Ir, backends: Backends, outbound: Outbound, metrics: Metrics, before?: FormerRoutes) {
+  constructor(ir: Ir, backends: Backends, outbound: Outbound, services: RouteServices, before?: FormerRoutes) {
     this.provenance = new Provenance(ir);
     this.#backends = backends;
     this.#outbound = outbound;
-    this.#metrics = metrics;
+    this.#services = services;
     this.#before = before?.customFunctions === (ir.customFunctions ?? "") ? before : undefined;
     for (const bind of ir.binds)
       for (const listener of bind.listeners) this.#addOwner(listener.key, listenerLabels(bind.key, listener));
@@ -77,7 +79,12 @@ export class Routes {
   #addOwner(key: string, labels: FixedLabels): void {
     const known = new KnownRoutes();
     const name = `${key} ${JSON.stringify(labels)}`;
-    this.#owners.set(key, { router: new RouterBuilder(), labels, known, before: this.#before?.routes.get(name) });
+    this.#owners.set(key, {
+      router: new RouterBuilder(this.#services.fitsRedacted),
+      labels,
+      known,
+      before: this.#before?.routes.get(name),
+    });
     this.known.set(name, known);
   }
 
@@ -124,7 +131,7 @@ export class Routes {
       policySet: Object.keys(route.policies).length === 0 ? NO_POLICY_SET : route.policies,
       backends,
       totalWeight: totalWeight(backends),
-      series: new SeriesCache(this.#metrics, labels),
+      series: new SeriesCache(this.#services.metrics, labels),
       digest,
       uses: this.#outbound.routeUses(),
     });
@@ -136,7 +143,8 @@ export class Routes {
     const labels = { ...owner, route: label };
     const { whole } = this.#outbound;
     const backends = route.backends.map((backend) => this.#backends.compile(backend, labels, "network", whole));
-    return { label, hostnames: route.hostnames, backends, totalWeight: totalWeight(backends) };
+    const { origin, hostnames } = route;
+    return { label, origin, hostnames, backends, totalWeight: totalWeight(backends) };
   }
 }
 

@@ -1,30 +1,18 @@
 /**
  * One request on its way through the gateway. A protocol engine of `http` opens an exchange for every request that it has read, and
- * calls it as the `ServerStream` of that request; `handle-request.ts` takes it through its phases. Policies see it as their
- * `PolicyContext`. State that only one stage needs is in a separate part: the choices of phases 2 to 6, the request side and the
- * response side with their bytes, the call to the backend, and the result that telemetry reports.
+ * calls it as the `ServerStream` of that request; `handle-request.ts` takes it through its phases. Its parts own their state: the
+ * choices of phases 2 to 6, what policies see and have set, the request side and the response side with their bytes, the call to the
+ * backend, the deadlines, and the result that telemetry reports.
  */
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
-import { ms } from "../../base/durations.ts";
-import { ERRORS, type ErrorCode, type Explained, GatewayError, type Why } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode, type Explained, type Why } from "../../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { Budget } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
 import { nextHop } from "../../http/loop.ts";
 import type { HeaderList, HttpRequest, Latin1 } from "../../http/message/message.ts";
 import { type Downstream, type ServerStream, UNANSWERED } from "../../http/stream.ts";
-import type { HeaderEdit } from "../../policies/contract/header-edits.ts";
-import type {
-  ContentCoding,
-  IncomingBody,
-  MessageBody,
-  PersistentSession,
-  PolicyContext,
-  RequestMetadata,
-  ResponseTranslation,
-  RetryPlan,
-} from "../../policies/contract/types.ts";
-import { ShadowLane } from "../../policies/shadow/lane.ts";
+import type { ResponseTranslation } from "../../policies/contract/types.ts";
 import { ShownVariables } from "../../telemetry/shown-variables.ts";
 import { RequestSecrets } from "../../trace/secrets.ts";
 import type { Upstream } from "../../upstream/connections/upstream.ts";
@@ -36,8 +24,9 @@ import { isLogged } from "../telemetry/log-access.ts";
 import type { RequestSpan } from "../telemetry/request-span.ts";
 import { RequestTrace } from "../trace/request-trace.ts";
 import { ExchangeVariables, sensitiveNames } from "../variables/exchange-variables.ts";
-import { GrpcDeadline } from "./grpc-deadline.ts";
+import { Deadlines } from "./deadlines.ts";
 import { type AttemptFailed, GONE, type PhaseResult, type WAIT } from "./phase-result.ts";
+import { type PolicyState, PolicyView, UNTOUCHED } from "./policy-view.ts";
 import { RequestSide } from "./request-side.ts";
 import { ResponseSide } from "./response-side.ts";
 import { Result } from "./result.ts";
@@ -77,9 +66,7 @@ export interface BackendCall {
   answeredInstead(error: string | null): void;
 }
 
-const NO_METADATA: RequestMetadata = Object.freeze({});
-
-export class Exchange implements ServerStream, PolicyContext {
+export class Exchange implements ServerStream {
   readonly downstream: Downstream;
   /** The request as policies have changed it so far. */
   readonly request: HttpRequest;
@@ -104,34 +91,23 @@ export class Exchange implements ServerStream, PolicyContext {
   /** The last phase has begun: later events are ignored. */
   closed = false;
   readonly selected = new Selection();
+  readonly deadlines: Deadlines = new Deadlines(this);
   readonly requestSide: RequestSide;
   /** Set from the first attempt on. */
   call: BackendCall | undefined;
   readonly responseSide: ResponseSide;
   readonly result = new Result();
 
-  requestTimeout = ms(0);
-  backendRequestTimeout = ms(0);
-  authorityMode: "auto" | "fixed" = "auto";
-  /** A gRPC call, sent as such by the client or translated by a policy. */
-  grpc = false;
-  /** A policy has translated the client's request to gRPC. */
-  translatedToGrpc = false;
-  retry: RetryPlan | undefined;
-  acceptedCoding: ContentCoding | undefined;
-  session: PersistentSession | undefined;
+  /** Whether this is a gRPC call: as the client has sent it, or translated to one by a policy. */
+  grpc: "no" | "sent" | "translated" = "no";
   /** Set only with a retry policy, from `select-backend` on. */
   retries: Retries | undefined;
 
-  /** Set only for gRPC calls whose client has set a deadline. */
-  grpcDeadline: GrpcDeadline | undefined;
-  #deadline: NodeJS.Timeout | undefined;
+  #policyView: PolicyView | undefined;
   #variables: ExchangeVariables | undefined;
   /** Set from the beginning if expressions record values of the request, because policies may remove a credential from it. */
   #secrets: RequestSecrets | undefined;
   #shown: ShownVariables | undefined;
-  #requestMetadata: RequestMetadata | undefined;
-  #shadow: ShadowLane | undefined;
   #share: BufferShare | undefined;
   #onClose: (() => void)[] | undefined;
 
@@ -203,36 +179,10 @@ export class Exchange implements ServerStream, PolicyContext {
     this.endPhase(undefined);
   }
 
-  /** Starts the timer of `requestTimeout`, when the exchange waits for the first time; the deadline counts from the request's start. */
-  startDeadline(): void {
-    if (this.requestTimeout === 0 || this.#deadline !== undefined) return;
-    const left = Math.max(0, this.requestTimeout - (performance.now() - this.startedAt));
-    this.#deadline = setTimeout(() => {
-      if (this.closed || this.responseSide.started) return;
-      this.call?.expire();
-      this.endPhase(new GatewayError("TG_REQUEST_TIMEOUT"));
-    }, left);
-  }
-
-  /** Starts the timer of a gRPC call's deadline, if it has one. Throws TG_INVALID_REQUEST for a malformed one. */
-  startGrpcDeadline(): void {
-    this.grpcDeadline ??= GrpcDeadline.of(this.request.headers, this.startedAt, () => {
-      this.endPhase(new GatewayError("TG_DEADLINE_EXCEEDED"));
-    });
-  }
-
-  /** Called when there is a response: its body may take as long as its sender and the client need. */
-  stopDeadline(): void {
-    if (this.#deadline === undefined) return;
-    clearTimeout(this.#deadline);
-    this.#deadline = undefined;
-  }
-
   /** The last phase begins: stops timers and cancels all work for this exchange. */
   close(): void {
     this.closed = true;
-    this.stopDeadline();
-    this.grpcDeadline?.stop();
+    this.deadlines.close();
     this.#share?.close();
     this.retries?.countAt(undefined);
     if (this.#onClose !== undefined) for (const callback of this.#onClose) callback();
@@ -283,7 +233,7 @@ export class Exchange implements ServerStream, PolicyContext {
   /** Records the response that the engine has sent: for gRPC calls, a status (http2-stream.ts). */
   #engineAnswered(code: ErrorCode): void {
     const { request, result, responseSide } = this;
-    const grpc = request.version === "HTTP/2" && this.grpc && !this.translatedToGrpc;
+    const grpc = request.version === "HTTP/2" && this.grpc === "sent";
     result.status = grpc ? 200 : ERRORS[code].status;
     if (!grpc) return;
     const headers = grpcTrailers(grpcStatusOfError(code), ERRORS[code].message);
@@ -296,20 +246,23 @@ export class Exchange implements ServerStream, PolicyContext {
 
   // ── for policies ──
 
-  get matchedPrefix(): string | undefined {
-    return this.selected.matchedPrefix;
+  /** What policies see of this exchange; made on first use. */
+  get policyView(): PolicyView {
+    this.#policyView ??= new PolicyView(this);
+    return this.#policyView;
   }
 
-  get matchedPath(): string {
-    return this.selected.matchedPath;
+  /** What policies have set and established. */
+  get policyState(): PolicyState {
+    return this.#policyView ?? UNTOUCHED;
   }
 
-  preferEndpoint(name: string): boolean {
-    return this.selected.preferEndpoint(name);
-  }
-
-  get calledEndpoint(): string | undefined {
-    return this.selected.backend?.balancer === undefined ? undefined : this.call?.endpointName;
+  /** See `PolicyContext`. */
+  becomeGrpc(translate: ResponseTranslation): void {
+    this.grpc = "translated";
+    // First, so that the error about a malformed deadline is translated too.
+    this.responseSide.translate(translate);
+    this.deadlines.startGrpc();
   }
 
   get variables(): ExchangeVariables {
@@ -320,16 +273,6 @@ export class Exchange implements ServerStream, PolicyContext {
   get shown(): ShownVariables {
     this.#shown ??= new ShownVariables(this.variables, this.#secretsOf());
     return this.#shown;
-  }
-
-  get shadow(): ShadowLane {
-    this.#shadow ??= new ShadowLane(this);
-    return this.#shadow;
-  }
-
-  /** What shadow policies would have done; undefined if the request met none. */
-  get shadowed(): ShadowLane | undefined {
-    return this.#shadow;
   }
 
   newBudget(): Budget {
@@ -355,52 +298,6 @@ export class Exchange implements ServerStream, PolicyContext {
 
   logDefect(error: Error): void {
     this.services.log.error("a shadow policy failed inside the gateway", { error });
-  }
-
-  get requestMetadata(): RequestMetadata {
-    this.#requestMetadata ??= {};
-    return this.#requestMetadata;
-  }
-
-  holdMetadata(bytes: number): void {
-    if (!this.bufferShare.take(bytes)) throw new GatewayError("TG_BUFFERS_FULL");
-  }
-
-  /** Read-only view; allocated only once a policy has added something. */
-  get found(): RequestMetadata {
-    return this.#requestMetadata ?? NO_METADATA;
-  }
-
-  get maxBufferSize(): number {
-    return this.bind.frontend.maxBufferSize;
-  }
-
-  get requestBody(): IncomingBody {
-    return this.requestSide.body;
-  }
-
-  get responseBody(): MessageBody {
-    return this.responseSide.body;
-  }
-
-  editResponse(edit: HeaderEdit): void {
-    this.responseSide.edit(edit);
-  }
-
-  becomeGrpc(translate: ResponseTranslation): void {
-    this.grpc = true;
-    this.translatedToGrpc = true;
-    // First, so that the error about a malformed deadline is translated too.
-    this.responseSide.translate(translate);
-    this.startGrpcDeadline();
-  }
-
-  claimField(name: string): void {
-    this.requestSide.claimField(name);
-  }
-
-  claimAllFields(): void {
-    this.requestSide.claimAllFields();
   }
 
   /** This exchange's part of the worker's budget for bodies. */

@@ -1,9 +1,11 @@
 /** What a request with a `retry` policy keeps from one attempt to the next. */
 import { decimal, type HttpRequest, madeOf, setHeader } from "../../http/message/message.ts";
+import type { RetryPlan } from "../../policies/contract/types.ts";
 import type { BackendCalls } from "../../upstream/endpoints/endpoints.ts";
 import type { CompiledBackend } from "../compile/compiled.ts";
 
 export class Retries {
+  readonly plan: RetryPlan;
   /** Retries so far. */
   count = 0;
   /** Backends of earlier attempts; only with `otherBackends`. */
@@ -13,7 +15,8 @@ export class Retries {
   /** The backend whose limits count the request as retried. */
   #counted: BackendCalls | undefined;
 
-  constructor(request: HttpRequest) {
+  constructor(plan: RetryPlan, request: HttpRequest) {
+    this.plan = plan;
     this.#original = copyOf(request);
   }
 

@@ -73,7 +73,10 @@ class TlsStage extends ConnectionStage implements LiveConnection {
     terminator.accept(this.transport, hello, serverName, {
       onSecure: (transport) => {
         this.leave();
-        this.#ingress.seriesOf(listener).handshake.observe((performance.now() - this.startedAt) / 1000);
+        this.#ingress
+          .seriesOf(listener)
+          .handshakes()
+          .observe((performance.now() - this.startedAt) / 1000);
         return this.#next({ ...this.#arrival, transport, listener, serverName });
       },
       onHandshakeFailure: (message) => this.fail(`TLS handshake failed: ${message}`),

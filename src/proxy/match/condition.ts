@@ -1,6 +1,7 @@
 /** The conditions of a match: path, method, headers, query; regular expressions with a bound on their time. */
 import { RE2JS } from "re2js";
 import { GatewayError, messageOf } from "../../base/errors.ts";
+import { REDACTED } from "../../base/redaction.ts";
 import type { HttpRequest } from "../../http/message/message.ts";
 import type { ValueMatch } from "../../ir/ir.ts";
 
@@ -34,9 +35,17 @@ class BoundedPattern implements Pattern {
   }
 }
 
+/** Whether a redacted value, which is not known, fits a condition; only in rehearsals. */
+export type FitsRedacted = (of: "header" | "query", wanted: ValueMatch) => boolean;
+
 /** Compiles each distinct pattern once: thousands of routes often share a few. */
 export class Patterns {
+  readonly fitsRedacted: FitsRedacted | undefined;
   readonly #compiled = new Map<string, Pattern>();
+
+  constructor(fitsRedacted?: FitsRedacted) {
+    this.fitsRedacted = fitsRedacted;
+  }
 
   /** Throws an error that begins with `where` when `source` is not RE2 syntax. */
   get(source: string, where: string): Pattern {
@@ -66,17 +75,28 @@ export function compileHeader(source: ValueMatch, patterns: Patterns, where: str
   if (source.type === "exact") {
     // Header text is latin1, one character a byte, while configurations are UTF-8.
     const wanted = Buffer.from(source.value, "utf8").toString("latin1");
-    return { name, source, accepts: (value) => value === wanted };
+    return condition("header", name, source, (value) => value === wanted, patterns);
   }
   const pattern = patterns.get(source.value, `${where}: header ${name}`);
-  return { name, source, accepts: (value) => pattern.testExact(decodeUtf8(value)) };
+  return condition("header", name, source, (value) => pattern.testExact(decodeUtf8(value)), patterns);
 }
 
 export function compileQuery(source: ValueMatch, patterns: Patterns, where: string): Condition {
   const { name, value: wanted } = source;
-  if (source.type === "exact") return { name, source, accepts: (value) => value === wanted };
+  if (source.type === "exact") return condition("query", name, source, (value) => value === wanted, patterns);
   const pattern = patterns.get(wanted, `${where}: query ${name}`);
-  return { name, source, accepts: (value) => pattern.testExact(value) };
+  return condition("query", name, source, (value) => pattern.testExact(value), patterns);
+}
+
+function condition(
+  of: "header" | "query",
+  name: string,
+  source: ValueMatch,
+  accepts: Condition["accepts"],
+  { fitsRedacted }: Patterns,
+): Condition {
+  if (fitsRedacted === undefined) return { name, source, accepts };
+  return { name, source, accepts: (value) => (value.includes(REDACTED) ? fitsRedacted(of, source) : accepts(value)) };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { HttpRequest } from "../../http/message/message.ts";
 import type { Route } from "../../ir/ir.ts";
 import type { Keyed } from "../../ir/precedence.ts";
 import { Bucket, type KnownRoute, type Slot } from "./bucket.ts";
-import { Patterns, pathOf } from "./condition.ts";
+import { type FitsRedacted, Patterns, pathOf } from "./condition.ts";
 import { compileEntry, type Entry, FITS, missOf, patternFits, type Selected } from "./entry.ts";
 import { type Explanation, explain, nearestMiss } from "./explain.ts";
 import { HostIndex } from "./hosts.ts";
@@ -49,9 +49,13 @@ function ifFits<R extends Keyed>(entry: Entry<R>, request: HttpRequest): Entry<R
 /** Builds a router route by route, each in its place at once, so that a caller may pause between any two. */
 export class RouterBuilder<R extends Keyed> {
   readonly #buckets = new HostIndex<Bucket<R>>();
-  readonly #patterns = new Patterns();
+  readonly #patterns: Patterns;
   readonly #prefixes = new PrefixTable<Slot<R>>();
   #bucketCount = 0;
+
+  constructor(fitsRedacted?: FitsRedacted) {
+    this.#patterns = new Patterns(fitsRedacted);
+  }
 
   /**
    * `compiled` is what `select` returns for the route. Throws, and adds nothing, if a regular expression is not valid. The result can

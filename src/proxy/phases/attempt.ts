@@ -46,8 +46,29 @@ import { mayFailInTrailers } from "./retry.ts";
 const REPLAY_BYTES = 64 * 1024;
 const NO_HEADERS: HeaderList = [];
 
+/** What the call may read, set and end. */
+type Calling = Pick<
+  Exchange,
+  | "closed"
+  | "deadlines"
+  | "downstream"
+  | "endPhase"
+  | "grpc"
+  | "policyState"
+  | "request"
+  | "requestSide"
+  | "responseSide"
+  | "result"
+  | "retries"
+  | "selected"
+  | "services"
+  | "span"
+  | "trace"
+  | "variables"
+>;
+
 /** The phase `attempt`: its outcome is an event, unless there is no endpoint. */
-export function attempt(exchange: Exchange): typeof WAIT | AttemptFailed {
+export function attempt(exchange: Calling & Pick<Exchange, "call">): typeof WAIT | AttemptFailed {
   exchange.call ??= new HttpCall(exchange);
   return exchange.call.attempt();
 }
@@ -55,8 +76,14 @@ export function attempt(exchange: Exchange): typeof WAIT | AttemptFailed {
 /** Balancers choose evicted and full endpoints too, if there are no others. */
 const noEndpoints: Why = () => ({ text: "the backend has no endpoints" });
 
+/**
+ * `none`: the backend has not responded, or its response is not passed on. `undecided`: a response that may still be retried, so it is
+ * held until its first message or its trailers. `answered`: a response that is passed on.
+ */
+type Answer = "none" | "undecided" | "answered";
+
 class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
-  readonly #exchange: Exchange;
+  readonly #exchange: Calling;
   attempts = 0;
   endpointName: string | undefined;
   failed: Set<Endpoint> | undefined;
@@ -65,10 +92,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   answeredAt = 0;
   /** The current or last attempt. */
   #call: UpstreamCall | undefined;
-  /** A response that may still be retried, so it is held until its first message or its trailers. */
-  #held: HttpResponse | undefined;
+  #answer: Answer = "none";
 
-  constructor(exchange: Exchange) {
+  constructor(exchange: Calling) {
     this.#exchange = exchange;
     this.#backend().retries?.budget?.begin(performance.now());
   }
@@ -96,7 +122,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   /** Throws TG_UPGRADE_MISMATCH. */
   attempt(): typeof WAIT | AttemptFailed {
-    const { retry, backendRequestTimeout } = this.#exchange;
+    const { retries, policyState } = this.#exchange;
     // A retry at the same endpoint would probably fail again.
     if (this.#endpoint !== undefined) {
       this.failed ??= new Set();
@@ -104,9 +130,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     const call = new UpstreamCall(this, this.#backend());
     this.#call = call;
-    this.#held = undefined;
-    if (retry !== undefined) call.retryBackoff = retry.backoff;
-    if (call.start(this.#backend().requestTimeout ?? backendRequestTimeout)) return WAIT;
+    if (retries !== undefined) call.retryBackoff = retries.plan.backoff;
+    if (call.start(this.#backend().requestTimeout ?? policyState.backendRequestTimeout)) return WAIT;
     const error = new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints });
     return new AttemptFailed(error, "the backend has no endpoint");
   }
@@ -164,9 +189,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.attempts++;
     // The address of the internal admin API would mean nothing to readers of logs.
     this.endpointName = this.#backend().target.type === "internal" ? "internal" : pool.name;
-    exchange.startDeadline();
-    exchange.grpcDeadline?.forward(request.headers);
-    if (exchange.authorityMode === "auto") rewriteAuthority(exchange, pool);
+    exchange.deadlines.start();
+    exchange.deadlines.forwardGrpc(request.headers);
+    if (exchange.policyState.authorityMode === "auto") rewriteAuthority(exchange, pool);
     if (pool.viaProxy !== undefined && !http2) addressProxy(exchange, pool.viaProxy);
     exchange.span?.callStarted(request, this.endpointName);
     if (trace !== undefined) {
@@ -197,13 +222,13 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   #sendHttp1(connection: UpstreamConnection, call: UpstreamCall): void {
-    const { request, downstream, requestSide, retry, translatedToGrpc } = this.#exchange;
-    if (retry !== undefined) requestSide.keep(REPLAY_BYTES);
+    const { request, downstream, requestSide, retries, grpc } = this.#exchange;
+    if (retries !== undefined) requestSide.keep(REPLAY_BYTES);
     const { length } = requestSide;
     let extra = "";
     if (length === UNKNOWN_LENGTH) extra += "transfer-encoding: chunked\r\n";
     if (downstream.upgrade !== "") extra += `connection: upgrade\r\nupgrade: ${downstream.upgrade}\r\n`;
-    else if (downstream.trailersAccepted || translatedToGrpc) extra += "connection: te\r\nte: trailers\r\n";
+    else if (downstream.trailersAccepted || grpc === "translated") extra += "connection: te\r\nte: trailers\r\n";
     const preserve = downstream.rawNames !== null;
     const names = downstream.rawNames === null ? null : alignNames(request.headers, downstream.rawNames);
     let path = request.path + request.search;
@@ -229,7 +254,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onSession(session: UpstreamSession, call: UpstreamCall): void {
-    const { request, downstream, requestSide, trace, translatedToGrpc } = this.#exchange;
+    const { request, downstream, requestSide, trace, grpc } = this.#exchange;
     trace?.connected(session);
     const scheme = call.endpoint?.pool.target.tls === undefined ? "http" : "https";
     if (isWebSocket(downstream.upgrade)) {
@@ -238,7 +263,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     }
     // A server that shuts down announces which requests it has not processed: those can be replayed.
     requestSide.keep(REPLAY_BYTES);
-    const start = requestStart(request, scheme, downstream.trailersAccepted || translatedToGrpc, this.loop);
+    const start = requestStart(request, scheme, downstream.trailersAccepted || grpc === "translated", this.loop);
     requestSide.sendTo(call.openStream(session, start, endToEnd(request.headers), requestSide.length));
   }
 
@@ -270,17 +295,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     if (length === TUNNEL ? !this.#acceptsTunnel(head) : this.#looksOpened(head)) return;
     trace?.responseSnapshot("backend response ready", response);
     responseSide.begin(response, length, head.rawNames);
-    if (mayFailInTrailers(exchange, length)) this.#held = response;
+    if (mayFailInTrailers(exchange, length)) this.#answer = "undecided";
     else exchange.endPhase(ANSWERED);
   }
 
   /** Passes the held response on. False: it is not passed on, for example because it is retried. */
   #release(): boolean {
-    const exchange = this.#exchange;
-    const held = this.#held;
-    this.#held = undefined;
-    exchange.endPhase(ANSWERED);
-    return !exchange.closed && exchange.responseSide.head === held;
+    this.#answer = "answered";
+    this.#exchange.endPhase(ANSWERED);
+    // The loop that ends the phase may have dropped it.
+    return !this.#exchange.closed && this.#answer === "answered";
   }
 
   /** The response to an extended CONNECT gets the form of HTTP/1.1, see http/websocket.ts. */
@@ -292,8 +316,9 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   #answered(status: number, headers: HeaderList): void {
+    this.#answer = "answered";
     this.answeredAt = performance.now();
-    this.#exchange.stopDeadline();
+    this.#exchange.deadlines.stop();
     this.#report(status, null, headers);
   }
 
@@ -323,21 +348,21 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onResponseBody(buffer: Buffer, from: number, to: number): void {
-    if (this.#held !== undefined && !this.#release()) return;
+    if (this.#answer === "undecided" && !this.#release()) return;
     this.#exchange.responseSide.receive(buffer, from, to);
   }
 
   onResponseBatch(): void {
     const { requestSide, responseSide } = this.#exchange;
     // A client that is still sending may be waiting for the head.
-    if (this.#held !== undefined && !requestSide.complete && !this.#release()) return;
+    if (this.#answer === "undecided" && !requestSide.complete && !this.#release()) return;
     responseSide.endBatch();
   }
 
   onResponseEnd(trailers: HeaderList): void {
     const { span, responseSide } = this.#exchange;
     span?.callTrailers(trailers);
-    if (this.#held !== undefined) {
+    if (this.#answer === "undecided") {
       // They may contain the gRPC status that decides about a retry.
       responseSide.trailers = trailers;
       if (!this.#release()) return;
@@ -398,11 +423,16 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
 
   discardResponse(): void {
     this.#call?.discard();
-    this.answeredAt = 0;
+    this.#dropAnswer();
   }
 
   answeredInstead(error: string | null): void {
     this.#report(null, error);
+    this.#dropAnswer();
+  }
+
+  #dropAnswer(): void {
+    this.#answer = "none";
     this.answeredAt = 0;
   }
 
@@ -420,10 +450,10 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
  * knowledge. That is knowledge about the gateway, not the backend: it is a guess (see `isGuess` of a session), and HTTP/1.1 is
  * used if the guess was wrong.
  */
-function wantsHttp2({ downstream, request, translatedToGrpc }: Exchange, pool: Pool): boolean {
+function wantsHttp2({ downstream, request, grpc }: Calling, pool: Pool): boolean {
   const use = pool.http2;
   if (request.method === "CONNECT") return false;
-  if (translatedToGrpc) return use !== "never";
+  if (grpc === "translated") return use !== "never";
   if (use === "always") return true;
   // More servers support WebSockets over HTTP/1.1 than over HTTP/2, and other upgrades exist only in HTTP/1.1.
   if (use === "never" || downstream.upgrade !== "") return false;
@@ -443,13 +473,13 @@ function isOffered(chosen: string, offered: string): boolean {
 }
 
 /** Sets the authority to the name that the upstream is configured with, unless a rewrite has set another one (reference 2.5). */
-function rewriteAuthority({ selected, request }: Exchange, pool: Pool): void {
+function rewriteAuthority({ selected, request }: Calling, pool: Pool): void {
   if (pool.hostname === undefined) return;
   if (selected.backend?.target.type === "static" || selected.dynamicTarget !== "") request.authority = pool.hostname;
 }
 
 /** A proxy forwards to the target of the request, and Host has to match it (RFC 9112 3.2.2). */
-function addressProxy({ request }: Exchange, { authority, authorization }: ViaProxy): void {
+function addressProxy({ request }: Calling, { authority, authorization }: ViaProxy): void {
   request.authority = authority;
   if (authorization !== undefined) setHeader(request.headers, "proxy-authorization", latin1(authorization));
 }

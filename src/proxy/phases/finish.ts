@@ -23,7 +23,8 @@ type Over = Readonly<Omit<Exchange, "close" | "endPhase" | "start">>;
 /** Runs once: `close` first, so that callbacks of policies see the exchange as ended and nothing starts again. */
 export function finish(exchange: Exchange): undefined {
   exchange.close();
-  const { services, result, shadowed } = exchange;
+  const { services, result, policyState } = exchange;
+  const { shadowed } = policyState;
   result.endedAt = performance.now();
   services.metrics.inFlight.count--;
   count(exchange);
@@ -39,7 +40,8 @@ function reportAfter(pending: Promise<void>, exchange: Over): void {
 
 /** Log, spans and trace. `endedAt`: when the exchange ended, in milliseconds since the epoch; undefined = now. */
 function report(exchange: Over, endedAt?: number): void {
-  const { services, result, bind, span, trace, responseSide, shadowed } = exchange;
+  const { services, result, bind, span, trace, responseSide, policyState } = exchange;
+  const { shadowed } = policyState;
   if (shadowed !== undefined) countShadows(exchange, shadowed.decisions);
   if (span !== undefined || isLogged(bind, services.accessLog)) record(exchange, endedAt);
   trace?.finished(
@@ -67,7 +69,7 @@ function count(exchange: Over): void {
   const { requests } = services.metrics;
   const retries = call === undefined ? 0 : Math.max(0, call.attempts - 1);
   requests.count(series, (endedAt - startedAt) / 1000, responseSide.bytes, retries);
-  if (exchange.grpc) cache.grpcCalls(responseSide.grpcStatus).count++;
+  if (exchange.grpc !== "no") cache.grpcCalls(responseSide.grpcStatus).count++;
   // Only if a backend has responded: replies of the gateway would hide how long backends take.
   if (call === undefined || call.answeredAt === 0) return;
   requests.countProcessing(series, (call.startedAt - startedAt) / 1000, (endedAt - call.answeredAt) / 1000);
@@ -89,13 +91,15 @@ function record(exchange: Over, endedAt = Date.now()): void {
 
 /** A failed call has status 200, so its line would look like a success. Spans have the status of the call instead. */
 function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Over): AccessRecord {
-  if (!grpc || facts.error !== undefined || facts.reason !== "Upstream" || responseSide.grpcStatus === 0) return facts;
+  if (grpc === "no" || facts.error !== undefined || facts.reason !== "Upstream" || responseSide.grpcStatus === 0)
+    return facts;
   return { ...facts, error: `the backend ended the call with ${grpcEndText(responseSide.grpcStatus)}` };
 }
 
 /** The fields of the access log, which spans and exported log records share. */
 function factsOf(exchange: Over, time: number): AccessRecord {
-  const { request, downstream, selected, call, responseSide, result, span } = exchange;
+  const { request, downstream, selected, call, responseSide, result, span, policyState } = exchange;
+  const { found, shadowed } = policyState;
   const attempts = call?.attempts ?? 0;
   return {
     time,
@@ -114,14 +118,14 @@ function factsOf(exchange: Over, time: number): AccessRecord {
     grpcStatus: responseSide.grpcStatus,
     traceId: span?.traceId,
     spanId: span?.spanId,
-    jwtSubject: subjectOf(exchange.found.jwt),
+    jwtSubject: subjectOf(found.jwt),
     protocol: "http",
     retryAttempt: attempts > 1 ? attempts - 1 : undefined,
     error: result.error,
     origin: originOfError(result, exchange),
     code: result.code,
     reason: result.reason,
-    shadow: exchange.shadowed && shownShadows(exchange.shadowed.decisions, exchange),
+    shadow: shadowed && shownShadows(shadowed.decisions, exchange),
     bytesReceived: downstream.bodyBytes,
     bytesSent: responseSide.bytes,
     durationMs: result.endedAt - exchange.startedAt,

@@ -111,7 +111,7 @@ function endPhase(exchange: Exchange, ended: PhaseResult): void {
 /** Waits for policies. The request's deadline starts here for policies before the attempt; the attempt has its own timers. */
 function waitFor(exchange: Exchange, result: Promise<undefined | LocalReply>): void {
   const { phase } = exchange;
-  if (phase < ATTEMPT) exchange.startDeadline();
+  if (phase < ATTEMPT) exchange.deadlines.start();
   // The deadline may have passed, or the client may have left meanwhile.
   const end = (outcome: PhaseResult): void => {
     if (exchange.phase === phase) endPhase(exchange, outcome);
@@ -131,7 +131,7 @@ function backOff(exchange: Exchange, { afterMs }: Retry): void {
   exchange.responseSide.discard();
   exchange.call?.discardResponse();
   // The response may have stopped it.
-  exchange.startDeadline();
+  exchange.deadlines.start();
   const timer = setTimeout(() => {
     // The deadline may have passed meanwhile.
     if (exchange.phase !== ATTEMPT) return;
@@ -194,8 +194,8 @@ function accept(exchange: Exchange): undefined {
   bind.forwarding.apply(request, downstream, exchange.requestId);
   // gRPC calls are always POST.
   if (method !== "POST" || !isGrpc(request.headers)) return;
-  exchange.grpc = true;
-  exchange.startGrpcDeadline();
+  exchange.grpc = "sent";
+  exchange.deadlines.startGrpc();
 }
 
 /** Begins the span even if no listener matches: such requests may be sampled too. */

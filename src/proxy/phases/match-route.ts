@@ -4,7 +4,7 @@
  */
 import { GatewayError, type Why } from "../../base/errors.ts";
 import { type CompiledChain, compilePolicies, NO_POLICIES } from "../../policies/compile.ts";
-import { mergePolicies } from "../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL } from "../../policies/merge.ts";
 import type { CompiledBind, CompiledListener, CompiledRoute } from "../compile/compiled.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { describeCandidate } from "../match/reason.ts";
@@ -101,9 +101,8 @@ function mergedPolicies(
   const key = parents.map((parent) => parent.key).join(" ");
   let chain = known.get(key);
   if (chain === undefined) {
-    const sets = [...parents, route].map((each) => each.policySet);
-    const merged = mergePolicies(...sets);
-    chain = compilePolicies(merged, "route", policies, `${key} ${route.key}`);
+    const levels = [...parents, route].map(({ policySet }) => ({ ...NO_LEVEL, set: policySet }));
+    chain = compilePolicies(mergeLevels(...levels).set, "route", policies, `${key} ${route.key}`);
     known.set(key, chain);
   }
   return chain;

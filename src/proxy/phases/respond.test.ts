@@ -158,8 +158,8 @@ test("the reason is that of the reply, but a reply that comes after an error lea
       result: new Result(),
       request: { headers: [] },
       responseSide: { replace() {} },
-      stopDeadline() {},
-      told: () => undefined,
+      deadlines: { stop() {} },
+      told() {},
     };
     for (const answer of answers) answerInstead(used as unknown as Exchange, answer);
     assert.equal(used.result.reason, reason);

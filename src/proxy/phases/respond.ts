@@ -8,14 +8,17 @@ import { errorReply } from "../../policies/shared/rejection.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { WAIT } from "../exchange/phase-result.ts";
 
+/** What a response that the gateway makes may read and set. */
+type Answering = Pick<Exchange, "call" | "deadlines" | "request" | "responseSide" | "result" | "told">;
+
 /** Sends the response's head and the body as it arrives; the exchange continues when the end of the body has been sent. */
-export function respond(exchange: Exchange): typeof WAIT {
+export function respond(exchange: Pick<Exchange, "responseSide">): typeof WAIT {
   exchange.responseSide.send();
   return WAIT;
 }
 
 /** Replaces the response by an error or a reply of a policy. An error's `cause` goes to logs and traces only. */
-export function answerInstead(exchange: Exchange, answer: GatewayError | LocalReply): void {
+export function answerInstead(exchange: Answering, answer: GatewayError | LocalReply): void {
   if (answer instanceof GatewayError) {
     const { code, cause, why } = answer;
     const told = exchange.told(why);
@@ -32,8 +35,8 @@ export function answerInstead(exchange: Exchange, answer: GatewayError | LocalRe
   }
 }
 
-function setReply(exchange: Exchange, reply: LocalReply): void {
-  exchange.stopDeadline();
+function setReply(exchange: Answering, reply: LocalReply): void {
+  exchange.deadlines.stop();
   exchange.call?.answeredInstead(exchange.result.error ?? null);
   // A service or a configuration may still give such a status a body.
   const content = BODILESS.has(reply.status) ? "" : reply.body;

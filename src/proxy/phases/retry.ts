@@ -25,7 +25,6 @@ type Attempted = Readonly<
     | "requestSide"
     | "responseSide"
     | "retries"
-    | "retry"
     | "selected"
     | "services"
     | "trace"
@@ -46,10 +45,11 @@ interface Reason {
  */
 export function afterAttempt(exchange: Attempted, outcome: AttemptOutcome): undefined | GatewayError | Retry {
   const failed = outcome === ANSWERED ? undefined : outcome;
-  const { retry: plan, retries } = exchange;
-  if (plan === undefined || retries === undefined || !repeatable(exchange)) return failed?.error;
+  const { retries } = exchange;
+  if (retries === undefined || !repeatable(exchange, retries)) return failed?.error;
+  const { plan } = retries;
   const reason = failed === undefined ? reasonInResponse(exchange, plan) : reasonInFailure(exchange, plan, failed);
-  if (reason === undefined || !takeTurn(exchange, plan, retries)) return failed?.error;
+  if (reason === undefined || !takeTurn(exchange, retries)) return failed?.error;
   retries.count++;
   const afterMs = reason.wait ?? backoff(plan, exchange);
   exchange.trace?.report(RETRY, {
@@ -63,8 +63,8 @@ export function afterAttempt(exchange: Attempted, outcome: AttemptOutcome): unde
 }
 
 /** Whether the policy allows another attempt and the request can be sent again. */
-function repeatable({ retry, retries, downstream, request, requestSide }: Attempted): boolean {
-  if (retry === undefined || (retries?.count ?? 0) >= retry.attempts) return false;
+function repeatable({ downstream, request, requestSide }: Attempted, { plan, count }: Retries): boolean {
+  if (count >= plan.attempts) return false;
   // The client waits for a tunnel to one backend.
   return downstream.upgrade === "" && request.method !== "CONNECT" && requestSide.repeatable;
 }
@@ -117,10 +117,10 @@ function reasonInFailure(
  * head is held until the first message.
  */
 export function mayFailInTrailers(exchange: Attempted, length: number): boolean {
-  const { retry, responseSide } = exchange;
-  if (retry?.grpcCodes === undefined || length !== UNKNOWN_LENGTH) return false;
+  const { retries, responseSide } = exchange;
+  if (retries?.plan.grpcCodes === undefined || length !== UNKNOWN_LENGTH) return false;
   const headers = responseSide.head?.headers ?? [];
-  return isGrpc(headers) && grpcStatusIn(headers) === undefined && repeatable(exchange);
+  return isGrpc(headers) && grpcStatusIn(headers) === undefined && repeatable(exchange, retries);
 }
 
 // ── the next attempt ──
@@ -131,22 +131,18 @@ function backoff(plan: RetryPlan, { services }: Attempted): number {
 }
 
 /** Chooses the backend of the next attempt. False: its limits allow no further retry. */
-function takeTurn(exchange: Attempted, plan: RetryPlan, retries: Retries): boolean {
+function takeTurn(exchange: Attempted, retries: Retries): boolean {
   const { selected } = exchange;
-  const next = otherBackend(exchange, plan, retries) ?? selected.backend;
+  const next = otherBackend(exchange, retries) ?? selected.backend;
   if (next === undefined || !withinLimits(exchange, next, retries)) return false;
   if (next !== selected.backend) selected.moveTo(next);
   return true;
 }
 
 /** A backend of the route that the request has not tried, if the policy allows that and there is one. */
-function otherBackend(
-  { selected, services }: Attempted,
-  { otherBackends }: RetryPlan,
-  retries: Retries,
-): CompiledBackend | undefined {
+function otherBackend({ selected, services }: Attempted, retries: Retries): CompiledBackend | undefined {
   const { route, backend } = selected;
-  if (!otherBackends || route === undefined || backend === undefined) return undefined;
+  if (!retries.plan.otherBackends || route === undefined || backend === undefined) return undefined;
   retries.tried ??= new Set();
   const { tried } = retries;
   tried.add(backend);

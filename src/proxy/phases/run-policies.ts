@@ -14,8 +14,14 @@ import type { Exchange } from "../exchange/exchange.ts";
 import type { PhaseResult } from "../exchange/phase-result.ts";
 import { AFFINITY } from "../trace/decisions.ts";
 
+/** What the phases may read of an exchange, and set by the parts in it. */
+type Running = Pick<
+  Exchange,
+  "call" | "closed" | "phase" | "policyState" | "policyView" | "responseSide" | "result" | "selected" | "trace"
+>;
+
 /** Policies of the listener and its gateway, before the route is known. */
-export function gatewayPolicies(exchange: Exchange): PhaseResult {
+export function gatewayPolicies(exchange: Running): PhaseResult {
   const chain = exchange.selected.listener?.policies;
   if (chain === undefined) return undefined;
   exchange.trace?.policySelection("gateway", chain.effective);
@@ -23,18 +29,18 @@ export function gatewayPolicies(exchange: Exchange): PhaseResult {
 }
 
 /** Policies of the route, merged with those of routes that delegated to it. */
-export function routePolicies(exchange: Exchange): PhaseResult {
+export function routePolicies(exchange: Running): PhaseResult {
   const chain = exchange.selected.routePolicies;
   exchange.trace?.policySelection("route", chain.effective);
   // A preflight that a gateway policy would have rejected for a missing login: only `cors` may respond to it.
-  const { unlessCors } = exchange.found;
+  const { unlessCors } = exchange.policyState.found;
   if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors"))
     throw thrownBy(exchange, "oidc", "gateway", unlessCors);
   return runChain(exchange, chain, 0, "route", "route policies");
 }
 
 /** Policies of the backend, again for each attempt. */
-export function backendPolicies(exchange: Exchange): PhaseResult {
+export function backendPolicies(exchange: Running): PhaseResult {
   const { backend } = exchange.selected;
   if (backend === undefined) return undefined;
   exchange.trace?.policySelection("backend", backend.policies.effective);
@@ -43,15 +49,15 @@ export function backendPolicies(exchange: Exchange): PhaseResult {
 }
 
 /** Waits for the request's body too: `sessionAffinity` reads it when the endpoint is chosen. */
-async function withBody(exchange: Exchange, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
+async function withBody(exchange: Running, outcome: ReturnType<typeof runChain>): Promise<undefined | LocalReply> {
   const reply = await outcome;
-  if (reply === undefined) await bodyIfShort(exchange, AFFINITY);
+  if (reply === undefined) await bodyIfShort(exchange.policyView, AFFINITY);
   return reply;
 }
 
 /** Runs a chain from its policy `from` on. `stage`: of the snapshot after the whole chain. */
 function runChain(
-  exchange: Exchange,
+  exchange: Running,
   chain: CompiledChain,
   from: number,
   phase: Phase,
@@ -63,7 +69,7 @@ function runChain(
     let outcome: RequestOutcome;
     try {
       // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
-      outcome = policy.onRequest?.(exchange);
+      outcome = policy.onRequest?.(exchange.policyView);
     } catch (error) {
       throw thrownBy(exchange, policy.kind, phase, error);
     }
@@ -88,68 +94,58 @@ function runChain(
 }
 
 /** Remembers the policy for the access log. Returns the error. */
-function thrownBy({ result }: Exchange, policy: RequestPolicyKey, phase: Phase, error: unknown): unknown {
+function thrownBy({ result }: Running, policy: RequestPolicyKey, phase: Phase, error: unknown): unknown {
   result.thrower = { policy, phase };
   return error;
 }
 
 /** Taken after each policy that may have changed the request; a timeout and shadow policies change nothing that a snapshot shows. */
-function snapshot(exchange: Exchange, kind: RequestPolicyKey, phase: Phase): void {
+function snapshot(exchange: Running, kind: RequestPolicyKey, phase: Phase): void {
   if (kind !== "timeout" && !isShadowKey(kind)) exchange.trace?.requestSnapshot(stageName(kind, phase));
 }
 
-/** One policy of one chain, waiting for its turn. */
-interface ResponseStep {
-  readonly policy: CompiledPolicy;
+/** The chains of response policies, in their order (docs/lifecycle.md#9-response-policies). */
+const RESPONSE_CHAINS: readonly {
   readonly phase: Phase;
-}
+  readonly of: (exchange: Running) => readonly CompiledPolicy[];
+}[] = [
+  { phase: "route", of: ({ selected }) => selected.routePolicies.response },
+  { phase: "backend", of: ({ selected }) => (selected.backend?.policies ?? NO_POLICIES).response },
+  { phase: "gateway", of: ({ selected }) => (selected.listener?.policies ?? NO_POLICIES).response },
+  { phase: "route", of: ({ selected }) => selected.routePolicies.final },
+];
 
-/**
- * The chains in the order route, backend, gateway (docs/lifecycle.md#9-response-policies), then the route's final policies. While
- * a policy waits, the body is buffered.
- */
-export function responsePolicies(exchange: Exchange): PhaseResult {
-  const { selected, responseSide } = exchange;
-  const route = selected.route === undefined ? NO_POLICIES : selected.routePolicies;
-  const backend = selected.backend?.policies ?? NO_POLICIES;
-  const gateway = selected.listener?.policies ?? NO_POLICIES;
-  const policies = route.response.length + backend.response.length + gateway.response.length + route.final.length;
-  if (policies === 0) return undefined;
-  const steps = [
-    ...stepsOf(exchange, route.response, "route"),
-    ...stepsOf(exchange, backend.response, "backend"),
-    ...stepsOf(exchange, gateway.response, "gateway"),
-    ...stepsOf(exchange, route.final, "route"),
-  ];
-  const { head } = responseSide;
-  const waiting = head && runSteps(exchange, steps, 0, head);
-  if (waiting !== undefined) responseSide.hold();
+/** Runs the response policies. While one waits, the body is buffered. */
+export function responsePolicies(exchange: Running): PhaseResult {
+  const { head } = exchange.responseSide;
+  const waiting = head && runResponseChains(exchange, head, 0, 0);
+  if (waiting !== undefined) exchange.responseSide.hold();
   return waiting;
 }
 
-/** The steps of a chain. Policies for upstream responses only do not run for replies of the gateway. */
-function stepsOf({ call }: Exchange, policies: readonly CompiledPolicy[], phase: Phase): ResponseStep[] {
-  const fromUpstream = call !== undefined && call.answeredAt !== 0;
-  return policies.filter((policy) => fromUpstream || policy.upstreamOnly !== true).map((policy) => ({ policy, phase }));
-}
-
-/** Runs the steps from `from` on. Stops if the client has left while a policy was waiting. */
-function runSteps(
-  exchange: Exchange,
-  steps: readonly ResponseStep[],
-  from: number,
+/** Runs the chains from `chain` on, that one from its policy `from` on. Stops if the client has left while a policy was waiting. */
+function runResponseChains(
+  exchange: Running,
   response: HttpResponse,
+  chain: number,
+  from: number,
 ): undefined | Promise<undefined> {
-  for (let i = from; i < steps.length; i++) {
-    const { policy, phase } = steps[i] as ResponseStep;
-    const outcome = policy.onResponse?.(exchange, response);
-    if (outcome instanceof Promise)
-      return outcome.then(() => {
-        if (exchange.closed) return undefined;
-        exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
-        return runSteps(exchange, steps, i + 1, response);
-      });
-    exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+  for (let c = chain; c < RESPONSE_CHAINS.length; c++) {
+    const { phase, of } = RESPONSE_CHAINS[c] as (typeof RESPONSE_CHAINS)[number];
+    const policies = of(exchange);
+    for (let i = c === chain ? from : 0; i < policies.length; i++) {
+      const policy = policies[i] as CompiledPolicy;
+      // Replies of the gateway do not pass through policies for responses of the upstream.
+      if (policy.upstreamOnly === true && (exchange.call?.answeredAt ?? 0) === 0) continue;
+      const outcome = policy.onResponse?.(exchange.policyView, response);
+      if (outcome instanceof Promise)
+        return outcome.then(() => {
+          if (exchange.closed) return undefined;
+          exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+          return runResponseChains(exchange, response, c, i + 1);
+        });
+      exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+    }
   }
   return undefined;
 }

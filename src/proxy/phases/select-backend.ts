@@ -15,11 +15,11 @@ const SERVED: Readonly<Record<"http" | "tcp" | "udp", ReadonlySet<Target["type"]
 
 /** The phase `select-backend`: checks that the chosen backend can be called. Each attempt begins here, with the same request. */
 export function selectBackend(
-  exchange: Pick<Exchange, "request" | "retries" | "retry" | "selected" | "variables">,
+  exchange: Pick<Exchange, "policyState" | "request" | "retries" | "selected" | "variables">,
 ): undefined {
-  const { selected } = exchange;
-  if (exchange.retry !== undefined) {
-    exchange.retries ??= new Retries(exchange.request);
+  const { selected, policyState } = exchange;
+  if (policyState.retry !== undefined) {
+    exchange.retries ??= new Retries(policyState.retry, exchange.request);
     exchange.retries.restore(exchange.request);
   }
   const backend = callable(selected.backend, "http");

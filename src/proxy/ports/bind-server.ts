@@ -232,8 +232,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   onRejected({ transport, listener }: Arrival, code: ErrorCode, detail: string): void {
     const { message } = ERRORS[code];
     const series = this.seriesOf(listener);
-    series.connections++;
-    series.received += transport.bytesRead;
+    series.connections.count++;
+    series.received.count += transport.bytesRead;
     this.#logRejected(transport, `${message}${detail}`, code);
     transport.destroy();
     this.#checkEmpty();
@@ -268,7 +268,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
 
   #enter(connection: ServedConnection, { listener }: Arrival, tls: Served["tls"]): void {
     const served = { series: this.seriesOf(listener), tls };
-    served.series.connections++;
+    served.series.connections.count++;
     this.#live.set(connection, served);
     // The configuration may have changed during the handshake.
     this.#leaveIfChanged(connection, served);
@@ -283,7 +283,7 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
   open(downstream: Downstream, request: HttpRequest): Exchange {
     const exchange = openExchange(downstream, request, this.#bind, this.services);
     const { metadata } = downstream.connection;
-    if (metadata !== undefined) exchange.requestMetadata.extauthz = metadata;
+    if (metadata !== undefined) exchange.policyView.requestMetadata.extauthz = metadata;
     return exchange;
   }
 
@@ -303,8 +303,8 @@ export class BindServer implements Ingress, HttpHost, TcpHost, StreamAcceptor, T
     const series = this.#live.note(connection)?.series;
     this.#live.delete(connection);
     if (series !== undefined) {
-      series.received += connection.bytesReceived;
-      series.sent += connection.bytesSent;
+      series.received.count += connection.bytesReceived;
+      series.sent.count += connection.bytesSent;
     }
     this.#checkEmpty();
   }

@@ -1,10 +1,26 @@
 /** The trace of a TCP connection. */
-import type { RequestState } from "../../trace/events.ts";
+import type { RequestState, TraceMessage } from "../../trace/events.ts";
 import { severityOf, type Tracer } from "../../trace/tracer.ts";
+import type { CompiledTcpRoute } from "../compile/compiled.ts";
 import { StreamProgress } from "../trace/stream-progress.ts";
 
 /** What a trace shows of a connection. */
 type ConnectionState = Required<Pick<RequestState, "source" | "destination" | "env">>;
+
+/** The route of a connection, or of a session of datagrams; undefined: none matches. */
+export function routeOfConnection(
+  route: CompiledTcpRoute | undefined,
+  among: readonly CompiledTcpRoute[],
+): TraceMessage {
+  const { label, origin } = route ?? {};
+  return {
+    type: "routeSelection",
+    selectedRoute: label ?? null,
+    evaluatedRoutes: among.map((each) => each.label),
+    candidates:
+      label === undefined ? [] : [{ route: label, matched: true, reason: "selected", ...(origin && { origin }) }],
+  };
+}
 
 /**
  * The trace of one TCP connection, or of one whose TLS passes through: which route and endpoint it got, what it carries while it
@@ -22,14 +38,8 @@ export class ConnectionTrace {
     tracer.emit("info", { type: "requestSnapshot", stage: "initial request", requestState: state });
   }
 
-  /** `route` is undefined if none matches the connection. */
-  routeSelected(route: string | undefined, evaluatedRoutes: readonly string[]): void {
-    this.#tracer.emit(route === undefined ? "error" : "info", {
-      type: "routeSelection",
-      selectedRoute: route ?? null,
-      evaluatedRoutes,
-      candidates: [],
-    });
+  routeSelected(route: CompiledTcpRoute | undefined, among: readonly CompiledTcpRoute[]): void {
+    this.#tracer.emit(route === undefined ? "error" : "info", routeOfConnection(route, among));
   }
 
   callStarted(target: string): void {

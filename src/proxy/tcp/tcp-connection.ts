@@ -276,7 +276,7 @@ export class TcpConnection implements TransportHandler, UpstreamCaller, LiveConn
   #connect(): void {
     const { listener, serverName } = this.#origin;
     this.#route = listener?.tcpRoutes.find(serverName);
-    this.#trace?.routeSelected(this.#route?.label, listener?.tcpRoutes.routes.map(({ label }) => label) ?? []);
+    this.#trace?.routeSelected(this.#route, listener?.tcpRoutes.routes ?? []);
     if (this.#route === undefined) throw new GatewayError("TG_ROUTE_NOT_FOUND");
     const backend = callable(pick(this.#route, this.#services), "tcp");
     this.#backend = backend;

@@ -57,13 +57,12 @@ export class PolicyEvents implements PolicyTrace {
   authorization(rules: readonly AuthorizationRuleResult[], result: "allow" | "deny"): void {
     const failed = rules.some(({ error }) => error !== undefined);
     const severity = result === "allow" && !failed ? "success" : "error";
-    const redacted = rules.map(({ error, inputs, parts, ...rule }) => ({
-      ...rule,
+    const redacted = rules.map(({ name, mode, matched, error, ...observed }) => ({
+      name,
+      mode,
+      matched,
       ...(error !== undefined && { error: String(this.#secrets.details(error)) }),
-      ...(inputs !== undefined && {
-        inputs: this.#secrets.inputs(inputs),
-      }),
-      ...(parts !== undefined && { values: parts.map((part) => this.#secrets.part(part)) }),
+      ...this.#secrets.observed({ ...observed, whole: undefined }),
     }));
     this.#tracer.emit(severity, { type: "authorizationResult", rules: redacted, result }, null, this.#scope);
   }
@@ -96,9 +95,7 @@ export class PolicyEvents implements PolicyTrace {
   }
 
   shadow({ kind, phase, verdict, status, code, reason }: ShadowDecision): void {
-    const details = { ...(status !== undefined && { status }), ...(code !== undefined && { code }) };
-    const why = reason === undefined ? {} : { reason };
-    const message = { type: "shadowDecision", policy: kind, phase, decision: verdict, ...details, ...why } as const;
+    const message = { type: "shadowDecision", policy: kind, phase, decision: verdict, status, code, reason } as const;
     this.#tracer.emit(verdict === "allow" ? "info" : "warn", message, null, this.#scope);
   }
 }

@@ -36,7 +36,7 @@ interface TracedExchange {
   readonly downstream: Downstream;
   readonly services: Pick<Services, "sensitive" | "env" | "watchers" | "traceLog">;
   readonly bind: Pick<CompiledBind, "provenance"> & { readonly policies: Pick<PolicyEnvironment, "credentials"> };
-  readonly found: RequestMetadata;
+  readonly policyState: { readonly found: RequestMetadata };
   readonly selected: {
     readonly listener: Pick<CompiledListener, "key"> | undefined;
     readonly parents: readonly CompiledRoute[];
@@ -155,7 +155,7 @@ export class RequestTrace extends PolicyEvents {
   #requestMetadata(): Pick<RequestState, FindingName> {
     const shown: Partial<Record<FindingName, unknown>> = {};
     for (const name of FINDINGS) {
-      const value = this.#exchange.found[name];
+      const value = this.#exchange.policyState.found[name];
       if (value !== undefined) shown[name] = this.#secrets.data(toData(value));
     }
     return shown;
@@ -211,10 +211,11 @@ export class RequestTrace extends PolicyEvents {
 
   /** No listener matches `host`, so there are no routes to compare. */
   noListener(host: string, listeners: ListenerTable<CompiledListener>["entries"]): void {
-    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => ({
-      listener: value.key,
-      reason: `host: ${host} does not match ${hostname}`,
-    }));
+    const shown = listeners.slice(0, MAX_LISTENERS).map(({ hostname, value }) => {
+      const origin = this.#exchange.bind.provenance.originOfListener(value.key);
+      const reason = `host: ${host} does not match ${hostname}`;
+      return { listener: value.key, reason, ...(origin !== undefined && { origin }) };
+    });
     const none = { selectedRoute: null, evaluatedRoutes: [], candidates: [] };
     this.#tracer.emit("error", { type: "routeSelection", ...none, listeners: shown });
   }

@@ -161,7 +161,7 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     this.#sessions.set(keyOf(client), session);
     this.#ofAddress.set(client.address, this.#countOf(client.address) + 1);
     this.#active.count++;
-    this.#connections.connections++;
+    this.#connections.connections.count++;
     this.accepted++;
     if (this.#draining) session.closeIfIdle();
     session.start(this.#bind.networkAuthorizer);
@@ -221,8 +221,8 @@ export class UdpServer implements UdpHost, DrainablePort, Sweepable {
     if (left > 0) this.#ofAddress.set(address, left);
     else this.#ofAddress.delete(address);
     this.#active.count--;
-    this.#connections.received += session.bytesReceived;
-    this.#connections.sent += session.bytesSent;
+    this.#connections.received.count += session.bytesReceived;
+    this.#connections.sent.count += session.bytesSent;
     if (this.#sessions.size > 0) return;
     if (!this.#accepting) this.#close();
     this.#onEmpty();

@@ -43,7 +43,7 @@ interface ReadableExchange {
   };
   readonly services: Pick<Services, "env" | "workloads" | "sensitive" | "expressions" | "unknowns">;
   readonly trace: { readonly observer: EvaluationObserver | undefined } | undefined;
-  readonly requestMetadata: RequestMetadata;
+  readonly policyState: { readonly found: RequestMetadata };
   /** `performance.now()` ms; 0 = not yet. */
   readonly startedAt: number;
   readonly call: { readonly startedAt: number; readonly answeredAt: number } | undefined;
@@ -148,22 +148,22 @@ export class ExchangeVariables implements Activation {
     return backend && { name: backend.key, type: backend.target.type, protocol: "http" };
   }
   get jwt(): unknown {
-    return this.#exchange.requestMetadata.jwt;
+    return this.#exchange.policyState.found.jwt;
   }
   get apiKey(): unknown {
-    return this.#exchange.requestMetadata.apiKey;
+    return this.#exchange.policyState.found.apiKey;
   }
   get basicAuth(): unknown {
-    return this.#exchange.requestMetadata.basicAuth;
+    return this.#exchange.policyState.found.basicAuth;
   }
   get extauthz(): unknown {
-    return this.#exchange.requestMetadata.extauthz;
+    return this.#exchange.policyState.found.extauthz;
   }
   get extproc(): unknown {
-    return this.#exchange.requestMetadata.extproc;
+    return this.#exchange.policyState.found.extproc;
   }
   get metadata(): unknown {
-    return this.#exchange.requestMetadata.metadata;
+    return this.#exchange.policyState.found.metadata;
   }
 }
 

@@ -59,9 +59,19 @@ const expectation = z
 const assumeSchema = z
   .strictObject(
     Object.fromEntries(
-      Object.entries(ASSUMPTIONS).map(([name, { about, otherwise, values }]) => {
+      Object.entries(ASSUMPTIONS).flatMap(([name, { about, otherwise, values, places = [] }]) => {
         const ways = values.map((value) => `\`${value}\``).join(" or ");
-        return [name, z.unknown().optional().describe(`About ${about}. Without it: ${otherwise}. Write ${ways}.`)];
+        const placed =
+          places === "routes"
+            ? []
+            : places.map((place) => [
+                `${name}@${place}`,
+                z.unknown().optional().describe(`As \`${name}\`, but only at this place.`),
+              ]);
+        return [
+          [name, z.unknown().optional().describe(`About ${about}. Without it: ${otherwise}. Write ${ways}.`)],
+          ...placed,
+        ];
       }),
     ),
   )

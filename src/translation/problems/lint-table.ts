@@ -54,10 +54,12 @@ export const LINTS = {
     severity: "warning",
     title: "Another route leads past authentication",
     meaning:
-      "A match of an exact path, or with a method, headers or query parameters, requires credentials. Requests for the same path that it does not select, such as `/admin/` beside `/admin` or `POST` beside `GET`, get the nearest broader route, which leads to the same backend without any.",
-    remedy: "require credentials on the broader route too, or use a backend of its own",
-    says: (kind: string, broader: string) =>
-      `${kind} can be bypassed: requests that this does not select, but for the same path, get ${broader}, which leads to the same backend without it`,
+      "A match requires credentials, and a route that requires none leads to the same place of the same backend. Either a broader route gets requests for the same path that the match does not select: `POST` beside `GET`, `/admin/` beside the exact path `/admin`, `/admin` beside the expression `/admin/.*`. Or a route replaces its prefix by one that the protected path begins with: where `/api` becomes `/`, a request for `/api/admin` gets to `/admin`. Routes of other hosts are not compared.",
+    remedy: "require credentials on that route too, or use a backend of its own",
+    says: (kind: string, open: string, request: string, sent: string) =>
+      request === sent
+        ? `${kind} can be bypassed: requests for ${request} that this does not select get ${open}, which leads to the same backend without it`
+        : `${kind} can be bypassed: requests for ${request} get ${open}, which sends them to ${sent} of the same backend without it`,
   }),
   "unattached-policy": lint({
     severity: "warning",
@@ -65,6 +67,14 @@ export const LINTS = {
     meaning: "Nothing has the part that the policy targets. A target that does not exist at all is an error.",
     remedy: "correct the target, or remove the policy",
     says: (why: string) => `${why}, so this policy never applies`,
+  }),
+  "replaced-policy": lint({
+    severity: "warning",
+    title: "A policy is replaced everywhere",
+    meaning:
+      "Of each kind the policy of the narrowest target applies. Every listener, route or backend that this target covers has one of its own, so this one never applies.",
+    remedy: "remove it, or one of those that replace it",
+    says: () => "never applies: every place that it is for has another one",
   }),
   "constant-condition": lint({
     severity: "warning",
@@ -78,7 +88,7 @@ export const LINTS = {
     severity: "warning",
     title: "Requests without credentials pass",
     meaning:
-      "The mode of the policy lets requests without credentials pass, and no authorization rule reads who the client is.",
+      "The mode of the policy lets requests without credentials pass, and no expression beside it reads who the client is.",
     remedy: "set mode: strict, or authorization rules that deny them",
     says: (mode: string) =>
       `lets requests ${mode === "permissive" ? "with wrong credentials or none" : "without credentials"} pass, because mode is ${mode}`,

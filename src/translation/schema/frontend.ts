@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { networkSchema } from "../../policies/ext-authz/network-schema.ts";
-import { condition, expression } from "../../policies/schema/cel.ts";
+import { expression, ruleConditions } from "../../policies/schema/cel.ts";
 import { duration } from "../../policies/schema/fields.ts";
 import { exactlyOne } from "./exactly-one.ts";
 import { cipherSuites, keyExchangeGroups, network, requestIdHeader, tlsVersion } from "./scalars.ts";
-import { accessLogExport, tracing } from "./telemetry.ts";
+import { accessLogExport, logFilter, tracing } from "./telemetry.ts";
 
 export const keepalives = z
   .strictObject({
@@ -197,17 +197,17 @@ const frontendUdp = z.strictObject({
     .describe("Largest datagram of a client in bytes. Larger ones are dropped."),
 });
 
-/** A condition on a connection. */
-const networkCondition = condition("network");
+/** Conditions on a connection. */
+const { allow, deny, require } = ruleConditions("network", "connections");
 
 const networkRule = z
   .union([
-    networkCondition.transform((allow) => ({ allow })),
+    allow.transform((expression) => ({ allow: expression })),
     exactlyOne(
       z.strictObject({
-        allow: networkCondition.optional().describe("If there are allow rules, one of them must be true."),
-        deny: networkCondition.optional().describe("If true, the connection is closed, whatever the other rules say."),
-        require: networkCondition.optional().describe("Unless true, the connection is closed."),
+        allow: allow.optional().describe("If there are allow rules, one of them must be true."),
+        deny: deny.optional().describe("If true, the connection is closed, whatever the other rules say."),
+        require: require.optional().describe("Unless true, the connection is closed."),
       }),
       ["allow", "deny", "require"],
     ),
@@ -220,7 +220,7 @@ const networkRule = z
 
 const accessLog = z
   .strictObject({
-    filter: condition("response")
+    filter: logFilter
       .optional()
       .describe("CEL. Only requests and TCP connections for which it is true, or fails, are logged."),
     add: z

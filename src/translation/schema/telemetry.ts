@@ -5,6 +5,9 @@ import { celText, condition, expression } from "../../policies/schema/cel.ts";
 import { duration } from "../../policies/schema/fields.ts";
 import { parsePathAndQuery } from "../../policies/shared/url-change.ts";
 
+/** Which requests and connections are logged. */
+export const logFilter = condition("response", { true: "logs everything", false: "logs nothing" });
+
 /** Names to CEL that is evaluated when a request is over. */
 const fields = z.record(z.string(), expression("response"));
 const names = z.array(z.string());
@@ -65,7 +68,7 @@ export const tracing = z
       .describe("Resource attributes, such as `service.name`: name to CEL over `env`."),
     remove: names.default([]).describe("Names of attributes to leave out."),
     ...samplings,
-    filter: condition("response")
+    filter: condition("response", { true: "exports all spans", false: "exports no span" })
       .optional()
       .describe("CEL. Only spans of requests for which it is true, or fails, are exported."),
   })
@@ -77,7 +80,7 @@ export const tracing = z
 export const accessLogExport = z
   .strictObject({
     ...collector("/v1/logs"),
-    filter: condition("response").optional().describe("Default: that of the access log."),
+    filter: logFilter.optional().describe("Default: that of the access log."),
     fields: attributeEdits.optional().describe("Default: those of the access log."),
   })
   .meta({ id: "AccessLogExport", description: "Exports the access log to a collector by OTLP." });
@@ -108,7 +111,7 @@ export const formerTracing = z
 
 /** `config.logging.filter` and `fields`, which `frontendPolicies.accessLog` has replaced. */
 export const formerAccessLog = {
-  filter: condition("response").optional().describe("Former place of `frontendPolicies.accessLog.filter`, which wins."),
+  filter: logFilter.optional().describe("Former place of `frontendPolicies.accessLog.filter`, which wins."),
   fields: attributeEdits
     .optional()
     .describe("Former place of `frontendPolicies.accessLog.add` and `remove`, which win."),

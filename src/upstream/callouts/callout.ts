@@ -63,6 +63,11 @@ export class Callout<Context = never> {
     this.#answers = answers;
   }
 
+  /** The same service, for which `answers` responds; one without endpoints does not get any. */
+  answeredBy(answers: CalloutAnswers): Callout<Context> {
+    return this === NO_UPSTREAM ? this : new Callout(this.#balancer, this.#prepare, answers);
+  }
+
   /** One HTTP request; its response is read into memory, up to `maxBytes`. */
   async http(
     request: CalloutRequest,

@@ -57,7 +57,7 @@ export class Endpoint {
   consecutiveFailures = 0;
   /**
    * `performance.now()` ms until which the endpoint gets no calls as long as there are others; 0 = not evicted. Infinity while active
-   * health checks fail, so that balancers check a single value.
+   * health checks fail, so that balancers check a single value, and in rehearsals that assume it.
    */
   evictedUntil = 0;
   /** undefined: the endpoint has no active health check. */
@@ -172,9 +172,9 @@ export class Endpoint {
 
   /** Why a balancer passes over the endpoint. */
   whyLeftOut(now: number): string {
-    return this.check?.healthy === false
-      ? `unhealthy: ${this.check.reason}`
-      : `evicted for ${Math.round(this.evictedUntil - now)}ms`;
+    if (this.check?.healthy === false) return `unhealthy: ${this.check.reason}`;
+    if (this.evictedUntil === Number.POSITIVE_INFINITY) return "unhealthy: that is assumed";
+    return `evicted for ${Math.round(this.evictedUntil - now)}ms`;
   }
 
   /** Also ends an eviction whose time is over. */

@@ -170,7 +170,7 @@ export class ProxyStream {
       this.#known = batch.state.types;
       this.#answered = { nonce: responseNonce, version };
       this.#reasons = 0;
-      this.#metrics.observePush((performance.now() - batch.since) / 1000);
+      this.#metrics.pushDurations.observe((performance.now() - batch.since) / 1000);
     }
     if (errorDetail === undefined) {
       this.#acknowledged = version;

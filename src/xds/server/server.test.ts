@@ -264,6 +264,6 @@ suite("the stream server", () => {
   });
 });
 
-function metric({ server }: TestXdsServer, name: string): number | undefined {
-  return server.metrics().find((each) => each.name === name)?.samples[0]?.value;
+function metric({ server }: TestXdsServer, name: string): number {
+  return Number(server.metrics().find((each) => each.name === name)?.samples[0]?.value);
 }

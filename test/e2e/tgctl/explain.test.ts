@@ -209,14 +209,16 @@ suite("explanations of a running gateway", () => {
     assert.deepEqual([code, stderr], [0, ""]);
     const { generation, outcomes } = JSON.parse(stdout) as Explanation;
     assert.deepEqual([generation, outcomes[0]?.status], [null, 207]);
+    const route = outcomes[0]?.steps.find(({ kind }) => kind === "route");
+    assert.deepEqual(route?.origin?.place, { file, line: 1, column: 42 });
+    const unnamed = await ask(JSON.stringify({ config: "binds: 1", request: { url: "http://a/" } }));
+    assert.match(await unnamed.text(), /configuration:1:8: error: /);
     const invalid = await other("binds: [{port: 80, prot: 80, listeners: []}]");
     assert.equal(invalid.code, 1);
-    assert.match(
-      invalid.stderr,
-      /^Error: the configuration is not valid\nconfiguration:1:20: error: binds\[0\]\.prot: unknown field/,
-    );
+    const first = `Error: the configuration is not valid\n${file}:1:20: error: binds[0].prot: unknown field`;
+    assert.ok(invalid.stderr.startsWith(first), invalid.stderr);
     const variable = await other(direct("$HOME"));
-    assert.match(variable.stderr, /configuration:1:\d+: error: .*HOME/);
+    assert.match(variable.stderr, /other\.yaml:1:\d+: error: .*HOME/);
     const tls = "{cert: /etc/hostname, key: /etc/hostname}";
     const files = await other(`binds: [{port: 443, listeners: [{protocol: HTTPS, tls: ${tls}, routes: []}]}]`);
     assert.match(files.stderr, /reads no files for an explanation; use tracegate explain -f FILE/);
@@ -227,6 +229,11 @@ suite("explanations of a running gateway", () => {
     for (const [body, message, hint] of [
       [{ reqest: {} }, "reqest: unknown field", example],
       [{ request: { url: "http://a", headers: { x: 1 } } }, "request.headers: not what a request has there", undefined],
+      [
+        { request: { url: "http://a" }, config: "", configName: 1 },
+        "configName: expected a text",
+        'write {"config": "binds: …", "configName": "new.yaml", "request": {…}}',
+      ],
       [{ request: { url: "ftp://a" } }, "the scheme ftp cannot be explained", undefined],
       [
         { request: { url: "http://a:1/" } },

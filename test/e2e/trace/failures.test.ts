@@ -74,7 +74,11 @@ suite("traces of requests that do not reach a backend, or get no response from i
     assert.deepEqual(sequence(events), [...SEQUENCE_GET.slice(0, 2), "routeSelection", ...ANSWERED]);
     const { selectedRoute, listeners } = messageOf(events, "routeSelection");
     assert.equal(selectedRoute, null);
-    assert.deepEqual(listeners?.[0], { listener: LISTENER, reason: "host: unknown.test does not match a.test" });
+    assert.deepEqual(listeners?.[0], {
+      listener: LISTENER,
+      reason: "host: unknown.test does not match a.test",
+      origin: { path: ["binds", 0, "listeners", 0] },
+    });
     assert.equal(events[2]?.severity, "error");
     const { status, error } = messageOf(events, "requestFinished");
     assert.equal(status, 404);

@@ -50,7 +50,10 @@ export const explain = defineCommand({
     const { config } = options;
     const question = {
       ...questionOf(rest, options),
-      ...(config !== undefined && { config: readConfig(config) }),
+      ...(config !== undefined && {
+        config: readConfig(config),
+        configName: config === "-" ? "standard input" : config,
+      }),
     };
     await using proxies = await openProxies(invocation, context);
     const proxy = await proxies.first();

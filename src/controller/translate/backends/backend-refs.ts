@@ -1,4 +1,5 @@
 /** What a route's backendRefs refer to. */
+import type { PolicyLevel } from "../../../ir/origins.ts";
 import { keyOfObject, refKey } from "../../../kube/keys.ts";
 import {
   type BackendReference,
@@ -7,14 +8,14 @@ import {
   type ServicePort,
   TRACEGATE_GROUP,
 } from "../../../kube/objects.ts";
-import { NO_POLICY_SET } from "../../../policies/merge.ts";
+import { NO_LEVEL } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import type { Target } from "../../../upstream/settings/target.ts";
 import type { Read } from "../../graph/graph.ts";
 import { keyOfService, keyOfUdpPorts } from "../cluster/discovery.ts";
 import type { Findings } from "../model/findings.ts";
 import { isGranted } from "../model/grants.ts";
-import type { RouteKind } from "../model/model.ts";
+import { HTTP_KINDS, type RouteKind } from "../model/model.ts";
 import { mergeAttached } from "../policy/policies.ts";
 import { backendTlsOf } from "./backend-tls.ts";
 import { backendModel } from "./backends.ts";
@@ -32,7 +33,7 @@ export interface ResolvedBackend {
   /** `invalid` responds with 500 and closes connections without HTTP: the share of such a backend goes to no other one. */
   readonly target: Target;
   /** Its own. */
-  readonly policies: PolicySet;
+  readonly policies: PolicyLevel;
   /** The `refKey`s of the backend, the widest first. */
   readonly targets: readonly string[];
   /** Of a TracegateBackend: `<namespace>/<name>`. */
@@ -73,7 +74,7 @@ export function resolveBackend(referrer: Referrer, ref: BackendReference, where:
 
 /** Stands for a backend that cannot be called. */
 export function invalid(reference: string): ResolvedBackend {
-  return { target: { type: "invalid", reference }, policies: NO_POLICY_SET, targets: [] };
+  return { target: { type: "invalid", reference }, policies: NO_LEVEL, targets: [] };
 }
 
 type Refuse = (reason: Parameters<Findings["breaks"]>[0], message: string) => ResolvedBackend;
@@ -112,17 +113,15 @@ function resolveService({ read, kind }: Referrer, service: Service, number: numb
     return refuse("InvalidBackendTLSPolicy", `Service ${reference}: ${tls.invalid}`);
   const whole = refKey({ kind: "Service", namespace, name });
   const targets = [whole, `${whole}/${number}`];
-  const policies = tls === undefined ? NO_POLICY_SET : { backendTLS: tls.tls };
+  const policies = tls?.level ?? NO_LEVEL;
   const problem = HTTP_KINDS.has(kind)
-    ? unsupported(port, mergeAttached(read, "backend", targets, policies))
+    ? unsupported(port, mergeAttached(read, "backend", targets, policies).set)
     : undefined;
   if (problem !== undefined) return refuse("UnsupportedProtocol", `Service ${reference}, port ${number}: ${problem}`);
   const isOfTcpToo = service.spec.ports?.some((each) => each.port === number && each !== port) === true;
   const key = protocol === "UDP" && isOfTcpToo ? keyOfUdpPorts(namespace, name) : keyOfService(namespace, name);
   return { target: { type: "service", key, port: number }, policies, targets };
 }
-
-const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute"]);
 
 /** `kubernetes.io/` protocols of GEP-1911, which promise what a backend speaks. */
 const SUPPORTED: ReadonlySet<string> = new Set(["kubernetes.io/h2c", "kubernetes.io/ws", "kubernetes.io/wss"]);

@@ -3,6 +3,7 @@
  * no connections: plaintext would reveal what should be encrypted.
  */
 import { nameOfKey } from "../../../base/object-key.ts";
+import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import { keyOfObject } from "../../../kube/keys.ts";
 import type { BackendTlsPolicy, PolicyTargetReference } from "../../../kube/objects.ts";
 import type { BackendTls } from "../../../tls/tls-settings.ts";
@@ -12,8 +13,8 @@ import { isFalse, isTrue, joined } from "../model/conditions.ts";
 import type { ConditionDraft } from "../model/model.ts";
 import { byAge } from "../model/precedence.ts";
 
-/** How connections to a port of a Service are made: with these settings, or not at all. */
-type BackendTlsChoice = { readonly tls: BackendTls } | { readonly invalid: string };
+/** How connections to a port of a Service are made: with `backendTLS`, or not at all. */
+type BackendTlsChoice = { readonly level: PolicyLevel } | { readonly invalid: string };
 
 /** Only Services can be targets (BackendTLSPolicySpec.targetRefs). */
 export function isService({ group, kind }: Pick<PolicyTargetReference, "group" | "kind">): boolean {
@@ -30,13 +31,14 @@ const BY_SERVICE = defineIndex("BackendTLSPolicy", ({ metadata, spec }) => [
  * equals the oldest (BackendTLSPolicySpec.targetRefs).
  */
 export const backendTlsOf = defineQuery<BackendTlsChoice | undefined, Pair>("backendTlsOf", (read, [key, port]) => {
-  const { name } = nameOfKey(key);
+  const { namespace, name } = nameOfKey(key);
   const candidates = read.find(BY_SERVICE, key);
   const ofPort = port === "" ? undefined : winner(candidates, name, port);
   const policy = ofPort ?? winner(candidates, name, undefined);
   if (policy === undefined) return undefined;
   const { tls, conditions } = read.query(translatedBackendTls, keyOfObject(policy));
-  if (tls !== undefined) return { tls };
+  const object = { kind: "BackendTLSPolicy", namespace, name: policy.metadata.name };
+  if (tls !== undefined) return { level: levelOf({ backendTLS: tls }, () => ({ in: object, at: ["spec"] })) };
   const why = conditions.find(({ status }) => status === "False")?.message ?? "";
   return { invalid: `BackendTLSPolicy ${policy.metadata.name} is invalid: ${why}` };
 });

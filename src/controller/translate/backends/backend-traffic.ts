@@ -5,9 +5,11 @@
  * is a session that chooses among them.
  */
 import { z } from "zod";
+import { nameOfKey } from "../../../base/object-key.ts";
+import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import { keyOfObject, refKey } from "../../../kube/keys.ts";
 import { TRACEGATE_GROUP, type XBackendTrafficPolicy } from "../../../kube/objects.ts";
-import { NO_POLICY_SET } from "../../../policies/merge.ts";
+import { NO_LEVEL } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import { retryBudget } from "../../../policies/schema/upstream-settings.ts";
 import { type SessionPersistence, schema } from "../../../policies/session-persistence/schema.ts";
@@ -85,18 +87,25 @@ const sessionAt = defineQuery<SessionChoice | undefined>("sessionAt", (read, tar
 });
 
 /** The retry budget of a backend, by the policy that it has. `whole`: its `refKey`, if it is one that can be called. */
-export function retryBudgetOf(read: Read, whole: string | undefined): PolicySet {
+export function retryBudgetOf(read: Read, whole: string | undefined): PolicyLevel {
   const key = whole && read.query(trafficPolicyOf, whole);
   const found = key ? read.query(trafficSettings, key) : {};
-  return "problem" in found || found.budget === undefined ? NO_POLICY_SET : { retryBudget: found.budget };
+  if (!key || "problem" in found || found.budget === undefined) return NO_LEVEL;
+  return written({ retryBudget: found.budget }, key, "retryConstraint");
+}
+
+/** Policies that a field of the policy with this key stands for. */
+function written(set: PolicySet, key: string, field: string): PolicyLevel {
+  return levelOf(set, () => ({ in: { kind: "XBackendTrafficPolicy", ...nameOfKey(key) }, at: ["spec", field] }));
 }
 
 /**
  * The sessions of a rule by the policies of its backends. Of several the oldest applies, and also to backends without a policy: if it
  * applied to its own only, clients would leave the others one after the other.
  */
-export function sessionOfBackends(read: Read, backends: readonly Pick<ResolvedBackend, "targets">[]): PolicySet {
+export function sessionOfBackends(read: Read, backends: readonly Pick<ResolvedBackend, "targets">[]): PolicyLevel {
   const choices = backends.flatMap(({ targets: [whole] }) => (whole && read.query(sessionAt, whole)) || []);
   const [oldest] = choices.sort(byPrecedence);
-  return oldest === undefined ? NO_POLICY_SET : { sessionPersistence: oldest.session };
+  if (oldest === undefined) return NO_LEVEL;
+  return written({ sessionPersistence: oldest.session }, oldest.key, "sessionPersistence");
 }

@@ -1,11 +1,13 @@
 /** TracegateBackends: destinations that are not Services. */
-import type { PolicySet } from "../../../policies/policy-set.ts";
+import { nameOfKey } from "../../../base/object-key.ts";
+import type { PolicyLevel } from "../../../ir/origins.ts";
 import { type HostCheck, translateTarget } from "../../../translation/target.ts";
 import type { Target } from "../../../upstream/settings/target.ts";
 import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
 import { parseAt } from "../../crd/parse-spec.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import { hostCheck } from "../cluster/cluster-hosts.ts";
+import type { LintFinding } from "../model/conditions.ts";
 import { backendInput, callContext, hostOf } from "../policy/calls.ts";
 import { translateKinds } from "../policy/model.ts";
 import { Problems } from "../policy/problems.ts";
@@ -14,9 +16,10 @@ interface BackendModel {
   /** `invalid` if there is no address. */
   readonly target: Target;
   /** Its own policies; those that are attached to it come from `attachedPolicies`. */
-  readonly policies: PolicySet;
+  readonly policies: PolicyLevel;
   /** Everything that is wrong with it: `spec.static: …`. A backend with problems in its policies can be called. */
   readonly problems: readonly string[];
+  readonly findings: readonly LintFinding[];
   /** Its host is inside the cluster, which the operator does not allow. */
   readonly refused: boolean;
   /** Documents that its policies need. */
@@ -35,19 +38,15 @@ export const backendModel = defineQuery<BackendModel | undefined>("backendModel"
   const urls: string[] = [];
   const context = callContext(read, namespace, input.callees, problems.report, urls);
   const path = ["spec", "policies"];
-  const { set } = translateKinds(
-    input.policies,
-    input.invalid,
-    "backend",
-    path,
-    context,
-    problems,
-    `TracegateBackend ${key}`,
-  );
+  const { level } = translateKinds(input.policies, input.invalid, "backend", path, context, problems, {
+    kind: "TracegateBackend",
+    ...nameOfKey(key),
+  });
   return {
     target: spec === undefined ? { type: "invalid", reference: key } : targetOf(spec, key, problems, hosts),
-    policies: set,
+    policies: level,
     problems: [...new Set([...input.problems, ...problems.errors])],
+    findings: [...input.findings, ...problems.findings],
     refused: problems.causes.has("clusterHost"),
     urls,
   };

@@ -50,25 +50,23 @@ export const gatewayModel = defineQuery<GatewayModel | undefined>("gatewayModel"
 
 /** In order of precedence. */
 function declarationsOf(read: Read, gateway: Gateway): readonly Declaration[] {
-  const key = keyOfObject(gateway);
-  const own = (gateway.spec.listeners ?? []).map(
-    (spec): Declaration => ({ spec, gateway: key, namespace: gateway.metadata.namespace }),
-  );
-  const others = allowedSets(read, gateway).flatMap((set) =>
-    (set.spec.listeners ?? []).map(
-      (spec): Declaration => ({
+  return [gateway, ...allowedSets(read, gateway)].flatMap((owner) => {
+    const { namespace, name } = owner.metadata;
+    const object = { kind: owner.kind, namespace, name };
+    return (owner.spec.listeners ?? []).map(
+      (spec, i): Declaration => ({
         spec,
-        gateway: key,
-        listenerSet: keyOfObject(set),
-        namespace: set.metadata.namespace,
+        gateway: keyOfObject(gateway),
+        ...(owner.kind === "ListenerSet" && { listenerSet: keyOfObject(owner) }),
+        namespace,
+        origin: { object, path: ["spec", "listeners", i] },
       }),
-    ),
-  );
-  return [...own, ...others];
+    );
+  });
 }
 
 function translateListener(declaration: Declaration, conflict: Problem | undefined, tls: ListenerTls): ListenerModel {
-  const { spec, gateway, listenerSet, namespace } = declaration;
+  const { spec, gateway, listenerSet, namespace, origin } = declaration;
   const problem = conflict ?? ownProblem(spec) ?? tls.problem;
   const unresolved = tls.unresolved ?? invalidKinds(spec);
   const secure = spec.protocol === "HTTPS" || spec.protocol === "TLS";
@@ -80,6 +78,7 @@ function translateListener(declaration: Declaration, conflict: Problem | undefin
     gateway,
     ...(listenerSet !== undefined && { listenerSet }),
     name: spec.name,
+    origin,
     port: spec.port,
     protocol: protocolOf(spec),
     hostname: (spec.hostname ?? "").toLowerCase(),

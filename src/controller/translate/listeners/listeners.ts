@@ -1,4 +1,5 @@
 /** What a listener of a Gateway or ListenerSet declares, regardless of other listeners. */
+import type { Origin } from "../../../base/origin.ts";
 import { GATEWAY_GROUP, type GatewayListener, type RouteGroupKind } from "../../../kube/objects.ts";
 import type { ListenerModel, RouteKind } from "../model/model.ts";
 
@@ -11,6 +12,7 @@ export interface Declaration {
   readonly listenerSet?: string;
   /** Namespace of the object that declares it. */
   readonly namespace: string;
+  readonly origin: Origin;
 }
 
 /** Why a listener is not accepted, or a reference not resolved. */

@@ -1,11 +1,13 @@
 /** What the queries of translation hand to each other. Plain data: results are compared by value. */
+import type { Origin } from "../../../base/origin.ts";
 import type { Listener, Route, TcpRoute } from "../../../ir/ir.ts";
+import type { PhaseLevels } from "../../../ir/origins.ts";
 import type { Condition, NamespacesFrom, ParentReference, RouteGroupKind } from "../../../kube/objects.ts";
-import type { PolicySet } from "../../../policies/policy-set.ts";
-import type { Phase } from "../../../trace/events.ts";
 
 export type RouteKind = "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute";
 export const ROUTE_KINDS: readonly RouteKind[] = ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"];
+
+export const HTTP_KINDS: ReadonlySet<RouteKind> = new Set<RouteKind>(["HTTPRoute", "GRPCRoute"]);
 
 /** A condition before it is written: without the generation and the time. */
 export type ConditionDraft = Omit<Condition, "observedGeneration" | "lastTransitionTime">;
@@ -31,6 +33,7 @@ export interface ListenerModel {
   /** `<namespace>/<name>` of the ListenerSet that declares it. */
   readonly listenerSet?: string;
   readonly name: string;
+  readonly origin: Origin;
   readonly port: number;
   /** `unsupported`: the listener is not accepted. */
   readonly protocol: Listener["protocol"] | "unsupported";
@@ -75,10 +78,8 @@ export interface Attachment {
   readonly tcpRoutes: readonly { readonly order: string; readonly route: TcpRoute }[];
 }
 
-/** What TracegatePolicies attach to one target, by the phase in which they run. */
-export interface AttachedPolicies extends PhaseSets {
+/** What TracegatePolicies attach to one target. */
+export interface AttachedPolicies extends PhaseLevels {
   /** Those with the inheritance `Override`, which win over narrower levels instead of being replaced by them. */
-  readonly override: PhaseSets;
+  readonly override: PhaseLevels;
 }
-
-export type PhaseSets = Readonly<Record<Phase, PolicySet>>;

@@ -10,6 +10,7 @@ import { type BackendSpec, backendSpec } from "../../crd/backend.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
 import { hostCheck } from "../cluster/cluster-hosts.ts";
 import { keyOfService } from "../cluster/discovery.ts";
+import type { LintFinding } from "../model/conditions.ts";
 import { type BackendInput, readBackendPolicies } from "./input.ts";
 import { type Callee, nameOfBackend } from "./names.ts";
 import { inputsAt, withoutLost } from "./parts.ts";
@@ -32,17 +33,17 @@ export function callContext(
 }
 
 interface Attached {
-  readonly policies: PolicyInputs;
+  readonly policies: readonly PolicyInputs[];
   readonly callees: readonly Callee[];
 }
 
 /** What is attached to a Service, a port of it, or a TracegateBackend, as written. Key: a `refKey`. */
 const attachedInputs = defineQuery<Attached>("attachedInputs", (read, target) => {
   const attached = inputsAt(read, target);
-  const policies: PolicyInputs = {};
-  for (const { key, backend } of attached.inputs)
-    Object.assign(policies, withoutLost(backend, attached, key, "backend"));
-  return { policies, callees: attached.inputs.flatMap(({ callees }) => callees) };
+  return {
+    policies: attached.inputs.map(({ key, backend }) => withoutLost(backend, attached, key, "backend")),
+    callees: attached.inputs.flatMap(({ callees }) => callees),
+  };
 });
 
 type Attachment = CalledInputs["policies"][number];
@@ -61,10 +62,9 @@ function calledConfig(
   const seen = new Set<string>();
   const queue = [...callees];
   const attach = (target: string, to: Attachment["target"]["backend"]): void => {
-    const { policies: policy, callees: further } = read.query(attachedInputs, target);
-    if (Object.keys(policy).length === 0) return;
-    queue.push(...further);
-    policies.push({ target: { backend: to }, policy });
+    const attached = read.query(attachedInputs, target);
+    queue.push(...attached.callees);
+    policies.push(...attached.policies.map((policy) => ({ target: { backend: to }, policy })));
   };
   for (let callee = queue.pop(); callee !== undefined; callee = queue.pop()) {
     const { kind, namespace, name } = callee;
@@ -96,6 +96,7 @@ function calledConfig(
 interface BackendRead extends BackendInput {
   readonly spec: BackendSpec | undefined;
   readonly problems: readonly string[];
+  readonly findings: readonly LintFinding[];
 }
 
 /** Key: `<namespace>/<name>`. */
@@ -107,6 +108,7 @@ export const backendInput = defineQuery<BackendRead>("backendInput", (read, key)
     spec: result.data,
     ...readBackendPolicies(read, nameOfKey(key).namespace, result.data?.policies ?? {}, problems),
     problems: problems.errors,
+    findings: problems.findings,
   };
 });
 

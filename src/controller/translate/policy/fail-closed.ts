@@ -2,8 +2,11 @@
  * What takes the place of policies that are invalid. A policy that restricts access must not disappear because of a mistake in it:
  * requests are denied until it is corrected. Other kinds are left out.
  */
+import { formatOrigin, type ObjectName } from "../../../base/origin.ts";
+import type { Path } from "../../../base/paths.ts";
+import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import { networkSchema } from "../../../policies/ext-authz/network-schema.ts";
-import { mergePolicies } from "../../../policies/merge.ts";
+import { mergeLevels } from "../../../policies/merge.ts";
 import type { PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { FrontendInput } from "../../../translation/schema/frontend.ts";
 import type { FrontendField } from "../../crd/policy.ts";
@@ -63,21 +66,30 @@ function isPolicyKind(kind: PolicyKind | FrontendField): kind is PolicyKind {
   return Object.hasOwn(WITHOUT, kind);
 }
 
-/** `owner`: the object with the policies, for traces: `TracegatePolicy apps/login`. */
-export function failClosed(set: PolicySet, invalid: readonly PolicyKind[], owner: string): PolicySet {
-  const replaced: PolicySet = {
-    ...set,
+/** `level`: the valid policies at `path` of the object. */
+export function failClosed(
+  level: PolicyLevel,
+  invalid: readonly PolicyKind[],
+  path: Path,
+  object: ObjectName,
+): PolicyLevel {
+  const replacing: PolicySet = {
     ...(invalid.includes("backendTLS") && {
       backendTLS: { hostname: NO_NAME, subjectAltNames: [NO_NAME], insecure: false, insecureHost: false },
     }),
     ...(invalid.includes("backendTunnel") && { backendTunnel: { proxy: { type: "invalid", reference: "" } } }),
   };
   const denying = invalid.filter((kind) => WITHOUT[kind] === "deny");
+  const replaced = mergeLevels(
+    level,
+    levelOf(replacing, (field) => ({ in: object, at: [...path, field] })),
+  );
   if (denying.length === 0) return replaced;
+  const owner = formatOrigin({ object, path: [] });
   const reason = `${denying.join(", ")} of ${owner} ${denying.length === 1 ? "is" : "are"} invalid, see its status`;
-  return mergePolicies(replaced, {
-    authorization: { rules: [{ mode: "require", expression: `fail(${JSON.stringify(reason)})` }] },
-  });
+  const authorization = { rules: [{ mode: "require", expression: `fail(${JSON.stringify(reason)})` }] } as const;
+  const at = denying.length === 1 ? [...path, ...denying] : path;
+  return mergeLevels(replaced, { set: { authorization }, sources: { authorization: [{ in: object, at }] } });
 }
 
 /**

@@ -22,6 +22,7 @@ import {
 } from "../../crd/policy.ts";
 import { toFileSyntax } from "../../crd/references.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
+import type { LintFinding } from "../model/conditions.ts";
 import { type Aged, createdAt } from "../model/precedence.ts";
 import { type Callee, clusterNames, type Referrer } from "./names.ts";
 import { Problems } from "./problems.ts";
@@ -49,6 +50,7 @@ export interface PolicyInput extends Aged {
   /** Services and backends that it calls. */
   readonly callees: readonly Callee[];
   readonly problems: readonly string[];
+  readonly findings: readonly LintFinding[];
 }
 
 /** Key: `<namespace>/<name>`; undefined: there is no such policy. */
@@ -88,6 +90,7 @@ export const policyInput = defineQuery<PolicyInput | undefined>("policyInput", (
     },
     callees: reader.callees,
     problems: problems.errors,
+    findings: problems.findings,
   };
 });
 

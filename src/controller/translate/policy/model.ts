@@ -1,5 +1,8 @@
 /** A TracegatePolicy as it runs: with texts, targets of calls, and what takes the place of what is invalid. */
+import { nameOfKey } from "../../../base/object-key.ts";
+import type { ObjectName } from "../../../base/origin.ts";
 import type { Path } from "../../../base/paths.ts";
+import { levelOf, NO_PHASES, type PhaseLevels, type PolicyLevel } from "../../../ir/origins.ts";
 import { kindsOf } from "../../../policies/merge.ts";
 import type { PolicyInputs, PolicyKind, PolicySet } from "../../../policies/policy-set.ts";
 import type { Phase } from "../../../trace/events.ts";
@@ -10,7 +13,6 @@ import { isAllShadow } from "../../../translation/shadow-policies.ts";
 import type { FrontendField } from "../../crd/policy.ts";
 import { defineQuery } from "../../graph/graph.ts";
 import type { LintFinding } from "../model/conditions.ts";
-import type { PhaseSets } from "../model/model.ts";
 import { callContext } from "./calls.ts";
 import { denies, failClosed, failClosedFrontend } from "./fail-closed.ts";
 import { translateFrontendInput } from "./frontend-input.ts";
@@ -18,7 +20,7 @@ import { policyInput } from "./input.ts";
 import { Problems } from "./problems.ts";
 
 interface PolicyModel {
-  readonly sets: PhaseSets;
+  readonly levels: PhaseLevels;
   readonly frontend: FrontendInput;
   /** Everything that is wrong with it: `spec.traffic.jwtAuth.jwks: …`. */
   readonly problems: readonly string[];
@@ -39,19 +41,15 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   const problems = new Problems();
   const urls: string[] = [];
   const context = callContext(read, input.namespace, input.callees, problems.report, urls);
-  const owner = `TracegatePolicy ${key}`;
+  const object = { kind: "TracegatePolicy", ...nameOfKey(key) };
   const { traffic: t, backend: b } = input.invalid;
-  const traffic = translateKinds(input.traffic, t, input.phase, ["spec", "traffic"], context, problems, owner);
-  const backend = translateKinds(input.backend, b, "backend", ["spec", "backend"], context, problems, owner);
+  const traffic = translateKinds(input.traffic, t, input.phase, ["spec", "traffic"], context, problems, object);
+  const backend = translateKinds(input.backend, b, "backend", ["spec", "backend"], context, problems, object);
   const frontend = validFrontend(input.frontend, context, problems);
   reportContradictions(input.frontend, problems);
   const invalidFields = [...input.invalid.frontend, ...frontend.invalid];
   return {
-    sets: {
-      gateway: input.phase === "gateway" ? traffic.set : {},
-      route: input.phase === "route" ? traffic.set : {},
-      backend: backend.set,
-    },
+    levels: { ...NO_PHASES, [input.phase]: traffic.level, backend: backend.level },
     frontend: failClosedFrontend(frontend.valid, invalidFields),
     problems: [...new Set([...input.problems, ...problems.errors])],
     warnings: problems.warnings,
@@ -62,7 +60,7 @@ export const policyModel = defineQuery<PolicyModel | undefined>("policyModel", (
   };
 });
 
-/** Translates policies kind by kind. Invalid policies are replaced; policies that only fail at run time, such as for a missing service, stay. */
+/** Translates the policies at `path` of an object kind by kind. Invalid policies are replaced; policies that only fail at run time, such as for a missing service, stay. */
 export function translateKinds(
   inputs: PolicyInputs,
   unparsed: readonly PolicyKind[],
@@ -70,8 +68,8 @@ export function translateKinds(
   path: Path,
   context: CallContext,
   problems: Problems,
-  owner: string,
-): { readonly set: PolicySet; readonly invalid: readonly PolicyKind[]; readonly usable: boolean } {
+  object: ObjectName,
+): { readonly level: PolicyLevel; readonly invalid: readonly PolicyKind[]; readonly usable: boolean } {
   const invalid = [...unparsed];
   const valid: PolicySet = {};
   for (const kind of kindsOf(inputs)) {
@@ -81,7 +79,8 @@ export function translateKinds(
     if (problems.invalidating === before) Object.assign(valid, set);
     else if (!isAllShadow(kind, inputs[kind])) invalid.push(kind);
   }
-  return { set: failClosed(valid, invalid, owner), invalid, usable: Object.keys(valid).length > 0 };
+  const level = levelOf(valid, (field) => ({ in: object, at: [...path, field] }));
+  return { level: failClosed(level, invalid, path, object), invalid, usable: Object.keys(valid).length > 0 };
 }
 
 /** What each field allows by itself and both together do not; listeners ignore one of them (`withFrontendTls`). */

@@ -41,10 +41,12 @@ test("policies attach to their targets by phase, and to sections apart from the 
     traffic: {delay: {duration: 1s}}
 `);
   assert.deepEqual(problemsOf(graph, "whole"), []);
-  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/web").route, { timeout: { requestTimeout: 5000 } });
-  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/web").backend, { http: { requestTimeout: 1000 } });
-  assert.deepEqual(Object.keys(graph.query(attachedPolicies, "HTTPRoute/apps/web/main").route), ["delay"]);
-  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/other").route, {});
+  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/web").route.set, {
+    timeout: { requestTimeout: 5000 },
+  });
+  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/web").backend.set, { http: { requestTimeout: 1000 } });
+  assert.deepEqual(Object.keys(graph.query(attachedPolicies, "HTTPRoute/apps/web/main").route.set), ["delay"]);
+  assert.deepEqual(graph.query(attachedPolicies, "HTTPRoute/apps/other").route.set, {});
 });
 
 test("texts come from Secrets and ConfigMaps, services from backendRefs", () => {
@@ -65,7 +67,7 @@ test("texts come from Secrets and ConfigMaps, services from backendRefs", () => 
       extAuthz: {backendRef: {name: authz, port: 9000}}
 `);
   assert.deepEqual(problemsOf(graph, "login"), []);
-  const { route } = graph.query(attachedPolicies, "HTTPRoute/apps/web");
+  const { set: route } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
   assert.equal(route.basicAuth?.htpasswd, "anna:{SHA}qUqP5cyxm6YcTAhz05Hph5gvu9M=\n");
   assert.equal(route.jwtAuth?.jwks, JWKS);
   assert.deepEqual(route.extAuthz && "target" in route.extAuthz && route.extAuthz.target, {
@@ -114,7 +116,7 @@ test("a ReferenceGrant permits calls to another namespace, with the policies tha
     to: [{group: "", kind: Service}]
 `;
   const targetOf = (graph: Graph) => {
-    const { extAuthz } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+    const { extAuthz } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route.set;
     assert.ok(extAuthz !== undefined && "target" in extAuthz);
     return extAuthz;
   };
@@ -141,7 +143,7 @@ test("an invalid policy that restricts access denies, even if a valid one follow
     ${TARGET}
     traffic: {authorization: {rules: ["true"]}}
 `);
-  const { authorization, timeout } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+  const { authorization, timeout } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route.set;
   assert.deepEqual(authorization?.rules, [
     { mode: "require", expression: 'fail("jwtAuth of TracegatePolicy apps/broken is invalid, see its status")' },
     { mode: "allow", expression: "true" },
@@ -164,7 +166,7 @@ for (const [limit, problem] of [
     traffic: {localRateLimit: [${limit}]}
 `);
     assert.match(problemsOf(graph, "limit").join(), problem);
-    const { authorization, localRateLimit } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+    const { authorization, localRateLimit } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route.set;
     assert.equal(localRateLimit, undefined);
     assert.deepEqual(authorization?.rules, [
       {
@@ -209,7 +211,7 @@ test("a service whose own policies are invalid is not called: without its CAs an
     ${TARGET}
     traffic: {extAuthz: {backendRef: {name: authz, port: 80}}}
 `);
-  const { extAuthz } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route;
+  const { extAuthz } = graph.query(attachedPolicies, "HTTPRoute/apps/web").route.set;
   assert.deepEqual(extAuthz && "target" in extAuthz && extAuthz.target.type, "invalid");
   assert.match(graph.query(policyModel, "apps/check")?.warnings.join() ?? "", /its own policies are invalid/);
   assert.match(problemsOf(graph, "tls").join(), /ConfigMap apps\/none not found/);

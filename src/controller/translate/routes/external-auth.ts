@@ -42,7 +42,7 @@ export function translateExternalAuth(
     timeout: _timeout,
     ...settings
   } = parsed.data;
-  const calls = callPoliciesOf(mergeAttached(referrer.read, "backend", targets, policies));
+  const calls = callPoliciesOf(mergeAttached(referrer.read, "backend", targets, policies).set);
   return { ...settings, target, timeout: TIMEOUT, ...(Object.keys(calls).length > 0 && { policies: calls }) };
 }
 

@@ -1,10 +1,12 @@
 /** Filters of HTTPRoutes and GRPCRoutes as the policies that run. */
 import type { z } from "zod";
+import { formatPath, type Path } from "../../../base/paths.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
+import type { PolicyLevel, PolicySource } from "../../../ir/origins.ts";
 import type { HeaderFilter, HttpRouteFilter, PathModifier } from "../../../kube/objects.ts";
 import { checkPolicies } from "../../../policies/compile.ts";
 import { schema as cors } from "../../../policies/cors/schema.ts";
-import { callPoliciesOf, NO_POLICY_SET } from "../../../policies/merge.ts";
+import { callPoliciesOf, NO_LEVEL } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import type { Mirror } from "../../../policies/request-mirror/schema.ts";
 import { type RequestRedirect, schema as requestRedirect } from "../../../policies/request-redirect/schema.ts";
@@ -27,10 +29,10 @@ type FilterPolicies = Pick<
 >;
 type FilterKind = keyof FilterPolicies;
 
-/** The place of filters: in rule `rule`, at `path` in it, such as `backendRefs[0].filters`. */
+/** The place of filters: in rule `rule`, at `path` in it. */
 interface FilterPlace {
   readonly rule: number;
-  readonly path: string;
+  readonly path: Path;
   /** Backend: they apply to the requests of one backend. */
   readonly phase: "route" | "backend";
 }
@@ -43,14 +45,16 @@ export function translateFilters(
   filters: readonly HttpRouteFilter[],
   place: FilterPlace,
   referrer: Referrer,
-): PolicySet | undefined {
-  if (filters.length === 0) return NO_POLICY_SET;
+): PolicyLevel | undefined {
+  if (filters.length === 0) return NO_LEVEL;
   const { findings } = referrer;
+  const sources: { [Kind in FilterKind]?: PolicySource[] } = {};
   const set: { -readonly [Kind in FilterKind]?: FilterPolicies[Kind] } = {};
   const mirrors: Mirror[] = [];
   let missing = false;
   for (const [i, filter] of filters.entries()) {
-    const at = `${place.path}[${i}]`;
+    const path = [...place.path, i];
+    const at = formatPath(path);
     const kind = KINDS[filter.type];
     if (filter.type === "ExtensionRef") {
       const { group = "", kind: refKind = "", name = "" } = filter.extensionRef ?? {};
@@ -59,11 +63,16 @@ export function translateFilters(
       missing = true;
     } else if (filter.type === "RequestMirror" && filter.requestMirror !== undefined) {
       const mirror = translateMirror(filter.requestMirror, `rules[${place.rule}].${at}.requestMirror`, referrer);
-      if (mirror !== undefined) mirrors.push(mirror);
+      if (mirror === undefined) continue;
+      mirrors.push(mirror);
+      sources.requestMirror = [{ at: mirrors.length === 1 ? path : place.path }];
     } else if (filter.type === "ExternalAuth" && filter.externalAuth !== undefined) {
       const policy = translateExternalAuth(filter.externalAuth, { ...place, path: at }, referrer);
       if (policy === undefined) missing = true;
-      else set.extAuthz = policy;
+      else {
+        set.extAuthz = policy;
+        sources.extAuthz = [{ at: path }];
+      }
     } else if (kind === undefined) {
       findings.invalidates(place.rule, `${at}.type: ${filter.type} is not supported`);
     } else if (set[kind] !== undefined) {
@@ -74,20 +83,22 @@ export function translateFilters(
       );
     } else {
       const parsed = PARSERS[kind](filter);
-      if (parsed.success) Object.assign(set, { [kind]: parsed.data });
-      else findings.invalidates(place.rule, `${at}: ${inWords(parsed.error)}`);
+      if (parsed.success) {
+        Object.assign(set, { [kind]: parsed.data });
+        sources[kind] = [{ at: path }];
+      } else findings.invalidates(place.rule, `${at}: ${inWords(parsed.error)}`);
     }
   }
   if (set.urlRewrite !== undefined && set.requestRedirect !== undefined)
     findings.invalidates(
       place.rule,
-      `${place.path}: URLRewrite and RequestRedirect cannot be combined; remove one of them`,
+      `${formatPath(place.path)}: URLRewrite and RequestRedirect cannot be combined; remove one of them`,
       "IncompatibleFilters",
     );
   if (mirrors.length > 0) set.requestMirror = mirrors;
   for (const { path, reason } of checkPolicies(set, place.phase, STANDARD_ENVIRONMENT))
-    findings.invalidates(place.rule, `${place.path}: ${path.join(".")}: ${reason}`);
-  return missing ? undefined : set;
+    findings.invalidates(place.rule, `${formatPath(place.path)}: ${path.join(".")}: ${reason}`);
+  return missing ? undefined : { set, sources };
 }
 
 const KINDS: Readonly<Record<string, Exclude<FilterKind, "requestMirror" | "extAuthz">>> = {
@@ -182,7 +193,7 @@ function translateMirror(
 ): Mirror | undefined {
   const { target, policies: own, targets } = resolveBackend(referrer, backendRef, where);
   if (target.type === "invalid") return undefined;
-  const policies = mergeAttached(referrer.read, "backend", targets, own);
+  const { set: policies } = mergeAttached(referrer.read, "backend", targets, own);
   const share = fraction === undefined ? (percent ?? 100) / 100 : fraction.numerator / (fraction.denominator ?? 100);
   return {
     target,

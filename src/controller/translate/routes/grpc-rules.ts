@@ -2,7 +2,7 @@
 import { RE2JS } from "re2js";
 import type { PathMatch, RouteMatch } from "../../../ir/ir.ts";
 import type { GrpcRouteRule } from "../../../kube/objects.ts";
-import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
 import type { Referrer } from "../backends/backend-refs.ts";
 import type { Findings } from "../model/findings.ts";
 import { translateFilters } from "./filters.ts";
@@ -22,13 +22,13 @@ const ANY: RouteMatch = { path: { type: "pathPrefix", value: "/" }, headers: [],
 
 export function translateGrpcRule(rule: GrpcRouteRule, index: number, referrer: Referrer): Rule {
   const { matches = [], filters = [], backendRefs = [] } = rule;
-  const found = translateFilters(filters, { rule: index, path: "filters", phase: "route" }, referrer);
+  const found = translateFilters(filters, { rule: index, path: ["filters"], phase: "route" }, referrer);
   const session = sessionOf(rule.sessionPersistence, index, referrer.findings);
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),
     matches: matches.length === 0 ? [ANY] : validMatches(matches, index, referrer.findings, translateMatch),
-    policies: found === undefined ? NO_POLICY_SET : mergePolicies(found, session),
+    policies: found === undefined ? NO_LEVEL : mergeLevels(found, session),
     backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
   };
 }

@@ -4,9 +4,10 @@ import { parseDuration } from "../../../base/durations.ts";
 import { messageOf } from "../../../base/errors.ts";
 import { STANDARD_ENVIRONMENT } from "../../../cel/index.ts";
 import type { PathMatch, RouteMatch, ValueMatch } from "../../../ir/ir.ts";
+import { levelOf, type PolicyLevel } from "../../../ir/origins.ts";
 import type { HttpBackendReference, HttpRouteMatch, HttpRouteRule, NameMatch } from "../../../kube/objects.ts";
 import { checkPolicies } from "../../../policies/compile.ts";
-import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL, NO_POLICY_SET } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import { schema as sessionPersistence } from "../../../policies/session-persistence/schema.ts";
 import { invalid, type Referrer, type ResolvedBackend, resolveBackend } from "../backends/backend-refs.ts";
@@ -20,14 +21,14 @@ export interface Rule {
   /** Those that are valid; empty for routes of connections. */
   readonly matches: readonly RouteMatch[];
   /** Policies from the rule's own filters and fields. */
-  readonly policies: PolicySet;
+  readonly policies: PolicyLevel;
   readonly backends: readonly RuleBackend[];
 }
 
 export interface RuleBackend extends ResolvedBackend {
   readonly weight: number;
   /** Policies from the filters of a backendRef. */
-  readonly filters: PolicySet;
+  readonly filters: PolicyLevel;
 }
 
 /** Fields of policies as HTTPRoutes name them. */
@@ -42,19 +43,21 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
   const { findings } = referrer;
   const { matches = [], filters = [], backendRefs = [] } = rule;
   const translated = validMatches(matches, index, findings, translateMatch);
-  const found = translateFilters(filters, { rule: index, path: "filters", phase: "route" }, referrer);
-  checkPrefixes(found ?? NO_POLICY_SET, translated, index, findings);
+  const found = translateFilters(filters, { rule: index, path: ["filters"], phase: "route" }, referrer);
+  checkPrefixes(found?.set ?? NO_POLICY_SET, translated, index, findings);
   const session = sessionOf(rule.sessionPersistence, index, findings);
-  const limits = mergePolicies(timeoutOf(rule, index, findings), retryOf(rule, index, findings));
+  const limits = mergeLevels(
+    levelOf(timeoutOf(rule, index, findings), () => ({ at: ["timeouts"] })),
+    levelOf(retryOf(rule, index, findings), () => ({ at: ["retry"] })),
+  );
   // Such as a timeout of years, which proxies would reject together with everything else that they are sent.
-  for (const { path, reason } of checkPolicies(limits, "route", STANDARD_ENVIRONMENT))
+  for (const { path, reason } of checkPolicies(limits.set, "route", STANDARD_ENVIRONMENT))
     findings.invalidates(index, `${ROUTE_FIELDS[path.join(".")] ?? path.join(".")}: ${reason}`);
-  const policies = mergePolicies(found ?? NO_POLICY_SET, limits, session);
   return {
     index,
     ...(rule.name !== undefined && { name: rule.name }),
     matches: matches.length === 0 ? [ANY] : translated,
-    policies: found === undefined ? NO_POLICY_SET : policies,
+    policies: found === undefined ? NO_LEVEL : mergeLevels(found, limits, session),
     backends: found === undefined ? [MISSING_FILTER] : translateHttpBackends(backendRefs, index, referrer),
   };
 }
@@ -63,7 +66,7 @@ export function translateHttpRule(rule: HttpRouteRule, index: number, referrer: 
  * Requests that a missing or invalid filter should have changed or rejected get 500 (HTTPRouteFilter.extensionRef): by
  * another rule they could reach a backend without the protection that the filter is.
  */
-export const MISSING_FILTER: RuleBackend = { ...invalid("filter"), weight: 1, filters: NO_POLICY_SET };
+export const MISSING_FILTER: RuleBackend = { ...invalid("filter"), weight: 1, filters: NO_LEVEL };
 
 export function translateHttpBackends(
   refs: readonly HttpBackendReference[],
@@ -73,7 +76,7 @@ export function translateHttpBackends(
   return refs.map((ref, i) => {
     const { weight = 1, filters = [] } = ref;
     const backend = resolveBackend(referrer, ref, `rules[${rule}].backendRefs[${i}]`);
-    const path = `backendRefs[${i}].filters`;
+    const path = ["backendRefs", i, "filters"];
     const own = translateFilters(filters, { rule, path, phase: "backend" }, referrer);
     return own === undefined ? { ...MISSING_FILTER, weight } : { ...backend, weight, filters: own };
   });
@@ -192,13 +195,13 @@ function retryOf({ retry }: HttpRouteRule, rule: number, findings: Findings): Po
 }
 
 /** `sessionPersistence` of a rule (GEP-1619): has the fields of the policy. */
-export function sessionOf(written: unknown, rule: number, findings: Findings): PolicySet {
-  if (written === undefined) return NO_POLICY_SET;
+export function sessionOf(written: unknown, rule: number, findings: Findings): PolicyLevel {
+  if (written === undefined) return NO_LEVEL;
   const { success, data, error } = sessionPersistence.safeParse(written);
-  if (success) return { sessionPersistence: data };
+  if (success) return levelOf({ sessionPersistence: data }, (field) => ({ at: [field] }));
   for (const { path, message } of error.issues)
     findings.invalidates(rule, `${["sessionPersistence", ...path].join(".")}: ${message}`);
-  return NO_POLICY_SET;
+  return NO_LEVEL;
 }
 
 /** Durations of GEP-2257 are a subset of those that the configuration file takes. */

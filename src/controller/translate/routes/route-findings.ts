@@ -40,7 +40,7 @@ export const routeFindings = defineQuery<Readonly<Partial<Record<string, readonl
 function findingsAt(read: Read, listener: ListenerModel, rules: LintedRule[]): RuleFinding[] {
   // Of rules for connections the first one counts.
   if (!listener.protocol.startsWith("HTTP")) rules.sort((a, b) => (a.order < b.order ? -1 : 1));
-  const policies = mergeAttached(read, "gateway", listenerTargets(listener));
+  const { set: policies } = mergeAttached(read, "gateway", listenerTargets(listener));
   return lintRoutes(policies, rules, nameOf).flatMap(({ route, match, field, code, found }) => {
     const { object, path = [] } = route.origin ?? {};
     // The matches that are left of an invalid rule are not numbered as those of the object.

@@ -4,9 +4,10 @@
  */
 import { objectKey } from "../../../base/object-key.ts";
 import type { Route, RouteBackend, TcpRoute } from "../../../ir/ir.ts";
+import { type PolicyLevel, recorded } from "../../../ir/origins.ts";
 import { refKey, refOf } from "../../../kube/keys.ts";
 import type { KubeObject, ParentReference } from "../../../kube/objects.ts";
-import { mergePolicies, NO_POLICY_SET } from "../../../policies/merge.ts";
+import { mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import { inlineUnlessAll, withoutHttp } from "../../../translation/route-policies.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
@@ -15,7 +16,14 @@ import { resolveBackend } from "../backends/backend-refs.ts";
 import { retryBudgetOf, sessionOfBackends } from "../backends/backend-traffic.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { Findings, routeConditions } from "../model/findings.ts";
-import type { Attachment, ListenerModel, ParentModel, RouteKind, RouteModel } from "../model/model.ts";
+import {
+  type Attachment,
+  HTTP_KINDS,
+  type ListenerModel,
+  type ParentModel,
+  type RouteKind,
+  type RouteModel,
+} from "../model/model.ts";
 import { createdAt } from "../model/precedence.ts";
 import { listenerTargets, mergeAttached } from "../policy/policies.ts";
 import { type Attaching, attach } from "./attach.ts";
@@ -50,7 +58,7 @@ export const routeModel = defineQuery<RouteModel>("routeModel", (read, key) => {
 function withoutInvalid(rule: Rule, { invalid }: Findings): Rule | undefined {
   if (!invalid.some(({ index }) => index === rule.index)) return rule;
   if (rule.matches.length === 0) return undefined;
-  return { ...rule, policies: NO_POLICY_SET, backends: [MISSING_FILTER] };
+  return { ...rule, policies: NO_LEVEL, backends: [MISSING_FILTER] };
 }
 
 interface RouteObject extends KubeObject {
@@ -110,9 +118,9 @@ function translate<R>(
 function translateConnectionRule({ name, backendRefs = [] }: ConnectionRule, index: number, referrer: Referrer): Rule {
   const backends = backendRefs.map((ref, i): RuleBackend => {
     const backend = resolveBackend(referrer, ref, `rules[${index}].backendRefs[${i}]`);
-    return { ...backend, weight: ref.weight ?? 1, filters: NO_POLICY_SET };
+    return { ...backend, weight: ref.weight ?? 1, filters: NO_LEVEL };
   });
-  return { index, ...(name !== undefined && { name }), matches: [], policies: NO_POLICY_SET, backends };
+  return { index, ...(name !== undefined && { name }), matches: [], policies: NO_LEVEL, backends };
 }
 
 interface ConnectionRule {
@@ -132,7 +140,7 @@ function attachTo(translation: Translation, { listener, hostnames }: Attaching["
   const { kind, route, rules } = translation;
   const { namespace, name } = route.metadata;
   const object = { kind, namespace, name };
-  const isHttp = kind === "HTTPRoute" || kind === "GRPCRoute";
+  const isHttp = HTTP_KINDS.has(kind);
   const age = createdAt(route);
   const placed = rules.map((rule) => {
     const number = String(rule.index).padStart(2, "0");
@@ -178,29 +186,24 @@ interface Place extends Translation {
 
 function httpRouteAt(place: Place): Route {
   const { read, rule, listener, common } = place;
-  const { requestRedirect, ...others } = rule.policies;
-  const own =
-    requestRedirect === undefined
-      ? rule.policies
-      : { ...others, requestRedirect: redirectAt(requestRedirect, listener) };
+  const { set, sources } = rule.policies;
+  const { requestRedirect } = set;
+  const redirecting = requestRedirect && { requestRedirect: redirectAt(requestRedirect, listener) };
+  const own = { set: redirecting === undefined ? set : { ...set, ...redirecting }, sources };
   // Session settings of a backend apply to all routes, so those of the route itself win (GEP-1619, API attachment points).
   const levels = [...listenerTargets(listener), sessionOfBackends(read, rule.backends), ...routeTargets(place)];
-  const policies = mergeAttached(read, "route", levels, own);
+  const merged = mergeAttached(read, "route", levels, own);
   return {
     ...common,
     matches: rule.matches,
-    policies,
-    ...inlineUnlessAll(own, policies),
+    ...recorded(merged),
+    ...inlineUnlessAll(own.set, merged.set),
     backends: rule.backends.map((backend, i) => backendAt(place, backend, i)),
   };
 }
 
 function connectionRouteAt(place: Place): TcpRoute {
-  const backends = place.rule.backends.map((backend, i) => {
-    const { inline: _, ...translated } = backendAt(place, backend, i);
-    return { ...translated, policies: withoutHttp(translated.policies) };
-  });
-  return { ...place.common, backends };
+  return { ...place.common, backends: place.rule.backends.map((backend, i) => backendAt(place, backend, i)) };
 }
 
 /** The route and its rule, as policies mean them. */
@@ -219,29 +222,31 @@ function backendAt(
 ): RouteBackend {
   const { read, kind, listener } = place;
   const around = [...listenerTargets(listener), ...routeTargets(place), ...targets];
-  const own = mergePolicies(retryBudgetOf(read, targets[0]), policies, filters);
+  const own = mergeLevels(retryBudgetOf(read, targets[0]), policies, filters);
   const merged = mergeAttached(read, "backend", around, own);
   const settled = settle(merged, kind, listener, read);
   return {
     key: `/${backend ?? `${place.common.key}/backend${index}`}`,
     weight,
     target,
-    policies: settled,
-    ...inlineUnlessAll(filters, settled),
+    ...recorded(settled),
+    ...inlineUnlessAll(filters.set, settled.set),
   };
 }
 
 /** What the kind of the route, the listener and the Gateway say about connections to backends. */
-function settle(policies: PolicySet, kind: RouteKind, listener: ListenerModel, read: Read): PolicySet {
-  const { backendTLS, http, ...others } = policies;
+function settle(level: PolicyLevel, kind: RouteKind, listener: ListenerModel, read: Read): PolicyLevel {
+  const usable = HTTP_KINDS.has(kind) ? level.set : withoutHttp(level.set);
+  const { backendTLS, http, ...others } = usable;
   const tls = listener.tls === "passthrough" ? undefined : withCertificate(backendTLS, listener, read);
   const version = http?.version ?? (kind === "GRPCRoute" ? "HTTP/2.0" : undefined);
-  if (tls === backendTLS && version === http?.version) return policies;
-  return {
+  if (tls === backendTLS && version === http?.version) return { ...level, set: usable };
+  const set = {
     ...others,
     ...(tls !== undefined && { backendTLS: tls }),
     ...(version !== undefined && { http: { ...http, version } }),
   };
+  return { set, sources: { http: [{ at: [] }], ...level.sources } };
 }
 
 /** The client certificate of the Gateway, unless there is another one (GatewayBackendTLS.clientCertificateRef). */

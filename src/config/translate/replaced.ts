@@ -1,0 +1,91 @@
+/** Policies of `policies[]` that never apply, because narrower ones replace them wherever their target is. */
+import type { Origin } from "../../base/origin.ts";
+import { formatPath, type Path } from "../../base/paths.ts";
+import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
+import { originsOf, type PolicySources } from "../../ir/origins.ts";
+import { writtenKind } from "../../policies/contract/shadow.ts";
+import type { PolicySet, SetKey } from "../../policies/policy-set.ts";
+import type { Phase } from "../../trace/events.ts";
+import { lintTexts } from "../../translation/problems/lint-table.ts";
+import type { Report } from "../../translation/problems/problem.ts";
+import { keysOf } from "../../translation/shadow-policies.ts";
+import type { ConfigFile } from "../schema/config.ts";
+import { backendKey, keyOf, listenerKeys, phaseOf, routeKeys, targetKey } from "./targeted.ts";
+
+/** A listener, route or backend with the policies that are in force there. */
+interface Holder {
+  readonly policies: PolicySet;
+  readonly sources?: PolicySources;
+  readonly origin?: Origin | undefined;
+  /** The field of what is written there. */
+  readonly own: Path;
+}
+
+/** What a target covers, by the phases that policies run in. */
+type Covered = Readonly<Record<Phase, readonly Holder[]>>;
+
+/** More places would hide the finding. */
+const MAX_RELATED = 5;
+
+/** Reports each policy of the valid `policies[]` that is not in force at any place that its target covers. */
+export function reportReplaced(config: ConfigFile, ir: Ir, report: Report): void {
+  if (config.policies.length === 0) return;
+  const covered = coveredBy(new Set(config.policies.map(targetKey)), ir);
+  for (const [i, input] of config.policies.entries()) {
+    const holders = (covered.get(targetKey(input)) ?? []).flatMap((each) => each[phaseOf(input)]);
+    for (const kind of keysOf(input.policy)) {
+      const deciding = holders.filter(({ policies }) => policies[kind] !== undefined);
+      if (deciding.length === 0 || deciding.some((holder) => isFrom(keyOf(input), kind, holder))) continue;
+      const origins = deciding.flatMap((holder) => originsOf(holder, holder.origin, holder.own, ir)[kind] ?? []);
+      const places = new Map(origins.map(({ path }) => [formatPath(path), path])).values();
+      const related = [...places].slice(0, MAX_RELATED).map((path) => ({ path, message: "applies instead" }));
+      const texts = lintTexts("replaced-policy");
+      const problem = { ...texts, warning: true, advice: true, lint: "replaced-policy", related } as const;
+      report(["policies", i, "policy"], problem, writtenKind(kind));
+    }
+  }
+}
+
+function isFrom(policy: string, kind: SetKey, { sources }: Holder): boolean {
+  return (
+    sources?.[kind]?.some(
+      (source) => source.in !== undefined && "policy" in source.in && source.in.policy === policy,
+    ) ?? false
+  );
+}
+
+function coveredBy(targets: ReadonlySet<string>, { binds, routeGroups, backends }: Ir): ReadonlyMap<string, Covered[]> {
+  const covered = new Map<string, Covered[]>();
+  const add = (keys: readonly string[], places: () => Covered): void => {
+    const wanted = keys.filter((key) => targets.has(key));
+    if (wanted.length === 0) return;
+    const made = places();
+    for (const key of wanted) covered.set(key, [...(covered.get(key) ?? []), made]);
+  };
+  for (const { port, listeners } of binds)
+    for (const listener of listeners) {
+      const routes = [...listener.routes, ...listener.tcpRoutes];
+      add(listenerKeys({ ...listener, port }), () => ({
+        gateway: [{ ...listener, own: ["policies"] }],
+        route: routes.flatMap(ofRoute),
+        backend: routes.flatMap(ofBackends),
+      }));
+    }
+  const owners = [...binds.flatMap(({ listeners }) => listeners), ...routeGroups];
+  const tcpRoutes = binds.flatMap(({ listeners }) => listeners.flatMap((listener) => listener.tcpRoutes));
+  for (const route of [...owners.flatMap(({ routes }) => routes), ...tcpRoutes]) {
+    const kind = "matches" in route ? "HTTPRoute" : "TCPRoute";
+    add(routeKeys({ ...route, kind }), () => ({ gateway: [], route: ofRoute(route), backend: ofBackends(route) }));
+  }
+  for (const backend of backends)
+    add([backendKey(backend.name)], () => ({ gateway: [], route: [], backend: [{ ...backend, own: ["policies"] }] }));
+  return covered;
+}
+
+function ofRoute(route: Route | TcpRoute): Holder[] {
+  return "policies" in route ? [{ ...route, own: ["policies"] }] : [];
+}
+
+function ofBackends({ backends, origin }: Route | TcpRoute): Holder[] {
+  return backends.map((backend, i) => ({ ...backend, origin, own: ["backends", i, "policies"] }));
+}
