@@ -22,8 +22,8 @@ export function errorPage(): string {
 
 Every error response that tracegate itself makes is listed here. The body is \`text/plain\` with exactly the text below; the cause, such as
 an address or a name, is in the access log (\`error\`) and in the trace. \`error\` also says what decided: for a 404 the nearest route and what does not
-match, for a denied request the rule with the values that it compared, for a 503 the endpoints and why each is left out. Secrets are
-redacted, and \`config.logging.reasons\` limits it. gRPC requests get status 200 with \`grpc-status\` and that
+match, for a denied request the rule with the values that it compared, for a 503 the endpoints and why each is left out; and
+where that was written: its path in the configuration file, or the Kubernetes object and field. Secrets are redacted, and \`config.logging.reasons\` limits it. gRPC requests get status 200 with \`grpc-status\` and that
 text as \`grpc-message\` instead. \`reason\` is the label in access logs and metrics. [lifecycle.md](lifecycle.md) lists the phase in
 which each error occurs.
 As data: [schema/errors.json](../schema/errors.json).

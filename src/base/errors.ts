@@ -112,12 +112,14 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** The response for an error: status, headers and the table's text for `code`. By its type it cannot carry the text of a cause. */
+/** The response for an error. By its type it cannot carry the text of a cause. */
 export interface ErrorAnswer {
   readonly code: ErrorCode;
   readonly status: number;
   /** Header fields, such as a challenge: lower-case names and values alternate. */
   readonly headers: readonly string[];
+  /** What a service or the configuration says in place of the table's text, which undefined stands for. */
+  readonly body?: string | Uint8Array | undefined;
 }
 
 /** What a log line may show of a request. */
@@ -128,11 +130,20 @@ export interface ShownValues {
   input(path: readonly string[], value: unknown): unknown;
 }
 
+/** The decision behind an error. */
+export interface Explained {
+  readonly text: string;
+  /** The rule of a policy that decided: its position among those of all levels. */
+  readonly rule?: number | undefined;
+  /** The compiled route that decided, if no policy did. */
+  readonly route?: { readonly digest: string };
+}
+
 /**
- * The decision behind an error, as text. Called at most once, before anything of the request changes, and only if the text is shown.
- * `after`: the verdict that stands before the text, which need not say it again.
+ * Explains an error. Called at most once, before anything of the request changes, and only if the text is shown. `after`: the verdict
+ * that stands before the text, which need not say it again.
  */
-export type Why = (shown: ShownValues, after?: "deny") => string;
+export type Why = (shown: ShownValues, after?: "deny") => Explained;
 
 interface ErrorOptions extends Partial<Omit<ErrorAnswer, "code">> {
   readonly why?: Why;
@@ -140,8 +151,8 @@ interface ErrorOptions extends Partial<Omit<ErrorAnswer, "code">> {
 
 /**
  * The one error class of the data plane. `message` is for the log and the trace: the table's text and, after a colon, `detail`.
- * The client gets `answer` only, which holds neither `detail` nor `cause` nor `why`. The last argument overrides the status and adds
- * headers.
+ * The client gets `answer` only, which holds neither `detail` nor `cause` nor `why`. The last argument overrides status and body, and
+ * adds headers.
  */
 export class GatewayError extends Error {
   readonly answer: ErrorAnswer;
@@ -151,10 +162,10 @@ export class GatewayError extends Error {
     code: ErrorCode,
     detail?: string,
     cause?: unknown,
-    { status = ERRORS[code].status, headers = [], why }: ErrorOptions = {},
+    { status = ERRORS[code].status, headers = [], body, why }: ErrorOptions = {},
   ) {
     super(detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`, { cause });
-    this.answer = { code, status, headers };
+    this.answer = { code, status, headers, body };
     this.why = why;
   }
   get code(): ErrorCode {

@@ -113,6 +113,7 @@ export function originsOf(
   );
 }
 
-function below(origin: Origin | undefined, path: Path): Origin | undefined {
+/** The field `path` of what is written at `origin`. */
+export function below(origin: Origin | undefined, path: Path): Origin | undefined {
   return origin && { ...origin, path: [...origin.path, ...path] };
 }

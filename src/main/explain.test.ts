@@ -667,7 +667,7 @@ test("policies in shadow show what they would do, and no outcome is refused beca
   const shadows = stdout.split("\n").filter((line) => / shadow /.test(line));
   assert.deepEqual(shadows, [
     '✗ shadow apiKey  would deny with 401: no API key in the header authorization after "Bearer "',
-    "✗ shadow extAuthz  would deny with 403: external authorization failed",
+    "✗ shadow extAuthz  would deny with 403: the service denies the request with status 403",
     '✗ shadow authorization  would deny with 403: rules[0] is true (request.path: "/s")',
   ]);
   assert.match(stdout, /→ 200 · route/);

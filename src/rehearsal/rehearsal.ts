@@ -110,6 +110,11 @@ class Records extends AccessLog {
     super(output, new LineList([]), "full");
   }
 
+  /** Explanations have the origin as data. */
+  override asLogged(record: AccessRecord): AccessRecord {
+    return record;
+  }
+
   override write(record: AccessRecord): void {
     this.last ??= record;
   }

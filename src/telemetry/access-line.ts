@@ -35,7 +35,7 @@ interface Style {
   readonly place: Mutable<Pick<AccessRecord, "gateway" | "listener" | "routeRule" | "route">> & { bytes: Uint8Array };
   /** What `writeOutcome` wrote for the last usual line. */
   readonly outcome: Mutable<Pick<AccessRecord, "version" | "status" | "protocol" | "reason">> & { bytes: Uint8Array };
-  readonly names: Readonly<Record<Exclude<keyof AccessRecord, "time" | "code">, Uint8Array>>;
+  readonly names: Readonly<Record<Exclude<keyof AccessRecord, "time" | "code" | "origin">, Uint8Array>>;
 }
 
 const STYLES: Readonly<Record<LogFormat, Style>> = {

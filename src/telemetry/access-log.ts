@@ -1,5 +1,6 @@
 import type { ErrorCode, Reason } from "../base/errors.ts";
 import { Logger, type LogOutput } from "../base/log.ts";
+import { formatOrigin, type Origin } from "../base/origin.ts";
 import { mostBytes, writeAccessLine } from "./access-line.ts";
 import type { AccessRecord } from "./access-record.ts";
 import type { LoggedReasons } from "./settings.ts";
@@ -41,10 +42,17 @@ export class AccessLog extends Logger {
     return this.#reasons === "full";
   }
 
-  /** The field `error` for an error. `code`: undefined if it has none, such as an error of a backend. */
-  errorField(text: string | undefined, code: string | undefined): string | undefined {
+  /** The field `error` for an error. `code`: undefined if it has none, such as an error of a backend. `origin`: of what decided. */
+  errorField(text: string | undefined, code: string | undefined, origin?: Origin): string | undefined {
     if (text === undefined || this.#reasons === "off") return undefined;
-    return this.#reasons === "full" ? text : code;
+    if (this.#reasons === "code") return code;
+    return origin === undefined ? text : `${text}, at ${formatOrigin(origin)}`;
+  }
+
+  /** A record as its line shows it. */
+  asLogged(record: AccessRecord): AccessRecord {
+    const { error, code, origin } = record;
+    return this.explains && origin === undefined ? record : { ...record, error: this.errorField(error, code, origin) };
   }
 
   /** Writes the line of a rejection. */

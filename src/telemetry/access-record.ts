@@ -1,4 +1,5 @@
 import type { ErrorCode } from "../base/errors.ts";
+import type { Origin } from "../base/origin.ts";
 import type { RedactedTarget } from "../base/redaction.ts";
 
 /** The values of one line about a request or connection. Undefined ones are omitted. */
@@ -35,6 +36,8 @@ export interface AccessRecord {
   /** Number of the retry that produced the result; absent or 0 for the first attempt. */
   readonly retryAttempt?: number | undefined;
   readonly error?: string | undefined;
+  /** Where what decided was written; the log has it in `error`. */
+  readonly origin?: Origin | undefined;
   /** The code of `error`, such as `TG_ROUTE_NOT_FOUND`; not a field of its own. */
   readonly code?: ErrorCode | undefined;
   /** Why the gateway ended it; `Upstream` (the backend's own response) is not logged. */

@@ -433,6 +433,7 @@ export class Supervisor implements WorkerEvents {
 
 /** Arguments of `prepare`, without what only a dump shows: each worker would keep its own copy of it. */
 function preparation(generation: number, configuration: PackedIr, ports: Ports): Args<"prepare"> {
-  const frame = { ...configuration.frame, targeted: [] };
-  return { generation, configuration: { ...configuration, frame }, ports };
+  const { frame } = configuration;
+  const targeted = frame.targeted.map((each) => ({ ...each, target: {}, policy: {} }));
+  return { generation, configuration: { ...configuration, frame: { ...frame, targeted } }, ports };
 }

@@ -149,7 +149,10 @@ const POLICIES: Readonly<Record<RequestPolicyKind, string>> = {
   directResponse: texts(directResponse.decisions, { responds: [{ status: 404, bytes: 9 }] }),
   extAuthz: texts(extAuthz.decisions, {
     allowed: [{ cached: false }, { cached: true }],
-    denied: [{ cached: false }, { cached: true }],
+    denied: [
+      { cached: false, status: 403 },
+      { cached: true, status: 401 },
+    ],
     failed: [
       { why, continues: false },
       { why, continues: true },

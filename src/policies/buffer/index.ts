@@ -4,7 +4,6 @@
  * where it exceeds the limit, 413 to the client, or 502 in place of the response. Memory comes from the worker's
  * `maxBufferedBytes`; when that is used up, reading the body ends the request with TG_BUFFERS_FULL.
  */
-import type { LocalReply } from "../../http/message/message.ts";
 import { applied, Decisions, failed, rejected } from "../contract/decisions.ts";
 import type { PolicyContext, PolicyHooks, PolicyTrace } from "../contract/types.ts";
 import { definePolicy } from "../define/policy.ts";
@@ -65,15 +64,18 @@ function hooksOf({ request, response }: Buffering): PolicyHooks {
   };
 }
 
-/** Resolves with the reply that rejects the request, or undefined to continue. */
+/** 413 with an empty body (docs/policies/buffer.md) for a body that is too long. */
 async function bufferRequest(
   { maxBytes, failureMode }: BufferedSide,
   { requestBody, maxBufferSize, trace }: PolicyContext,
-): Promise<undefined | LocalReply> {
+): Promise<undefined> {
   const limit = maxBytes ?? maxBufferSize;
   const whole = await requestBody.buffer(limit);
+  if (whole === undefined && failureMode === "failClosed")
+    throw decisions.reject(trace, { code: "tooLong", side: "request", limit, failureMode }, "TG_BODY_TOO_LARGE", {
+      body: "",
+    });
   report(trace, "request", whole, limit, failureMode);
-  return whole === undefined && failureMode === "failClosed" ? tooLarge() : undefined;
 }
 
 /** A trace event for one side: its length in bytes, or the limit that it exceeds. */
@@ -86,9 +88,4 @@ function report(
 ): void {
   if (whole !== undefined) trace?.report(decisions, { code: "held", side, bytes: whole.length });
   else trace?.report(decisions, { code: "tooLong", side, limit, failureMode });
-}
-
-/** 413 with an empty body (docs/policies/buffer.md); the error TG_BODY_TOO_LARGE would have a text. */
-function tooLarge(): LocalReply {
-  return { status: 413, headers: [], body: "", reason: "InvalidRequest" };
 }

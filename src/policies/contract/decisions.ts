@@ -68,7 +68,7 @@ export class Decisions<All extends Decision> {
     { cause, ...answer }: Partial<Omit<ErrorAnswer, "code">> & { readonly cause?: unknown } = {},
   ): GatewayError {
     trace?.report(this, decision);
-    const why: Why = (shown) => String(shown.input([], this.tell(decision).text));
+    const why: Why = (shown) => ({ text: String(shown.input([], this.tell(decision).text)) });
     return new GatewayError(code, undefined, cause, { ...answer, why });
   }
 }

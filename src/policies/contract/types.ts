@@ -226,6 +226,8 @@ export interface ShadowDecision {
   readonly code?: ErrorCode | undefined;
   /** What decided, without secrets; undefined if it allows. */
   readonly reason?: string | undefined;
+  /** The rule that decided: its position among those of all levels. */
+  readonly rule?: number | undefined;
 }
 
 /** The part of a context that a callout needs: the request on whose behalf it is made. */

@@ -198,7 +198,6 @@ export function decisionOf({ status, httpResponse, dynamicMetadata: metadata }: 
       status: code >= 200 && code <= 599 ? code : 403,
       headers: replyHeaders(headerEdits(denied.headers, "add", NO_PSEUDO)),
       body: denied.body,
-      reason: "ExtAuth",
     },
     metadata,
   };

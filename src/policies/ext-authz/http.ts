@@ -89,7 +89,7 @@ function denial(answer: CalloutResponse, redirect: Expression | undefined, varia
   const { status, headers, body, cut } = answer;
   const location =
     redirect !== undefined && (status === 401 || status === 403) ? placeOf(redirect, variables) : undefined;
-  if (location !== undefined) return { status: 302, headers: ["location", location], body: "", reason: "ExtAuth" };
+  if (location !== undefined) return { status: 302, headers: ["location", location], body: "" };
   const passed: HeaderList = [];
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string;
@@ -97,7 +97,7 @@ function denial(answer: CalloutResponse, redirect: Expression | undefined, varia
     if (cut !== undefined && name.startsWith("content-")) continue;
     if (isServiceField(name, NO_PSEUDO) && name !== "date") copyField(passed, headers, i);
   }
-  return { status, headers: passed, body, reason: "ExtAuth" };
+  return { status, headers: passed, body };
 }
 
 /** undefined if the expression fails: the denial then has the response of the service. */

@@ -9,7 +9,15 @@ import type { LocalReply } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, creatorOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
+import {
+  answerOf,
+  contextOf,
+  creatorOf,
+  DEPS,
+  loggedText,
+  RecordedTrace,
+  type TestContext,
+} from "../testing/context.ts";
 import { extAuthz } from "./index.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
@@ -37,7 +45,7 @@ function byGrpc(port: number, more: Partial<ExtAuthz> = {}): CompiledPolicy {
 }
 
 async function run(policy: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
-  return policy.onRequest?.(context);
+  return answerOf(policy, context);
 }
 
 async function rejection(policy: CompiledPolicy, context = contextOf()): Promise<GatewayError> {

@@ -16,8 +16,7 @@ import { defineConditionalPolicy } from "../define/policy.ts";
 import { type InvalidTarget, invalidTarget } from "../envoy/convert.ts";
 import { continueOrReject, type ServiceFailed, serviceFailed } from "../shared/call-for.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import { rejectionReply } from "../shared/rejection.ts";
-import { type AuthzClient, type AuthzDecision, applyDecision, isExcused } from "./decision.ts";
+import { type AuthzClient, applyDecision, denialStatus, isExcused } from "./decision.ts";
 import { grpcClient } from "./grpc.ts";
 import { httpClient } from "./http.ts";
 import type { NetworkExtAuthz } from "./network-schema.ts";
@@ -27,7 +26,8 @@ import type { ExtAuthz } from "./schema.ts";
 const BEARER = 'Bearer realm="Restricted"';
 
 type ExtAuthzDecision =
-  | { readonly code: "allowed" | "denied"; readonly cached: boolean }
+  | { readonly code: "allowed"; readonly cached: boolean }
+  | { readonly code: "denied"; readonly cached: boolean; readonly status: number }
   | { readonly code: "bodyTooLong"; readonly limit: number }
   | ServiceFailed
   | InvalidTarget;
@@ -35,8 +35,11 @@ type ExtAuthzDecision =
 const decisions = new Decisions<ExtAuthzDecision>("ext_auth", {
   allowed: ({ cached }) =>
     applied(`${whose(cached)} allows the request`, { result: "allow", ...(cached && { cached }) }),
-  denied: ({ cached }) =>
-    rejected(`${whose(cached)} denies the request`, { result: "deny", ...(cached && { cached }) }),
+  denied: ({ cached, status }) =>
+    rejected(`${whose(cached)} denies the request with status ${status}`, {
+      result: "deny",
+      ...(cached && { cached }),
+    }),
   failed: serviceFailed("failureMode allows the request"),
   bodyTooLong: ({ limit }) => {
     const error = `the body is longer than ${limit} bytes`;
@@ -84,19 +87,20 @@ function hooksOf(authz: Authorization): PolicyHooks {
   const { failureMode } = authz.config;
   return {
     onRequest: afterRequestBody(client.expressions, async (context) => {
-      const decision = await decide(authz, context).catch((error: unknown) => {
+      const checked = await decide(authz, context).catch((error: unknown) => {
         if (error instanceof GatewayError && error.code === "TG_EXT_AUTHZ") throw error;
         const answer = typeof failureMode === "string" ? {} : denialWith(failureMode.denyWithStatus);
         const open = failureMode === "allow" && isExcused(error);
         continueOrReject(context, decisions, error, open, "TG_EXT_AUTHZ", answer);
         return undefined;
       });
-      if (decision === undefined || decision.allowed) applyHeaderEdits(client.clears, context.request.headers);
-      if (decision === undefined) return undefined;
+      if (checked === undefined || checked.decision.allowed) applyHeaderEdits(client.clears, context.request.headers);
+      if (checked === undefined) return undefined;
+      const { decision, cached } = checked;
       applyDecision(context, decision, decisions);
-      if (decision.allowed) return undefined;
-      if (decision.reply === undefined) throw new GatewayError("TG_EXT_AUTHZ");
-      return rejectionReply(context.request, decision.reply, "TG_EXT_AUTHZ");
+      const status = denialStatus(decision);
+      if (decision.allowed || status === undefined) return undefined;
+      throw decisions.reject(context.trace, { code: "denied", cached, status }, "TG_EXT_AUTHZ", decision.reply);
     }),
   };
 }
@@ -110,17 +114,15 @@ function denialWith(status: number): Partial<ErrorAnswer> {
   return status === 407 ? { status, headers: ["proxy-authenticate", BEARER] } : { status };
 }
 
-/** The cached decision, or a new one from the service; a trace gets either. */
+/** The cached decision, or a new one from the service. */
 async function decide(
   { config: { includeRequestBody }, client, callout }: Authorization,
   context: PolicyContext,
-): Promise<AuthzDecision> {
-  const { trace } = context;
+): ReturnType<AuthzClient["check"]> {
   const body = includeRequestBody === undefined ? undefined : await readBody(includeRequestBody, context);
-  const { decision, cached } = await client.check(callout, context, body);
-  const { allowed } = decision;
-  trace?.report(decisions, { code: allowed ? "allowed" : "denied", cached });
-  return decision;
+  const checked = await client.check(callout, context, body);
+  if (checked.decision.allowed) context.trace?.report(decisions, { code: "allowed", cached: checked.cached });
+  return checked;
 }
 
 /** The start of the body for the service; 413 if it is longer and may not be truncated. */

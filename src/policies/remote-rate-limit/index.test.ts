@@ -12,7 +12,15 @@ import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message/message.ts";
 import { redactPolicy } from "../registry.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, creatorOf, DEPS, loggedText, RecordedTrace, type TestContext } from "../testing/context.ts";
+import {
+  answerOf,
+  contextOf,
+  creatorOf,
+  DEPS,
+  loggedText,
+  RecordedTrace,
+  type TestContext,
+} from "../testing/context.ts";
 import { remoteRateLimit } from "./index.ts";
 import type { RemoteRateLimit } from "./schema.ts";
 
@@ -60,7 +68,7 @@ async function run(
   more: Partial<RemoteRateLimit> = {},
   context = ann(),
 ): Promise<LocalReply | undefined> {
-  return policy(port, more).onRequest?.(context);
+  return answerOf(policy(port, more), context);
 }
 
 async function rejection(outcome: Promise<unknown>): Promise<GatewayError> {

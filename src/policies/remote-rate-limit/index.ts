@@ -5,7 +5,7 @@
  * TG_RATE_LIMITED. If the service fails, the request ends with TG_RATE_LIMIT_SERVICE or, with `failOpen`, is not limited. The
  * response tells the client how much is left.
  */
-import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import type { ErrorAnswer, ErrorCode } from "../../base/errors.ts";
 import type { CelEnvironment } from "../../cel/index.ts";
 import { CelError } from "../../cel/index.ts";
 import type {
@@ -13,7 +13,6 @@ import type {
   RateLimitResponse_Code,
   RateLimitResponse_DescriptorStatus,
 } from "../../gen/envoy/service/ratelimit/v3/rls_pb.ts";
-import type { LocalReply } from "../../http/message/message.ts";
 import { decimal } from "../../http/message/message.ts";
 import { type Callout, reasonOf } from "../../upstream/callouts/callout.ts";
 import { redactCalling } from "../calls/redact.ts";
@@ -33,7 +32,6 @@ import {
 import { envoyMethods } from "../envoy/load-methods.ts";
 import { callFor, continueOrReject, type ServiceFailed, serviceFailed } from "../shared/call-for.ts";
 import { afterRequestBody } from "../shared/expressions.ts";
-import { rejectionReply } from "../shared/rejection.ts";
 import { REQUEST_PSEUDO } from "../transformations/messages.ts";
 import { type Descriptor, DescriptorMaker } from "./descriptors.ts";
 import type { RemoteRateLimit } from "./schema.ts";
@@ -115,13 +113,13 @@ function makeAll(makers: readonly DescriptorMaker[], context: PolicyContext, fai
   return descriptors;
 }
 
-/** Calls the service and applies its decision. Resolves with a reply for a limited request, undefined to continue. */
+/** Calls the service and applies its decision. Throws TG_RATE_LIMITED for a limited request. */
 async function limit(
   { domain, failureMode, timeout }: RemoteRateLimit,
   callout: Callout<CalloutContext>,
   descriptors: Descriptor[],
   context: PolicyContext,
-): Promise<LocalReply | undefined> {
+): Promise<undefined> {
   let answer: RateLimitResponse;
   try {
     const { shouldRateLimit } = await envoyMethods();
@@ -135,13 +133,19 @@ async function limit(
     continueOrReject(context, decisions, error, failureMode === "failOpen", FAILED);
     return undefined;
   }
-  const limited = answer.overallCode === OVER_LIMIT;
-  context.trace?.report(decisions, { code: limited ? "limited" : "allowed", descriptors: descriptors.length });
   const toClient = [
     ...limitHeaders(answer.statuses),
     ...headerEdits(asOptions(answer.responseHeadersToAdd), "set", NO_PSEUDO),
   ];
-  if (limited) return reply(context, answer, toClient);
+  const sent = descriptors.length;
+  if (answer.overallCode === OVER_LIMIT)
+    throw decisions.reject(
+      context.trace,
+      { code: "limited", descriptors: sent },
+      "TG_RATE_LIMITED",
+      rejection(answer, toClient),
+    );
+  context.trace?.report(decisions, { code: "allowed", descriptors: sent });
   editRequest(context, headerEdits(asOptions(answer.requestHeadersToAdd), "set", REQUEST_PSEUDO), decisions);
   for (const edit of toClient) context.editResponse(edit);
   return undefined;
@@ -153,18 +157,16 @@ function asOptions(headers: RateLimitResponse["responseHeadersToAdd"]): HeaderIn
 }
 
 /** The 429. The service's own Retry-After wins over the one derived from its limits. */
-function reply(
-  { request }: PolicyContext,
-  { statuses, rawBody: body }: RateLimitResponse,
+function rejection(
+  { statuses, rawBody }: RateLimitResponse,
   edits: readonly HeaderEdit[],
-): LocalReply {
+): Pick<ErrorAnswer, "headers" | "body"> {
   const waits = statuses.filter(({ code }) => code === OVER_LIMIT).map(secondsUntilReset);
   const retry = waits.length > 0 ? Math.max(...waits) : 0;
   const own = retry > 0 && !edits.some(({ name }) => name === "retry-after");
   const headers = replyHeaders([...edits, ...(own ? [set("retry-after", retry)] : [])]);
   // Without a body from the service, the response is the same as for local limits.
-  if (body.length === 0) throw new GatewayError("TG_RATE_LIMITED", undefined, undefined, { headers });
-  return rejectionReply(request, { status: 429, headers, body, reason: "RateLimit" }, "TG_RATE_LIMITED");
+  return { headers, ...(rawBody.length > 0 && { body: rawBody }) };
 }
 
 /** `x-ratelimit-*` of the limit with the fewest requests left. */

@@ -4,7 +4,7 @@
  * ones, beside the exchange, which never waits for them: after one that waits, such as a call to a service, the next ones wait
  * for it and not for the request. What they establish, such as claims of a token, is visible to later shadow policies only.
  */
-import { asError, type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
+import { asError, type ErrorCode, type Explained, GatewayError, type Why } from "../../base/errors.ts";
 import { type Budget, overlaid, type RequestParts } from "../../cel/index.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { ShadowableKind } from "../contract/shadow.ts";
@@ -33,8 +33,8 @@ const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_
 export interface ShadowHost {
   /** For the expressions of shadow policies: those of the request must not run out of theirs. */
   newBudget(): Budget | undefined;
-  /** The decision behind an error as text, if the access log or a trace shows it. `after`: see `Why`. */
-  told(why: Why | undefined, after?: "deny"): string | undefined;
+  /** The decision behind an error, if the access log or a trace shows it. `after`: see `Why`. */
+  told(why: Why | undefined, after?: "deny"): Explained | undefined;
   /** A defect of the gateway. */
   logDefect(error: Error): void;
 }
@@ -117,7 +117,8 @@ export class ShadowLane implements ShadowRuns {
     const { code, status, message, why } =
       error instanceof GatewayError ? error : new GatewayError("TG_INTERNAL", undefined, error);
     const verdict = "deny";
-    return { verdict, status, code, reason: this.#host.told(why, verdict) ?? message };
+    const told = this.#host.told(why, verdict);
+    return { verdict, status, code, reason: told?.text ?? message, rule: told?.rule };
   }
 
   #conclude(decision: ShadowDecision, view: ShadowView): void {

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode } from "../../base/errors.ts";
+import { ERRORS, type ErrorAnswer, type ErrorCode } from "../../base/errors.ts";
 import { grpcError, grpcStatusOf, grpcStatusOfError, isGrpc } from "../../http/grpc-reply.ts";
 import type { HeaderList, HttpRequest, LocalReply } from "../../http/message/message.ts";
 import { copyField } from "../../http/message/message.ts";
@@ -25,6 +25,21 @@ export function rejectionReply(
     ...reply,
     status: 200,
     headers: [...grpcError(request.headers, status, message), ...beside(reply.headers)],
+    body: "",
+  };
+}
+
+/** The response for an error: a text, or for gRPC a 200 with `grpc-status` and no body. Both have the error's headers. */
+export function errorReply(
+  request: Pick<HttpRequest, "headers">,
+  { code, status, headers, body }: ErrorAnswer,
+): LocalReply {
+  if (body !== undefined) return rejectionReply(request, { status, headers: [...headers], body }, code);
+  const { message } = ERRORS[code];
+  if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
+  return {
+    status: 200,
+    headers: [...grpcError(request.headers, grpcStatusOfError(code), message), ...headers],
     body: "",
   };
 }

@@ -1,5 +1,5 @@
 import { ms } from "../../base/durations.ts";
-import type { GatewayError } from "../../base/errors.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
 import { FIRST_HOP } from "../../http/loop.ts";
 import type { HttpRequest, LocalReply } from "../../http/message/message.ts";
@@ -27,6 +27,7 @@ import type {
 } from "../contract/types.ts";
 import type { Policy } from "../define/policy.ts";
 import type { RequestPolicyKey } from "../policy-set.ts";
+import { errorReply } from "../shared/rejection.ts";
 import { TokenBuckets } from "../token-buckets/buckets.ts";
 
 /** Dependencies for policies under test. */
@@ -170,8 +171,18 @@ export function replyOf(policy: CompiledPolicy, context: PolicyContext): LocalRe
 
 /** What the access log says of an error: its message, and the decision behind it. */
 export function loggedText({ message, why }: GatewayError): string {
-  const text = why?.({ hiddenHeaders: new Set(), input: (_path, value) => value });
-  return text === undefined ? message : `${message}: ${text}`;
+  const told = why?.({ hiddenHeaders: new Set(), input: (_path, value) => value });
+  return told === undefined ? message : `${message}: ${told.text}`;
+}
+
+/** What the client gets in place of the backend's response, by a reply or by an error whose response a service has written. */
+export async function answerOf(policy: CompiledPolicy, context: PolicyContext): Promise<LocalReply | undefined> {
+  try {
+    return await policy.onRequest?.(context);
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.answer.body === undefined) throw error;
+    return { ...errorReply(context.request, error.answer), reason: error.reason };
+  }
 }
 
 /** Records what policies report to a trace. */

@@ -1,13 +1,15 @@
 /**
- * Where what a request met was written, for its trace. Nothing is kept for this but the packed routes, which are shared memory: a compiled
- * route is found in them by its index.
+ * Where what a request met was written, for its trace and the access log. Nothing is kept for this but the packed routes, which are
+ * shared memory: a compiled route is found in them by its index.
  */
+import type { ErrorCode } from "../../base/errors.ts";
 import type { Origin } from "../../base/origin.ts";
 import type { Ir, Listener, Route } from "../../ir/ir.ts";
-import { type Containers, originsOf, type PolicyOrigins } from "../../ir/origins.ts";
+import { below, type Containers, originsOf, type PolicyOrigins } from "../../ir/origins.ts";
 import { type PackedRoutes, placeAt, routeAt } from "../../ir/packed-ir.ts";
 import { mergeLevels } from "../../policies/merge.ts";
-import type { PolicySet } from "../../policies/policy-set.ts";
+import type { PolicySet, SetKey } from "../../policies/policy-set.ts";
+import type { Phase } from "../../trace/events.ts";
 
 /** A compiled route, as far as this goes. */
 interface Compiled {
@@ -18,8 +20,47 @@ interface Compiled {
 
 interface Indexes {
   /** The place of a route among the packed ones; undefined: it is none of them. */
-  indexOf(route: Compiled): number | undefined;
+  indexOf(route: Named): number | undefined;
 }
+
+type Named = Pick<Compiled, "digest">;
+
+/** What a request has chosen so far. */
+interface Chosen {
+  readonly listener: { readonly key: string } | undefined;
+  /** The routes that delegated to `route`, the outermost first. */
+  readonly parents: readonly Compiled[];
+  readonly route: Compiled | undefined;
+  readonly backend: object | undefined;
+}
+
+/** A policy, and its rule if it has some, by its position among those of all levels. */
+export interface DecidingPolicy {
+  readonly policy: SetKey;
+  readonly phase: Phase;
+  readonly rule?: number | undefined;
+}
+
+/** What of the configuration ended a request. */
+export type Decider = DecidingPolicy | { readonly route: Named };
+
+/** What errors are about, unless a policy has thrown them. */
+const ABOUT: { readonly [Code in ErrorCode]?: "route" | "backend" | "timeout" } = {
+  TG_NO_BACKENDS: "route",
+  TG_DELEGATION_CYCLE: "route",
+  TG_EXPRESSIONS_EXCEEDED: "route",
+  TG_BACKEND_MISSING: "backend",
+  TG_BACKEND_TYPE: "backend",
+  TG_NO_HEALTHY_BACKENDS: "backend",
+  TG_DNS_FAILED: "backend",
+  TG_ADDRESS_REFUSED: "backend",
+  TG_POOL_FULL: "backend",
+  TG_UPSTREAM_FAILED: "backend",
+  TG_UPSTREAM_TIMEOUT: "backend",
+  TG_UPGRADE_MISMATCH: "backend",
+  TG_RESPONSE_TOO_LARGE: "backend",
+  TG_REQUEST_TIMEOUT: "timeout",
+};
 
 export class Provenance {
   readonly #listeners: ReadonlyMap<string, Pick<Listener, "policies" | "sources" | "origin">>;
@@ -43,7 +84,7 @@ export class Provenance {
   }
 
   /** The route itself. */
-  originOf(route: Compiled): Origin | undefined {
+  originOf(route: Named): Origin | undefined {
     const at = this.#placeOf(route);
     // The place in a file is known without the text of the route.
     return at && (placeAt(at.packed, at.index).origin ?? routeAt(at.packed, at.index).origin);
@@ -57,14 +98,38 @@ export class Provenance {
     return this.#listeners.get(key)?.origin;
   }
 
-  /** The policies of a listener. */
-  ofListener(key: string): PolicyOrigins {
+  /** The policies in effect for a phase. */
+  ofPhase(phase: Phase, { listener, parents, route, backend }: Chosen): PolicyOrigins {
+    if (phase === "gateway") return listener === undefined ? {} : this.#ofListener(listener.key);
+    if (route === undefined) return {};
+    if (phase === "route") return this.#ofRoute(parents, route);
+    return backend === undefined ? {} : this.#ofBackend(route, backend);
+  }
+
+  /** What ended a request with an error of this code. `decider`: undefined if no policy and no match did. */
+  ofError(code: ErrorCode, decider: Decider | undefined, chosen: Chosen): Origin | undefined {
+    if (decider !== undefined)
+      return "route" in decider ? this.originOf(decider.route) : this.ofPolicy(decider, chosen);
+    const { route, backend } = chosen;
+    const about = ABOUT[code];
+    if (about === undefined || route === undefined) return undefined;
+    if (about === "timeout") return this.ofPolicy({ policy: "timeout", phase: "route" }, chosen);
+    const origin = this.originOf(route);
+    const index = about === "route" || backend === undefined ? -1 : route.backends.indexOf(backend);
+    // Objects of Kubernetes have other names for their backends.
+    return index < 0 || origin?.object !== undefined ? origin : below(origin, ["backends", index]);
+  }
+
+  ofPolicy({ policy, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {
+    return this.ofPhase(phase, chosen)[policy]?.[rule];
+  }
+
+  #ofListener(key: string): PolicyOrigins {
     const listener = this.#listeners.get(key);
     return listener === undefined ? {} : originsOf(listener, listener.origin, ["policies"], this.#containers);
   }
 
-  /** `parents`: the routes that delegated to it, the outermost first. */
-  ofRoute(parents: readonly Compiled[], route: Compiled): PolicyOrigins {
+  #ofRoute(parents: readonly Compiled[], route: Compiled): PolicyOrigins {
     const levels = [...parents, route].map((each) => {
       const written = this.#find(each);
       const sources = written === undefined ? {} : originsOf(written, written.origin, ["policies"], this.#containers);
@@ -73,7 +138,7 @@ export class Provenance {
     return mergeLevels<Origin>(...levels).sources as PolicyOrigins;
   }
 
-  ofBackend(route: Compiled, backend: object): PolicyOrigins {
+  #ofBackend(route: Compiled, backend: object): PolicyOrigins {
     const written = this.#find(route);
     const index = route.backends.indexOf(backend);
     const own = written?.backends[index];
@@ -87,7 +152,7 @@ export class Provenance {
     return at && { ...routeAt(at.packed, at.index), ...placeAt(at.packed, at.index) };
   }
 
-  #placeOf(route: Compiled): { readonly packed: PackedRoutes; readonly index: number } | undefined {
+  #placeOf(route: Named): { readonly packed: PackedRoutes; readonly index: number } | undefined {
     for (const { packed, indexes } of this.#owners) {
       const index = indexes.indexOf(route);
       if (index !== undefined) return { packed, index };

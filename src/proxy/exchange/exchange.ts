@@ -5,7 +5,7 @@
  * backend, the deadlines, and the result that telemetry reports.
  */
 import { DEFAULT_BUFFERED_BYTES } from "../../base/buffered-bytes.ts";
-import { ERRORS, type ErrorCode, type Why } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode, type Explained, type Why } from "../../base/errors.ts";
 import { redactTarget, SECRET_PARAMETERS } from "../../base/redaction.ts";
 import { Budget } from "../../cel/index.ts";
 import { grpcStatusOfError, grpcTrailers } from "../../http/grpc-reply.ts";
@@ -260,8 +260,8 @@ export class Exchange implements ServerStream {
     return new Budget(this.services.expressions.limits.perRequest);
   }
 
-  /** The decision behind an error as text, if the access log or a trace shows it. `after`: see `Why`. */
-  told(why: Why | undefined, after?: "deny"): string | undefined {
+  /** The decision behind an error, if the access log or a trace shows it. `after`: see `Why`. */
+  told(why: Why | undefined, after?: "deny"): Explained | undefined {
     if (why === undefined) return undefined;
     const { accessLog } = this.services;
     const logged = accessLog.explains && isLogged(this.bind, accessLog);

@@ -1,5 +1,6 @@
 /** How a request ended, for metrics, access log and traces. */
-import { ERRORS, type ErrorCode, type Reason } from "../../base/errors.ts";
+import { ERRORS, type ErrorCode, type Explained, type Reason } from "../../base/errors.ts";
+import type { Decider, DecidingPolicy } from "../compile/provenance.ts";
 
 export class Result {
   /** Status of the response that was sent; 0 = none. */
@@ -8,14 +9,20 @@ export class Result {
   error: string | undefined;
   /** Of `error`; undefined if a policy or the backend is the cause. */
   code: ErrorCode | undefined;
+  /** Of `error`; undefined: see `Provenance.ofError`. */
+  decider: Decider | undefined;
+  /** The policy that has thrown what is about to be blamed. */
+  thrower: DecidingPolicy | undefined;
   /** `performance.now()` ms; 0 = not yet. */
   endedAt = 0;
 
   /** Why the gateway responds in place of the backend, or cuts the backend's response short. */
-  blame(code: ErrorCode, message: string): void {
+  blame(code: ErrorCode, message: string, { rule, route }: Partial<Explained> = {}): void {
     this.reason = ERRORS[code].reason;
     this.error = message;
     this.code = code;
+    this.decider = route === undefined ? this.thrower && { ...this.thrower, rule } : { route };
+    this.thrower = undefined;
   }
 
   /** The client has ended the request. An error that came before it is the cause. */

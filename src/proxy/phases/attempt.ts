@@ -74,7 +74,7 @@ export function attempt(exchange: Calling & Pick<Exchange, "call">): typeof WAIT
 }
 
 /** Balancers choose evicted and full endpoints too, if there are no others. */
-const noEndpoints: Why = () => "the backend has no endpoints";
+const noEndpoints: Why = () => ({ text: "the backend has no endpoints" });
 
 /**
  * `none`: the backend has not responded, or its response is not passed on. `undecided`: a response that may still be retried, so it is

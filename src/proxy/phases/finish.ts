@@ -4,10 +4,11 @@
  */
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { grpcEndText } from "../../base/grpc-codes.ts";
+import type { Origin } from "../../base/origin.ts";
 import { type RedactedTarget, redactTarget } from "../../base/redaction.ts";
 import type { ClientConnection } from "../../http/stream.ts";
+import { shadowKey } from "../../policies/contract/shadow.ts";
 import type { ShadowDecision } from "../../policies/contract/types.ts";
-import type { AccessLog } from "../../telemetry/access-log.ts";
 import type { AccessRecord } from "../../telemetry/access-record.ts";
 import { severityOf } from "../../trace/tracer.ts";
 import type { CompiledBind } from "../compile/compiled.ts";
@@ -121,20 +122,33 @@ function factsOf(exchange: Over, time: number): AccessRecord {
     protocol: "http",
     retryAttempt: attempts > 1 ? attempts - 1 : undefined,
     error: result.error,
+    origin: originOfError(result, exchange),
     code: result.code,
     reason: result.reason,
-    shadow: shadowed && shownShadows(shadowed.decisions, exchange.services.accessLog),
+    shadow: shadowed && shownShadows(shadowed.decisions, exchange),
     bytesReceived: downstream.bodyBytes,
     bytesSent: responseSide.bytes,
     durationMs: result.endedAt - exchange.startedAt,
   };
 }
 
+function originOfError({ code, decider }: Over["result"], { bind, selected, services }: Over): Origin | undefined {
+  return code === undefined || !services.accessLog.explains
+    ? undefined
+    : bind.provenance.ofError(code, decider, selected);
+}
+
 /** `authorization:deny …` for each shadow policy that does not allow the request, without repetitions by retries; undefined if all do. */
-function shownShadows(decisions: readonly ShadowDecision[], log: AccessLog): readonly string[] | undefined {
-  const texts = decisions.flatMap(({ kind, verdict, code, reason }) => {
-    const why = log.errorField(reason, code);
-    return verdict === "allow" ? [] : [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
+function shownShadows(decisions: readonly ShadowDecision[], exchange: Over): readonly string[] | undefined {
+  const { bind, selected, services } = exchange;
+  const texts = decisions.flatMap(({ kind, phase, rule, verdict, code, reason }) => {
+    if (verdict === "allow") return [];
+    const log = services.accessLog;
+    const origin = log.explains
+      ? bind.provenance.ofPolicy({ policy: shadowKey(kind), phase, rule }, selected)
+      : undefined;
+    const why = log.errorField(reason, code, origin);
+    return [why === undefined ? `${kind}:${verdict}` : `${kind}:${verdict} ${why}`];
   });
   return texts.length === 0 ? undefined : [...new Set(texts)];
 }

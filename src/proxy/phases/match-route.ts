@@ -80,8 +80,9 @@ function select(exchange: Matching, router: Router<CompiledRoute>, group?: strin
 function noRoute({ request, selected: { host } }: Matching, router: Router<CompiledRoute>): GatewayError {
   const why: Why = (shown) => {
     const nearest = router.nearest(request, host);
-    if (nearest === undefined) return "there are no routes";
-    return `the nearest is ${nearest.route.label}: ${describeCandidate(nearest, shown.hiddenHeaders)}`;
+    if (nearest === undefined) return { text: "there are no routes" };
+    const { route } = nearest;
+    return { text: `the nearest is ${route.label}: ${describeCandidate(nearest, shown.hiddenHeaders)}`, route };
   };
   return new GatewayError("TG_ROUTE_NOT_FOUND", undefined, undefined, { why });
 }

@@ -145,10 +145,10 @@ suite("response policies", () => {
 
 test("the reason is that of the reply, but a reply that comes after an error leaves the error as the reason", () => {
   const unnamed: LocalReply = { status: 403, headers: [], body: "" };
-  const named: LocalReply = { ...unnamed, reason: "ExtAuth" };
+  const named: LocalReply = { ...unnamed, reason: "ExtProc" };
   const error = new GatewayError("TG_UPSTREAM_FAILED");
   for (const [answers, reason] of [
-    [[named], "ExtAuth"],
+    [[named], "ExtProc"],
     [[unnamed], "DirectResponse"],
     [[error, named], "UpstreamFailure"],
     [[error, unnamed], "UpstreamFailure"],

@@ -2,9 +2,9 @@
  * The phase `respond`, and the responses that the gateway makes itself: a reply of a policy, or an error of the table. This is the only
  * place that makes error responses, except for requests that could not be read, to which the protocol engine responds.
  */
-import { ERRORS, type ErrorAnswer, GatewayError } from "../../base/errors.ts";
-import { grpcError, grpcStatusOfError, isGrpc } from "../../http/grpc-reply.ts";
+import { GatewayError } from "../../base/errors.ts";
 import { BODILESS, decimal, type HttpResponse, type LocalReply } from "../../http/message/message.ts";
+import { errorReply } from "../../policies/shared/rejection.ts";
 import type { Exchange } from "../exchange/exchange.ts";
 import { WAIT } from "../exchange/phase-result.ts";
 
@@ -22,12 +22,13 @@ export function answerInstead(exchange: Answering, answer: GatewayError | LocalR
   if (answer instanceof GatewayError) {
     const { code, cause, why } = answer;
     const told = exchange.told(why);
-    const message = told === undefined ? answer.message : `${answer.message}: ${told}`;
+    const message = told === undefined ? answer.message : `${answer.message}: ${told.text}`;
     exchange.result.blame(
       code,
       code !== "TG_INTERNAL" && cause instanceof Error ? `${message}: ${cause.message}` : message,
+      told,
     );
-    setReply(exchange, errorReply(exchange, answer.answer));
+    setReply(exchange, errorReply(exchange.request, answer.answer));
   } else {
     if (exchange.result.error === undefined) exchange.result.reason = answer.reason ?? "DirectResponse";
     setReply(exchange, answer);
@@ -44,15 +45,4 @@ function setReply(exchange: Answering, reply: LocalReply): void {
   // RFC 9110 8.6: not with 204; with 304 it would be the length of the client's cached response.
   if (reply.status !== 204 && reply.status !== 304) response.headers.push("content-length", decimal(body.length));
   exchange.responseSide.replace(response, body);
-}
-
-/** The response for an error: a text, or for gRPC a 200 with `grpc-status` and no body. Both have the error's headers. */
-function errorReply({ request }: Answering, { code, status, headers }: ErrorAnswer): LocalReply {
-  const { message } = ERRORS[code];
-  if (!isGrpc(request.headers)) return { status, headers: ["content-type", "text/plain", ...headers], body: message };
-  return {
-    status: 200,
-    headers: [...grpcError(request.headers, grpcStatusOfError(code), message), ...headers],
-    body: "",
-  };
 }

@@ -6,6 +6,7 @@ import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../../policies/compile.ts";
 import { type CompiledChain, NO_POLICIES, stageName } from "../../policies/compile.ts";
 import { isShadowKey } from "../../policies/contract/shadow.ts";
+import type { RequestOutcome } from "../../policies/contract/types.ts";
 import type { RequestPolicyKey } from "../../policies/policy-set.ts";
 import { bodyIfShort } from "../../policies/shared/expressions.ts";
 import type { Phase } from "../../trace/events.ts";
@@ -14,7 +15,10 @@ import type { PhaseResult } from "../exchange/phase-result.ts";
 import { AFFINITY } from "../trace/decisions.ts";
 
 /** What the phases may read of an exchange, and set by the parts in it. */
-type Running = Pick<Exchange, "call" | "closed" | "policyState" | "policyView" | "responseSide" | "selected" | "trace">;
+type Running = Pick<
+  Exchange,
+  "call" | "closed" | "phase" | "policyState" | "policyView" | "responseSide" | "result" | "selected" | "trace"
+>;
 
 /** Policies of the listener and its gateway, before the route is known. */
 export function gatewayPolicies(exchange: Running): PhaseResult {
@@ -30,7 +34,8 @@ export function routePolicies(exchange: Running): PhaseResult {
   exchange.trace?.policySelection("route", chain.effective);
   // A preflight that a gateway policy would have rejected for a missing login: only `cors` may respond to it.
   const { unlessCors } = exchange.policyState.found;
-  if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors")) throw unlessCors;
+  if (unlessCors !== undefined && !chain.request.some(({ kind }) => kind === "cors"))
+    throw thrownBy(exchange, "oidc", "gateway", unlessCors);
   return runChain(exchange, chain, 0, "route", "route policies");
 }
 
@@ -60,20 +65,38 @@ function runChain(
 ): undefined | LocalReply | Promise<undefined | LocalReply> {
   const { request } = chain;
   for (let i = from; i < request.length; i++) {
-    const policy = request[i];
-    // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
-    const outcome = policy?.onRequest?.(exchange.policyView);
-    if (outcome instanceof Promise) {
-      return outcome.then((reply) => {
-        if (policy !== undefined) snapshot(exchange, policy.kind, phase);
-        return reply ?? runChain(exchange, chain, i + 1, phase, stage);
-      });
+    const policy = request[i] as CompiledPolicy;
+    let outcome: RequestOutcome;
+    try {
+      // A promise only where the policy has to wait: a turn of the event loop for each would cost every request.
+      outcome = policy.onRequest?.(exchange.policyView);
+    } catch (error) {
+      throw thrownBy(exchange, policy.kind, phase, error);
     }
-    if (exchange.trace !== undefined && policy !== undefined) snapshot(exchange, policy.kind, phase);
+    if (outcome instanceof Promise) {
+      const { phase: running } = exchange;
+      return outcome.then(
+        (reply) => {
+          snapshot(exchange, policy.kind, phase);
+          return reply ?? runChain(exchange, chain, i + 1, phase, stage);
+        },
+        (error: unknown) => {
+          // The deadline may have passed, or the client may have left meanwhile.
+          throw exchange.phase === running ? thrownBy(exchange, policy.kind, phase, error) : error;
+        },
+      );
+    }
+    if (exchange.trace !== undefined) snapshot(exchange, policy.kind, phase);
     if (outcome !== undefined) return outcome;
   }
   if (stage !== undefined) exchange.trace?.requestSnapshot(stage);
   return undefined;
+}
+
+/** Remembers the policy for the access log. Returns the error. */
+function thrownBy({ result }: Running, policy: RequestPolicyKey, phase: Phase, error: unknown): unknown {
+  result.thrower = { policy, phase };
+  return error;
 }
 
 /** Taken after each policy that may have changed the request; a timeout and shadow policies change nothing that a snapshot shows. */

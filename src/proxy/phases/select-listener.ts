@@ -1,5 +1,5 @@
 /** The phase `select-listener`, and the check that a request inside TLS stays with the listener of its handshake. */
-import { type ErrorCode, GatewayError } from "../../base/errors.ts";
+import { type ErrorCode, GatewayError, type Why } from "../../base/errors.ts";
 import { hostOf } from "../../http/message/message.ts";
 import type { TlsSession } from "../../net/transport.ts";
 import type { CompiledListener } from "../compile/compiled.ts";
@@ -25,11 +25,8 @@ export function selectListener(exchange: Selecting): undefined {
 function noListener({ trace, bind }: Selecting, host: string, code: ErrorCode): GatewayError {
   const { entries } = bind.listeners;
   trace?.noListener(host, entries);
-  const why = (): string =>
-    hostText(
-      host,
-      entries.map(({ hostname }) => hostname),
-    );
+  const hostnames = entries.map(({ hostname }) => hostname);
+  const why: Why = () => ({ text: hostText(host, hostnames) });
   return new GatewayError(code, undefined, undefined, { why });
 }
 

@@ -20,10 +20,7 @@ export function isLogged({ logExport }: AccessLogRules, log: AccessLog): boolean
 
 /** Writes the line of a request or a connection that is over, and the record for the collector. */
 export function logAccess(record: AccessRecord, rules: AccessLogRules, log: AccessLog, subject: Subject): void {
-  const shown =
-    log.explains || record.error === undefined
-      ? record
-      : { ...record, error: log.errorField(record.error, record.code) };
+  const shown = log.asLogged(record);
   if (log.enabled("info")) writeLine(shown, rules.accessLog, log, subject);
   rules.logExport?.add(shown, subject);
 }

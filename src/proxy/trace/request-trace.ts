@@ -6,7 +6,6 @@ import { MessageCounter } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
-import type { PolicyOrigins } from "../../ir/origins.ts";
 import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
 import { FINDINGS, type RequestMetadata } from "../../policies/contract/types.ts";
@@ -239,11 +238,7 @@ export class RequestTrace extends PolicyEvents {
   /** Under the names of `effectivePolicy`. */
   #origins(phase: Phase): Readonly<Record<string, readonly Origin[]>> {
     const { bind, selected } = this.#exchange;
-    const { listener, parents, route, backend } = selected;
-    let found: PolicyOrigins = {};
-    if (phase === "gateway") found = listener === undefined ? {} : bind.provenance.ofListener(listener.key);
-    else if (phase === "route") found = route === undefined ? {} : bind.provenance.ofRoute(parents, route);
-    else if (route !== undefined && backend !== undefined) found = bind.provenance.ofBackend(route, backend);
+    const found = bind.provenance.ofPhase(phase, selected);
     return Object.fromEntries(kindsOf(found).map((kind) => [traceKeyOf(kind), found[kind] ?? []]));
   }
 

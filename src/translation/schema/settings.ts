@@ -101,7 +101,7 @@ export const settings = z
           .enum(["full", "code", "off"])
           .default("full")
           .describe(
-            "What `error` says in access logs: `full`: the error and what decided, such as the nearest route or a rule with its values, redacted; `code`: the code of the error; `off`: nothing.",
+            "What `error` says in access logs: `full`: the error and what decided, such as the nearest route or a rule with its values, redacted, and where that was written; `code`: the code of the error; `off`: nothing.",
           ),
         ...formerAccessLog,
       })

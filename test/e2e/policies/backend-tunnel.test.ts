@@ -83,7 +83,10 @@ test("the proxy gets the credentials that it requires; if it rejects a CONNECT, 
   assert.equal(refused.status, 503);
   assert.equal(await refused.text(), "upstream call failed");
   const why = "upstream call failed: the proxy returned 407 to CONNECT one.example:443";
-  await gateway.until(() => gateway.lines.some((line) => line.error === why), "the reason in the log");
+  await gateway.until(
+    () => gateway.lines.some((line) => String(line.error).startsWith(`${why}, at `)),
+    "the reason in the log",
+  );
   proxy.status = 200;
   assert.equal((await fetch(url)).status, 200);
   assert.deepEqual(new Set(proxy.asked), new Set(["one.example:443 one.example:443 Basic c2VjcmV0"]));

@@ -62,27 +62,82 @@ test("the access log says what decided: the nearest route, the rule with its val
     (await lineOf(gateway, path, head, body)).error;
   assert.equal(
     await error("/shop/", "", NOT_FOUND),
-    "route not found: the nearest is default/canary: path: /shop/ is not exactly /shop",
+    "route not found: the nearest is default/canary: path: /shop/ is not exactly /shop, at binds[0].listeners[0].routes[0]",
   );
   assert.equal(
     await error("/shop", "x-canary: no\r\n", NOT_FOUND),
-    'route not found: the nearest is default/canary: header x-canary: "no" is not "yes"',
+    'route not found: the nearest is default/canary: header x-canary: "no" is not "yes", at binds[0].listeners[0].routes[0]',
   );
   assert.equal(
     await error("/private", `authorization: ${SECRET}x\r\n`, NOT_FOUND),
-    "route not found: the nearest is default/private: header authorization: <redacted> does not match",
+    "route not found: the nearest is default/private: header authorization: <redacted> does not match, at binds[0].listeners[0].routes[1]",
   );
   assert.equal(
     await error("/admin", `x-role: guest\r\nauthorization: ${SECRET}\r\n`, DENIED),
-    'authorization failed: deny rules[1] is true (request.path: "/admin", request.headers["x-role"]: "guest", request.headers.authorization: "<redacted>")',
+    'authorization failed: deny rules[1] is true (request.path: "/admin", request.headers["x-role"]: "guest", request.headers.authorization: "<redacted>"), at binds[0].listeners[0].routes[2].policies.authorization.rules[1]',
   );
   assert.equal(
     await error("/fails", "x-role: guest\r\n", DENIED),
-    'authorization failed: deny rules[2] cannot be evaluated (request.path: "/fails", request.headers["x-role"]: "guest")',
+    'authorization failed: deny rules[2] cannot be evaluated (request.path: "/fails", request.headers["x-role"]: "guest"), at binds[0].listeners[0].routes[2].policies.authorization.rules[2]',
   );
-  assert.equal(await error("/empty", "", "no healthy backends"), "no healthy backends: the backend has no endpoints");
+  assert.equal(
+    await error("/empty", "", "no healthy backends"),
+    "no healthy backends: the backend has no endpoints, at binds[0].listeners[0].routes[3].backends[0]",
+  );
   const everything = gateway.lines.map((line) => JSON.stringify(line)).join();
   assert.ok(!everything.includes(SECRET));
+});
+
+test("the policy that decided is found at its level: of the gateway, of a route that delegates, and before a route is known", async () => {
+  await using service = await RawUpstream.answering(() => reply("no tea", [], "418 Teapot"));
+  const denying = { authorization: { rules: [{ deny: 'request.path == "/gateway"' }] } };
+  const policies = [
+    { name: { name: "p" }, target: { gateway: { gatewayName: "default" } }, phase: "gateway", policy: denying },
+  ];
+  const extAuthz = { host: `127.0.0.1:${service.port}`, protocol: { http: {} } };
+  const inner = [
+    { name: "inner", policies: { directResponse: { status: 200 }, authorization: { rules: [{ allow: "false" }] } } },
+  ];
+  const routes = [
+    {
+      name: "outer",
+      matches: [{ path: { exact: "/delegated" } }],
+      policies: { authorization: { rules: [{ require: "true" }] } },
+      backends: [{ routeGroup: "group" }],
+    },
+    {
+      name: "asked",
+      matches: [{ path: { exact: "/asked" } }],
+      policies: { extAuthz, directResponse: { status: 200 } },
+    },
+    { name: "slow", matches: [{ path: { exact: "/slow" } }], policies: { timeout: { requestTimeout: "1ms" } } },
+  ];
+  await using silent = await RawUpstream.listen();
+  Object.assign(routes[2] ?? {}, { backends: [{ host: `127.0.0.1:${silent.port}` }] });
+  await using gateway = await TestGateway.start({
+    policies,
+    routeGroups: [{ name: "group", routes: inner }],
+    binds: [{ port: 0, listeners: [{ hostname: "shop.example", routes }] }],
+  });
+  for (const [path, body, error] of [
+    [
+      "/gateway",
+      DENIED,
+      'authorization failed: deny rules[0] is true (request.path: "/gateway"), at policies[0].policy.authorization.rules[0]',
+    ],
+    [
+      "/delegated",
+      DENIED,
+      "authorization failed: no allow rule is true, at routeGroups[0].routes[0].policies.authorization.rules[0]",
+    ],
+    [
+      "/asked",
+      "no tea",
+      "external authorization failed: the service denies the request with status 418, at binds[0].listeners[0].routes[1].policies.extAuthz",
+    ],
+    ["/slow", "request timeout", "request timeout, at binds[0].listeners[0].routes[2].policies.timeout"],
+  ] as const)
+    assert.equal((await lineOf(gateway, path, "", body)).error, error);
 });
 
 test("no listener for the host", async () => {
