@@ -107,10 +107,7 @@ test("an upstream that closes without a response is 503", async () => {
   await using plane = await TestPlane.start(upstream.port);
   const response = await RawPeer.ask(plane.port, GET);
   assert.equal(response.body, "upstream call failed");
-  assert.match(
-    String((await plane.logged("/it")).error),
-    /^upstream call failed: the upstream closed the connection, at /,
-  );
+  assert.equal((await plane.logged("/it")).error, "upstream call failed: the upstream closed the connection");
 });
 
 for (const [framing, head, request] of [

@@ -159,7 +159,7 @@ for (const complete of [true, false])
     assert.equal(statusOf(await client.message()), 504);
     await upstream.connections[0]?.closed();
     const [line] = plane.lines.map((each) => JSON.parse(each) as Record<string, unknown>);
-    assert.match(String(line?.error), /^upstream call timeout: the response body stopped arriving, at /);
+    assert.match(String(line?.error), /^upstream call timeout: the response body stopped arriving$/);
   });
 
 test("streamIdleTimeout does not limit how long an upstream takes to respond", async () => {

@@ -174,7 +174,7 @@ test("a server that is killed during a body: the client sees an incomplete respo
     assert.match(client.received, /^HTTP\/1\.1 200/);
     assert.doesNotMatch(client.received, /\r\n0\r\n/);
     const line = await plane.logged("upstream call failed");
-    assert.match(String(line.error), /^upstream call failed: the upstream closed the connection, at /);
+    assert.equal(line.error, "upstream call failed: the upstream closed the connection");
     client.socket.destroy();
   }
 });
@@ -259,10 +259,7 @@ test("a body that does not match content-length aborts the response", async () =
   const client = await send(plane, head("GET / HTTP/1.1"));
   await client.closed();
   const line = await plane.logged("upstream call failed");
-  assert.match(
-    String(line.error),
-    /^upstream call failed: invalid response: the body is shorter than its Content-Length, at /,
-  );
+  assert.equal(line.error, "upstream call failed: invalid response: the body is shorter than its Content-Length");
   client.socket.destroy();
 });
 

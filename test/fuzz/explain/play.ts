@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { isDeepStrictEqual } from "node:util";
+import { formatOrigin } from "../../../src/base/origin.ts";
 import { createBuckets } from "../../../src/policies/token-buckets/buckets.ts";
 import type { CompiledBind } from "../../../src/proxy/compile/compiled.ts";
 import { BadFacts, factsOfRequest, type RequestFacts } from "../../../src/rehearsal/facts.ts";
@@ -213,9 +214,17 @@ function comparable({ record, sent, received }: Outcome): Compared {
     status: record?.status,
     headers: stable(received.headers),
     body: received.body.toString("latin1"),
-    line: lineOf(recordFields(record as AccessRecord)),
+    line: lineOf(recordFields(withOrigin(record as AccessRecord))),
     sent: sent.map((each) => ({ ...each, headers: stable(each.headers) })),
   };
+}
+
+/** An explanation has the origin of an error as data, the line of the access log as a part of its text. */
+function withOrigin(record: AccessRecord): AccessRecord {
+  const { error, origin } = record;
+  return error === undefined || origin === undefined
+    ? record
+    : { ...record, error: `${error}, at ${formatOrigin(origin)}` };
 }
 
 /** The line of the access log without what differs from run to run: listener, route, endpoint, status, error, lengths and more. */
