@@ -13,6 +13,7 @@ const OPENERS: Readonly<Record<string, string>> = {
   "src/kube/connect.ts": "the API server, which the operator names",
   "src/kube/port-forward.ts": "the API server, which the operator names",
   "src/main/healthcheck.ts": "a process of its own",
+  "src/rehearsal/client.ts": "TLS and HTTP/2 over streams in memory",
 };
 
 /** Ways to open a connection in Node.js. */
