@@ -165,7 +165,7 @@ export class GatewayError extends Error {
     { status = ERRORS[code].status, headers = [], body, why }: ErrorOptions = {},
   ) {
     super(detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`, { cause });
-    this.answer = { code, status, headers, body };
+    this.answer = body === undefined ? { code, status, headers } : { code, status, headers, body };
     this.why = why;
   }
   get code(): ErrorCode {

@@ -87,9 +87,10 @@ export function inMemory(): [near: ByteStream, far: Duplex] {
   near.once("close", () => closeAtEnd(far));
   far.once("close", () => closeAtEnd(near));
   // The gateway uses the memory of a write again once that has ended, which here is before it is read.
-  const write = near._write.bind(near);
-  const _write: typeof write = (bytes, encoding, done) => write(Buffer.from(bytes), encoding, done);
-  return [Object.assign(near, { _write, resetAndDestroy: () => near.destroy() }), far];
+  const plain = near.write.bind(near);
+  const write = (bytes: Uint8Array | string, ...others: []): boolean =>
+    plain(typeof bytes === "string" ? bytes : Buffer.from(bytes), ...others);
+  return [Object.assign(near, { write, resetAndDestroy: () => near.destroy() }), far];
 }
 
 function closeAtEnd(side: Duplex): void {

@@ -91,7 +91,7 @@ suite("dynamic backends with a target expression", { concurrency: 1 }, () => {
       scope: "request",
       route: "default/number",
       reason: "NoHealthyBackend",
-      error: `${DNS_FAILED}: the target's value is not host:port`,
+      error: `${DNS_FAILED}: the target's value is not host:port, at binds[0].listeners[0].routes[2].backends[0]`,
     });
   });
 
@@ -178,7 +178,7 @@ test("no target leads to the admin API, only a route that names it", async () =>
   await logged(gateway, {
     scope: "request",
     endpoint: `localhost:${admin}`,
-    error: `backend address not allowed: 127.0.0.1:${admin} is one of the gateway's own servers`,
+    error: `backend address not allowed: 127.0.0.1:${admin} is one of the gateway's own servers, at binds[0].listeners[0].routes[0].backends[0]`,
   });
   assert.equal(await gateway.reconfigure(config({ backends: [{ host: `127.0.0.1:${admin}` }] })), "applied");
   assert.equal(await status({ host: `localhost:${admin}` }), 503);
