@@ -49,6 +49,55 @@ test("the value that a route compares a secret header with is redacted", () => {
   assert.ok(shown.includes("gold"));
 });
 
+test("parts say where they were written, and policies in effect where that is elsewhere", () => {
+  const dump = dumpOf(
+    withRoute(
+      { policies: { authorization: { rules: [{ deny: "request.path == '/no'" }] } }, backends: [{ backend: "/own" }] },
+      {
+        backends: [{ name: "own", host: "127.0.0.1:1", policies: { requestHeaderModifier: { remove: ["x-a"] } } }],
+        policies: [
+          {
+            name: { namespace: "default", name: "all" },
+            target: { gateway: { gatewayName: "default", gatewayNamespace: "default" } },
+            policy: { authorization: { rules: [{ require: "request.path != '/out'" }] } },
+          },
+        ],
+      },
+    ),
+  );
+  const [listener] = Object.values<{ origin: string }>(dump.binds[0].listeners);
+  const route = onlyRoute(dump) as { origin: string; policyOrigins: unknown; backends: { policyOrigins: unknown }[] };
+  assert.equal(listener?.origin, "binds[0].listeners[0]");
+  assert.equal(route.origin, "binds[0].listeners[0].routes[0]");
+  assert.deepEqual([dump.backends[0].origin, dump.policies[0].origin], ["backends[0]", "policies[0]"]);
+  const own = "binds[0].listeners[0].routes[0].policies.authorization.rules[0]";
+  assert.deepEqual(route.policyOrigins, [{ authorization: ["policies[0].policy.authorization.rules[0]", own] }]);
+  assert.deepEqual(route.backends[0]?.policyOrigins, [
+    { requestHeaderModifier: ["backends[0].policies.requestHeaderModifier"] },
+  ]);
+});
+
+test("a shadow policy has the name that was written, and a mark", () => {
+  const shadow = { rules: [{ deny: "request.path == '/no'" }], shadow: true };
+  const localRateLimit = [
+    { maxTokens: 1, fillInterval: "1s" },
+    { maxTokens: 2, fillInterval: "1s", shadow: true },
+  ];
+  const policies = { authorization: shadow, localRateLimit };
+  const target = { gateway: { gatewayName: "default", gatewayNamespace: "default" } };
+  const name = { namespace: "default", name: "all" };
+  const dump = dumpOf(withRoute({ policies }, { policies: [{ name, target, policy: { localRateLimit } }] }));
+  const shown = JSON.stringify(dump);
+  assert.ok(!shown.includes("shadowAuthorization") && !shown.includes("shadowLocalRateLimit"), shown);
+  const { inlinePolicies } = onlyRoute(dump) as { inlinePolicies: Record<string, { shadow?: true }>[] };
+  assert.equal(inlinePolicies.find((each) => "authorization" in each)?.authorization?.shadow, true);
+  const { traffic } = dump.policies[0].policy;
+  assert.deepEqual(
+    traffic.localRateLimit.map((each: { shadow?: true }) => each.shadow),
+    [undefined, true],
+  );
+});
+
 test("secrets of frontend policies are redacted, their durations are text", () => {
   const dump = dumpOf(
     withRoute(

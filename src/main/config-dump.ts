@@ -1,5 +1,7 @@
 import { formatDuration, withDurations } from "../base/durations.ts";
 import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
+import { formatOrigin, type Origin } from "../base/origin.ts";
+import type { Path } from "../base/paths.ts";
 import { REDACTED, SECRET_PARAMETERS } from "../base/redaction.ts";
 import type { Settings, XdsSettings } from "../config/settings.ts";
 import type {
@@ -16,7 +18,9 @@ import type {
   Tracing,
   ValueMatch,
 } from "../ir/ir.ts";
+import { type Containers, originsOf } from "../ir/origins.ts";
 import { redactCalling } from "../policies/calls/redact.ts";
+import { isShadowKey, writtenKind } from "../policies/contract/shadow.ts";
 import { redactAuthz } from "../policies/ext-authz/index.ts";
 import type { NetworkExtAuthz } from "../policies/ext-authz/network-schema.ts";
 import { redactPolicy } from "../policies/registry.ts";
@@ -36,26 +40,33 @@ export interface Live extends LiveEndpoints {
   readonly hidden: ReadonlySet<string>;
 }
 
+/** What parts of a dump are made of besides the part itself. */
+interface Context extends Pick<Live, "hidden" | "ports"> {
+  /** What the origins of policies name. */
+  readonly containers: Containers;
+}
+
 /** The configuration in effect as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
 export function dumpIr(ir: Ir, live: Live): Json {
   const endpoints = new EndpointsDump(ir, live);
+  const { hidden, ports } = live;
+  const context = { hidden, ports, containers: ir };
   return {
-    backends: dumpBackends(ir, live, endpoints),
-    binds: byKey(ir.binds).map((bind) => dumpBind(bind, live)),
-    policies: byKey(ir.targeted).map(({ key, name, target, inheritance, policy }) => ({
+    backends: dumpBackends(ir, context, endpoints),
+    binds: byKey(ir.binds).map((bind) => dumpBind(bind, context)),
+    policies: byKey(ir.targeted).map(({ key, name, target, inheritance, policy, origin }) => ({
       key,
       name,
       target,
       ...(inheritance !== undefined && { inheritance }),
-      policy: mapValues(policy, (part, role) =>
-        isObject(part) ? mapValues(part, (value, kind) => redactPart(role, kind, value, live)) : part,
-      ),
+      ...dumpOrigin(origin),
+      policy: mapValues(policy, (part, role) => (isObject(part) ? dumpRole(role, part, hidden) : part)),
     })),
     routes: {
       routeGroups: Object.fromEntries(
         ir.routeGroups.map((group) => [
           group.name,
-          Object.fromEntries(byKey(group.routes).map((r) => [r.key, dumpRoute(r, live)])),
+          Object.fromEntries(byKey(group.routes).map((r) => [r.key, dumpRoute(r, context)])),
         ]),
       ),
     },
@@ -65,7 +76,7 @@ export function dumpIr(ir: Ir, live: Live): Json {
 }
 
 /** Named backends and those defined in routes; services have their own list. */
-function dumpBackends(ir: Ir, live: Live, endpoints: EndpointsDump): Json[] {
+function dumpBackends(ir: Ir, context: Context, endpoints: EndpointsDump): Json[] {
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const routes = [...listeners, ...ir.routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
   routes.push(...listeners.flatMap(({ tcpRoutes }) => tcpRoutes));
@@ -77,27 +88,31 @@ function dumpBackends(ir: Ir, live: Live, endpoints: EndpointsDump): Json[] {
   const inRoutes = [...used.values()].flatMap((uses) =>
     uses.filter(({ key, target }) => !named.has(key) && stored(target)),
   );
-  return byKey([...ir.backends, ...inRoutes]).map((backend) => ({
-    backend: dumpBackend(backend),
-    ...endpoints.backend([backend, ...(used.get(backend.key) ?? [])]),
-    ...(named.has(backend.key) && inline(backend, live)),
-  }));
+  return byKey([...ir.backends, ...inRoutes]).map((backend) => {
+    const origin = "origin" in backend ? backend.origin : undefined;
+    return {
+      backend: dumpBackend(backend),
+      ...dumpOrigin(origin),
+      ...endpoints.backend([backend, ...(used.get(backend.key) ?? [])]),
+      ...(named.has(backend.key) && inline(backend, origin, ["policies"], context)),
+    };
+  });
 }
 
-function dumpBind(bind: Bind, live: Live): Json {
+function dumpBind(bind: Bind, context: Context): Json {
   return {
     key: bind.key,
-    address: formatHostPort(bind.host, live.ports[bind.key] ?? bind.port),
+    address: formatHostPort(bind.host, context.ports[bind.key] ?? bind.port),
     protocol: bind.protocol,
     tunnelProtocol: bind.tunnelProtocol,
     mode: bind.mode,
     listeners: Object.fromEntries(
-      byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener, live)]),
+      byKey(bind.listeners).map((listener) => [listener.key, dumpListener(listener, context)]),
     ),
   };
 }
 
-function dumpListener(listener: Listener, live: Live): Json {
+function dumpListener(listener: Listener, context: Context): Json {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const made = listener.tls?.dynamicCa !== undefined;
   const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
@@ -109,45 +124,54 @@ function dumpListener(listener: Listener, live: Live): Json {
     listenerName: listener.name,
     listenerSet: null,
     hostname: listener.hostname,
+    ...dumpOrigin(listener.origin),
     protocol: secure ? { [listener.protocol]: certificateSource } : listener.protocol,
     ...(!tcp && {
-      routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route, live)])),
+      routes: Object.fromEntries(byKey(listener.routes).map((route) => [route.key, dumpRoute(route, context)])),
     }),
-    ...(tcp && { tcpRoutes: Object.fromEntries(byKey(listener.tcpRoutes).map((r) => [r.key, dumpTcpRoute(r, live)])) }),
+    ...(tcp && {
+      tcpRoutes: Object.fromEntries(byKey(listener.tcpRoutes).map((r) => [r.key, dumpTcpRoute(r, context)])),
+    }),
   };
 }
 
-function dumpRoute(route: Route, live: Live): Json {
+function dumpRoute(route: Route, context: Context): Json {
   return {
     key: route.key,
     name: route.name,
     namespace: route.namespace,
     ...(route.ruleName !== undefined && { ruleName: route.ruleName }),
+    ...dumpOrigin(route.origin),
     ...(route.hostnames.length > 0 && { hostnames: route.hostnames }),
     matches: route.matches.map((match) => ({
       path: dumpPath(match.path),
       ...(match.method !== undefined && { method: match.method }),
-      ...(match.headers.length > 0 && { headers: match.headers.map((header) => dumpHeader(header, live)) }),
+      ...(match.headers.length > 0 && { headers: match.headers.map((header) => dumpHeader(header, context)) }),
       ...(match.query.length > 0 && { query: match.query.map(dumpParameter) }),
     })),
-    backends: route.backends.map((backend) => dumpRouteBackend(backend, live)),
-    ...inline(route, live),
+    backends: route.backends.map((backend, i) => ({
+      weight: backend.weight,
+      ...dumpTarget(backend),
+      ...inline(backend, route.origin, ["backends", i, "policies"], context),
+    })),
+    ...inline(route, route.origin, ["policies"], context),
   };
 }
 
-function dumpTcpRoute(route: TcpRoute, live: Live): Json {
-  const { key, name, namespace, ruleName, hostnames } = route;
+function dumpTcpRoute(route: TcpRoute, context: Context): Json {
+  const { key, name, namespace, ruleName, hostnames, origin } = route;
   return {
     key,
     name,
     namespace,
     ...(ruleName !== undefined && { ruleName }),
+    ...dumpOrigin(origin),
     ...(hostnames.length > 0 && { hostnames }),
-    backends: route.backends.map((backend) => ({
+    backends: route.backends.map((backend, i) => ({
       weight: backend.weight,
       // Wrapped once more than in HTTP routes, as in the reference.
       backend: dumpTarget(backend),
-      ...inline(backend, live),
+      ...inline(backend, origin, ["backends", i, "policies"], context),
     })),
   };
 }
@@ -157,8 +181,8 @@ function dumpPath(path: PathMatch): Json {
 }
 
 /** A value that a secret header or parameter is compared with is also secret. */
-function dumpHeader(header: ValueMatch, live: Live): Json {
-  return dumpValue(live.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
+function dumpHeader(header: ValueMatch, context: Context): Json {
+  return dumpValue(context.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
 }
 
 function dumpParameter(parameter: ValueMatch): Json {
@@ -167,10 +191,6 @@ function dumpParameter(parameter: ValueMatch): Json {
 
 function dumpValue({ name, type, value }: ValueMatch): Json {
   return { name, value: { [type]: value } };
-}
-
-function dumpRouteBackend(backend: RouteBackend, live: Live): Json {
-  return { weight: backend.weight, ...dumpTarget(backend), ...inline(backend, live) };
 }
 
 /** A service, route group or invalid target has no entry in `backends`, so it is shown in the reference itself. */
@@ -203,18 +223,53 @@ function targetText(target: Target): string {
   return target.type === "static" || target.type === "unix" ? targetName(target) : target.type;
 }
 
-/** The policies that an object contains; targeted policies are listed in `policies`. */
-function inline(place: Pick<Route, "policies" | "inline">, live: Live): Json {
-  const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => ({
-    [kind]: redactPolicy(kind, value, live.hidden),
-  }));
-  return list.length > 0 ? { inlinePolicies: list } : {};
+interface Place extends Pick<Route, "policies" | "sources" | "inline"> {}
+
+/**
+ * The policies that an object contains (targeted policies are listed in `policies`), and where those in effect were written if that is
+ * elsewhere too. `own`: the field of `around` with the policies of the object.
+ */
+function inline(place: Place, around: Origin | undefined, own: Path, { hidden, containers }: Context): Json {
+  const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => dumpPolicy(kind, value, hidden));
+  const origins = originsOf(place, around, own, containers);
+  const elsewhere = Object.keys(place.sources ?? {}).flatMap((kind) => {
+    const { [kind as keyof typeof origins]: found = [] } = origins;
+    return found.length === 0 ? [] : [{ [writtenKind(kind)]: found.map(formatOrigin), ...shadowMark(kind) }];
+  });
+  return {
+    ...(list.length > 0 && { inlinePolicies: list }),
+    ...(elsewhere.length > 0 && { policyOrigins: elsewhere }),
+  };
+}
+
+/** A policy as it was written, without secrets. */
+function dumpPolicy(kind: string, value: unknown, hidden: ReadonlySet<string>): Json {
+  const shown = redactPolicy(kind, value, hidden);
+  if (!isShadowKey(kind)) return { [kind]: shown };
+  const marked = (each: unknown): unknown => (isObject(each) ? { ...each, ...shadowMark(kind) } : each);
+  return { [writtenKind(kind)]: Array.isArray(shown) ? shown.map(marked) : marked(shown) };
+}
+
+function shadowMark(kind: string): { readonly shadow?: true } {
+  return isShadowKey(kind) ? { shadow: true } : {};
+}
+
+function dumpOrigin(origin: Origin | undefined): Json {
+  return origin === undefined ? {} : { origin: formatOrigin(origin) };
 }
 
 /** `role` is `frontend`, `traffic` or `backend`; in `traffic` the phase is a key beside the kind. */
-function redactPart(role: string, key: string, value: unknown, { hidden }: Live): unknown {
-  if (role === "frontend") return redactFrontend(key, value, hidden);
-  return key === "phase" ? value : redactPolicy(key, value, hidden);
+function dumpRole(role: string, part: Json, hidden: ReadonlySet<string>): Json {
+  if (role === "frontend") return mapValues(part, (value, field) => redactFrontend(field, value, hidden));
+  const { phase, ...kinds } = part;
+  const policies: Record<string, unknown> = phase === undefined ? {} : { phase };
+  for (const [kind, value] of Object.entries(kinds))
+    for (const [written, shown] of Object.entries(dumpPolicy(kind, value, hidden))) {
+      const { [written]: others } = policies;
+      // Of the entries of one rate limit, some may be shadows.
+      policies[written] = Array.isArray(others) && Array.isArray(shown) ? [...others, ...shown] : shown;
+    }
+  return policies;
 }
 
 function isObject(value: unknown): value is Json {

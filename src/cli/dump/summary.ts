@@ -160,7 +160,7 @@ function describeValue(condition: Fields, prefix: string): string {
   return `${prefix}${text(condition.name)}${kind === "regex" ? "~" : "="}${text(value)}`;
 }
 
-const NO_TARGET = new Set(["weight", "inlinePolicies"]);
+const NO_TARGET = new Set(["weight", "inlinePolicies", "policyOrigins"]);
 
 function describeBackend(backend: Fields, targets: Targets): string {
   // TCP routes wrap the reference once more.

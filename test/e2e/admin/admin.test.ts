@@ -90,6 +90,7 @@ suite("the admin server of a gateway with two workers", () => {
       listenerName: "listener0",
       listenerSet: null,
       hostname: "",
+      origin: "binds[0].listeners[0]",
       protocol: "HTTP",
     });
     assert.deepEqual(Object.keys(routes), [`${LISTENER}/default/picky`, `${LISTENER}/default/r`]);
