@@ -119,6 +119,7 @@ suite("the admin server of a gateway with two workers", () => {
         key: "default/p",
         name: { name: "p", namespace: "default" },
         target: { route: { name: "r", namespace: "default" } },
+        origin: "policies[0]",
         policy: { traffic: { phase: "route", requestHeaderModifier: { set: { "X-Token": "<redacted>" } } } },
       },
     ]);
