@@ -1,4 +1,4 @@
-/** Values of JSON or YAML whose fields nobody has checked. */
+/** An object from JSON or YAML with unchecked fields. */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** Whether the value is an object: neither null nor a list. */

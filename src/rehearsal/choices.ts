@@ -106,7 +106,7 @@ export class Choices {
     };
   };
 
-  /** Responds in place of services. `place`: of the policy that calls them; undefined: it is none of requests. */
+  /** Responds in place of services. `place`: that of the calling policy; undefined for policies of connections. */
   #answersAt(place?: string): CalloutAnswers {
     return {
       http: (scope) => {

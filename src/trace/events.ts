@@ -132,7 +132,7 @@ export interface ExpressionResult {
   readonly needs?: readonly Need[];
   /** Values of the paths in it, such as `jwt.sub`; null if absent. */
   readonly inputs?: Readonly<Record<string, unknown>>;
-  /** Results of the other parts that were evaluated; absent if there are none. */
+  /** Results of the other parts that were evaluated; absent without such parts. */
   readonly values?: readonly PartResult[];
 }
 

@@ -76,7 +76,7 @@ export function expression(scope: Scope, isConstant = (_text: string): boolean =
   });
 }
 
-/** CEL with a boolean result. Each place says what becomes of it if the result is always the same. */
+/** CEL with a boolean result. `constant` tells the author what a condition does that is always true or always false. */
 export function condition(scope: Scope, constant: ConditionField["constant"]): z.ZodString {
   const compile: Compile = (text, cel) => cel.compileCondition(text, scope);
   return new CelText({ type: "string", compile, condition: { scope, constant } });

@@ -19,7 +19,7 @@ interface Compiled {
 }
 
 interface Indexes {
-  /** The place of a route among the packed ones; undefined: it is none of them. */
+  /** The index of a route among the packed routes; undefined if it is not there. */
   indexOf(route: Named): number | undefined;
 }
 

@@ -84,7 +84,7 @@ function factsOf({ url, method, headers = {}, body = "", source }: TestCase["req
   return factsOfRequest({ url, method, headers: Object.entries(headers), body, source });
 }
 
-/** The host that both listener and route are chosen by; undefined: there is none, or the case has a field for it. */
+/** The host that selects both listener and route; undefined if the URL has none or the case sets a Host field. */
 function hostOf(
   { headers = {} }: TestCase["request"],
   { url: { protocol, hostname } }: RequestFacts,
