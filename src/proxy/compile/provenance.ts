@@ -71,12 +71,9 @@ export class Provenance {
   constructor({ binds, backends, targeted, routeGroups }: Pick<Ir, "binds" | "backends" | "targeted" | "routeGroups">) {
     this.#groups = new Map(routeGroups.map(({ name, origin }) => [name, origin]));
     this.#listeners = new Map(binds.flatMap(({ listeners }) => listeners.map((listener) => [listener.key, listener])));
-    this.#containers = {
-      backends: backends.flatMap(({ key, origin }) => (origin === undefined ? [] : [{ key, origin }])),
-      targeted: targeted.flatMap(({ name, origin }) =>
-        name === null || origin === undefined ? [] : [{ name, origin }],
-      ),
-    };
+    const known = (list: Containers["backends"]): Containers["backends"] =>
+      list.flatMap(({ key, origin }) => (origin === undefined ? [] : [{ key, origin }]));
+    this.#containers = { backends: known(backends), targeted: known(targeted) };
   }
 
   add(packed: PackedRoutes, indexes: Indexes): void {
