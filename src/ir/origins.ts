@@ -47,7 +47,8 @@ interface Holder {
 /** What sources name. */
 export interface Containers {
   readonly backends: readonly Container[];
-  readonly targeted: readonly Container[];
+  /** Sources refer only to those with a name. */
+  readonly targeted: readonly (Container & { readonly name: object | null })[];
 }
 interface Container {
   readonly key: string;
@@ -96,7 +97,7 @@ export function originsOf(
       const backend = backends.find(({ key }) => key === container.backend);
       return below(backend?.origin, at ?? ["policies", writtenKind(kind)]);
     }
-    const entry = targeted.find(({ key }) => key === container.policy);
+    const entry = targeted.find(({ key, name }) => name !== null && key === container.policy);
     return below(entry?.origin, at ?? ["policy", writtenKind(kind)]);
   };
   return Object.fromEntries(

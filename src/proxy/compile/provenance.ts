@@ -71,9 +71,12 @@ export class Provenance {
   constructor({ binds, backends, targeted, routeGroups }: Pick<Ir, "binds" | "backends" | "targeted" | "routeGroups">) {
     this.#groups = new Map(routeGroups.map(({ name, origin }) => [name, origin]));
     this.#listeners = new Map(binds.flatMap(({ listeners }) => listeners.map((listener) => [listener.key, listener])));
-    const known = (list: Containers["backends"]): Containers["backends"] =>
-      list.flatMap(({ key, origin }) => (origin === undefined ? [] : [{ key, origin }]));
-    this.#containers = { backends: known(backends), targeted: known(targeted) };
+    this.#containers = {
+      backends: backends.flatMap(({ key, origin }) => (origin === undefined ? [] : [{ key, origin }])),
+      targeted: targeted.flatMap(({ key, name, origin }) =>
+        name === null || origin === undefined ? [] : [{ key, name, origin }],
+      ),
+    };
   }
 
   add(packed: PackedRoutes, indexes: Indexes): void {
