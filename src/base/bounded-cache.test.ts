@@ -33,3 +33,10 @@ test("a cache of one entry holds one", () => {
   cache.set("b", 2);
   assert.deepEqual([cache.get("a"), cache.get("b")], [undefined, 2]);
 });
+
+test("objects are keys by their identity", () => {
+  const [one, other] = [{}, {}];
+  const cache = new BoundedCache<number, object>(4);
+  cache.set(one, 1);
+  assert.deepEqual([cache.get(one), cache.get(other)], [1, undefined]);
+});

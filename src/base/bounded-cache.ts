@@ -4,15 +4,15 @@
  * list in order of use would be rewritten at every hit.
  * With `weigh`, the sum of the values' weights is bounded in the same way.
  */
-export class BoundedCache<Value> {
+export class BoundedCache<Value, Key extends string | object = string> {
   readonly #half: number;
   readonly #halfWeight: number;
   readonly #weigh: ((value: Value) => number) | undefined;
   /** Of the younger generation. */
   #weight = 0;
   readonly #keepsOld: boolean;
-  #young = new Map<string, Value>();
-  #old = new Map<string, Value>();
+  #young = new Map<Key, Value>();
+  #old = new Map<Key, Value>();
 
   /** `limit`: entries, at least 1. A value that alone weighs more than half of `maxWeight` is not kept. */
   constructor(limit: number, maxWeight = Number.POSITIVE_INFINITY, weigh?: (value: Value) => number) {
@@ -22,7 +22,7 @@ export class BoundedCache<Value> {
     this.#keepsOld = limit > 1;
   }
 
-  get(key: string): Value | undefined {
+  get(key: Key): Value | undefined {
     const value = this.#young.get(key);
     if (value !== undefined) return value;
     const old = this.#old.get(key);
@@ -30,16 +30,16 @@ export class BoundedCache<Value> {
     return old;
   }
 
-  set(key: string, value: Value): void {
-    this.#put(owned(key), value);
+  set(key: Key, value: Value): void {
+    this.#put(typeof key === "string" ? (owned(key) as Key) : key, value);
   }
 
-  delete(key: string): void {
+  delete(key: Key): void {
     this.#young.delete(key);
     this.#old.delete(key);
   }
 
-  #put(key: string, value: Value): void {
+  #put(key: Key, value: Value): void {
     const weight = this.#weigh?.(value) ?? 0;
     if (weight > this.#halfWeight) return;
     // A replaced value counts twice until the generation ends, so that the generation merely ends earlier.

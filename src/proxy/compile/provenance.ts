@@ -1,7 +1,9 @@
 /**
  * Where what a request met was written, for its trace and the access log. Nothing is kept for this but the packed routes, which are
- * shared memory: a compiled route is found in them by its index.
+ * shared memory: a compiled route is found in them by its index. What was found last is kept, because reading a route again for each
+ * request would make those that are rejected cost more than half as much again.
  */
+import { BoundedCache } from "../../base/bounded-cache.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { Origin } from "../../base/origin.ts";
 import type { Ir, Listener, Route } from "../../ir/ir.ts";
@@ -62,11 +64,23 @@ const ABOUT: { readonly [Code in ErrorCode]?: "route" | "backend" | "timeout" } 
   TG_REQUEST_TIMEOUT: "timeout",
 };
 
+/** Entries of each cache. */
+const MAX_FOUND = 256;
+
+/** The origins of a phase's policies. */
+interface Found {
+  readonly parents: Chosen["parents"];
+  readonly origins: PolicyOrigins;
+}
+
 export class Provenance {
   readonly #listeners: ReadonlyMap<string, Pick<Listener, "policies" | "sources" | "origin">>;
   readonly #groups: ReadonlyMap<string, Origin | undefined>;
   readonly #containers: Containers;
   readonly #owners: { readonly packed: PackedRoutes; readonly indexes: Indexes }[] = [];
+  readonly #routes = new BoundedCache<{ readonly origin: Origin | undefined }, Named>(MAX_FOUND);
+  /** By listener, route or backend. */
+  readonly #phases = new BoundedCache<Found, object>(MAX_FOUND);
 
   constructor({ binds, backends, targeted, routeGroups }: Pick<Ir, "binds" | "backends" | "targeted" | "routeGroups">) {
     this.#groups = new Map(routeGroups.map(({ name, origin }) => [name, origin]));
@@ -85,9 +99,14 @@ export class Provenance {
 
   /** The route itself. */
   originOf(route: Named): Origin | undefined {
-    const at = this.#placeOf(route);
-    // The place in a file is known without the text of the route.
-    return at && (placeAt(at.packed, at.index).origin ?? routeAt(at.packed, at.index).origin);
+    let found = this.#routes.get(route);
+    if (found === undefined) {
+      const at = this.#placeOf(route);
+      // The place in a file is known without the text of the route.
+      found = { origin: at && (placeAt(at.packed, at.index).origin ?? routeAt(at.packed, at.index).origin) };
+      this.#routes.set(route, found);
+    }
+    return found.origin;
   }
 
   originOfGroup(name: string): Origin | undefined {
@@ -99,7 +118,20 @@ export class Provenance {
   }
 
   /** The policies in effect for a phase. */
-  ofPhase(phase: Phase, { listener, parents, route, backend }: Chosen): PolicyOrigins {
+  ofPhase(phase: Phase, chosen: Chosen): PolicyOrigins {
+    const { listener, parents, route, backend } = chosen;
+    const owner = { gateway: listener, route, backend }[phase];
+    if (owner === undefined) return {};
+    const found = this.#phases.get(owner);
+    // Several routes may have delegated to one.
+    if (found?.parents.length === parents.length && found.parents.every((each, i) => each === parents[i]))
+      return found.origins;
+    const origins = this.#read(phase, chosen);
+    this.#phases.set(owner, { parents, origins });
+    return origins;
+  }
+
+  #read(phase: Phase, { listener, parents, route, backend }: Chosen): PolicyOrigins {
     if (phase === "gateway") return listener === undefined ? {} : this.#ofListener(listener.key);
     if (route === undefined) return {};
     if (phase === "route") return this.#ofRoute(parents, route);

@@ -194,3 +194,27 @@ test("a call that the backend has failed has an error, though its status is 200"
   await brief.until(() => failed() !== undefined, "the line");
   assert.deepEqual([failed()?.error, failed()?.["grpc.status"]], [undefined, 5]);
 });
+
+test("the origin of a denial is in the route that delegated, also if several delegate to one group", async () => {
+  const rules = [{ deny: 'request.path != "/ok"' }];
+  const parent = (path: string, policies: object): object => ({
+    matches: [{ path: { pathPrefix: path } }],
+    policies,
+    backends: [{ routeGroup: "shared" }],
+  });
+  const routes = [
+    parent("/a", { authorization: { rules } }),
+    parent("/b", {}),
+    parent("/c", { authorization: { rules } }),
+  ];
+  await using gateway = await TestGateway.start({
+    binds: [{ port: 0, listeners: [{ hostname: "shop.example", routes }] }],
+    routeGroups: [{ name: "shared", routes: [{ policies: { authorization: { rules } } }] }],
+  });
+  const places = { "/a/1": "binds[0].listeners[0].routes[0]", "/b/1": "routeGroups[0].routes[0]" };
+  const again = { "/c/1": "binds[0].listeners[0].routes[2]", "/a/2": "binds[0].listeners[0].routes[0]" };
+  for (const [path, place] of Object.entries({ ...places, ...again })) {
+    const { error } = await lineOf(gateway, path, "", DENIED);
+    assert.ok(String(error).endsWith(`, at ${place}.policies.authorization.rules[0]`), String(error));
+  }
+});
