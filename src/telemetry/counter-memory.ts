@@ -34,26 +34,6 @@ export type SeriesNotice =
       readonly memory: SharedArrayBuffer;
     };
 
-/** Metrics whose samples are one number each, in separate memory. */
-export type CountedMetric =
-  | "requests_in_flight"
-  | "downstream_connections_total"
-  | "downstream_received_bytes_total"
-  | "downstream_sent_bytes_total"
-  | "udp_sessions"
-  | "udp_datagrams_total"
-  | "udp_dropped_datagrams_total"
-  | "retry_overflow_total"
-  | "local_rate_limit_overflow_total"
-  | "local_rate_limit_evictions_total"
-  | "grpc_calls_total"
-  | "policy_shadow_total"
-  | "event_loop_lag_seconds"
-  | "overloaded_workers"
-  | "overload_rejected_total"
-  | "expression_seconds_total"
-  | "expression_rejected_total";
-
 /** Histograms in separate memory, by their bounds. */
 export const TIMES = {
   tls_handshake_duration_seconds: HANDSHAKE_BOUNDS,
@@ -62,6 +42,18 @@ export const TIMES = {
 } as const satisfies { readonly [Name in MetricName]?: readonly number[] };
 
 export type TimedMetric = keyof typeof TIMES;
+
+/** Metrics of the table of requests. */
+type TableMetric =
+  | "requests_total"
+  | "request_duration_seconds"
+  | "response_bytes_total"
+  | "retries_total"
+  | "request_processing_seconds"
+  | "response_processing_seconds";
+
+/** Metrics whose samples are one number each, in separate memory. */
+export type CountedMetric = Exclude<MetricName, TableMetric | TimedMetric>;
 
 /** A number of something. One thread writes; threads that have the memory may read. */
 export class Count {
