@@ -1,3 +1,5 @@
+import { isObject } from "../base/fields.ts";
+
 /** Characters of `details`; the event's `data` has the rest. */
 const MAX_TEXT = 500;
 
@@ -17,7 +19,7 @@ export function clipped(text: string): string {
 
 function pairs(path: string, value: unknown): string[] {
   if (value === undefined) return [];
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+  if (isObject(value)) {
     const prefix = path === "" ? "" : `${path}.`;
     return Object.entries(value).flatMap(([name, each]) => pairs(`${prefix}${name}`, each));
   }

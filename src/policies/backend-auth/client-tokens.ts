@@ -1,4 +1,5 @@
 import { decodeJwt, type JWTPayload } from "jose";
+import { isObject } from "../../base/fields.ts";
 import { type CelEnvironment, readsBody } from "../../cel/index.ts";
 import type { CredentialPlaces } from "../contract/credential-names.ts";
 import { type ConfigPath, PolicyError } from "../contract/policy-error.ts";
@@ -52,7 +53,7 @@ export function unverifiedClaims(token: string): JWTPayload {
 /** Whether `may_act` of the client's token names the actor (RFC 8693, section 4.4): every claim in it must match the actor's. */
 export function mayAct(subject: Readonly<Record<string, unknown>>, actor: Readonly<Record<string, unknown>>): boolean {
   const { may_act: named } = subject;
-  if (typeof named !== "object" || named === null || Array.isArray(named)) return false;
+  if (!isObject(named)) return false;
   const wanted = Object.entries(named);
   return wanted.length > 0 && wanted.every(([claim, value]) => fits(value, actor[claim]));
 }

@@ -1,4 +1,5 @@
 import { GatewayError, messageOf } from "../../base/errors.ts";
+import { isObject } from "../../base/fields.ts";
 import {
   type Activation,
   type CelEnvironment,
@@ -169,7 +170,7 @@ function putHeader(
  */
 function replaceHeaders(message: EditedMessage, pseudo: ReadonlySet<string>, value: CelValue): void {
   const json = toJson(value);
-  if (typeof json !== "object" || json === null || Array.isArray(json)) throw new TypeError("the value is not a map");
+  if (!isObject(json)) throw new TypeError("the value is not a map");
   const fields: HeaderList = [];
   const others: HeaderList = [];
   for (const [name, given] of Object.entries(json)) {
