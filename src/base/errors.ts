@@ -112,13 +112,13 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** The response for an error. By its type it cannot carry the text of a cause. */
+/** The response for an error, which never says what caused it. */
 export interface ErrorAnswer {
   readonly code: ErrorCode;
   readonly status: number;
   /** Header fields, such as a challenge: lower-case names and values alternate. */
   readonly headers: readonly string[];
-  /** What a service or the configuration says in place of the table's text, which undefined stands for. */
+  /** What a service or the configuration says. Default: the table's text. */
   readonly body?: string | Uint8Array | undefined;
 }
 

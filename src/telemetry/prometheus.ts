@@ -18,7 +18,7 @@ export const gauge = extraMetric("gauge");
 export const counter = extraMetric("counter");
 export const histogram = extraMetric("histogram");
 
-/** `samples`: just the value of a metric without labels. */
+/** `samples`: for a metric without labels, just its value. */
 function extraMetric(type: MetricSpec["type"]) {
   return (name: string, help: string, samples: Sample["value"] | readonly LabelledSample[]): ExtraMetric => {
     const list = typeof samples === "object" && !("bounds" in samples) ? samples : [{ labels: {}, value: samples }];

@@ -45,7 +45,7 @@ export type TraceMessage =
       readonly candidates: readonly Candidate[];
       /** How many routes `evaluatedRoutes` omits, because there are very many: those farthest from a match. */
       readonly omittedRoutes?: number;
-      /** The route group that the routes are of; absent: the listener. */
+      /** The route group that has the routes; absent: the listener has them. */
       readonly group?: { readonly name: string; readonly origin?: Origin };
       /** Only if no listener matches the host. */
       readonly listeners?: readonly { readonly listener: string; readonly reason: string; readonly origin?: Origin }[];
@@ -114,7 +114,7 @@ export type TraceMessage =
 export interface RuleResult extends Pick<ExpressionResult, "needs" | "inputs" | "values"> {
   /** The expression. */
   readonly name: string;
-  /** Whether it is true; if it has `needs`, that is assumed. */
+  /** Whether it is true, or assumed to be if it has `needs`. */
   readonly matched: boolean;
   readonly mode: "allow" | "deny" | "require";
   /** Why it could not be evaluated: it then denies as `deny`, and is not true as `require` or `allow`. */

@@ -1,6 +1,6 @@
 /**
- * The kinds of `policy` events, each with the name of its policy in `effectivePolicy`. Some are not those of the configuration, because
- * traces had them first; one policy can have two.
+ * The kinds of `policy` events, each with the name of its policy in `effectivePolicy`. Some differ from the kinds of the configuration,
+ * because traces had them first; a policy can have two.
  */
 export const EFFECTIVE_NAMES = {
   api_key: "apiKey",

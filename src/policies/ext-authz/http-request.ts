@@ -77,7 +77,7 @@ export class AuthzRequestTemplate {
 
   /**
    * Sends the request, or takes the response to the same one from the cache. `own`: the parts that are used where none are configured.
-   * Rejects with AuthzRequestError if an expression fails or its value is not valid.
+   * Throws AuthzRequestError if an expression fails or its value is not valid.
    */
   ask(
     variables: Activation,

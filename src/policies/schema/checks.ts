@@ -23,7 +23,7 @@ export function checking<Value>(find: (value: Value) => Problem | readonly Probl
   };
 }
 
-/** The value is one that `parse` takes: what it throws is what is wrong. */
+/** What `parse` throws is what is wrong with a value. */
 export function parsedBy<Value>(parse: (value: Value) => unknown): Check<Value> {
   return checking((value) => {
     try {
@@ -46,7 +46,7 @@ export function atMostOne<S extends z.ZodObject>(schema: S, keys: readonly (keyo
   return schema.check(checking<object>((value) => tooMany(value, keys))).meta({ not: { required: keys } });
 }
 
-/** None of these fields is set, but one is needed. `params` tells those who know of a misspelt field. */
+/** None of these fields is set, but one is needed. `params`: error messages leave it out if a misspelt field is the cause. */
 export function noneOf(keys: readonly string[]): Problem {
   return { message: `one of ${keys.join(", ")} is required`, params: { noneOf: keys } };
 }

@@ -56,7 +56,7 @@ export function serviceFailed(open: string): (decision: ServiceFailed) => Told {
   };
 }
 
-/** After a failed call: throws the error `code` unless the policy continues without the service, as it may if it is `open`. */
+/** Handles a failed call: returns if the policy is `open` and may go on without the service, otherwise throws the error `code`. */
 export function continueOrReject(
   context: PolicyContext,
   decisions: Decisions<ServiceFailed>,

@@ -57,7 +57,7 @@ export class Endpoint {
   consecutiveFailures = 0;
   /**
    * `performance.now()` ms until which the endpoint gets no calls as long as there are others; 0 = not evicted. Infinity while active
-   * health checks fail, so that balancers check a single value, and in rehearsals that assume it.
+   * health checks fail, and in rehearsals that assume this, so that balancers check a single value.
    */
   evictedUntil = 0;
   /** undefined: the endpoint has no active health check. */
