@@ -42,7 +42,10 @@ export function renderPrometheus(
   for (const { name, type, help, samples } of extra) {
     if (removed.has(bareName(name))) continue;
     text += header(name, type, help);
-    for (const { labels, value } of samples) text += renderSample(name, Object.entries(labels), value);
+    for (const { labels, value } of samples) {
+      const pairs = Object.entries(labels).map(([label, shown]) => pair(label, shown));
+      text += renderSample(name, pairs, value);
+    }
   }
   for (const key of metricNames()) {
     const samples = snapshot[key];
@@ -50,22 +53,15 @@ export function renderPrometheus(
     const spec: MetricSpec = METRICS[key];
     text += header(PREFIX + key, spec.type, spec.help);
     const names = spec.labels === REQUEST_LABELS ? [...spec.labels, ...custom] : spec.labels;
-    for (const { labels, value } of samples)
-      text += renderSample(
-        PREFIX + key,
-        names.map((label, i) => [label, labels[i] ?? ""]),
-        value,
-      );
+    for (const { labels, value } of samples) {
+      const pairs = names.map((label, i) => pair(label, labels[i] ?? ""));
+      text += renderSample(PREFIX + key, pairs, value);
+    }
   }
   return text;
 }
 
-function renderSample(
-  name: string,
-  labels: readonly (readonly [label: string, value: string])[],
-  value: Sample["value"],
-): string {
-  const pairs = labels.map(([label, shown]) => pair(label, shown));
+function renderSample(name: string, pairs: readonly string[], value: Sample["value"]): string {
   if (typeof value === "number") return `${name}${braces(pairs)} ${number(value)}\n`;
   let text = "";
   let total = 0;
