@@ -95,9 +95,9 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
 /** The route group of a selection, before the routes in it. */
 function delegation(message: TraceMessage, all: readonly TraceEvent[], index: number): Step[] {
   if (message.type !== "routeSelection" || message.group === undefined) return [];
-  const before = all.slice(0, index).findLast((each) => each.message.type === "routeSelection")?.message;
-  const route = before?.type === "routeSelection" ? before.selectedRoute : null;
-  const reason = `route ${route} delegates to it`;
+  const messages = all.slice(0, index).map((event) => event.message);
+  const before = messages.findLast((message) => message.type === "routeSelection");
+  const reason = `route ${before?.selectedRoute} delegates to it`;
   return [{ kind: "group", result: "yes", reason, steps: [], ...message.group }];
 }
 
