@@ -14,23 +14,23 @@ export interface HistogramSnapshot {
   readonly sum: number;
 }
 
-/** Bytes of a histogram: the sum, then its buckets. */
-export function histogramBytes(bounds: readonly number[]): number {
-  return (bounds.length + 2) * Float64Array.BYTES_PER_ELEMENT;
-}
-
 /**
  * Counts observations per bucket; a bucket holds values up to its bound and above the previous one (not cumulative). One
  * thread writes; threads that have the memory may read.
  */
 export class Histogram {
   readonly bounds: readonly number[];
+  /** The sum, then the buckets. */
+  readonly memory: SharedArrayBuffer;
   readonly #cells: Float64Array;
 
-  /** `memory` must be zero; the histogram uses `histogramBytes` of it from `offset` on. */
-  constructor(bounds: readonly number[], memory = new SharedArrayBuffer(histogramBytes(bounds)), offset = 0) {
+  constructor(
+    bounds: readonly number[],
+    memory = new SharedArrayBuffer((bounds.length + 2) * Float64Array.BYTES_PER_ELEMENT),
+  ) {
     this.bounds = bounds;
-    this.#cells = new Float64Array(memory, offset, bounds.length + 2);
+    this.memory = memory;
+    this.#cells = new Float64Array(memory);
   }
 
   observe(seconds: number): void {

@@ -9,7 +9,7 @@ import {
   type TimedMetric,
 } from "./counter-memory.ts";
 import { UNKNOWN } from "./custom-labels.ts";
-import { Histogram, histogramBytes } from "./histogram.ts";
+import { Histogram } from "./histogram.ts";
 import { type CONNECTION_LABELS, type METRICS, REQUEST_LABELS } from "./metric-table.ts";
 import { RequestCounters } from "./request-counters.ts";
 
@@ -135,10 +135,9 @@ export class Metrics {
     ...labels: ValuesOf<(typeof METRICS)[Metric]["labels"]>
   ): Histogram {
     return upsert(this.#histograms, seriesKey([metric, ...labels]), () => {
-      const bounds = TIMES[metric];
-      const memory = new SharedArrayBuffer(histogramBytes(bounds));
-      this.#announce({ kind: "histogram", metric, labels, memory });
-      return new Histogram(bounds, memory);
+      const histogram = new Histogram(TIMES[metric]);
+      this.#announce({ kind: "histogram", metric, labels, memory: histogram.memory });
+      return histogram;
     });
   }
 
