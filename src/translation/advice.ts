@@ -15,11 +15,12 @@ import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
+import { lintedRoute, meet, type RoutePlace } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint } from "./problems/lint.ts";
 import { lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
-import { lintedRoute, lintRoutes, meet, type RoutePlace } from "./route-lints.ts";
+import { lintRoutes } from "./route-lints.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
 
 /**
