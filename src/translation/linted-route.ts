@@ -26,13 +26,13 @@ export type RouteFinding = RoutePlace &
     readonly [Code in RouteLint]: {
       readonly code: Code;
       readonly found: Found<Code>;
-      /** What the field of the match is, such as `headers`. */
+      /** Which field of the route or match it is about. */
       readonly field?: "hostnames" | "headers" | "query";
       readonly related: readonly (RoutePlace & { readonly message: string })[];
     };
   }[RouteLint];
 
-/** What is at one host. */
+/** A host of a route. */
 interface AtHost {
   /** Where requests arrive: the narrower of the route's and the listener's hostname; `` = all hosts. */
   readonly host: string;

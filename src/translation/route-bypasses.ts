@@ -1,4 +1,4 @@
-/** Requests that get past the authentication of a route by another one. */
+/** Requests that get past the authentication of a route, because another route takes them. */
 import type { PathMatch, Route } from "../ir/ir.ts";
 import { lengthOf } from "../ir/precedence.ts";
 import type { Target } from "../upstream/settings/target.ts";
