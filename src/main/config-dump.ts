@@ -39,7 +39,7 @@ export interface Live extends LiveEndpoints {
   readonly hidden: ReadonlySet<string>;
 }
 
-/** What parts of a dump are made of besides the part itself. */
+/** What each part of a dump is made with, besides the part itself. */
 interface Context extends Pick<Live, "hidden" | "ports"> {
   /** What the origins of policies name. */
   readonly containers: Containers;

@@ -30,7 +30,7 @@ const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | 
   "-m": "ignored",
   "--max-time": "ignored",
 };
-/** Options without a value that change nothing of the request; `--http2` says what is so anyway: a gateway upgrades no plaintext. */
+/** Options without a value that change nothing about the request; nor does `--http2`: the gateway does not upgrade plaintext. */
 const SWITCHES = /^(-[sSvikgf]+|--(silent|show-error|verbose|include|insecure|globoff|fail|path-as-is|http2))$/;
 const VERSIONS: Readonly<Record<string, WrittenRequest["version"]>> = {
   "--http1.1": "1.1",
