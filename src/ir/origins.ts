@@ -3,7 +3,6 @@
  * name and field. Places in lists change with every edit of a file, so nothing has them by which a reload recognizes a route:
  * what is written at a route, backend or listener itself is found by its structure, and other policies name what they are written in.
  */
-import { objectKey } from "../base/object-key.ts";
 import type { ObjectName, Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
 import { writtenKind } from "../policies/contract/shadow.ts";
@@ -14,8 +13,8 @@ import type { Phase } from "../trace/events.ts";
 /** Where one policy, or some rules of one, were written. */
 export interface PolicySource {
   /**
-   * An entry of `policies[]` by `<namespace>/<name>`, a named backend by its key, or an object of Kubernetes. Absent: the route, backend or
-   * listener itself; of a route's backend with `at`: the route.
+   * An entry of `policies[]` or a named backend by its key, or an object of Kubernetes. Absent: the route, backend or listener itself; of a
+   * route's backend with `at`: the route.
    */
   readonly in?: { readonly policy: string } | { readonly backend: string } | ObjectName;
   /** The field there. Absent: where such policies usually are, such as `policies.<kind>`. */
@@ -47,11 +46,13 @@ interface Holder {
 
 /** What sources name. */
 export interface Containers {
-  readonly backends: readonly { readonly key: string; readonly origin?: Origin }[];
-  readonly targeted: readonly {
-    readonly name: { readonly name: string; readonly namespace: string } | null;
-    readonly origin?: Origin;
-  }[];
+  readonly backends: readonly Container[];
+  /** Sources refer only to those with a name. */
+  readonly targeted: readonly (Container & { readonly name: object | null })[];
+}
+interface Container {
+  readonly key: string;
+  readonly origin?: Origin;
 }
 
 /** Policies that are written at one place. `source`: where the policy in a field is, absent for the holder itself. */
@@ -96,7 +97,7 @@ export function originsOf(
       const backend = backends.find(({ key }) => key === container.backend);
       return below(backend?.origin, at ?? ["policies", writtenKind(kind)]);
     }
-    const entry = targeted.find(({ name }) => name !== null && objectKey(name) === container.policy);
+    const entry = targeted.find(({ key, name }) => name !== null && key === container.policy);
     return below(entry?.origin, at ?? ["policy", writtenKind(kind)]);
   };
   return Object.fromEntries(

@@ -278,8 +278,8 @@ interface Unconditional {
   readonly exact: Map<string, HttpPlace>;
   /** By their texts without slashes at the end. */
   readonly prefixes: Map<string, Place & HttpPlace>;
-  /** What a path must begin with to fit an expression, with the length that decides its precedence. */
-  readonly regexes: { readonly literal: string; readonly length: number }[];
+  /** The length of the longest expression, which decides its precedence, by what a path must begin with to fit it. */
+  readonly regexes: Map<string, number>;
 }
 
 function unconditionalPlaces(winners: Iterable<Place>): ReadonlyMap<string, Unconditional> {
@@ -289,11 +289,14 @@ function unconditionalPlaces(winners: Iterable<Place>): ReadonlyMap<string, Unco
     const match = matchAt(place);
     if (isConditional(match)) continue;
     const { path } = match;
-    const atHost: Unconditional = all.get(place.host) ?? { exact: new Map(), prefixes: new Map(), regexes: [] };
+    const atHost: Unconditional = all.get(place.host) ?? { exact: new Map(), prefixes: new Map(), regexes: new Map() };
     all.set(place.host, atHost);
     if (path.type === "exact") atHost.exact.set(path.value, place);
     else if (path.type === "pathPrefix") atHost.prefixes.set(pathText(path), place);
-    else atHost.regexes.push({ literal: literalStart(path.value), length: lengthOf(path) });
+    else {
+      const literal = literalStart(path.value);
+      atHost.regexes.set(literal, Math.max(lengthOf(path), atHost.regexes.get(literal) ?? 0));
+    }
   }
   return all;
 }
@@ -381,13 +384,14 @@ function nearest(all: ReadonlyMap<string, Unconditional>, host: string, path: st
     if (found !== undefined) return found;
     const prefix = [...parentsOf(path)].find((each) => prefixes.has(each));
     const length = prefix === undefined ? 0 : lengthOf({ type: "pathPrefix", value: prefix });
-    if (regexes.some((regex) => regex.length > length && path.startsWith(regex.literal))) return undefined;
+    for (let end = 0; regexes.size > 0 && end <= path.length; end++)
+      if ((regexes.get(path.slice(0, end)) ?? 0) > length) return undefined;
     if (prefix !== undefined) return prefixes.get(prefix);
   }
   return undefined;
 }
 
-const NOTHING: Unconditional = { exact: new Map(), prefixes: new Map(), regexes: [] };
+const NOTHING: Unconditional = { exact: new Map(), prefixes: new Map(), regexes: new Map() };
 
 /** A path, then the prefixes around it, the longest first. */
 function* parentsOf(path: string): Generator<string> {

@@ -11,9 +11,7 @@ export const RESOURCE_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Resour
 export const WANTED = "document:";
 export const ADDRESS_TYPE = "type.googleapis.com/tracegate.dev.config.v1.Address";
 
-/**
- * Names: `bind/<bind key>`, `listener/<listener key>`, `route/<listener key>/<route key>`, `backend/<key>`, `policy/<key>`.
- */
+/** Names: `bind/<bind key>`, `listener/<listener key>`, `route/<listener key>/<route key>`, `backend/<key>`, `policy/<key>`. */
 export type Resource =
   | { readonly kind: "bind"; readonly bind: Omit<Bind, "listeners"> }
   | {

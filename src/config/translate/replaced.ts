@@ -36,9 +36,13 @@ export function reportReplaced(config: ConfigFile, ir: Ir, { report, listeners }
     for (const kind of keysOf(input.policy)) {
       const deciding = holders.filter(({ policies }) => policies[kind] !== undefined);
       if (deciding.length === 0 || deciding.some((holder) => isFrom(keyOf(input), kind, holder))) continue;
-      const origins = deciding.flatMap((holder) => originsOf(holder, holder.origin, holder.own, ir)[kind] ?? []);
-      const places = new Map(origins.map(({ path }) => [formatPath(path), path])).values();
-      const related = [...places].slice(0, MAX_RELATED).map((path) => ({ path, message: "applies instead" }));
+      const places = new Map<string, Path>();
+      for (const holder of deciding) {
+        for (const { path } of originsOf(holder, holder.origin, holder.own, ir)[kind] ?? [])
+          places.set(formatPath(path), path);
+        if (places.size >= MAX_RELATED) break;
+      }
+      const related = [...places.values()].slice(0, MAX_RELATED).map((path) => ({ path, message: "applies instead" }));
       const texts = lintTexts("replaced-policy");
       const problem = { ...texts, warning: true, advice: true, lint: "replaced-policy", related } as const;
       report(["policies", i, "policy"], problem, writtenKind(kind));
@@ -60,25 +64,24 @@ function coveredBy(
   places: Context["listeners"],
 ): ReadonlyMap<string, Covered[]> {
   const covered = new Map<string, Covered[]>();
-  const add = (keys: readonly string[], places: () => Covered): void => {
+  const add = (keys: readonly string[], make: () => Covered): void => {
     const wanted = keys.filter((key) => targets.has(key));
     if (wanted.length === 0) return;
-    const made = places();
+    const made = make();
     for (const key of wanted) covered.set(key, [...(covered.get(key) ?? []), made]);
   };
-  for (const { listeners } of binds)
-    for (const listener of listeners) {
-      const routes = [...listener.routes, ...listener.tcpRoutes];
-      const place = places.get(listener.key);
-      add(place === undefined ? [] : listenerKeys(place), () => ({
-        gateway: [{ ...listener, own: ["policies"] }],
-        route: routes.flatMap(ofRoute),
-        backend: routes.flatMap(ofBackends),
-      }));
-    }
-  const owners = [...binds.flatMap(({ listeners }) => listeners), ...routeGroups];
-  const tcpRoutes = binds.flatMap(({ listeners }) => listeners.flatMap((listener) => listener.tcpRoutes));
-  for (const route of [...owners.flatMap(({ routes }) => routes), ...tcpRoutes]) {
+  const listeners = binds.flatMap((bind) => bind.listeners);
+  for (const listener of listeners) {
+    const routes = [...listener.routes, ...listener.tcpRoutes];
+    const place = places.get(listener.key);
+    add(place === undefined ? [] : listenerKeys(place), () => ({
+      gateway: [{ ...listener, own: ["policies"] }],
+      route: routes.flatMap(ofRoute),
+      backend: routes.flatMap(ofBackends),
+    }));
+  }
+  const routes = [...listeners, ...routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
+  for (const route of [...routes, ...listeners.flatMap(({ tcpRoutes }) => tcpRoutes)]) {
     const kind = "matches" in route ? "HTTPRoute" : "TCPRoute";
     add(routeKeys({ ...route, kind }), () => ({ gateway: [], route: ofRoute(route), backend: ofBackends(route) }));
   }

@@ -153,7 +153,7 @@ function load(
     const policy = { [kind]: MAKE[kind](tag) };
     const target = places[place];
     if (target === undefined) Object.assign(inline[place] ?? {}, policy);
-    else policies.push({ name: { name: `p${tag}` }, target, phase, policy });
+    else policies.push({ name: { name: `p${tag}`, namespace: tag % 2 === 0 ? "" : "shop" }, target, phase, policy });
   }
   const written = { ...base, ...write(inline), policies };
   const result = loadConfig({ kind: "text", text: JSON.stringify(written) }, {});

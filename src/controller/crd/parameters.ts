@@ -2,7 +2,6 @@
  * TracegateParameters (tracegate.dev/v1alpha1, docs/crds.md#tracegateparameters): how the proxies of a Gateway or of a
  * GatewayClass are deployed. The deployer applies them.
  */
-
 import { z } from "zod";
 import { parseLogFilter } from "../../base/log-filter.ts";
 import { parsedBy } from "../../policies/schema/checks.ts";

@@ -6,7 +6,7 @@ import { defineQuery, type Read } from "../graph/graph.ts";
 import { backendTarget, trafficPolicyOf, trafficSettings } from "../translate/backends/backend-traffic.ts";
 import { keyOfService } from "../translate/cluster/discovery.ts";
 import { isFalse, isTrue, joined } from "../translate/model/conditions.ts";
-import type { ConditionDraft } from "../translate/model/model.ts";
+import { type ConditionDraft, HTTP_KINDS, type RouteKind } from "../translate/model/model.ts";
 import type { TargetRef } from "../translate/policy/targets.ts";
 import { routeModel } from "../translate/routes/routes.ts";
 import { gatewaysOfRoute, routesOfService } from "../translate/routes/service-routes.ts";
@@ -39,7 +39,7 @@ function targetsOf({ metadata, spec }: XBackendTrafficPolicy): readonly string[]
 function routesOf(read: Read, target: string): readonly string[] {
   const { kind, namespace, name } = refOf<TargetRef["kind"]>(target);
   const routes = read.query(routesOfService, kind === "Service" ? `${namespace}/${name}` : target);
-  return routes.filter((route) => route.startsWith("HTTPRoute/") || route.startsWith("GRPCRoute/"));
+  return routes.filter((route) => HTTP_KINDS.has(refOf<RouteKind>(route).kind));
 }
 
 function conditionsOf(read: Read, policy: XBackendTrafficPolicy, key: string): readonly ConditionDraft[] {

@@ -87,8 +87,8 @@ export class Provenance {
     this.#listeners = new Map(binds.flatMap(({ listeners }) => listeners.map((listener) => [listener.key, listener])));
     this.#containers = {
       backends: backends.flatMap(({ key, origin }) => (origin === undefined ? [] : [{ key, origin }])),
-      targeted: targeted.flatMap(({ name, origin }) =>
-        name === null || origin === undefined ? [] : [{ name, origin }],
+      targeted: targeted.flatMap(({ key, name, origin }) =>
+        name === null || origin === undefined ? [] : [{ key, name, origin }],
       ),
     };
   }

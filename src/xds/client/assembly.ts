@@ -141,10 +141,10 @@ export class Assembly {
     return owner.packed;
   }
 
-  #parsedOf<Value>(kind: string): { readonly owner: string; readonly name: string; readonly value: Value }[] {
+  #parsedOf<Value>(kind: string): { readonly owner: string; readonly value: Value }[] {
     const found = [];
     for (const resource of this.#types[RESOURCE_TYPE].values())
-      if (resource.kind === kind) found.push({ ...resource, value: parsed(resource) as Value });
+      if (resource.kind === kind) found.push({ owner: resource.owner, value: parsed(resource) as Value });
     return found;
   }
 

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { fc } from "../../../../test/helpers/property.ts";
 import type { HttpRouteMatch, HttpRouteRule } from "../../../kube/objects.ts";
 import { requestTo, routerOf } from "../../../proxy/match/fixtures/routes.ts";
-import { Graph } from "../../graph/graph.ts";
+import { cluster } from "../fixtures/cluster.ts";
 import { gatewayState } from "../gateway-state.ts";
 import { routeFindings } from "./route-findings.ts";
 
@@ -53,14 +53,7 @@ interface TestRoute {
 
 /** The rules that are said to be shadowed, and those that none of the requests reaches: `route-0.01`. */
 function compare(routes: readonly TestRoute[]): { readonly shadowed: string[]; readonly idle: string[] } {
-  const graph = new Graph();
-  graph.set({
-    apiVersion: "",
-    kind: "GatewayClass",
-    metadata: { name: "tracegate", namespace: "" },
-    spec: { controllerName: "tracegate.dev/gateway-controller" },
-  });
-  graph.set({
+  const graph = cluster({
     apiVersion: "",
     kind: "Gateway",
     metadata: { name: "web", namespace: "apps" },

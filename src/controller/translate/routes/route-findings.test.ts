@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { desiredStatuses } from "../../status/statuses.ts";
-import { cluster } from "../../translate/fixtures/cluster.ts";
+import { cluster } from "../fixtures/cluster.ts";
 
 function route(name: string, path: string, created: string) {
   return {

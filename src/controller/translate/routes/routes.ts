@@ -11,8 +11,7 @@ import { mergeLevels, NO_LEVEL } from "../../../policies/merge.ts";
 import type { PolicySet } from "../../../policies/policy-set.ts";
 import { inlineUnlessAll, withoutHttp } from "../../../translation/route-policies.ts";
 import { defineQuery, type Read } from "../../graph/graph.ts";
-import type { Referrer } from "../backends/backend-refs.ts";
-import { resolveBackend } from "../backends/backend-refs.ts";
+import { type Referrer, resolveBackend } from "../backends/backend-refs.ts";
 import { retryBudgetOf, sessionOfBackends } from "../backends/backend-traffic.ts";
 import { gatewayModel } from "../listeners/gateways.ts";
 import { Findings, routeConditions } from "../model/findings.ts";
@@ -184,9 +183,8 @@ interface Place extends Translation {
 function httpRouteAt(place: Place): Route {
   const { read, rule, listener, common } = place;
   const { set, sources } = rule.policies;
-  const { requestRedirect } = set;
-  const redirecting = requestRedirect && { requestRedirect: redirectAt(requestRedirect, listener) };
-  const own = { set: redirecting === undefined ? set : { ...set, ...redirecting }, sources };
+  const { requestRedirect: redirect } = set;
+  const own = { set: redirect ? { ...set, requestRedirect: redirectAt(redirect, listener) } : set, sources };
   // Session settings of a backend apply to all routes, so those of the route itself win (GEP-1619, API attachment points).
   const levels = [...listenerTargets(listener), sessionOfBackends(read, rule.backends), ...routeTargets(place)];
   const merged = mergeAttached(read, "route", levels, own);
