@@ -1,3 +1,4 @@
+import { FINDINGS } from "../../src/cel/index.ts";
 import type { TraceMessage } from "../../src/trace/events.ts";
 
 type Type = TraceMessage["type"];
@@ -368,9 +369,7 @@ export function traceSchema(): string {
             },
           },
           destination: { type: "object", properties: { ...strings("address", "hostname"), port: { type: "integer" } } },
-          ...Object.fromEntries(
-            ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"].map((name) => [name, anything]),
-          ),
+          ...Object.fromEntries(FINDINGS.map((name) => [name, anything])),
           backend: { type: "object", properties: strings("name", "type", "protocol") },
           response: { type: "object", properties: { code: { type: "integer" }, headers } },
           proxy: { type: "object", properties: strings("requestProcessingDuration", "upstreamDuration") },

@@ -9,16 +9,7 @@ import {
   toJson,
   toText,
 } from "./index.ts";
-
-const REQUEST: NonNullable<Activation["request"]> = {
-  method: "GET",
-  scheme: "https",
-  authority: "a.example",
-  path: "/p",
-  search: "",
-  version: "HTTP/1.1",
-  headers: [],
-};
+import { REQUEST } from "./testing/evaluate.ts";
 
 const ACTIVATION: Activation = {
   request: {

@@ -10,6 +10,8 @@ export {
 export { readFunctions } from "./custom/compile-functions.ts";
 export {
   type Activation,
+  FINDINGS,
+  type Findings,
   overlaid,
   type RequestParts,
   type ResponseParts,

@@ -8,7 +8,7 @@ import type { Phase } from "../trace/events.ts";
 import type { SettingKind } from "../upstream/settings/settings.ts";
 import type { PolicyEnvironment } from "./contract/deps.ts";
 import { PolicyError, type PolicyProblem } from "./contract/policy-error.ts";
-import { isShadowable, shadowKey, writtenKind } from "./contract/shadow.ts";
+import { isShadowable, shadowKey } from "./contract/shadow.ts";
 import type { PolicyHooks } from "./contract/types.ts";
 import { isConditional } from "./define/conditional.ts";
 import type { Bind, Hidden, Policy } from "./define/policy.ts";
@@ -121,7 +121,7 @@ export function checkPolicies(set: PolicySet, phase: Phase, cel: CelEnvironment)
 
 /** The stage of the snapshot that follows a policy: `url rewrite`, `backend request header modifier` (docs/trace-events.md). */
 export function stageName(kind: RequestPolicyKey, phase: Phase): string {
-  const words = writtenKind(kind).replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const words = kind.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   const { traceStage = words, gatewayTraceStage = traceStage } = RUNNABLE[kind];
   if (phase === "route") return traceStage;
   return `${phase} ${phase === "gateway" ? gatewayTraceStage : traceStage}`;
@@ -164,7 +164,7 @@ function traceView<Kind extends SetKey>(kind: Kind, set: PolicySet, hidden: Hidd
   return config === undefined ? undefined : KINDS[kind].traceView(config, hidden);
 }
 
-export const RUNNABLE: { readonly [Key in RequestPolicyKey]: Policy<Key, PolicyConfig<Key>> } = {
+const RUNNABLE: { readonly [Key in RequestPolicyKey]: Policy<Key, PolicyConfig<Key>> } = {
   ...REGISTRY,
   ...SHADOWS,
 };

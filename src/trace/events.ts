@@ -3,7 +3,7 @@
  * from it.
  */
 import type { Origin } from "../base/origin.ts";
-import type { Need } from "../cel/index.ts";
+import type { Findings, Need } from "../cel/index.ts";
 import type { PolicyEventKind } from "./policy-kinds.ts";
 
 export type Severity = "success" | "info" | "warn" | "error";
@@ -194,7 +194,8 @@ export interface Candidate {
   readonly origin?: Origin;
 }
 
-export interface RequestState {
+/** With what policies have found, under the names of its variables; secrets are redacted. */
+export interface RequestState extends Findings {
   readonly request?: {
     readonly method: string;
     readonly uri: string;
@@ -215,13 +216,6 @@ export interface RequestState {
   };
   /** The address that the client connected to; `hostname` is the TLS server name. */
   readonly destination?: { readonly address: string; readonly port: number; readonly hostname?: string };
-  /** Metadata that policies added, under the names that expressions use; secrets redacted. */
-  readonly jwt?: unknown;
-  readonly apiKey?: unknown;
-  readonly basicAuth?: unknown;
-  readonly extauthz?: unknown;
-  readonly extproc?: unknown;
-  readonly metadata?: unknown;
   readonly backend?: { readonly name: string; readonly type: string; readonly protocol: string };
   readonly response?: { readonly code: number; readonly headers: Readonly<Record<string, string>> };
   /** Decimal seconds followed by `s`; only at stage `raw response`. */

@@ -38,3 +38,8 @@ export const EFFECTIVE_NAMES = {
 } as const;
 
 export type PolicyEventKind = keyof typeof EFFECTIVE_NAMES;
+
+/** The name in `effectivePolicy` of a policy of this kind in shadow, such as `shadowJwtAuth`: its key in policy sets. */
+export function shadowKey<Kind extends string>(kind: Kind): `shadow${Capitalize<Kind>}` {
+  return `shadow${kind.charAt(0).toUpperCase()}${kind.slice(1)}` as `shadow${Capitalize<Kind>}`;
+}

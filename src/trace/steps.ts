@@ -4,7 +4,7 @@ import type { Origin } from "../base/origin.ts";
 import type { Need } from "../cel/index.ts";
 import { authorizationText, type ShownRule } from "./authorization.ts";
 import type { ExpressionResult, PartResult, RequestState, RuleResult, TraceEvent, TraceMessage } from "./events.ts";
-import { EFFECTIVE_NAMES } from "./policy-kinds.ts";
+import { EFFECTIVE_NAMES, shadowKey } from "./policy-kinds.ts";
 
 export interface Step {
   readonly kind:
@@ -137,7 +137,7 @@ function shadowed(
   index: number,
 ): Step {
   const before = all.slice(0, index).findLast(({ scope }) => scope?.[0] === "shadow")?.message;
-  const origins = originsOf(`shadow${policy.charAt(0).toUpperCase()}${policy.slice(1)}`, all, index);
+  const origins = originsOf(shadowKey(policy), all, index);
   const would = decision === "deny" ? `would deny with ${status}` : decision === "allow" ? "would allow" : "undecided";
   return {
     kind: "shadow",

@@ -1,4 +1,5 @@
 /** Finds conditions that a client can make unmet by leaving something out, though they read as if they forbade it. */
+import { FINDINGS } from "../environment/activation.ts";
 import type { Checked } from "../environment/environment.ts";
 import { children, type Node } from "../syntax/ast.ts";
 
@@ -14,15 +15,7 @@ export interface AbsenceTrap {
 
 const COMPARISONS: ReadonlySet<string> = new Set(["_!=_", "_<_", "_<=_", "_>_", "_>=_"]);
 /** Variables whose fields are optional. */
-const UNCERTAIN: ReadonlySet<string> = new Set([
-  "jwt",
-  "apiKey",
-  "basicAuth",
-  "extauthz",
-  "extproc",
-  "metadata",
-  "backend",
-]);
+const UNCERTAIN: ReadonlySet<string> = new Set([...FINDINGS, "backend"]);
 /** Fields of `source` that need a client certificate. */
 const OF_CERTIFICATES: ReadonlySet<string> = new Set([
   "identity",

@@ -2,7 +2,6 @@
  * The type checker (cel-spec, "Gradual type checking"): resolves names, overloads and types before an expression is ever
  * evaluated, so that a misspelt field is an error of the configuration, not of a request. `dyn` is checked at run time.
  */
-import { suggest } from "../../base/suggest.ts";
 import { definitionFor } from "../environment/custom-function.ts";
 import {
   type Checked,
@@ -149,11 +148,10 @@ class Checker {
   #identifier(node: Identifier): Type {
     const found = this.#lookUp(node, node.absolute ? `.${node.name}` : node.name);
     if (found !== undefined) return found;
-    const names = [...this.#environment.variables.keys(), ...this.#locals.map((local) => local.name)];
     if (this.#environment.lenient) return DYN;
-    const dashed = dashedHeader(this.#text, node.name, node.at);
-    const suggestion = dashed === undefined ? suggest(node.name, names.sort()) : undefined;
-    throw new UnknownVariableError(node.name, suggestion, dashed ?? hint(node.name, names), this.#text, node.at);
+    const names = [...this.#environment.variables.keys(), ...this.#locals.map((local) => local.name)];
+    const help = dashedHeader(this.#text, node.name, node.at) ?? hint(node.name, names);
+    throw new UnknownVariableError(node.name, help, this.#text, node.at);
   }
 
   /** The type of the variable or type called `name`, recorded as the reference of `node`; undefined for an unknown name. */
@@ -196,7 +194,7 @@ class Checker {
       const field = operand.fields.get(node.field);
       if (field !== undefined) return field;
       return this.#fail(
-        `${operand.name} has no field ${node.field}${hint(node.field, operand.fields.keys())}`,
+        `${operand.name} has no field ${node.field}${hint(node.field, operand.fields.keys()).help}`,
         node.at,
       );
     }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../../../test/helpers/property.ts";
 import { STANDARD_ENVIRONMENT as cel } from "../index.ts";
+import { REQUEST } from "../testing/evaluate.ts";
 
 const METHODS = ["GET", "PUT", "POST"];
 
@@ -33,15 +34,7 @@ test("a condition that is called constant has that result for every request", ()
       if (result === undefined) return;
       constant++;
       for (const method of METHODS) {
-        const request = {
-          method,
-          scheme: "http",
-          authority: "a",
-          path: "/",
-          search: "",
-          version: "HTTP/1.1",
-          headers: [],
-        };
+        const request = { ...REQUEST, method };
         const met = cel.compileCondition(text, "request").matches({ request }, (error) => assert.fail(error.message));
         assert.equal(met, result, `${text} with ${method}`);
       }

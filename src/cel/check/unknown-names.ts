@@ -2,6 +2,7 @@
 import { suggest } from "../../base/suggest.ts";
 import { type CustomFunction, formatSignature } from "../environment/custom-function.ts";
 import type { Environment } from "../environment/environment.ts";
+import type { Hint } from "../syntax/cel-error.ts";
 
 /** Names of CEL functions in other languages. */
 const ELSEWHERE = new Map([
@@ -22,7 +23,7 @@ export function unknownFunction(name: string, member: boolean, { functions, cust
     [...all].filter(([, list]) => list.some((item) => item.member === member)).map(([known]) => known);
   const meant = ELSEWHERE.get(name);
   if (meant !== undefined) return `unknown function ${name}; did you mean ${meant}?`;
-  return `unknown function ${name}${hint(name, [...of(functions), ...of(custom)])}`;
+  return `unknown function ${name}${hint(name, [...of(functions), ...of(custom)]).help}`;
 }
 
 /** The error for a call that matches no definition of its name, with those that exist. */
@@ -44,21 +45,21 @@ export function missingVariable(definition: CustomFunction, { variables }: Envir
 const MAX_NAMES = 16;
 
 /** `; did you mean x?` for the most similar name, otherwise the list of names if it is short, otherwise empty. */
-export function hint(wrong: string, names: Iterable<string>): string {
+export function hint(wrong: string, names: Iterable<string>): Hint {
   // Operators have names too, such as `_+_`.
   const all = [...new Set(names)].filter((name) => !/[^\w.]/.test(name)).sort();
-  const meant = suggest(wrong, all);
-  if (meant !== undefined) return `; did you mean ${meant}?`;
-  return all.length > 0 && all.length <= MAX_NAMES ? `; known here: ${all.join(", ")}` : "";
+  const suggestion = suggest(wrong, all);
+  if (suggestion !== undefined) return { help: `; did you mean ${suggestion}?`, suggestion };
+  return { help: all.length > 0 && all.length <= MAX_NAMES ? `; known here: ${all.join(", ")}` : "" };
 }
 
 /**
  * A hint for `request.headers.x-user`, which CEL reads as a subtraction: `name`, at `at`, follows a header's name and a
  * minus. Undefined for any other name.
  */
-export function dashedHeader(text: string, name: string, at: number): string | undefined {
+export function dashedHeader(text: string, name: string, at: number): Hint | undefined {
   const begun = /\b([\w.]*headers)\.([\w-]+-)$/.exec(text.slice(0, at));
   if (begun === null) return undefined;
   const rest = /^[\w-]*/.exec(text.slice(at))?.[0] ?? name;
-  return `; a name with a dash is written ${begun[1]}["${begun[2]}${rest}"]`;
+  return { help: `; a name with a dash is written ${begun[1]}["${begun[2]}${rest}"]` };
 }

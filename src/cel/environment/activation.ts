@@ -66,12 +66,17 @@ interface DestinationParts {
   readonly hostname?: string | undefined;
 }
 
+/** Variables that policies set, whose fields may be absent. */
+export const FINDINGS = ["jwt", "apiKey", "basicAuth", "extauthz", "extproc", "metadata"] as const;
+
+export type Findings = { readonly [Name in (typeof FINDINGS)[number]]?: unknown };
+
 /**
  * What one evaluation can read. An absent variable is null, and `has()` of its fields is false.
  * The `unknown` ones are plain data as JSON has it: objects, arrays, strings, numbers (without a fraction they become ints,
  * else doubles), booleans, null; besides, Date becomes a timestamp, bigint an int, Uint8Array bytes. Only own properties can be read.
  */
-export interface Activation {
+export interface Activation extends Findings {
   /** Set for requests that are traced. */
   readonly observer?: EvaluationObserver | undefined;
   /** Set for requests that are rehearsed, beside `observer`. */
@@ -85,12 +90,6 @@ export interface Activation {
   readonly proxy?: unknown;
   readonly env?: unknown;
   readonly backend?: unknown;
-  readonly jwt?: unknown;
-  readonly apiKey?: unknown;
-  readonly basicAuth?: unknown;
-  readonly extauthz?: unknown;
-  readonly extproc?: unknown;
-  readonly metadata?: unknown;
 }
 
 /**

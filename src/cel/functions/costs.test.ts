@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { formatType } from "../environment/types.ts";
 import { type CelValue, STANDARD_ENVIRONMENT } from "../index.ts";
+import { REQUEST } from "../testing/evaluate.ts";
 import { type LargeCall, largeCalls } from "../testing/large-calls.ts";
 import { Budget, endBudget, startBudget } from "../values/budget.ts";
 
@@ -143,5 +144,3 @@ test("texts that made functions work for seconds are read or rejected in linear 
   const cookie = STANDARD_ENVIRONMENT.compileExpression('request.headers.cookie("b") == "2"', "request");
   assert.equal(cookie.evaluate({ request, budget }), true);
 });
-
-const REQUEST = { method: "GET", scheme: "http", authority: "a", path: "/", search: "", version: "HTTP/1.1" };

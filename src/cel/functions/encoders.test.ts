@@ -1,20 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Activation } from "../index.ts";
-import { assertFailures, assertTrue, evaluate, failureOf } from "../testing/evaluate.ts";
+import { assertFailures, assertTrue, evaluate, failureOf, REQUEST } from "../testing/evaluate.ts";
 
-const withBody = (body: Uint8Array): Activation => ({
-  request: {
-    method: "POST",
-    scheme: "http",
-    authority: "a",
-    path: "/",
-    search: "",
-    version: "HTTP/1.1",
-    headers: [],
-    body,
-  },
-});
+const withBody = (body: Uint8Array): Activation => ({ request: { ...REQUEST, body } });
 
 test("base64 encodes text and bytes, and decodes both alphabets with or without padding", () => {
   assertTrue([

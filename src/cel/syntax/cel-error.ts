@@ -27,13 +27,19 @@ export class CelError extends Error {
   }
 }
 
+/** What may help the author of an unknown name. */
+export interface Hint {
+  /** The end of the message, such as `; did you mean x?`. */
+  readonly help: string;
+  /** The known name that was probably meant. */
+  readonly suggestion?: string;
+}
+
 /** A name that is not known in the scope of the expression. */
 export class UnknownVariableError extends CelError {
-  /** The known name that was probably meant. */
-  readonly suggestion: string | undefined;
+  readonly suggestion: Hint["suggestion"];
 
-  /** `help`: the end of the message, such as `; did you mean x?`. */
-  constructor(name: string, suggestion: string | undefined, help: string, text: string, offset: number) {
+  constructor(name: string, { help, suggestion }: Hint, text: string, offset: number) {
     super(`unknown variable ${name}${help}`, text, offset);
     this.suggestion = suggestion;
   }

@@ -1,5 +1,15 @@
 import assert from "node:assert/strict";
-import { type Activation, CelError, type CelValue, STANDARD_ENVIRONMENT } from "../index.ts";
+import { type Activation, CelError, type CelValue, type RequestParts, STANDARD_ENVIRONMENT } from "../index.ts";
+
+export const REQUEST: RequestParts = {
+  method: "GET",
+  scheme: "http",
+  authority: "a",
+  path: "/",
+  search: "",
+  version: "HTTP/1.1",
+  headers: [],
+};
 
 /** The value of an expression that may also read the response. */
 export function evaluate(text: string, activation: Activation = {}): CelValue {

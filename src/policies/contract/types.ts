@@ -32,16 +32,6 @@ export interface RequestMetadata {
   metadata?: Record<string, unknown>;
 }
 
-/** What expressions and traces read of it. */
-export const FINDINGS = [
-  "jwt",
-  "apiKey",
-  "basicAuth",
-  "extauthz",
-  "extproc",
-  "metadata",
-] as const satisfies readonly (keyof RequestMetadata & keyof Activation)[];
-
 /** The body of a request or response. It streams past the policies unless one of them uses a method below. */
 export interface MessageBody {
   /**

@@ -4,20 +4,11 @@ import { CHECK, type CheckAnswer, CheckRequest, CheckResponse } from "../../../t
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { type RawMessage, RawUpstream, reply, valuesOf } from "../../../test/helpers/raw-peer.ts";
 import { ms } from "../../base/durations.ts";
-import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message/message.ts";
 import { latin1 } from "../../http/message/syntax.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import {
-  answerOf,
-  contextOf,
-  creatorOf,
-  DEPS,
-  loggedText,
-  RecordedTrace,
-  type TestContext,
-} from "../testing/context.ts";
+import { contextOf, creatorOf, loggedText, RecordedTrace, rejectionOf, answerOf as run } from "../testing/context.ts";
 import { extAuthz } from "./index.ts";
 import type { ExtAuthz, ExtAuthzHttp } from "./schema.ts";
 
@@ -41,21 +32,10 @@ function byGrpc(port: number, more: Partial<ExtAuthz> = {}): CompiledPolicy {
     timeout: ms(5000),
     ...more,
   };
-  return create(config, { ...DEPS, callouts: calls.callouts });
+  return create(config, calls.deps);
 }
 
-async function run(policy: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
-  return answerOf(policy, context);
-}
-
-async function rejection(policy: CompiledPolicy, context = contextOf()): Promise<GatewayError> {
-  const error: unknown = await run(policy, context).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof GatewayError);
-  return error;
-}
+const rejection = (policy: CompiledPolicy, context = contextOf()) => rejectionOf(run(policy, context));
 
 /** A gRPC service that records its requests. */
 async function grpcService(answer: CheckAnswer) {
@@ -122,7 +102,7 @@ suite("extAuthz by HTTP", () => {
     const more = (allowPartialMessage: boolean): Partial<ExtAuthz> => ({
       includeRequestBody: { ...limits, allowPartialMessage },
     });
-    const post = (body: string): TestContext => contextOf({ method: "POST" }, { body });
+    const post = (body: string) => contextOf({ method: "POST" }, { body });
     await run(byHttp(service.port, {}, more(false)), post("hello"));
     await run(byHttp(service.port, {}, more(true)), post("hello world"));
     const partial = service.questions.map((each) => [each.body, valuesOf(each, "x-envoy-auth-partial-body").join()]);
@@ -258,7 +238,7 @@ suite("extAuthz by gRPC", () => {
 });
 
 suite("gRPC clients of extAuthz", () => {
-  const grpcContext = (type = "application/grpc"): TestContext => contextOf({ headers: ["content-type", type] });
+  const grpcContext = (type = "application/grpc") => contextOf({ headers: ["content-type", type] });
   const fieldsOf = ({ headers }: LocalReply): Record<string, string> =>
     Object.fromEntries(headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1] ?? ""]] : [])));
 

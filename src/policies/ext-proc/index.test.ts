@@ -4,11 +4,10 @@ import type { Answer } from "../../../test/helpers/envoy/ext-proc.ts";
 import { extProcAt, startProcessor } from "../../../test/helpers/envoy/processor.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { ms } from "../../base/durations.ts";
-import { GatewayError } from "../../base/errors.ts";
 import type { HttpResponse, LocalReply } from "../../http/message/message.ts";
 import type { CompiledPolicy } from "../compile.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import { contextOf, creatorOf, DEPS, RecordedTrace, type TestContext } from "../testing/context.ts";
+import { contextOf, creatorOf, RecordedTrace, rejectionOf, type TestContext } from "../testing/context.ts";
 import { extProc } from "./index.ts";
 import type { ExtProc, ExtProcOptions } from "./schema.ts";
 
@@ -28,17 +27,11 @@ function policy(
   options: Partial<ExtProcOptions>,
   { phase = "route", ...more }: More = {},
 ): CompiledPolicy {
-  return create(extProcAt(port, options, more), { ...DEPS, phase, callouts: calls.callouts });
+  return create(extProcAt(port, options, more), { ...calls.deps, phase });
 }
 
 async function run(each: CompiledPolicy, context: TestContext): Promise<LocalReply | undefined> {
   return each.onRequest?.(context);
-}
-
-async function rejection(outcome: Promise<unknown>): Promise<GatewayError> {
-  const error: unknown = await outcome.catch((reason: unknown) => reason);
-  assert.ok(error instanceof GatewayError);
-  return error;
 }
 
 const setting = (key: string, value: string) => ({
@@ -124,7 +117,7 @@ test("a service may ask for more time, once for each message, up to ten times th
     await using service = await startProcessor(() => answers);
     const outcome = run(policy(service.port, HEADERS, { timeout: ms(timeout) }), contextOf());
     if (passes) assert.equal(await outcome, undefined);
-    else assert.match((await rejection(outcome)).message, /no response in time/);
+    else assert.match((await rejectionOf(outcome)).message, /no response in time/);
   });
   await Promise.all(outcomes);
 });
@@ -182,7 +175,7 @@ test("an immediate response to a gRPC client is a status: that of the service, o
 test("if the service cannot be reached, the request fails or continues without it", async () => {
   const gone = await GrpcServer.start({});
   gone.stop();
-  const error = await rejection(run(policy(gone.port, HEADERS), contextOf()));
+  const error = await rejectionOf(run(policy(gone.port, HEADERS), contextOf()));
   assert.deepEqual([error.code, error.status], ["TG_EXT_PROC", 500]);
   const open = policy(gone.port, { ...HEADERS, responseHeaderMode: "send" }, { failureMode: "failOpen" });
   const context = contextOf();
@@ -194,7 +187,10 @@ test("if the service cannot be reached, the request fails or continues without i
 
 test("responses that were not requested, and bytes that are not a message, fail the exchange", async () => {
   await using service = await startProcessor(() => [{ response_headers: {} }]);
-  assert.match((await rejection(run(policy(service.port, HEADERS), contextOf()))).message, /does not match a request/);
+  assert.match(
+    (await rejectionOf(run(policy(service.port, HEADERS), contextOf()))).message,
+    /does not match a request/,
+  );
 });
 
 test("an unreadable response ends the request, even with failOpen: it may have been an immediate response", async () => {
@@ -202,6 +198,6 @@ test("an unreadable response ends the request, even with failOpen: it may have b
   await using service = await startProcessor(() => [
     { immediate_response: { status: { code: 403 }, body: Buffer.from(body) } },
   ]);
-  const error = await rejection(run(policy(service.port, HEADERS, { failureMode: "failOpen" }), contextOf()));
+  const error = await rejectionOf(run(policy(service.port, HEADERS, { failureMode: "failOpen" }), contextOf()));
   assert.equal(error.code, "TG_EXT_PROC");
 });

@@ -8,19 +8,10 @@ import {
 } from "../../../test/helpers/envoy/rate-limit.ts";
 import { GrpcServer } from "../../../test/helpers/grpc-server.ts";
 import { ms } from "../../base/durations.ts";
-import { GatewayError } from "../../base/errors.ts";
 import type { LocalReply } from "../../http/message/message.ts";
 import { redactPolicy } from "../registry.ts";
 import { TestCallouts } from "../testing/callouts.ts";
-import {
-  answerOf,
-  contextOf,
-  creatorOf,
-  DEPS,
-  loggedText,
-  RecordedTrace,
-  type TestContext,
-} from "../testing/context.ts";
+import { answerOf, contextOf, creatorOf, DEPS, loggedText, RecordedTrace, rejectionOf } from "../testing/context.ts";
 import { remoteRateLimit } from "./index.ts";
 import type { RemoteRateLimit } from "./schema.ts";
 
@@ -57,10 +48,10 @@ function policy(port: number, more: Partial<RemoteRateLimit> = {}) {
     timeout: ms(5000),
     ...more,
   };
-  return create(config, { ...DEPS, callouts: calls.callouts });
+  return create(config, calls.deps);
 }
 
-const ann = (headers: string[] = [], trace?: RecordedTrace): TestContext =>
+const ann = (headers: string[] = [], trace?: RecordedTrace) =>
   contextOf({ headers: ["x-user", "ann", ...headers] }, { trace });
 
 async function run(
@@ -69,12 +60,6 @@ async function run(
   context = ann(),
 ): Promise<LocalReply | undefined> {
   return answerOf(policy(port, more), context);
-}
-
-async function rejection(outcome: Promise<unknown>): Promise<GatewayError> {
-  const error: unknown = await outcome.catch((reason: unknown) => reason);
-  assert.ok(error instanceof GatewayError);
-  return error;
 }
 
 const status = (code: number, limit: number, left: number, seconds: number, nanos = 0) => ({
@@ -140,12 +125,12 @@ test("descriptors that read absent values are omitted; other failed ones count a
     severity: "warn",
   });
   for (const descriptor of wrong) {
-    const { code } = await rejection(run(service.port, { descriptors: [descriptor] }));
+    const { code } = await rejectionOf(run(service.port, { descriptors: [descriptor] }));
     assert.equal(code, "TG_RATE_LIMIT_SERVICE");
     assert.equal(await run(service.port, { descriptors: [descriptor], failureMode: "failOpen" }), undefined);
   }
   assert.equal(service.questions.length, 0);
-  await rejection(run(service.port, { descriptors: [...absent, USER] }));
+  await rejectionOf(run(service.port, { descriptors: [...absent, USER] }));
   assert.equal(service.questions[0]?.descriptors?.length, 1);
 });
 
@@ -179,7 +164,7 @@ test("over the limit: the service's body with its headers, else the gateway's re
 
   const response_headers_to_add = [{ key: "retry-after", value: "7" }];
   await using mute = await limiter({ overall_code: OVER_LIMIT, statuses, response_headers_to_add });
-  const error = await rejection(run(mute.port));
+  const error = await rejectionOf(run(mute.port));
   assert.deepEqual(
     [error.code, error.status, error.headers],
     ["TG_RATE_LIMITED", 429, [...limits, "retry-after", "7"]],
@@ -210,7 +195,7 @@ test("a service that fails, is late or breaks the protocol: 500, or no limit", a
     [late, 30, /./],
     [odd, 5000, /./],
   ] as const) {
-    const error = await rejection(run(port, { timeout: ms(timeout) }));
+    const error = await rejectionOf(run(port, { timeout: ms(timeout) }));
     assert.deepEqual([error.code, error.status], ["TG_RATE_LIMIT_SERVICE", 500]);
     assert.match(loggedText(error), why);
     const trace = new RecordedTrace();
@@ -232,7 +217,7 @@ test("the call carries the service's credentials; without them it counts as fail
     { scope: "rate_limit", target: `127.0.0.1:${service.port}` },
   ]);
   const unreadable = { jwtSign: { alg: "RS256", ttl: ms(1000), location }, credentials: [] } as const;
-  const error = await rejection(run(service.port, { policies: { backendAuth: unreadable } }));
+  const error = await rejectionOf(run(service.port, { policies: { backendAuth: unreadable } }));
   assert.equal(error.code, "TG_RATE_LIMIT_SERVICE");
   assert.match(loggedText(error), /the signing key could not be read/);
   assert.equal(service.questions.length, 1);

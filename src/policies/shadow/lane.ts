@@ -5,18 +5,17 @@
  * for it and not for the request. What they establish, such as claims of a token, is visible to later shadow policies only.
  */
 import { asError, type ErrorCode, type Explained, GatewayError, type Why } from "../../base/errors.ts";
-import { type Budget, overlaid, type RequestParts } from "../../cel/index.ts";
+import { type Budget, FINDINGS, overlaid, type RequestParts } from "../../cel/index.ts";
 import type { Phase } from "../../trace/events.ts";
 import type { ShadowableKind } from "../contract/shadow.ts";
-import {
-  type BodyStart,
-  FINDINGS,
-  type IncomingBody,
-  type PolicyContext,
-  type PolicyHooks,
-  type RequestMetadata,
-  type ShadowDecision,
-  type ShadowRuns,
+import type {
+  BodyStart,
+  IncomingBody,
+  PolicyContext,
+  PolicyHooks,
+  RequestMetadata,
+  ShadowDecision,
+  ShadowRuns,
 } from "../contract/types.ts";
 
 /**

@@ -7,7 +7,7 @@ import { Endpoints } from "../../upstream/endpoints/endpoints.ts";
 import { Pools } from "../../upstream/pools/pools.ts";
 import { Resolver } from "../../upstream/resolve/resolver.ts";
 import { compileCallPolicies } from "../calls/compile.ts";
-import type { Callouts } from "../contract/deps.ts";
+import type { Callouts, PolicyDeps } from "../contract/deps.ts";
 import { DEPS } from "./context.ts";
 
 /** Callouts over real connections to services at fixed addresses, without TLS, for policies under test. Dispose closes them. */
@@ -28,6 +28,9 @@ export class TestCallouts implements Disposable {
     this.#held.push(endpoint);
     return new Callout(new SingleEndpoint(endpoint), policies && compileCallPolicies(policies, DEPS));
   };
+
+  /** Dependencies of policies that call them. */
+  readonly deps: PolicyDeps = { ...DEPS, callouts: this.callouts };
 
   [Symbol.dispose](): void {
     this.#endpoints.release(this.#held);

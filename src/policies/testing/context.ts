@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { ms } from "../../base/durations.ts";
 import { GatewayError } from "../../base/errors.ts";
 import { type ResponseParts, type SourceParts, STANDARD_ENVIRONMENT } from "../../cel/index.ts";
@@ -167,6 +168,13 @@ export function replyOf(policy: CompiledPolicy, context: PolicyContext): LocalRe
   if (outcome === undefined || outcome instanceof Promise)
     throw new Error(`${policy.kind} did not respond synchronously`);
   return outcome;
+}
+
+/** The error with which a policy ends the request. */
+export async function rejectionOf(outcome: Promise<unknown>): Promise<GatewayError> {
+  const error: unknown = await outcome.catch((reason: unknown) => reason);
+  assert.ok(error instanceof GatewayError);
+  return error;
 }
 
 /** What the access log says of an error: its message, and the decision behind it. */

@@ -1,14 +1,14 @@
 /** The trace of a request, redacted. */
 import type { Origin } from "../../base/origin.ts";
 import type { Names } from "../../base/sensitive-names.ts";
-import { Budget, type CelValue, type EvaluationObserver, toJson } from "../../cel/index.ts";
+import { Budget, type CelValue, type EvaluationObserver, FINDINGS, type Findings, toJson } from "../../cel/index.ts";
 import { MessageCounter } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
 import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
-import { FINDINGS, type RequestMetadata } from "../../policies/contract/types.ts";
+import type { RequestMetadata } from "../../policies/contract/types.ts";
 import { kindsOf } from "../../policies/merge.ts";
 import { BodyCapture } from "../../trace/body-capture.ts";
 import type { CallTiming, Candidate, GrpcEnd, Phase, RequestState, SamplingDecision } from "../../trace/events.ts";
@@ -28,7 +28,6 @@ import { StreamProgress } from "./stream-progress.ts";
 
 /** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
-type FindingName = (typeof FINDINGS)[number];
 
 /** What a trace reads of the exchange it follows. */
 interface TracedExchange {
@@ -152,8 +151,8 @@ export class RequestTrace extends PolicyEvents {
   }
 
   /** What policies have established so far. The token itself and cookies of `oidc` are not variables, and not shown. */
-  #requestMetadata(): Pick<RequestState, FindingName> {
-    const shown: Partial<Record<FindingName, unknown>> = {};
+  #requestMetadata(): Findings {
+    const shown: Record<string, unknown> = {};
     for (const name of FINDINGS) {
       const value = this.#exchange.policyState.found[name];
       if (value !== undefined) shown[name] = this.#secrets.data(toData(value));

@@ -109,9 +109,9 @@ export function isIdempotent(method: string): boolean {
 
 /**
  * `idle`: nothing is under way: before the first send, between two, and after the end. `waiting`: for a connection to the endpoint.
- * `sent`: on a connection or stream, without a response. `answered`: the response has begun. `tunnel`: both directions carry bytes.
+ * `sent`: on a connection or stream. `tunnel`: the same, and both directions carry bytes.
  */
-type CallState = "idle" | "waiting" | "sent" | "answered" | "tunnel";
+type CallState = "idle" | "waiting" | "sent" | "tunnel";
 
 /**
  * One call to an upstream: chooses the endpoint, gets a connection, tries another endpoint if it gets none, replays the request if a stale
@@ -406,7 +406,7 @@ export class UpstreamCall implements UpstreamWaiter, UpstreamEvents, WaitingCall
   }
 
   onResponse(head: ResponseHead, length: number): void {
-    this.#state = length === TUNNEL ? "tunnel" : "answered";
+    if (length === TUNNEL) this.#state = "tunnel";
     // Unless the rules of the backend classify it, the status decides.
     if (head.status >= 500) this.#outcome = NO_RESPONSE;
     if (this.#timeoutCovers === "head") this.#stopTimer();
