@@ -229,6 +229,21 @@ test("weighted backends are outcomes with their shares", async () => {
   );
 });
 
+test("a named backend is called by its key, whatever its name", async () => {
+  const file = join(folder, "named.yaml");
+  const names = ["backend1", "other"];
+  const backends = names.map((name) => ({ name, host: `${name}.test:80` }));
+  const routes = [
+    { name: "r", backends: [...names.map((name) => ({ backend: `/${name}` })), { host: "own.test:80" }] },
+  ];
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ routes }] }], backends }));
+  const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, "--json", "--", "http://a/"]);
+  assert.deepEqual(
+    (JSON.parse(stdout) as Explained).outcomes.map(({ given }) => given.backend),
+    ["/backend1", "/other", "own.test:80"],
+  );
+});
+
 test("routes that delegate, step by step: the group, its routes, and a choice of a backend at each", async () => {
   const split = (name: string, backends: readonly object[]) => ({ name, backends });
   const listeners = [

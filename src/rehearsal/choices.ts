@@ -37,10 +37,10 @@ export interface Asked {
   readonly share: (value: unknown) => number;
 }
 
-/** Texts by which people tell backends apart: where one that is written in a route leads, the key of others. */
-function namesOf(backends: Split["backends"]): string[] {
+/** Texts by which people tell backends apart: the key of a named one, else where it leads. */
+function namesOf(backends: Split["backends"], named: ReadonlySet<string>): string[] {
   const names = backends.map(({ key, target }) => {
-    if (!/\/backend\d+$/.test(key)) return key;
+    if (named.has(key)) return key;
     if (target.type === "routeGroup") return target.name;
     return target.type === "static" || target.type === "unix" ? targetName(target) : key;
   });
@@ -65,6 +65,12 @@ export class Choices {
 
   /** The credentials that are only known to be valid, by the variable that has what they say about the client. */
   readonly unknownClients = new Map<string, CredentialKind>();
+  readonly #named: ReadonlySet<string>;
+
+  /** `named`: keys of the named backends. */
+  constructor(named: ReadonlySet<string>) {
+    this.#named = named;
+  }
 
   begin(given: Given): void {
     this.#given = given;
@@ -156,7 +162,7 @@ export class Choices {
     const [first, ...others] = used;
     if (first === undefined || others.length === 0) return first === undefined ? -1 : backends.indexOf(first);
     const total = used.reduce((sum, { weight }) => sum + weight, 0);
-    const names = namesOf(used);
+    const names = namesOf(used, this.#named);
     const named = (value: unknown) => used.find((each, i) => names[i] === value || each.key === value);
     const share = (value: unknown): number => (named(value)?.weight ?? 0) / total;
     let name = placed("backend", label);
