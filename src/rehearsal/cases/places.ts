@@ -1,9 +1,10 @@
 import { suggest } from "../../base/suggest.ts";
 import type { Ir, Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
+import { lintedRoute, meet } from "../../translation/linted-route.ts";
 import { lintTexts } from "../../translation/problems/lint-table.ts";
 import type { Problem } from "../../translation/problems/problem.ts";
-import { lintedRoute, lintRoutes, meet } from "../../translation/route-lints.ts";
+import { lintRoutes } from "../../translation/route-lints.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 
