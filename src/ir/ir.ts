@@ -241,7 +241,7 @@ export interface TcpRoute {
   readonly name: string;
   readonly namespace: string;
   readonly ruleName?: string;
-  /** Seconds since 1970, of a route of a cluster: the order of these (`compareRoutes`). */
+  /** Seconds since 1970, of a route of a cluster; decides the order of such routes (`compareRoutes`). */
   readonly createdAt?: number;
   readonly origin?: Origin;
   readonly hostnames: readonly string[];

@@ -6,7 +6,7 @@ import { type ConfigSource, type LoadResult, locating, rereadable } from "../con
 import { readText } from "../config/parse/inputs.ts";
 import { readCases } from "../rehearsal/cases/read-cases.ts";
 import { runCases, type Verdict } from "../rehearsal/cases/run-cases.ts";
-import { placed } from "../rehearsal/explanation.ts";
+import { type Locate, placed } from "../rehearsal/explanation.ts";
 import { sensitiveHeaders } from "../trace/redaction.ts";
 import type { Diagnostic } from "../translation/problems/diagnostics.ts";
 import {
@@ -88,7 +88,7 @@ function strictly(report: CheckReport): CheckReport {
 }
 
 /** With the places in the configuration of what decided. */
-function inConfiguration(verdict: Verdict, locate: ReturnType<typeof locating>): Verdict {
+function inConfiguration(verdict: Verdict, locate: Locate): Verdict {
   const failures = verdict.failures.map((each) => ({ ...each, why: placed(each.why, locate) }));
   return { ...verdict, failures };
 }

@@ -1,4 +1,5 @@
 import { formatDuration, withDurations } from "../base/durations.ts";
+import { type Fields, isObject } from "../base/fields.ts";
 import { formatHostPort, type ListenAddress } from "../base/listen-address.ts";
 import { formatOrigin, type Origin } from "../base/origin.ts";
 import type { Path } from "../base/paths.ts";
@@ -30,8 +31,6 @@ import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
 import { EndpointsDump, type LiveEndpoints } from "./endpoints-dump.ts";
 
-type Json = Readonly<Record<string, unknown>>;
-
 /** The live state that a dump shows besides the configuration. */
 export interface Live extends LiveEndpoints {
   /** Real ports by bind key. */
@@ -40,14 +39,14 @@ export interface Live extends LiveEndpoints {
   readonly hidden: ReadonlySet<string>;
 }
 
-/** What parts of a dump are made of besides the part itself. */
+/** What each part of a dump is made with, besides the part itself. */
 interface Context extends Pick<Live, "hidden" | "ports"> {
   /** What the origins of policies name. */
   readonly containers: Containers;
 }
 
 /** The configuration in effect as `GET /config_dump` shows it (reference 4.4), without `config` and `version`. */
-export function dumpIr(ir: Ir, live: Live): Json {
+export function dumpIr(ir: Ir, live: Live): Fields {
   const endpoints = new EndpointsDump(ir, live);
   const { hidden, ports } = live;
   const context = { hidden, ports, containers: ir };
@@ -76,7 +75,7 @@ export function dumpIr(ir: Ir, live: Live): Json {
 }
 
 /** Named backends and those defined in routes; services have their own list. */
-function dumpBackends(ir: Ir, context: Context, endpoints: EndpointsDump): Json[] {
+function dumpBackends(ir: Ir, context: Context, endpoints: EndpointsDump): Fields[] {
   const listeners = ir.binds.flatMap((bind) => bind.listeners);
   const routes = [...listeners, ...ir.routeGroups].flatMap((owner): readonly (Route | TcpRoute)[] => owner.routes);
   routes.push(...listeners.flatMap(({ tcpRoutes }) => tcpRoutes));
@@ -99,7 +98,7 @@ function dumpBackends(ir: Ir, context: Context, endpoints: EndpointsDump): Json[
   });
 }
 
-function dumpBind(bind: Bind, context: Context): Json {
+function dumpBind(bind: Bind, context: Context): Fields {
   return {
     key: bind.key,
     address: formatHostPort(bind.host, context.ports[bind.key] ?? bind.port),
@@ -112,7 +111,7 @@ function dumpBind(bind: Bind, context: Context): Json {
   };
 }
 
-function dumpListener(listener: Listener, context: Context): Json {
+function dumpListener(listener: Listener, context: Context): Fields {
   const secure = listener.protocol === "HTTPS" || listener.protocol === "TLS";
   const made = listener.tls?.dynamicCa !== undefined;
   const certificateSource = listener.tls === undefined ? null : { certificateSource: made ? "DynamicCa" : "Static" };
@@ -135,7 +134,7 @@ function dumpListener(listener: Listener, context: Context): Json {
   };
 }
 
-function dumpRoute(route: Route, context: Context): Json {
+function dumpRoute(route: Route, context: Context): Fields {
   return {
     key: route.key,
     name: route.name,
@@ -158,7 +157,7 @@ function dumpRoute(route: Route, context: Context): Json {
   };
 }
 
-function dumpTcpRoute(route: TcpRoute, context: Context): Json {
+function dumpTcpRoute(route: TcpRoute, context: Context): Fields {
   const { key, name, namespace, ruleName, hostnames, origin } = route;
   return {
     key,
@@ -176,25 +175,25 @@ function dumpTcpRoute(route: TcpRoute, context: Context): Json {
   };
 }
 
-function dumpPath(path: PathMatch): Json {
+function dumpPath(path: PathMatch): Fields {
   return { [path.type]: path.value };
 }
 
 /** A value that a secret header or parameter is compared with is also secret. */
-function dumpHeader(header: ValueMatch, context: Context): Json {
+function dumpHeader(header: ValueMatch, context: Context): Fields {
   return dumpValue(context.hidden.has(header.name.toLowerCase()) ? { ...header, value: REDACTED } : header);
 }
 
-function dumpParameter(parameter: ValueMatch): Json {
+function dumpParameter(parameter: ValueMatch): Fields {
   return dumpValue(SECRET_PARAMETERS.has(parameter.name) ? { ...parameter, value: REDACTED } : parameter);
 }
 
-function dumpValue({ name, type, value }: ValueMatch): Json {
+function dumpValue({ name, type, value }: ValueMatch): Fields {
   return { name, value: { [type]: value } };
 }
 
 /** A service, route group or invalid target has no entry in `backends`, so it is shown in the reference itself. */
-function dumpTarget({ key, target }: RouteBackend): Json {
+function dumpTarget({ key, target }: RouteBackend): Fields {
   switch (target.type) {
     case "service":
       return { service: { name: target.key, port: target.port } };
@@ -212,7 +211,7 @@ function stored({ type }: Target): boolean {
 }
 
 /** Backends of a configuration file, and those defined in routes, have their key as a name and no namespace. */
-function dumpBackend({ key, target, ...named }: Backend | RouteBackend): Json {
+function dumpBackend({ key, target, ...named }: Backend | RouteBackend): Fields {
   const { name, namespace } = "namespace" in named ? named : { name: key.slice(1), namespace: "" };
   if (target.type === "dynamic") return { dynamic: { name, namespace, target: target.expression ?? null } };
   if (target.type === "internal") return { internal: { name, namespace, path: target.path } };
@@ -229,7 +228,7 @@ interface Place extends Pick<Route, "policies" | "sources" | "inline"> {}
  * The policies that an object contains (targeted policies are listed in `policies`), and where those in effect were written if that is
  * elsewhere too. `own`: the field of `around` with the policies of the object.
  */
-function inline(place: Place, around: Origin | undefined, own: Path, { hidden, containers }: Context): Json {
+function inline(place: Place, around: Origin | undefined, own: Path, { hidden, containers }: Context): Fields {
   const list = Object.entries(place.inline ?? place.policies).map(([kind, value]) => dumpPolicy(kind, value, hidden));
   const origins = originsOf(place, around, own, containers);
   const elsewhere = Object.keys(place.sources ?? {}).flatMap((kind) => {
@@ -243,7 +242,7 @@ function inline(place: Place, around: Origin | undefined, own: Path, { hidden, c
 }
 
 /** A policy as it was written, without secrets. */
-function dumpPolicy(kind: string, value: unknown, hidden: ReadonlySet<string>): Json {
+function dumpPolicy(kind: string, value: unknown, hidden: ReadonlySet<string>): Fields {
   const shown = redactPolicy(kind, value, hidden);
   if (!isShadowKey(kind)) return { [kind]: shown };
   const marked = (each: unknown): unknown => (isObject(each) ? { ...each, ...shadowMark(kind) } : each);
@@ -254,12 +253,12 @@ function shadowMark(kind: string): { readonly shadow?: true } {
   return isShadowKey(kind) ? { shadow: true } : {};
 }
 
-function dumpOrigin(origin: Origin | undefined): Json {
+function dumpOrigin(origin: Origin | undefined): Fields {
   return origin === undefined ? {} : { origin: formatOrigin(origin) };
 }
 
 /** `role` is `frontend`, `traffic` or `backend`; in `traffic` the phase is a key beside the kind. */
-function dumpRole(role: string, part: Json, hidden: ReadonlySet<string>): Json {
+function dumpRole(role: string, part: Fields, hidden: ReadonlySet<string>): Fields {
   if (role === "frontend") return mapValues(part, (value, field) => redactFrontend(field, value, hidden));
   const { phase, ...kinds } = part;
   const policies: Record<string, unknown> = phase === undefined ? {} : { phase };
@@ -272,11 +271,7 @@ function dumpRole(role: string, part: Json, hidden: ReadonlySet<string>): Json {
   return policies;
 }
 
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null;
-}
-
-function mapValues(object: Json, map: (value: unknown, key: string) => unknown): Json {
+function mapValues(object: Fields, map: (value: unknown, key: string) => unknown): Fields {
   return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, map(value, key)]));
 }
 
@@ -398,10 +393,6 @@ function dumpAddress(address: ListenAddress): unknown {
     case "localhost":
       return { Localhost: [true, address.port] };
     default:
-      return {
-        SocketAddr: address.host.includes(":")
-          ? `[${address.host}]:${address.port}`
-          : `${address.host}:${address.port}`,
-      };
+      return { SocketAddr: formatHostPort(address.host, address.port) };
   }
 }

@@ -229,6 +229,45 @@ test("weighted backends are outcomes with their shares", async () => {
   );
 });
 
+test("a named backend is called by its key, whatever its name", async () => {
+  const file = join(folder, "named.yaml");
+  const names = ["backend1", "other"];
+  const backends = names.map((name) => ({ name, host: `${name}.test:80` }));
+  const routes = [
+    { name: "r", backends: [...names.map((name) => ({ backend: `/${name}` })), { host: "own.test:80" }] },
+  ];
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ routes }] }], backends }));
+  const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, "--json", "--", "http://a/"]);
+  assert.deepEqual(
+    (JSON.parse(stdout) as Explained).outcomes.map(({ given }) => given.backend),
+    ["/backend1", "/other", "own.test:80"],
+  );
+});
+
+test("a named backend that a route has twice is two backends, with the policies and the share of each", async () => {
+  const file = join(folder, "twice.yaml");
+  const use = (weight: number, team: string): object => {
+    return { backend: "/a", weight, policies: { responseHeaderModifier: { set: { "x-team": team } } } };
+  };
+  const routes = [{ name: "r", backends: [use(0, "none"), use(1, "one"), use(3, "two")] }];
+  const backends = [{ name: "a", host: "a.test:80" }];
+  await writeFile(file, stringify({ binds: [{ port: 8080, listeners: [{ routes }] }], backends }));
+  const run = async (...args: string[]) => {
+    const { stdout } = await invokeProgram(tracegate, ["explain", "-f", file, ...args, "--json", "--", "http://a/"]);
+    return (JSON.parse(stdout) as Explained).outcomes.map((outcome) => [
+      outcome.given.backend,
+      outcome.share,
+      /x-team=(\w+)/.exec(JSON.stringify(outcome))?.[1],
+    ]);
+  };
+  const [one, two] = [
+    ["/a", 0.25, "one"],
+    ["/a#2", 0.75, "two"],
+  ];
+  assert.deepEqual(await run(), [one, two]);
+  assert.deepEqual(await run("--assume", "backend=/a#2"), [two]);
+});
+
 test("routes that delegate, step by step: the group, its routes, and a choice of a backend at each", async () => {
   const split = (name: string, backends: readonly object[]) => ({ name, backends });
   const listeners = [

@@ -86,7 +86,7 @@ export function inMemory(): [near: ByteStream, far: Duplex] {
   const [near, far] = duplexPair({ allowHalfOpen: true });
   near.once("close", () => closeAtEnd(far));
   far.once("close", () => closeAtEnd(near));
-  // The gateway uses the memory of a write again once that has ended, which here is before it is read.
+  // The gateway reuses the memory of a write once it has ended, which here is before its bytes are read.
   const plain = near.write.bind(near);
   const write = (bytes: Uint8Array | string, ...others: []): boolean =>
     plain(typeof bytes === "string" ? bytes : Buffer.from(bytes), ...others);

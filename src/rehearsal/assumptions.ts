@@ -31,7 +31,7 @@ interface Entry<Value> {
   readonly otherwise: string;
   /** What can be assumed, as a reader would write it. */
   readonly values: readonly string[];
-  /** Where it is asked for, if that can be at several places: the phases of a policy, or any route. Absent: at one. */
+  /** The places that can ask for it: phases of a policy, or any route. Absent: there is only one. */
   readonly places?: readonly string[] | "routes";
   /** undefined: this cannot be assumed. `value`: JSON, or a text. */
   read(value: unknown): Value | undefined;

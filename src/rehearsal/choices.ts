@@ -37,14 +37,19 @@ export interface Asked {
   readonly share: (value: unknown) => number;
 }
 
-/** Texts by which people tell backends apart: where one that is written in a route leads, the key of others. */
-function namesOf(backends: Split["backends"]): string[] {
+/** Texts by which people tell backends apart: the key of a named one, with a number if it is there again, else where it leads. */
+function namesOf(backends: Split["backends"], named: ReadonlySet<string>): string[] {
   const names = backends.map(({ key, target }) => {
-    if (!/\/backend\d+$/.test(key)) return key;
+    if (named.has(key)) return key;
     if (target.type === "routeGroup") return target.name;
     return target.type === "static" || target.type === "unix" ? targetName(target) : key;
   });
-  return names.map((name, i) => (names.indexOf(name) === names.lastIndexOf(name) ? name : (backends[i]?.key ?? name)));
+  return backends.map(({ key }, i) => {
+    const name = names[i] ?? key;
+    if (names.indexOf(name) === names.lastIndexOf(name)) return name;
+    const before = backends.slice(0, i).filter((other) => other.key === key).length;
+    return before === 0 ? key : `${key}#${before + 1}`;
+  });
 }
 
 /** For callouts whose response no policy decides by: mirrors ignore it, and `backendAuth` takes a token from it. */
@@ -65,6 +70,12 @@ export class Choices {
 
   /** The credentials that are only known to be valid, by the variable that has what they say about the client. */
   readonly unknownClients = new Map<string, CredentialKind>();
+  readonly #named: ReadonlySet<string>;
+
+  /** `named`: keys of the named backends. */
+  constructor(named: ReadonlySet<string>) {
+    this.#named = named;
+  }
 
   begin(given: Given): void {
     this.#given = given;
@@ -156,21 +167,19 @@ export class Choices {
     const [first, ...others] = used;
     if (first === undefined || others.length === 0) return first === undefined ? -1 : backends.indexOf(first);
     const total = used.reduce((sum, { weight }) => sum + weight, 0);
-    const names = namesOf(used);
-    const named = (value: unknown) => used.find((each, i) => names[i] === value || each.key === value);
+    const names = namesOf(used, this.#named);
+    const named = (value: unknown) =>
+      used.find((_, i) => names[i] === value) ?? used.find((each) => each.key === value);
     const share = (value: unknown): number => (named(value)?.weight ?? 0) / total;
     let name = placed("backend", label);
     for (let i = 2; this.asked.has(name); i++) name = placed("backend", `${label}#${i}`);
     // What is assumed may be about another of the choices.
     const from = [name, "backend"].find((each) => !this.asked.has(each) && named(this.#given[each]) !== undefined);
     const value = from === undefined ? names[0] : this.#given[from];
-    this.asked.set(from ?? name, {
-      route: key ?? label,
-      value,
-      others: names.filter((other) => other !== value),
-      share,
-    });
-    return backends.findIndex(({ key }) => key === named(value)?.key);
+    const chosen = named(value) ?? first;
+    const unchosen = names.filter((_, i) => used[i] !== chosen);
+    this.asked.set(from ?? name, { route: key ?? label, value, others: unchosen, share });
+    return backends.indexOf(chosen);
   };
 
   /** The value of a choice: the one that is given, else the first; an assumption can be any other value. */

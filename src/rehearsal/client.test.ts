@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createHook } from "node:async_hooks";
 import { after, test } from "node:test";
 import { noOpenssl, TestCa } from "../../test/helpers/certificates.ts";
+import { opened } from "../../test/helpers/opened.ts";
 import { irOf } from "../../test/helpers/supervisor.ts";
 import { requestOf } from "./curl.ts";
 import { BadFacts, factsOfRequest } from "./facts.ts";
@@ -94,15 +94,7 @@ test("a body in chunks, in each version", async () => {
 });
 
 test("handshakes take no socket", skip, async () => {
-  const opened: string[] = [];
-  const hook = createHook({
-    init(_id, type) {
-      if (/^(TCP|UDP|PIPE|GETADDRINFO|QUERY)/.test(type)) opened.push(type);
-    },
-  }).enable();
-  await rehearse(["https://shop.test/"]);
-  hook.disable();
-  assert.deepEqual(opened, []);
+  assert.deepEqual(await opened(() => rehearse(["https://shop.test/"])), []);
 });
 
 test("mistakes about the client say what to write", async () => {

@@ -39,13 +39,17 @@ export class RehearsedClient {
     this.#leave = () => stream.end();
     stream.on("close", resolve).on("error", resolve);
     stream.on("end", () => stream.end());
-    try {
-      if (facts.serverName === undefined) this.#speak(stream, facts.version === "2");
-      else this.#shakeHands(stream, facts.serverName, reject);
-    } catch (error) {
-      stream.destroy();
-      reject(notSent(error));
-    }
+    const attempt = (begin: () => void): void => {
+      try {
+        begin();
+      } catch (error) {
+        stream.destroy();
+        reject(notSent(error));
+      }
+    };
+    const { serverName, version } = facts;
+    if (serverName === undefined) attempt(() => this.#speak(stream, version === "2"));
+    else attempt(() => this.#shakeHands(stream, serverName, attempt));
   }
 
   /** Ends the connection; after the response of its request. */
@@ -58,7 +62,7 @@ export class RehearsedClient {
     return this.#headers === undefined ? readResponse(bytes) : { headers: this.#headers, body: bytes };
   }
 
-  #shakeHands(stream: Duplex, servername: string, reject: (error: unknown) => void): void {
+  #shakeHands(stream: Duplex, servername: string, attempt: (begin: () => void) => void): void {
     const { certificate, url, version } = this.#facts;
     const offered = version === undefined ? ["h2", "http/1.1"] : [...OFFERED[version]];
     const socket = nodeTls().connect({
@@ -72,12 +76,7 @@ export class RehearsedClient {
     socket.on("error", () => stream.destroy());
     socket.once("secureConnect", () => {
       this.#leave = () => socket.end();
-      try {
-        this.#speak(socket, socket.alpnProtocol === "h2");
-      } catch (error) {
-        stream.destroy();
-        reject(notSent(error));
-      }
+      attempt(() => this.#speak(socket, socket.alpnProtocol === "h2"));
     });
   }
 
@@ -88,7 +87,7 @@ export class RehearsedClient {
       return;
     }
     stream.on("data", (bytes: Buffer) => this.#received.push(bytes)).on("error", () => {});
-    stream.write(Buffer.concat([Buffer.from(head, "latin1"), isChunked(head) ? oneChunk(body) : body]));
+    stream.write(Buffer.concat([Buffer.from(head, "latin1"), CHUNKED.test(head) ? oneChunk(body) : body]));
     // Requests end by themselves.
     if (head === "") stream.end();
   }
@@ -121,10 +120,6 @@ function notSent(error: unknown): BadFacts {
 }
 
 const CHUNKED = /^transfer-encoding: *chunked *\r$/im;
-
-function isChunked(head: string): boolean {
-  return CHUNKED.test(head);
-}
 
 function oneChunk(body: Buffer): Buffer {
   if (body.length === 0) return Buffer.from("0\r\n\r\n");

@@ -30,7 +30,7 @@ const OPTIONS: Readonly<Record<string, "method" | "header" | "data" | "agent" | 
   "-m": "ignored",
   "--max-time": "ignored",
 };
-/** Options without a value that change nothing of the request; `--http2` says what is so anyway: a gateway upgrades no plaintext. */
+/** Options without a value that change nothing about the request; nor does `--http2`: the gateway does not upgrade plaintext. */
 const SWITCHES = /^(-[sSvikgf]+|--(silent|show-error|verbose|include|insecure|globoff|fail|path-as-is|http2))$/;
 const VERSIONS: Readonly<Record<string, WrittenRequest["version"]>> = {
   "--http1.1": "1.1",
@@ -44,7 +44,7 @@ export function requestOf(words: readonly string[], source?: string): WrittenReq
   let method: string | undefined;
   let body = "";
   let version: WrittenRequest["version"];
-  const certificate: string[] = [];
+  let certificate: string | undefined;
   for (let i = 0; i < words.length; i++) {
     const word = words[i] as string;
     if (!word.startsWith("-") || word === "-") {
@@ -65,15 +65,12 @@ export function requestOf(words: readonly string[], source?: string): WrittenReq
     else if (option === "agent") fields.push(["User-Agent", value]);
     else if (option === "user") fields.push(credentials(value));
     else if (option === "header") fields.push(fieldOf(value));
-    else if (option === "file") certificate.push(textOfFile(word, value));
+    else if (option === "file") certificate = `${certificate ?? ""}${textOfFile(word, value)}\n`;
   }
   const url = positional.pop();
   if (url === undefined) throw new BadFacts("no URL", USAGE);
   if (positional.length > 1) throw new BadFacts(`what is ${positional[1]}?`, USAGE);
-  return {
-    ...{ url, method: positional[0] ?? method, headers: fields, body, source, version },
-    certificate: certificate.length === 0 ? undefined : certificate.join("\n"),
-  };
+  return { url, method: positional[0] ?? method, headers: fields, body, source, version, certificate };
 }
 
 function fieldOf(text: string): [name: string, value: string] {

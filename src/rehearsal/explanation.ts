@@ -73,12 +73,13 @@ export function explained(outcome: Outcome, live: ReadonlyMap<string, EndpointSt
 /** Where a value of a file is; undefined: it is not there any more. */
 export type Locate = (path: Path) => Origin["place"];
 
-/** With the places of origins in a file. */
+/** The explanation with the places of its origins in a file. */
 export function inFile(explained: Explained, locate: Locate): Explained {
   const outcomes = explained.outcomes.map((outcome) => ({ ...outcome, steps: placed(outcome.steps, locate) }));
   return { ...explained, outcomes };
 }
 
+/** The same of the steps of an outcome. */
 export function placed(steps: readonly Step[], locate: Locate): Step[] {
   return steps.map((step) => {
     const { origin } = step;

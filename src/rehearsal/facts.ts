@@ -173,7 +173,7 @@ function targetOf(text: string): string {
       "encode it, such as a space as %20",
       { request: "url" },
     );
-  // As logs and traces write it, which no client could send.
+  // Copied from a log or trace, this has characters that no client could send.
   const sent = rest.replaceAll(REDACTED, encodeURIComponent(REDACTED));
   return sent.startsWith("/") ? sent : `/${sent}`;
 }

@@ -24,8 +24,8 @@ class NoFiles extends InputReader {
 const ENV = { [COOKIE_SECRET]: "0".repeat(64) };
 
 /**
- * The configuration with its settings, and where its values are. `name`: as positions have it. `resources`: documents that the gateway has fetched; no others are. Throws BadConfiguration with
- * every problem.
+ * The configuration with its settings, and where its values are. `name`: how positions call it. `resources`: documents that the gateway
+ * has fetched; no others are. Throws BadConfiguration with every problem.
  */
 export function loadText(
   text: string,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createHook } from "node:async_hooks";
 import { globSync } from "node:fs";
 import { test } from "node:test";
+import { opened } from "../../test/helpers/opened.ts";
 import { irOf } from "../../test/helpers/supervisor.ts";
 import { appRoot } from "../base/app-root.ts";
 import { loadConfig } from "../config/load.ts";
@@ -11,23 +11,6 @@ import { factsOfRequest } from "./facts.ts";
 import { Rehearsal } from "./rehearsal.ts";
 
 const SETTINGS = { sensitiveHeaders: [], perRequest: 1_000_000, sessionKey: new Uint8Array(32) };
-
-/** What the process opens while something runs: sockets, names that are looked up, files. TLS is over connections in memory. */
-async function opened(run: () => Promise<void>): Promise<string[]> {
-  const found: string[] = [];
-  const hook = createHook({
-    init(_id, type) {
-      if (/^(TCP|UDP|PIPE|GETADDRINFO|QUERY|FS|FILEHANDLE)/.test(type)) found.push(type);
-    },
-  });
-  hook.enable();
-  try {
-    await run();
-  } finally {
-    hook.disable();
-  }
-  return found;
-}
 
 test("a rehearsal opens no socket and no file, and looks up no name: mirrors, services, retries, datagrams", async () => {
   const host = { host: "backend.invalid:80" };

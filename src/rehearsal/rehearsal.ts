@@ -161,8 +161,8 @@ export class Rehearsal {
   /** The same configuration without workloads, so that services have no endpoints; compiled when it is asked about. */
   #deserted: Generation | undefined;
   readonly #services: Services;
-  readonly #choices = new Choices();
-  readonly #unknowns = new UnknownFacts(this.#choices);
+  readonly #choices: Choices;
+  readonly #unknowns: UnknownFacts;
   readonly #backend = new AssumedBackend(() => this.#choices.response());
   readonly #gate = new TraceGate();
   readonly #watchers: Watchers;
@@ -173,6 +173,8 @@ export class Rehearsal {
 
   /** Throws if the configuration does not compile. */
   constructor(configuration: PackedIr, settings: RehearsalSettings) {
+    this.#choices = new Choices(new Set(configuration.frame.backends.map(({ key }) => key)));
+    this.#unknowns = new UnknownFacts(this.#choices);
     const output = new LogOutput(parseLogFilter("info"), "json", () => {});
     this.#records = new Records(output);
     const own = new OwnSockets();
@@ -331,10 +333,13 @@ export class Rehearsal {
     this.#choices.begin(given);
     const complete = this.#unknowns.begin(facts, sensitiveNames({ services: this.#services, bind }));
     this.#backend.sent.length = 0;
+    this.#records.last = undefined;
+    // Neither filters nor changed fields keep the record away.
+    const logged = { ...bind, accessLog: undefined };
     const ended =
       bind.protocol === "udp"
-        ? { ...(await this.#sendDatagram(facts, bind)), ...NOTHING }
-        : await this.#connect(complete, bind);
+        ? { ...(await this.#sendDatagram(facts, logged)), ...NOTHING }
+        : await this.#connect(complete, logged);
     if (callsEndpoint(ended)) this.#choices.assumed("endpoints");
     const asked = [...this.#choices.asked];
     const taken = Object.fromEntries(asked.map(([choice, { value }]) => [choice, value]));
@@ -350,11 +355,8 @@ export class Rehearsal {
     };
   }
 
-  async #sendDatagram(facts: RequestFacts, bind: CompiledBind): ReturnType<typeof rehearseDatagram> {
-    this.#records.last = undefined;
-    // Neither filters nor changed fields keep the record away.
-    const logged = { ...bind, accessLog: undefined };
-    return rehearseDatagram(facts.body, addressesOf(facts, bind), logged, this.#services, () => this.#records.last);
+  #sendDatagram(facts: RequestFacts, bind: CompiledBind): ReturnType<typeof rehearseDatagram> {
+    return rehearseDatagram(facts.body, addressesOf(facts, bind), bind, this.#services, () => this.#records.last);
   }
 
   /** Runs a connection of the client until it, or its request, has ended. */
@@ -363,7 +365,6 @@ export class Rehearsal {
     bind: CompiledBind,
   ): Promise<Pick<Outcome, "events" | "exchange" | "record" | "received">> {
     const events: TraceEvent[] = [];
-    this.#records.last = undefined;
     this.#watchers.add(0, 0, { functions: "" }, { reveal: false, maxBodyBytes: 0 });
     this.#gate.arm(0);
     const [stream, far] = inMemory();
@@ -373,9 +374,7 @@ export class Rehearsal {
       else events.push(JSON.parse(json) as TraceEvent);
     };
     const timer = setTimeout(() => stream.destroy(), LONGEST_RUN_MS);
-    // Neither filters nor changed fields keep the record away.
-    const logged = { ...bind, accessLog: undefined };
-    const server = new RehearsedServer(logged, { findTarget: () => undefined }, this.#services, () => {});
+    const server = new RehearsedServer(bind, { findTarget: () => undefined }, this.#services, () => {});
     try {
       server.rehearse(stream, addressesOf(facts, bind));
       const client = new RehearsedClient(far, facts);

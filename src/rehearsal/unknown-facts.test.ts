@@ -268,7 +268,7 @@ test("a redacted field or parameter that routes match on: an outcome for each ro
   const many = Array.from({ length: 10 }, (_, i) => route(`r${i}`, header({ exact: String(i) })));
   assert.equal((await ways([...many, route("rest", {})], { headers: { "x-env": "<redacted>" } })).length, 11);
   assert.equal(omitted, 0);
-  // What a route wants of a secret is one.
+  // The value that a route wants of a secret field is secret too.
   const secrets = ["one", "two"].map((each) => route(each, header({ exact: each }, "authorization")));
   const shown = JSON.stringify(await ways(secrets, { headers: { authorization: "<redacted>" } }));
   assert.match(shown, /condition request\.headers\[.*authorization.*\] == .*<redacted 1>/);

@@ -22,7 +22,7 @@ export class UnknownFacts implements Unknowns {
   readonly #choices: Choices;
   #facts: readonly UnknownFact[] = [];
   #secret: Names = new Set();
-  /** What is wanted of secret fields, in the order in which it was compared. */
+  /** What stands for the values that routes want of secret fields, numbered in the order of their comparison. */
   readonly #secretValues = new Map<string, string>();
   /** The fields and parameters that are equal to a value in this run. */
   readonly #equal = new Map<string, string>();

@@ -135,3 +135,23 @@ test("check says that a retry at a lone address goes there again, and warns if t
   assert.deepEqual(said({}, ["one:1", "other:2"]), []);
   for (const otherBackends of [true, false]) assert.deepEqual(said({ otherBackends }, ["127.0.0.1:1", "other:2"]), []);
 });
+
+test("check warns about authentication that lets requests pass, unless an expression beside it reads who the client is", () => {
+  const warned = (others: object): boolean => {
+    const policies = { basicAuth: { htpasswd: "a:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=" }, ...others };
+    const config = { gateways: { default: { port: 2 } }, routes: [{ policies, backends: [{ host: "127.0.0.1:1" }] }] };
+    const { ok, diagnostics } = reportOf(loadConfig({ kind: "text", text: stringify(config) }, {}));
+    assert.ok(ok, JSON.stringify(diagnostics));
+    return diagnostics.some((each) => each.lint === "lenient-authentication");
+  };
+  for (const others of [
+    { requestHeaderModifier: { set: { "x-by": "by basicAuth" } } },
+    { transformations: { request: { set: { x: "'basicAuth'" } } } },
+  ])
+    assert.ok(warned(others), JSON.stringify(others));
+  for (const others of [
+    { authorization: { rules: [{ require: "has(basicAuth.username)" }] } },
+    { transformations: { response: { set: { "x-user": "response.code == 200 ? basicAuth.username : ''" } } } },
+  ])
+    assert.ok(!warned(others), JSON.stringify(others));
+});

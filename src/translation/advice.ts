@@ -15,11 +15,12 @@ import { altNames } from "../tls/client-certificate.ts";
 import type { TlsServer } from "../tls/tls-settings.ts";
 import { targetName } from "../upstream/settings/pool-target.ts";
 import type { Target } from "../upstream/settings/target.ts";
+import { lintedRoute, meet, type RoutePlace } from "./linted-route.ts";
 import { writtenConditions } from "./problems/known-fields.ts";
 import { lint } from "./problems/lint.ts";
 import { lintTexts } from "./problems/lint-table.ts";
 import type { Report } from "./problems/problem.ts";
-import { lintedRoute, lintRoutes, meet, type RoutePlace } from "./route-lints.ts";
+import { lintRoutes } from "./route-lints.ts";
 import type { FrontendInput } from "./schema/frontend.ts";
 
 /**
@@ -33,11 +34,11 @@ const AUTHENTICATION = [
 ] as const;
 
 /** About the inline policies at `path`, not those that are attached by `policies[]`. */
-export function adviseOnPolicies(set: PolicySet, path: Path, report: Report): void {
+export function adviseOnPolicies(set: PolicySet, path: Path, report: Report, cel: CelEnvironment): void {
   for (const [kind, variable] of AUTHENTICATION) {
     const mode = set[kind]?.mode ?? "optional";
     const { [kind]: own, ...others } = set;
-    if (own === undefined || mode === "strict" || reads(others, variable)) continue;
+    if (own === undefined || mode === "strict" || reads(others, variable, cel)) continue;
     lint(report, [...path, kind], "lenient-authentication", mode);
   }
   const { backendTLS } = set;
@@ -81,9 +82,16 @@ function adviseOnCache({ cache, protocol, includeRequestHeaders }: ExtAuthz, pat
     if (CREDENTIALS.has(part)) lint(report, [...path, "cache", "ignore", i], "shared-decision");
 }
 
-/** Whether an expression of the policies reads the variable: a rule, or a limit or transformation by who the client is. */
-function reads(policies: PolicySet, variable: string): boolean {
-  return new RegExp(`\\b${variable}\\b`).test(JSON.stringify(Object.values(policies)));
+/** Whether a part of policies is, or has, an expression that reads the variable: a rule, or a limit or transformation by who the client is. */
+function reads(part: unknown, variable: string, cel: CelEnvironment): boolean {
+  if (typeof part === "object" && part !== null) return Object.values(part).some((each) => reads(each, variable, cel));
+  if (typeof part !== "string" || !part.includes(variable)) return false;
+  try {
+    return cel.compileExpression(part, "response").reads.has(variable);
+  } catch {
+    // Text of another kind.
+    return false;
+  }
 }
 
 /** About one route: its matches and backends. */

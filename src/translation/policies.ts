@@ -36,7 +36,7 @@ export function translatePolicies(
   if (validatePolicies(set, phase, path, report, cel)) {
     noteRetry(set, path, report, cel);
     // Rules that are not enforced yet do not make up for authentication that lets requests pass.
-    adviseOnPolicies({ ...set, authorization: separate.authorization }, path, report);
+    adviseOnPolicies({ ...set, authorization: separate.authorization }, path, report, cel);
     const { authorization } = set;
     if (authorization !== undefined)
       adviseOnRules(authorization.rules, "request", [...path, "authorization", "rules"], report, cel);

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
 import type { Route, RouteBackend, RouteMatch, TcpRoute } from "../ir/ir.ts";
 import { matchOn, requestTo, routeOf, routerOf } from "../proxy/match/fixtures/routes.ts";
-import { lintedRoute, lintRoutes } from "./route-lints.ts";
+import { lintedRoute } from "./linted-route.ts";
+import { lintRoutes } from "./route-lints.ts";
 
 /** As of one listener. */
 function lint(routes: readonly (Route | TcpRoute)[], hostname = "", policies: Route["policies"] = {}) {

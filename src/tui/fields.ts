@@ -1,4 +1,5 @@
 import { type Fields, fieldsOf } from "../base/fields.ts";
+
 /**
  * A route key as short as it can be among other keys: its last segment, or as many as make it unique.
  * `default/default/bind/3000/listener0/default/api` is `api`.

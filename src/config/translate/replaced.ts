@@ -1,4 +1,4 @@
-/** Policies of `policies[]` that never apply, because narrower ones replace them wherever their target is. */
+/** Policies of `policies[]` that never apply, because narrower ones replace them everywhere. */
 import type { Origin } from "../../base/origin.ts";
 import { formatPath, type Path } from "../../base/paths.ts";
 import type { Ir, Route, TcpRoute } from "../../ir/ir.ts";
@@ -12,12 +12,12 @@ import type { ConfigFile } from "../schema/config.ts";
 import type { Context } from "./context.ts";
 import { backendKey, keyOf, listenerKeys, phaseOf, routeKeys, targetKey } from "./targeted.ts";
 
-/** A listener, route or backend with the policies that are in force there. */
+/** A listener, route or backend with the policies that apply there. */
 interface Holder {
   readonly policies: PolicySet;
   readonly sources?: PolicySources;
   readonly origin?: Origin | undefined;
-  /** The field of what is written there. */
+  /** The field in which its own policies are written. */
   readonly own: Path;
 }
 
@@ -27,7 +27,7 @@ type Covered = Readonly<Record<Phase, readonly Holder[]>>;
 /** More places would hide the finding. */
 const MAX_RELATED = 5;
 
-/** Reports each policy of the valid `policies[]` that is not in force at any place that its target covers. */
+/** Reports each of the valid `policies[]` that applies nowhere in what its target covers. */
 export function reportReplaced(config: ConfigFile, ir: Ir, { report, listeners }: Context): void {
   if (config.policies.length === 0) return;
   const covered = coveredBy(new Set(config.policies.map(targetKey)), ir, listeners);

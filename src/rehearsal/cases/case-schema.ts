@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import type { Fields } from "../../base/fields.ts";
-import { ASSUMPTIONS, type AssumptionName } from "../assumptions.ts";
+import { ASSUMPTIONS, type AssumptionName, placed } from "../assumptions.ts";
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
@@ -94,24 +94,27 @@ const VALUES: Readonly<Record<AssumptionName, Fields>> = {
   random: { type: "number", minimum: 0, exclusiveMaximum: 1 },
 };
 
+const NAMES = Object.keys(ASSUMPTIONS) as AssumptionName[];
+
 // `readAssumptions` knows the names, with what is meant by one that does not exist.
 const assumeSchema = z.record(z.string(), z.unknown()).meta({
   id: "Assumptions",
   properties: Object.fromEntries(
-    Object.entries(ASSUMPTIONS).flatMap(([name, { about, otherwise, values, places = [] }]) => {
+    NAMES.flatMap((name) => {
+      const { about, otherwise, values, places = [] } = ASSUMPTIONS[name];
       const ways = values.map((value) => `\`${value}\``).join(" or ");
-      const value = VALUES[name as AssumptionName];
-      const placed = places === "routes" ? [] : places.map((place) => `${name}@${place}`);
+      const here = { ...VALUES[name], description: `As \`${name}\`, but only at this place.` };
       return [
-        [name, { ...value, description: `About ${about}. Without it: ${otherwise}. Write ${ways}.` }],
-        ...placed.map((each) => [each, { ...value, description: `As \`${name}\`, but only at this place.` }]),
+        [name, { ...VALUES[name], description: `About ${about}. Without it: ${otherwise}. Write ${ways}.` }],
+        ...(places === "routes" ? [] : places).map((place) => [placed(name, place), here]),
       ];
     }),
   ),
   patternProperties: Object.fromEntries(
-    Object.entries(ASSUMPTIONS).flatMap(([name, { places }]) =>
-      places === "routes" ? [[`^${name}@.+$`, VALUES[name as AssumptionName]]] : [],
-    ),
+    NAMES.filter((name) => ASSUMPTIONS[name].places === "routes").map((name) => [
+      `^${placed(name, ".+")}$`,
+      VALUES[name],
+    ]),
   ),
   additionalProperties: false,
 });

@@ -1,9 +1,10 @@
 import { suggest } from "../../base/suggest.ts";
 import type { Ir, Listener, Route, TcpRoute } from "../../ir/ir.ts";
 import { NO_POLICY_SET } from "../../policies/merge.ts";
+import { lintedRoute, meet } from "../../translation/linted-route.ts";
 import { lintTexts } from "../../translation/problems/lint-table.ts";
 import type { Problem } from "../../translation/problems/problem.ts";
-import { lintedRoute, lintRoutes, meet } from "../../translation/route-lints.ts";
+import { lintRoutes } from "../../translation/route-lints.ts";
 import { targetName } from "../../upstream/settings/pool-target.ts";
 import type { Target } from "../../upstream/settings/target.ts";
 
@@ -17,26 +18,24 @@ export class Places {
   /** The `host:port` of a backend, by its key. */
   readonly #hosts = new Map<string, string>();
   readonly #listeners: readonly Listener[];
-  readonly #routes: readonly PlacedRoute[];
+  readonly #owners: readonly RouteOwner[];
+  readonly #routes: readonly { readonly owner: RouteOwner; readonly route: Route | TcpRoute }[];
   /** Why no request gets a route. Made when a case names a route. */
   #unreachable: ReadonlyMap<unknown, string> | undefined;
 
   constructor({ binds, routeGroups, backends }: Ir) {
     const listeners = binds.flatMap((bind) => bind.listeners);
     this.#listeners = listeners;
-    this.#routes = [
-      ...listeners.flatMap((owner) => [...owner.routes, ...owner.tcpRoutes].map((route) => ({ owner, route }))),
-      ...routeGroups.flatMap(({ routes }) => {
-        const owner = { hostname: "", policies: NO_POLICY_SET, routes, tcpRoutes: [] };
-        return routes.map((route) => ({ owner, route }));
-      }),
-    ];
-    const routes = [...listeners, ...routeGroups].flatMap((owner) => owner.routes);
-    const used = [...routes, ...listeners.flatMap(({ tcpRoutes }) => tcpRoutes)].flatMap((route) => route.backends);
+    const groups = routeGroups.map(({ routes }) => ({ hostname: "", policies: NO_POLICY_SET, routes, tcpRoutes: [] }));
+    this.#owners = [...listeners, ...groups];
+    this.#routes = this.#owners.flatMap((owner) =>
+      [...owner.routes, ...owner.tcpRoutes].map((route) => ({ owner, route })),
+    );
+    const used = this.#routes.flatMap(({ route }) => route.backends);
     for (const { key, target } of [...used, ...backends]) this.#hosts.set(key, hostOf(target) ?? key);
     this.#known = {
       listener: new Set(listeners.flatMap(({ key, name }) => [key, name])),
-      route: new Set([...routes, ...listeners.flatMap(({ tcpRoutes }) => tcpRoutes)].map(({ key }) => key)),
+      route: new Set(this.#routes.map(({ route }) => route.key)),
       backend: new Set([...this.#hosts].flat()),
     };
   }
@@ -49,12 +48,8 @@ export class Places {
 
   /** Why no request for this host gets what a name means, which the configuration has; undefined: one can. */
   unmet(kind: PlaceKind, name: string, host: string): Problem | undefined {
-    const why =
-      kind === "listener"
-        ? this.#unmetListener(name, host)
-        : kind === "route"
-          ? this.#unmetRoute(name, host)
-          : undefined;
+    if (kind === "backend") return undefined;
+    const why = kind === "listener" ? this.#unmetListener(name, host) : this.#unmetRoute(name, host);
     return why === undefined ? undefined : { message: `no such request gets this ${kind}: ${why}` };
   }
 
@@ -66,19 +61,17 @@ export class Places {
 
   #unmetRoute(name: string, host: string): string | undefined {
     const named = this.#routes.filter(({ route }) => fits(name, route.key));
-    const forHost = named.filter(({ route, owner }) =>
-      [route.hostnames.length === 0 ? [""] : route.hostnames, [owner.hostname]].every((names) =>
-        names.some((each) => meet(host, each)),
-      ),
+    const forHost = named.filter(
+      ({ route: { hostnames }, owner }) =>
+        meet(host, owner.hostname) && (hostnames.length === 0 || hostnames.some((each) => meet(host, each))),
     );
-    const [first] = forHost;
-    if (first === undefined) {
+    if (forHost.length === 0) {
       const hosts = named.flatMap(({ route, owner }) =>
         route.hostnames.length > 0 ? route.hostnames : owner.hostname,
       );
       return `it is for ${[...new Set(hosts)].join(", ")} only, not ${host}`;
     }
-    this.#unreachable ??= unreachableRoutes(new Set(this.#routes.map(({ owner }) => owner)));
+    this.#unreachable ??= unreachableRoutes(this.#owners);
     const reasons = forHost.map(({ route }) => this.#unreachable?.get(route));
     return reasons.every((reason) => reason !== undefined) ? reasons[0] : undefined;
   }
@@ -102,14 +95,11 @@ export class Places {
   }
 }
 
-/** A route with its listener or route group. */
-interface PlacedRoute {
-  readonly owner: Pick<Listener, "hostname" | "policies" | "routes" | "tcpRoutes">;
-  readonly route: Route | TcpRoute;
-}
+/** A listener or route group. */
+interface RouteOwner extends Pick<Listener, "hostname" | "policies" | "routes" | "tcpRoutes"> {}
 
 /** The routes that lints find unreachable, each with the text of the finding. */
-function unreachableRoutes(owners: Iterable<PlacedRoute["owner"]>): ReadonlyMap<unknown, string> {
+function unreachableRoutes(owners: readonly RouteOwner[]): ReadonlyMap<unknown, string> {
   const found = new Map<unknown, string>();
   for (const { hostname, policies, routes, tcpRoutes } of owners) {
     const linted = [...routes, ...tcpRoutes].map((route) => lintedRoute(route, hostname));

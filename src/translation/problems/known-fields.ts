@@ -53,18 +53,14 @@ interface WrittenCondition {
 }
 
 /** Every condition in a value that fits a schema. */
-export function* writtenConditions(
-  schema: z.core.$ZodType,
-  value: unknown,
-  path: Path = [],
-): Generator<WrittenCondition> {
-  yield* conditionsAt([schema], value, path);
+export function writtenConditions(schema: z.core.$ZodType, value: unknown, path: Path): Generator<WrittenCondition> {
+  return conditionsAt([schema], value, path);
 }
 
 function* conditionsAt(schemas: readonly z.core.$ZodType[], value: unknown, path: Path): Generator<WrittenCondition> {
   const defs = schemas.filter(holdsConditions).flatMap(unwrap);
   if (typeof value === "string") {
-    const field = defs.flatMap((def) => def.condition ?? [])[0];
+    const [field] = defs.flatMap((def) => def.condition ?? []);
     if (field !== undefined) yield { path, text: value, field };
   } else if (typeof value === "object" && value !== null && defs.length > 0)
     for (const [name, each] of Object.entries(value)) {

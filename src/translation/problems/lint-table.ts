@@ -74,7 +74,7 @@ export const LINTS = {
     meaning:
       "Of each kind the policy of the narrowest target applies. Every listener, route or backend that this target covers has one of its own, so this one never applies.",
     remedy: "remove it, or one of those that replace it",
-    says: () => "never applies: every place that it is for has another one",
+    says: () => "never applies: everything that it covers has another one",
   }),
   "constant-condition": lint({
     severity: "warning",

@@ -2,7 +2,7 @@
  * What the routes of a Gateway add to it. Routes are divided into shards, so that a change of one among thousands runs again for
  * its shard only; the results of all others are as before.
  */
-import { type LintedRoute, lintedRoute } from "../../../translation/route-lints.ts";
+import { type LintedRoute, lintedRoute } from "../../../translation/linted-route.ts";
 import { nameOfResource, type RouteResource } from "../../../xds/resources.ts";
 import { defineQuery, type Pair, type Read } from "../../graph/graph.ts";
 import { SHARD_NUMBERS, shardOf } from "../model/shards.ts";
