@@ -67,7 +67,7 @@ const outcome: Docs<ExplainedOutcome> = {
   endpoint: { schema: text, text: "host and port", optional: true },
   status: { schema: { type: "integer" }, text: "of the response; absent without one", optional: true },
   reason: { schema: text, text: "as in metrics; Upstream if the response is the backend's", optional: true },
-  error: { schema: text, text: "as in the access log", optional: true },
+  error: { schema: text, text: "as in the access log, without its origin, which a step has", optional: true },
   steps: { schema: STEPS, text: "what happens, in its order" },
 };
 

@@ -102,7 +102,11 @@ const EVENTS: Docs = {
       listeners: {
         schema: {
           type: "array",
-          items: { type: "object", properties: { listener: text, reason: text }, required: ["listener", "reason"] },
+          items: {
+            type: "object",
+            properties: { listener: text, reason: text, origin },
+            required: ["listener", "reason"],
+          },
         },
         text: "only if no listener matches the host: `listener`, `reason`, `origin` of each",
         optional: true,

@@ -531,12 +531,16 @@ test("connections of TCP, TLS and UDP, connections that are refused, and bytes t
 ✓ endpoint dns.test:53  gets the datagram
 0`,
   );
-  for (const url of ["tcp://anything:5432", "tls://a.pass.test", "udp://anything:53", "http://a/"])
-    assert.match(
-      await run("--source", "192.0.2.7", "--", url),
-      /→ (refused|dropped) · authorization failed\n(.*\n)*✗ connection from 192.0.2.7:50000 {2}authorization failed\n1$/,
-      url,
-    );
+  for (const [url, result] of [
+    ["tcp://anything:5432", "refused"],
+    ["tls://a.pass.test", "refused"],
+    ["udp://anything:53", "dropped"],
+    ["http://a/", "refused"],
+  ] as const) {
+    const text = await run("--source", "192.0.2.7", "--", url);
+    assert.ok(text.includes(`→ ${result} · authorization failed\n`), text);
+    assert.ok(text.endsWith("\n✗ connection from 192.0.2.7:50000  authorization failed\n1"), text);
+  }
   const malformed = "Content-Length is not one decimal number below 2^53";
   assert.equal(
     await run("--", "http://a/", "-H", "content-length: x"),

@@ -46,7 +46,7 @@ export interface ExplainedOutcome {
   readonly status?: number;
   /** As in metrics, `Upstream` if the response is the backend's; absent for connections that end before they are one of a listener. */
   readonly reason?: string;
-  /** As in the access log. */
+  /** As in the access log, without its origin, which a step has. */
   readonly error?: string;
   readonly steps: readonly Step[];
 }

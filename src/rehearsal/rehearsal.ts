@@ -279,6 +279,7 @@ export class Rehearsal {
    * does not determine, up to MAX_RUNS. Throws BadFacts for an assumption on which no outcome depends.
    */
   async outcomes(facts: RequestFacts, bind: CompiledBind, assumed: Assumptions): Promise<Outcomes> {
+    this.#unknowns.restart();
     const outcomes: Outcome[] = [];
     const open: Given[] = [assumed];
     const used = assumed.endpoints === "none" ? this.#withoutWorkloads(bind) : bind;

@@ -274,6 +274,25 @@ test("a redacted field or parameter that routes match on: an outcome for each ro
   assert.match(shown, /condition request\.headers\[.*authorization.*\] == .*<redacted 1>/);
   assert.match(shown, /<redacted 2>/);
   assert.doesNotMatch(shown, /== \W*(one|two)/);
+  // In all outcomes a number stands for the same secret.
+  const token = (exact: string) => ({ query: [{ name: "token", value: { exact } }] });
+  const two = [
+    route("both", { ...header({ exact: "any" }, "authorization"), ...token("one") }),
+    route("other", token("two")),
+    route("rest", {}),
+  ];
+  const both = await rehearseRoutes(two, { path: "/x?token=<redacted>", headers: { authorization: "<redacted>" } });
+  const met = both.flatMap(({ record, given }) =>
+    Object.keys(given).flatMap((name) =>
+      given[name] === true && name.includes("token") ? [[record?.route, name]] : [],
+    ),
+  );
+  const wanted = (number: number) => `condition request.uri.query("token") == "<redacted ${number}>"`;
+  assert.deepEqual(met, [
+    ["default/both", wanted(2)],
+    ["default/other", wanted(3)],
+    ["default/other", wanted(3)],
+  ]);
   const query = [route("q", { query: [{ name: "token", value: { exact: "t" } }] }), route("rest", {})];
   const parameter = ['condition request.uri.query("token") == "<redacted 1>"', "the query parameter token"];
   assert.deepEqual(await ways(query, { path: "/x?token=<redacted>" }), [

@@ -31,13 +31,17 @@ export class UnknownFacts implements Unknowns {
     this.#choices = choices;
   }
 
+  /** Begins an explanation, in all of whose runs a number stands for the same secret. */
+  restart(): void {
+    this.#secretValues.clear();
+  }
+
   /**
    * Begins a run of a request, and returns it with a body, if it announces one that is not there: the assumed one, or blanks. `secret`:
    * headers for which the values that routes want are not shown.
    */
   begin(facts: RequestFacts, secret: Names): RequestFacts {
     this.#secret = secret;
-    this.#secretValues.clear();
     this.#equal.clear();
     const hidden = redactedFields(facts.head).map((name) => ({
       path: ["request", "headers", name],
