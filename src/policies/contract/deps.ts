@@ -32,7 +32,7 @@ export interface ThreadEnvironment {
   readonly sessionKey?: Uint8Array | undefined;
   /** Respond in place of the services that policies call; only in rehearsals. */
   readonly answers?: CalloutAnswers | undefined;
-  /** What a policy of a rehearsal is bound to, whose key in its set is `key`. */
+  /** What a policy is bound to instead of `deps`; only in rehearsals. `key`: its key in the set. */
   readonly rehearsed?: ((deps: PolicyDeps, key: string) => PolicyDeps) | undefined;
 }
 

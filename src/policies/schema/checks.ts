@@ -1,4 +1,4 @@
-/** Checks of schemas that concern more than the form of one value. They load zod, so workers import nothing from here. */
+/** Checks of schemas that concern more than the form of one value. */
 import type { z } from "zod";
 import { messageOf } from "../../base/errors.ts";
 

@@ -63,7 +63,7 @@ export class Callout<Context = never> {
     this.#answers = answers;
   }
 
-  /** The same service, for which `answers` responds; one without endpoints does not get any. */
+  /** The same service, with `answers` in place of its responses; a service without endpoints gives none. */
   answeredBy(answers: CalloutAnswers): Callout<Context> {
     return this === NO_UPSTREAM ? this : new Callout(this.#balancer, this.#prepare, answers);
   }
