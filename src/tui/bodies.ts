@@ -1,6 +1,6 @@
 /** Bodies and header values of a trace as people read them. */
 import { brotliDecompressSync, constants, gunzipSync, inflateSync, zstdDecompressSync } from "node:zlib";
-import { type Fields, fieldsOf } from "../base/fields.ts";
+import { type Fields, fieldsOf, isObject } from "../base/fields.ts";
 
 /** Characters of a body that the view shows; limited because the text is laid out again at every key. */
 const MAX_TEXT = 64 * 1024;
@@ -98,8 +98,8 @@ export function encodingOf(side: unknown): string {
 export function withReadableHeaders(value: Fields): Fields {
   return Object.fromEntries(
     Object.entries(value).map(([key, entry]) => {
-      if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return [key, entry];
-      return [key, key === "headers" ? readableValues(fieldsOf(entry)) : withReadableHeaders(fieldsOf(entry))];
+      if (!isObject(entry)) return [key, entry];
+      return [key, key === "headers" ? readableValues(entry) : withReadableHeaders(entry)];
     }),
   );
 }

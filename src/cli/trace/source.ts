@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import type { Readable } from "node:stream";
 import { TraceTextParser } from "../../admin/client/sse.ts";
+import { isObject } from "../../base/fields.ts";
 import { CliError, describe } from "../runner/errors.ts";
 
 /** One trace event: its JSON on one line, and parsed. Its type may be one of a later version. */
@@ -27,8 +28,8 @@ export function toRecord(text: string): TraceRecord {
   } catch (error) {
     throw undecodable(raw, describe(error));
   }
-  if (typeof event !== "object" || event === null || Array.isArray(event)) throw undecodable(raw, "not a JSON object");
-  return { kind: "event", raw, event: event as Readonly<Record<string, unknown>> };
+  if (!isObject(event)) throw undecodable(raw, "not a JSON object");
+  return { kind: "event", raw, event };
 }
 
 function undecodable(raw: string, why: string): CliError {

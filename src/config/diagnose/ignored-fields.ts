@@ -1,3 +1,4 @@
+import { isObject } from "../../base/fields.ts";
 import { isDeeperThan } from "../../base/paths.ts";
 import type { KnownFields } from "../../translation/problems/known-fields.ts";
 import type { ConfigDocument } from "../parse/document.ts";
@@ -43,7 +44,7 @@ export function withoutIgnored(value: object, known: KnownFields, document: Conf
   if (isDeeperThan(value, MAX_DEPTH)) return value;
   const present = new Absence(known).remove(value) as { readonly config?: unknown };
   const { config } = present;
-  if (typeof config !== "object" || config === null || Array.isArray(config)) return present;
+  if (!isObject(config)) return present;
   const kept = Object.entries(config).filter(([name]) => {
     if (!Object.hasOwn(OTHER_MODES, name)) return true;
     document.report(["config"], { message: `${OTHER_MODES[name]}; it has no effect here`, warning: true }, name);

@@ -3,6 +3,7 @@
  * expected value and a suggestion. Of several issues with one cause only the cause is reported.
  */
 import type { z } from "zod";
+import { type Fields, isObject } from "../../base/fields.ts";
 import { formatPath, valueAt } from "../../base/paths.ts";
 import { SensitiveNames } from "../../base/sensitive-names.ts";
 import { suggest } from "../../base/suggest.ts";
@@ -133,8 +134,7 @@ function unionIssues(issue: Issue, root: unknown, known: KnownFields): Issue[] {
   const value = valueAt(root, issue.path);
   const alternatives = issue.errors.filter((errors) => errors.length > 0);
   const fitting = alternatives.filter((errors) => !errors.some(isOfAnotherType));
-  if (typeof value === "object" && value !== null && !Array.isArray(value) && fitting.length > 0)
-    return objectIssues(issue, value as Record<string, unknown>, fitting, root, known);
+  if (isObject(value) && fitting.length > 0) return objectIssues(issue, value, fitting, root, known);
   const [best, ...others] = fitting;
   if (best !== undefined && others.length === 0)
     return best.flatMap((inner) => unionIssues(place(issue, inner), root, known));
@@ -143,13 +143,7 @@ function unionIssues(issue: Issue, root: unknown, known: KnownFields): Issue[] {
   return [custom(issue, `is ${is}; expected ${expected(alternatives, known(issue.path))}`)];
 }
 
-function objectIssues(
-  issue: Union,
-  value: Record<string, unknown>,
-  fitting: Issue[][],
-  root: unknown,
-  known: KnownFields,
-): Issue[] {
+function objectIssues(issue: Union, value: Fields, fitting: Issue[][], root: unknown, known: KnownFields): Issue[] {
   const fields = known(issue.path);
   const given = Object.keys(value);
   const unknown = given.filter((key) => !fields.includes(key));
