@@ -15,6 +15,7 @@ export const ROOMS: readonly string[] = [
   "cel",
   "trace",
   "telemetry",
+  "recorder",
   "tls",
   "http",
   "upstream",
