@@ -9,6 +9,7 @@ import { writtenKind } from "../policies/contract/shadow.ts";
 import { kindsOf, type Level, NO_LEVEL, type Sources } from "../policies/merge.ts";
 import type { PolicySet, SetKey } from "../policies/policy-set.ts";
 import type { Phase } from "../trace/events.ts";
+import type { RouteBackend } from "./ir.ts";
 
 /** Where one policy, or some rules of one, were written. */
 export interface PolicySource {
@@ -112,6 +113,15 @@ export function originsOf(
       return origins.length === 0 ? [] : [[kind, origins]];
     }),
   );
+}
+
+/** Where a backend of a route is written. `index`: its position in the route. */
+export function originOfBackend(
+  route: Origin | undefined,
+  { at }: Pick<RouteBackend, "at">,
+  index: number,
+): Origin | undefined {
+  return below(route, at ?? [route?.object === undefined ? "backends" : "backendRefs", index]);
 }
 
 /** The field `path` of what is written at `origin`. */
