@@ -9,7 +9,6 @@ import { writtenKind } from "../policies/contract/shadow.ts";
 import { kindsOf, type Level, NO_LEVEL, type Sources } from "../policies/merge.ts";
 import type { PolicySet, SetKey } from "../policies/policy-set.ts";
 import type { Phase } from "../trace/events.ts";
-import type { RouteBackend } from "./ir.ts";
 
 /** Where one policy, or some rules of one, were written. */
 export interface PolicySource {
@@ -115,16 +114,12 @@ export function originsOf(
   );
 }
 
-/** Where a backend of a route is written. `index`: its position in the route. */
-export function originOfBackend(
-  route: Origin | undefined,
-  { at }: Pick<RouteBackend, "at">,
-  index: number,
-): Origin | undefined {
+/** Where a backend of a route is written: its field `at`, by default the entry at `index` of the backends. */
+export function originOfBackend(route: Origin | undefined, index: number, at?: Path): Origin | undefined {
   return below(route, at ?? [route?.object === undefined ? "backends" : "backendRefs", index]);
 }
 
 /** The field `path` of what is written at `origin`. */
-export function below(origin: Origin | undefined, path: Path): Origin | undefined {
+function below(origin: Origin | undefined, path: Path): Origin | undefined {
   return origin && { ...origin, path: [...origin.path, ...path] };
 }

@@ -12,7 +12,6 @@ import { type PackedRoutes, placeAt, routeAt } from "../../ir/packed-ir.ts";
 import { mergeLevels } from "../../policies/merge.ts";
 import type { PolicySet, SetKey } from "../../policies/policy-set.ts";
 import type { Phase } from "../../trace/events.ts";
-import type { CompiledTcpRoute } from "./compiled.ts";
 
 /** A compiled route, as far as this goes. */
 interface Compiled {
@@ -40,7 +39,7 @@ interface Chosen {
 /** What a connection or session without HTTP has chosen so far. */
 interface ChosenForConnection {
   readonly listener: Chosen["listener"];
-  readonly route: CompiledTcpRoute | undefined;
+  readonly route: { readonly origin: Origin | undefined; readonly backends: readonly object[] } | undefined;
   readonly backend: Chosen["backend"];
 }
 
@@ -165,7 +164,7 @@ export class Provenance {
     if (route === undefined) return this.#ofNoRoute(code, listener);
     const { origin, backends } = route;
     const index = backends.findIndex((each) => each === backend);
-    if (about === "backend" && index >= 0) return originOfBackend(origin, {}, index);
+    if (about === "backend" && index >= 0) return originOfBackend(origin, index);
     return about && origin;
   }
 
@@ -179,7 +178,7 @@ export class Provenance {
     const index = backend === undefined ? -1 : route.backends.indexOf(backend);
     const written = index < 0 ? undefined : this.#find(route);
     const own = written?.backends[index];
-    return own && originOfBackend(written?.origin, own, index);
+    return own && originOfBackend(written?.origin, index, own.at);
   }
 
   ofPolicy({ policy, phase, rule = 0 }: DecidingPolicy, chosen: Chosen): Origin | undefined {
