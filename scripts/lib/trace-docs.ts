@@ -93,11 +93,11 @@ const EVENTS: Docs = {
           type: "array",
           items: {
             type: "object",
-            properties: { route: text, matched: { type: "boolean" }, reason: text, because: text, origin },
+            properties: { route: text, rule: text, matched: { type: "boolean" }, reason: text, because: text, origin },
             required: ["route", "matched", "reason"],
           },
         },
-        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule by which one lost that matches too; `origin`: where the route was written",
+        text: "`route`, `matched`, `reason`: why each of the closest won or lost, and some of other hosts; `because`: the rule of precedence by which one lost that matches too; `rule`: the name of the rule that the route is made from; `origin`: where the route was written",
       },
       listeners: {
         schema: {
@@ -374,7 +374,7 @@ export function traceSchema(): string {
           },
           destination: { type: "object", properties: { ...strings("address", "hostname"), port: { type: "integer" } } },
           ...Object.fromEntries(FINDINGS.map((name) => [name, anything])),
-          backend: { type: "object", properties: strings("name", "type", "protocol") },
+          backend: { type: "object", properties: strings("name", "label", "type", "protocol") },
           response: { type: "object", properties: { code: { type: "integer" }, headers } },
           proxy: { type: "object", properties: strings("requestProcessingDuration", "upstreamDuration") },
           env: { type: "object", additionalProperties: text },

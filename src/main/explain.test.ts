@@ -74,8 +74,8 @@ test("a tree for people: the route and why others lost, policies, what is sent, 
   assert.equal(lines[0], `POST /shop/cart?q=1 → 200 · route default/shop · endpoint 127.0.0.1:${port}`);
   assert.deepEqual(lines.slice(1, 4), [
     `✓ listener listener0  any host  ${folder}/gateway.yaml:4`,
-    `✓ route shop  longer path  ${folder}/gateway.yaml:12`,
-    `    ✗ route all  precedence: shop is more specific (longer path)  ${folder}/gateway.yaml:5`,
+    `✓ route shop  takes precedence  ${folder}/gateway.yaml:12`,
+    `    ✗ route all  matches too; precedence: longer path  ${folder}/gateway.yaml:5`,
   ]);
   assert.ok(lines.includes(`✓ policy requestHeaderModifier  set.x-team=shop  ${folder}/gateway.yaml:17`));
   assert.ok(lines.some((line) => line.startsWith("✓ request POST http://shop.test/shop/cart?q=1  to backend ")));

@@ -5,6 +5,7 @@
 import type { Origin } from "../base/origin.ts";
 import type { Findings, Need } from "../cel/index.ts";
 import type { PolicyEventKind } from "./policy-kinds.ts";
+import type { KeyedRoute } from "./route-names.ts";
 
 export type Severity = "success" | "info" | "warn" | "error";
 
@@ -182,16 +183,13 @@ export interface CallTiming {
   readonly firstByte?: string;
 }
 
-/** Why one route won or lost. `route` is a route key. */
-export interface Candidate {
-  readonly route: string;
+/** Why one route won or lost. */
+export interface Candidate extends KeyedRoute {
   readonly matched: boolean;
   /** Such as `selected`, `host: …`, `path: …`, `method: …`, `header x: …`, `query q: …`, `precedence: …`. */
   readonly reason: string;
   /** The rule of precedence by which a route lost that matches too: `longer path`. */
   readonly because?: string;
-  /** Where the route was written. */
-  readonly origin?: Origin;
 }
 
 /** With what policies have found, under the names of its variables; secrets are redacted. */
@@ -216,7 +214,13 @@ export interface RequestState extends Findings {
   };
   /** The address that the client connected to; `hostname` is the TLS server name. */
   readonly destination?: { readonly address: string; readonly port: number; readonly hostname?: string };
-  readonly backend?: { readonly name: string; readonly type: string; readonly protocol: string };
+  /** `name`: its key; `label`: as people call it. */
+  readonly backend?: {
+    readonly name: string;
+    readonly label?: string;
+    readonly type: string;
+    readonly protocol: string;
+  };
   readonly response?: { readonly code: number; readonly headers: Readonly<Record<string, string>> };
   /** Decimal seconds followed by `s`; only at stage `raw response`. */
   readonly proxy?: { readonly requestProcessingDuration: string; readonly upstreamDuration: string };

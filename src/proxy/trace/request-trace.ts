@@ -6,6 +6,7 @@ import { MessageCounter } from "../../http/grpc-frames.ts";
 import { isGrpc } from "../../http/grpc-reply.ts";
 import { getHeader, type HeaderList, type HttpRequest, type HttpResponse } from "../../http/message/message.ts";
 import type { Downstream } from "../../http/stream.ts";
+import { backendName } from "../../ir/backend-name.ts";
 import { traceKeyOf } from "../../policies/compile.ts";
 import type { PolicyEnvironment } from "../../policies/contract/deps.ts";
 import type { RequestMetadata } from "../../policies/contract/types.ts";
@@ -141,6 +142,7 @@ export class RequestTrace extends PolicyEvents {
         backend !== undefined && {
           backend: {
             name: backend.key,
+            label: backendName(backend),
             type: backend.target.type === "unix" ? "static" : backend.target.type,
             protocol: "http",
           },
@@ -201,6 +203,7 @@ export class RequestTrace extends PolicyEvents {
     const text = describeCandidate(candidate, this.secretHeaders);
     return {
       route: route.key,
+      ...(route.rule !== undefined && { rule: route.rule }),
       matched,
       reason: text,
       ...(because !== undefined && { because }),
