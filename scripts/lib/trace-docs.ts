@@ -212,7 +212,14 @@ const EVENTS: Docs = {
   },
   backendCallStart: {
     when: "an attempt begins",
-    fields: { target: { schema: text, text: "`host:port` or `unix:path`" } },
+    fields: {
+      target: { schema: text, text: "`host:port` or `unix:path`" },
+      backend: {
+        schema: text,
+        text: "name of the backend whose endpoint that is, of a Service such as `shop/web:80`; absent if it has none, and for callouts",
+        optional: true,
+      },
+    },
   },
   bodySnapshot: {
     when: "a body ended; only if there is one, truncated to the capture limit",
@@ -374,7 +381,7 @@ export function traceSchema(): string {
           },
           destination: { type: "object", properties: { ...strings("address", "hostname"), port: { type: "integer" } } },
           ...Object.fromEntries(FINDINGS.map((name) => [name, anything])),
-          backend: { type: "object", properties: strings("name", "label", "type", "protocol") },
+          backend: { type: "object", properties: strings("name", "type", "protocol") },
           response: { type: "object", properties: { code: { type: "integer" }, headers } },
           proxy: { type: "object", properties: strings("requestProcessingDuration", "upstreamDuration") },
           env: { type: "object", additionalProperties: text },

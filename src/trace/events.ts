@@ -78,7 +78,12 @@ export type TraceMessage =
       /** Why it is not `allow`. */
       readonly reason?: string | undefined;
     }
-  | { readonly type: "backendCallStart"; readonly target: string }
+  | {
+      readonly type: "backendCallStart";
+      readonly target: string;
+      /** The backend whose endpoint `target` is, as people call it; absent if it is `target`, and for callouts. */
+      readonly backend?: string;
+    }
   | {
       readonly type: "bodySnapshot";
       readonly stage: "final request" | "response";
@@ -214,13 +219,7 @@ export interface RequestState extends Findings {
   };
   /** The address that the client connected to; `hostname` is the TLS server name. */
   readonly destination?: { readonly address: string; readonly port: number; readonly hostname?: string };
-  /** `name`: its key; `label`: as people call it. */
-  readonly backend?: {
-    readonly name: string;
-    readonly label?: string;
-    readonly type: string;
-    readonly protocol: string;
-  };
+  readonly backend?: { readonly name: string; readonly type: string; readonly protocol: string };
   readonly response?: { readonly code: number; readonly headers: Readonly<Record<string, string>> };
   /** Decimal seconds followed by `s`; only at stage `raw response`. */
   readonly proxy?: { readonly requestProcessingDuration: string; readonly upstreamDuration: string };

@@ -87,7 +87,9 @@ function stepOf({ message, severity, scope }: TraceEvent, all: readonly TraceEve
       const result = all
         .slice(index)
         .find((later) => later.message.type === "backendCallResult" && later.scope === undefined);
-      return { kind: "endpoint", name: message.target, ...called(result?.message), steps: [] };
+      const { result: passed, reason } = called(result?.message);
+      const ofBackend = message.backend === undefined ? "" : `of ${message.backend}, `;
+      return { kind: "endpoint", name: message.target, result: passed, reason: `${ofBackend}${reason}`, steps: [] };
     }
     case "responseSnapshot":
       return message.stage === "final response" ? answered(message.requestState) : undefined;
@@ -232,21 +234,13 @@ function valuesOf(
   return values.length === 0 ? {} : { values };
 }
 
-function sent({ request, backend }: RequestState): Step | undefined {
+function sent({ request }: RequestState): Step | undefined {
   if (request === undefined) return undefined;
   const name = `${request.method} ${request.uri}`;
-  const reason = backend === undefined ? undefined : `to ${backend.label ?? backend.name}`;
-  return {
-    kind: "request",
-    name,
-    result: "yes",
-    ...(reason !== undefined && { reason }),
-    headers: request.headers,
-    steps: [],
-  };
+  return { kind: "request", name, result: "yes", headers: request.headers, steps: [] };
 }
 
-function called(message: TraceMessage | undefined): Pick<Step, "result" | "reason"> {
+function called(message: TraceMessage | undefined): { readonly result: Step["result"]; readonly reason: string } {
   if (message?.type !== "backendCallResult") return { result: "no", reason: "no response" };
   if (message.status !== null) return { result: "yes", reason: `status ${message.status}` };
   // Connections without requests have no status.

@@ -27,6 +27,15 @@ import { HEALTH } from "./decisions.ts";
 import { PolicyEvents } from "./policy-events.ts";
 import { StreamProgress } from "./stream-progress.ts";
 
+/** Which backend has an endpoint, if it has another name. */
+export function ofBackend(
+  backend: Pick<CompiledBackend, "key" | "target"> | undefined,
+  endpoint: string,
+): { readonly backend?: string } {
+  const name = backend && backendName(backend);
+  return name === undefined || name === endpoint ? {} : { backend: name };
+}
+
 /** Limit of the listeners that are shown if none matches a request. */
 const MAX_LISTENERS = 100;
 
@@ -142,7 +151,6 @@ export class RequestTrace extends PolicyEvents {
         backend !== undefined && {
           backend: {
             name: backend.key,
-            label: backendName(backend),
             type: backend.target.type === "unix" ? "static" : backend.target.type,
             protocol: "http",
           },
@@ -250,7 +258,11 @@ export class RequestTrace extends PolicyEvents {
     this.#timing = undefined;
     this.#connectedAt = 0;
     this.#callStart = this.#tracer.now();
-    this.#tracer.emit("info", { type: "backendCallStart", target });
+    this.#tracer.emit("info", {
+      type: "backendCallStart",
+      target,
+      ...ofBackend(this.#exchange.selected.backend, target),
+    });
   }
 
   /** The call has a connection. */
