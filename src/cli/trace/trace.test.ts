@@ -15,7 +15,7 @@ import { connectTo, injectedRequest } from "./inject.ts";
 
 const STARTED = '{"eventStart":null,"eventEnd":1,"severity":"info","message":{"type":"requestStarted"}}';
 const FINISHED = '{"eventStart":null,"eventEnd":9,"severity":"info","message":{"type":"requestFinished"}}';
-const SAVED = fileURLToPath(new URL("../../tui/fixtures/trace.jsonl", import.meta.url));
+const SAVED = fileURLToPath(new URL("../../report/fixtures/trace.jsonl", import.meta.url));
 
 /** An admin server whose watcher gets two events, the second in two pieces, when `finish` is called. */
 async function tracingAdmin(t: TestContext) {
@@ -167,7 +167,7 @@ test("--tree: what happened, then every decision; -o text ends with the same", a
   assert.match(lines[0] ?? "", /^POST http:\/\/shop\.example\.com\/api\/cart\?debug=1 → 503 /);
   assert.deepEqual(lines.slice(1, 8), [
     "– policy cors  no Origin header",
-    "✓ route cart  the only route that matches",
+    "✓ route cart  takes precedence",
     "    ✗ route assets  path: /api/cart does not begin with /assets",
     "    ✗ route everything  precedence: /api is longer than /",
     "✓ policy authorization  allow rules[0] is true",
