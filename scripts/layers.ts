@@ -14,6 +14,7 @@ export const ROOMS: readonly string[] = [
   "net",
   "cel",
   "trace",
+  "report",
   "telemetry",
   "tls",
   "http",

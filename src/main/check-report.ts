@@ -3,8 +3,8 @@ import { counted } from "../base/counted.ts";
 import type { CheckReport } from "../config/check.ts";
 import { ASSUMPTIONS, givenText, isAssumption, textOf, withoutPlace } from "../rehearsal/assumptions.ts";
 import type { Failure, Verdict } from "../rehearsal/cases/run-cases.ts";
+import { stepLines } from "../report/step-lines.ts";
 import { type Diagnostic, formatDiagnostics, fullText } from "../translation/problems/diagnostics.ts";
-import { stepLines } from "../tui/step-lines.ts";
 
 /** What `-o json` prints; schema/check.json describes it. */
 export interface CheckOutput extends CheckReport {

@@ -1,6 +1,6 @@
-import type { Row } from "./rows.ts";
-import { LABEL_WIDTH } from "./summaries.ts";
-import { columnsOf, fit, milliseconds } from "./text.ts";
+import type { Row } from "../report/rows.ts";
+import { LABEL_WIDTH } from "../report/summaries.ts";
+import { columnsOf, fit, milliseconds } from "../report/text.ts";
 
 export type Pane = "events" | "detail";
 

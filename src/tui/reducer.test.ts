@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EVENTS, loaded } from "./fixtures/trace.ts";
+import { EVENTS } from "../report/fixtures/trace.ts";
+import { loaded } from "./fixtures/trace.ts";
 import { listLine } from "./layout.ts";
 import { detail, initialState, layout, type Move, reduce, type State, statusText, wrappedDetail } from "./reducer.ts";
 

@@ -1,10 +1,18 @@
 import { counted } from "../base/counted.ts";
 import type { Fields } from "../base/fields.ts";
-import { type Detail, type DetailLine, detailOf, type Format, hangingIndent, type Mode, treeOf } from "./detail.ts";
+import {
+  type Detail,
+  type DetailLine,
+  detailOf,
+  type Format,
+  hangingIndent,
+  type Mode,
+  treeOf,
+} from "../report/detail.ts";
+import { outcomeOf } from "../report/outcome.ts";
+import { problemRow, type Row, rowOf } from "../report/rows.ts";
+import { wrapHanging } from "../report/text.ts";
 import { type Layout, layoutOf, listSize, type Pane, type Size } from "./layout.ts";
-import { outcomeOf } from "./outcome.ts";
-import { problemRow, type Row, rowOf } from "./rows.ts";
-import { wrapHanging } from "./text.ts";
 
 /** The state of the trace view and everything that changes it; no terminal, no clock, no input or output. */
 

@@ -14,7 +14,7 @@ export async function printExplanation(
   const { outcomes, omitted = 0 } = explanation;
   if (json) await writeJson(context, explanation);
   else {
-    const { stepLines } = await import("../../tui/step-lines.ts");
+    const { stepLines } = await import("../../report/step-lines.ts");
     const { method, target, url } = factsOfRequest(request);
     const title = target === "" ? url.href : `${method} ${redactTarget(target, SECRET_PARAMETERS)}`;
     const [passed, refused] = url.protocol === "udp:" ? ["forwarded", "dropped"] : ["connected", "refused"];

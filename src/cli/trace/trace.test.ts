@@ -15,7 +15,7 @@ import { connectTo, injectedRequest } from "./inject.ts";
 
 const STARTED = '{"eventStart":null,"eventEnd":1,"severity":"info","message":{"type":"requestStarted"}}';
 const FINISHED = '{"eventStart":null,"eventEnd":9,"severity":"info","message":{"type":"requestFinished"}}';
-const SAVED = fileURLToPath(new URL("../../tui/fixtures/trace.jsonl", import.meta.url));
+const SAVED = fileURLToPath(new URL("../../report/fixtures/trace.jsonl", import.meta.url));
 
 /** An admin server whose watcher gets two events, the second in two pieces, when `finish` is called. */
 async function tracingAdmin(t: TestContext) {

@@ -1,6 +1,6 @@
 import type { TextProps } from "ink";
 import { createContext, useContext } from "react";
-import type { Severity } from "../rows.ts";
+import type { Severity } from "../../report/rows.ts";
 
 type Style = Pick<TextProps, "color" | "bold" | "dimColor" | "inverse">;
 

@@ -1,11 +1,11 @@
 import { Box, type Key, Text, useInput } from "ink";
 import { createElement as h, type ReactNode } from "react";
-import { KEY } from "../detail.ts";
+import { KEY } from "../../report/detail.ts";
+import { outcomeOf } from "../../report/outcome.ts";
+import { clip, columnsOf, fit } from "../../report/text.ts";
 import { HELP } from "../keys.ts";
 import { type Area, listHeader, listLine } from "../layout.ts";
-import { outcomeOf } from "../outcome.ts";
 import { detail, layout, type State, statusText, type WrappedLine, wrappedDetail } from "../reducer.ts";
-import { clip, columnsOf, fit } from "../text.ts";
 import { type Theme, ThemeContext, useTheme } from "./theme.ts";
 
 export interface TraceScreenProps {

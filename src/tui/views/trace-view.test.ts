@@ -8,7 +8,7 @@ import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { TGCTL } from "../../../test/helpers/programs.ts";
-import { FIXTURE } from "../fixtures/trace.ts";
+import { FIXTURE } from "../../report/fixtures/trace.ts";
 
 const run = promisify(execFile);
 const WAIT = 20_000;

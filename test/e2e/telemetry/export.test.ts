@@ -96,11 +96,16 @@ test("a drain waits for the last spans", async () => {
   assert.equal(collector.entries.length, 12);
 });
 
-test("records of the access log: their own fields, the span's ids, and no redacted credential", async () => {
+test("records of the access log: their own fields, the span's ids, decisions in shadow, and no redacted credential", async () => {
   await using upstream = await RawUpstream.answering(() => reply("hello"));
   await using collector = await TestCollector.grpc();
   const host = `127.0.0.1:${collector.port}`;
-  const policies = { apiKey: { keys: [{ key: "secret-key" }], location: { queryParameter: { name: "key" } } } };
+  const policies = {
+    apiKey: { keys: [{ key: "secret-key" }], location: { queryParameter: { name: "key" } } },
+    authorization: { shadow: true, rules: [{ deny: 'request.path.startsWith("/shop")' }] },
+  };
+  const denial =
+    'authorization:deny rules[0] is true (request.path: "/shop"), at binds[0].listeners[0].routes[0].policies.authorization.rules[0]';
   await using gateway = await TestGateway.start({
     ...bindsTo(upstream, policies),
     frontendPolicies: {
@@ -130,6 +135,7 @@ test("records of the access log: their own fields, the span's ids, and no redact
     protocol: "http",
     "bytes.received": 0,
     "bytes.sent": "hello".length,
+    shadow: [denial],
     size: 5,
   });
   await gateway.until(() => gateway.lines.some((each) => each["request.id"] === id), "the log line");
@@ -138,7 +144,9 @@ test("records of the access log: their own fields, the span's ids, and no redact
   const spans = collector.exports.filter(({ signal }) => signal === "traces").flatMap(({ entries }) => entries);
   const text = JSON.stringify(spans, (_key, value: unknown) => (typeof value === "bigint" ? String(value) : value));
   assert.ok(!text.includes("secret-key"), "no credential in spans");
-  assert.equal(spans.find(({ kind }) => kind === 2)?.span_id, record?.span_id);
+  const served = spans.find(({ kind }) => kind === 2);
+  assert.equal(served?.span_id, record?.span_id);
+  assert.deepEqual(attributesOf(served?.attributes).shadow, [denial]);
 });
 
 test("the environment names a collector; after a reload, another one gets later entries", async () => {

@@ -177,7 +177,7 @@ async function printRaw(source: TraceSource, context: Context): Promise<void> {
  * decisions. Progress goes to stderr.
  */
 async function printText(source: TraceSource, format: "text" | "tree", context: Context): Promise<void> {
-  const { TextLines } = await import("../../../tui/outcome.ts");
+  const { TextLines } = await import("../../../report/outcome.ts");
   const lines = new TextLines();
   for await (const item of source.items) {
     if (item.kind === "event") {

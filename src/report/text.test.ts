@@ -3,7 +3,6 @@ import { test } from "node:test";
 import { fc } from "../../test/helpers/property.ts";
 import { diffLines } from "./detail.ts";
 import { clip, fit, harmless, wrap, wrapHanging } from "./text.ts";
-import { clipboardSequence } from "./views/terminal.ts";
 
 test("wrap keeps every character and no piece is wider than asked", () => {
   assert.deepEqual(wrap("abcdef", 4), ["abcd", "ef"]);
@@ -58,9 +57,4 @@ test("a diff holds both texts, in order", () => {
       assert.deepEqual(side("-"), after);
     }),
   );
-});
-
-test("the clipboard gets the text as OSC 52, unless terminals would drop it", () => {
-  assert.equal(clipboardSequence("é"), "\u001b]52;c;w6k=\u0007");
-  assert.equal(clipboardSequence("x".repeat(60_000)), undefined);
 });

@@ -3,11 +3,11 @@ import { randomBytes } from "node:crypto";
 import { test } from "node:test";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { type Detail, detailOf, detailText } from "./detail.ts";
-import { loaded } from "./fixtures/trace.ts";
-import { type Row, rowOf } from "./rows.ts";
+import { EVENTS } from "./fixtures/trace.ts";
+import { type Row, rowOf, rowsOf } from "./rows.ts";
 import { duration } from "./text.ts";
 
-const { rows } = loaded(80, 24);
+const rows = rowsOf(EVENTS);
 const rowWith = (summary: string) => rows.find((row) => row.summary === summary);
 const texts = (detail: Detail) => detail.lines.map((line) => line.text);
 

@@ -59,6 +59,13 @@ export function rowOf(event: Fields, before: Row | undefined): Row {
   };
 }
 
+/** The rows of all events of a trace. */
+export function rowsOf(events: readonly Fields[]): readonly Row[] {
+  const rows: Row[] = [];
+  for (const event of events) rows.push(rowOf(event, rows.at(-1)));
+  return rows;
+}
+
 /** A row for a problem of the client: the stream broke, the request could not be sent. */
 export function problemRow(text: string, before: Row | undefined): Row {
   return rowOf({ severity: "error", message: { type: "message", text } }, before);
