@@ -156,6 +156,7 @@ interface ErrorOptions extends Partial<Omit<ErrorAnswer, "code">> {
  */
 export class GatewayError extends Error {
   readonly answer: ErrorAnswer;
+  readonly detail: string | undefined;
   /** For the access log, which shows it after `message`. */
   readonly why: Why | undefined;
   constructor(
@@ -165,6 +166,7 @@ export class GatewayError extends Error {
     { status = ERRORS[code].status, headers = [], body, why }: ErrorOptions = {},
   ) {
     super(detail === undefined ? ERRORS[code].message : `${ERRORS[code].message}: ${detail}`, { cause });
+    this.detail = detail;
     this.answer = body === undefined ? { code, status, headers } : { code, status, headers, body };
     this.why = why;
   }

@@ -272,8 +272,17 @@ const OTHERS = [
     pushback: nothing,
     notIdempotent: [{ method: "POST" }],
     again: [
-      { attempt: 1, reason: "status 503", delay: 25.4 },
-      { attempt: 2, reason: "a reset connection", delay: 0, backend: "default/b", onlyEndpoint: endpoint },
+      { attempt: 1, reason: { code: "status", status: 503 }, delay: 25.4 },
+      { attempt: 1, reason: { code: "grpcStatus", grpcStatus: 14 }, delay: 0 },
+      { attempt: 1, reason: { code: "condition" }, delay: 0 },
+      { attempt: 1, reason: { code: "failure", error: "TG_UPSTREAM_TIMEOUT", detail: undefined }, delay: 0 },
+      {
+        attempt: 2,
+        reason: { code: "failure", error: "TG_UPSTREAM_FAILED", detail: "connect ECONNREFUSED 10.0.0.1:80" },
+        delay: 0,
+        backend: "default/b",
+        onlyEndpoint: endpoint,
+      },
     ],
   }),
   texts(HEALTH, {

@@ -6,7 +6,6 @@
  */
 import { asError, type ErrorCode, type Explained, GatewayError, type Why } from "../../base/errors.ts";
 import { type Budget, FINDINGS, overlaid, type RequestParts } from "../../cel/index.ts";
-import type { Phase } from "../../trace/events.ts";
 import type { ShadowableKind } from "../contract/shadow.ts";
 import type {
   BodyStart,
@@ -15,15 +14,37 @@ import type {
   PolicyHooks,
   RequestMetadata,
   ShadowDecision,
+  ShadowPlace,
   ShadowRuns,
 } from "../contract/types.ts";
 
 /**
- * Exchanges of a thread that may wait for shadow policies at a time. It bounds the memory and the calls that a service which does not
- * respond costs: until its calls time out, the exchanges themselves may be over.
+ * Decisions of a thread that may be waited for at a time. It bounds the memory and the calls that a service which does not respond
+ * costs: until its calls time out, the exchanges themselves may be over.
  */
-const MAX_WAITING = 1024;
+const MAX_WAITING = 2048;
 let waiting = 0;
+/** The same by policy and place: a route whose service is slow must not leave nothing for others. */
+const waitingAt = new Map<string, number>();
+
+/**
+ * Whether as many decisions of this policy at this place are waiting as there is room for others: one slow policy gets half of all, two get
+ * a third each.
+ */
+function hasItsShare(identity: string): boolean {
+  return (waitingAt.get(identity) ?? 0) >= MAX_WAITING - waiting;
+}
+
+/** Counts a decision until it has been made. */
+async function holdingShare(identity: string, decision: Promise<void>): Promise<void> {
+  waiting++;
+  waitingAt.set(identity, (waitingAt.get(identity) ?? 0) + 1);
+  await decision;
+  waiting--;
+  const left = (waitingAt.get(identity) ?? 0) - 1;
+  if (left === 0) waitingAt.delete(identity);
+  else waitingAt.set(identity, left);
+}
 
 /** Errors that say nothing about the request: shadow policies come after enforced ones where both need the same. */
 const BUSY: ReadonlySet<ErrorCode> = new Set(["TG_BASIC_AUTH_BUSY", "TG_BUFFERS_FULL"]);
@@ -67,27 +88,30 @@ export class ShadowLane implements ShadowRuns {
     return this.#pending;
   }
 
-  run(kind: ShadowableKind, phase: Phase, onRequest: OnRequest): void {
+  run(kind: ShadowableKind, place: ShadowPlace, onRequest: OnRequest): void {
     const view = new ShadowView(this.#context, this.#budget);
     if (this.#pending === undefined) {
-      const deciding = this.#decide(kind, phase, onRequest, view);
+      const deciding = this.#decide(kind, place, onRequest, view);
       if (deciding !== undefined) this.#wait(deciding);
-    } else this.#wait(this.#pending.then(() => this.#decide(kind, phase, onRequest, view)));
+    } else this.#wait(this.#pending.then(() => this.#decide(kind, place, onRequest, view)));
   }
 
   #wait(deciding: Promise<void>): void {
-    if (this.#pending === undefined) waiting++;
     const pending = deciding.then(() => {
-      if (this.#pending !== pending) return;
-      this.#pending = undefined;
-      waiting--;
+      if (this.#pending === pending) this.#pending = undefined;
     });
     this.#pending = pending;
   }
 
-  #decide(kind: ShadowableKind, phase: Phase, onRequest: OnRequest, view: ShadowView): undefined | Promise<void> {
-    if (this.#pending === undefined && waiting >= MAX_WAITING) {
-      this.#conclude({ kind, phase, verdict: "undecided", reason: "too many requests wait for shadow policies" }, view);
+  #decide(
+    kind: ShadowableKind,
+    { phase, identity }: ShadowPlace,
+    onRequest: OnRequest,
+    view: ShadowView,
+  ): undefined | Promise<void> {
+    if (hasItsShare(identity)) {
+      const reason = "too many requests wait for this policy";
+      this.#conclude({ kind, phase, verdict: "undecided", reason }, view);
       return undefined;
     }
     const failed = (error: unknown): void => this.#conclude({ kind, phase, ...this.#denial(error) }, view);
@@ -101,7 +125,7 @@ export class ShadowLane implements ShadowRuns {
     };
     try {
       const outcome = onRequest(view);
-      if (outcome instanceof Promise) return outcome.then(decided).catch(failed);
+      if (outcome instanceof Promise) return holdingShare(identity, outcome.then(decided).catch(failed));
       decided(outcome);
     } catch (error) {
       failed(error);

@@ -16,14 +16,11 @@ export const GONE = Symbol("gone");
 export class AttemptFailed {
   /** For the client, if no other attempt follows. */
   readonly error: GatewayError;
-  /** For the trace, if another one does. */
-  readonly why: string;
   /** The backend may still be processing the request. */
   readonly processing: boolean;
 
-  constructor(error: GatewayError, why: string, processing = false) {
+  constructor(error: GatewayError, processing = false) {
     this.error = error;
-    this.why = why;
     this.processing = processing;
   }
 }

@@ -132,8 +132,7 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
     this.#call = call;
     if (retries !== undefined) call.retryBackoff = retries.plan.backoff;
     if (call.start(this.#backend().requestTimeout ?? policyState.backendRequestTimeout)) return WAIT;
-    const error = new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints });
-    return new AttemptFailed(error, "the backend has no endpoint");
+    return new AttemptFailed(new GatewayError("TG_NO_HEALTHY_BACKENDS", undefined, undefined, { why: noEndpoints }));
   }
 
   // ── for the call ──
@@ -390,10 +389,8 @@ class HttpCall implements BackendCall, UpstreamCaller, OutcomeContext {
   }
 
   onCallFailure({ code, message, sent, timedOut }: CallFailure): void {
-    const failed = timedOut
-      ? new AttemptFailed(new GatewayError(code), "upstream call timeout", sent)
-      : new AttemptFailed(new GatewayError(code, message), message);
-    this.#exchange.endPhase(failed);
+    const error = timedOut ? new GatewayError(code) : new GatewayError(code, message);
+    this.#exchange.endPhase(new AttemptFailed(error, timedOut && sent));
   }
 
   onUpstreamFault(error: unknown): void {

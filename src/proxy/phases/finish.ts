@@ -89,11 +89,13 @@ function record(exchange: Over, endedAt = Date.now()): void {
   if (span !== undefined) span.finished(facts, request.scheme, exchange);
 }
 
-/** A failed call has status 200, so its line would look like a success. Spans have the status of the call instead. */
-function withGrpcFailure(facts: AccessRecord, { grpc, responseSide }: Over): AccessRecord {
-  if (grpc === "no" || facts.error !== undefined || facts.reason !== "Upstream" || responseSide.grpcStatus === 0)
-    return facts;
-  return { ...facts, error: `the backend ended the call with ${grpcEndText(responseSide.grpcStatus)}` };
+/**
+ * A failed call has status 200, so its line would look like a success, whoever has responded. Spans have the status of the call instead.
+ */
+function withGrpcFailure(facts: AccessRecord, { grpc, responseSide: { grpcStatus } }: Over): AccessRecord {
+  if (grpc === "no" || facts.error !== undefined || grpcStatus === 0) return facts;
+  const ended = facts.reason === "Upstream" ? "the backend ended the call" : "the call ended";
+  return { ...facts, error: `${ended} with ${grpcEndText(grpcStatus)}` };
 }
 
 /** The fields of the access log, which spans and exported log records share. */

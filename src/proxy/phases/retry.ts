@@ -13,7 +13,7 @@ import type { Exchange } from "../exchange/exchange.ts";
 import { ANSWERED, type AttemptFailed, type AttemptOutcome, Retry } from "../exchange/phase-result.ts";
 import type { ResponseSide } from "../exchange/response-side.ts";
 import type { Retries } from "../exchange/retries.ts";
-import { RETRY } from "../trace/decisions.ts";
+import { RETRY, type RetryReason } from "../trace/decisions.ts";
 import { canServe, pick } from "./select-backend.ts";
 
 /** What the decision may read, and `selected`, which it sets. */
@@ -32,9 +32,9 @@ type Attempted = Readonly<
   >
 >;
 
-/** Why another attempt is wanted. */
-interface Reason {
-  readonly why: string;
+/** Another attempt is wanted. */
+interface Wanted {
+  readonly reason: RetryReason;
   /** Milliseconds that the backend requests before it; replaces the backoff. */
   readonly wait?: number | undefined;
 }
@@ -48,14 +48,14 @@ export function afterAttempt(exchange: Attempted, outcome: AttemptOutcome): unde
   const { retries } = exchange;
   if (retries === undefined || !repeatable(exchange, retries)) return failed?.error;
   const { plan } = retries;
-  const reason = failed === undefined ? reasonInResponse(exchange, plan) : reasonInFailure(exchange, plan, failed);
-  if (reason === undefined || !takeTurn(exchange, retries)) return failed?.error;
+  const wanted = failed === undefined ? wantedByResponse(exchange, plan) : wantedByFailure(exchange, plan, failed);
+  if (wanted === undefined || !takeTurn(exchange, retries)) return failed?.error;
   retries.count++;
-  const afterMs = reason.wait ?? backoff(plan, exchange);
+  const afterMs = wanted.wait ?? backoff(plan, exchange);
   exchange.trace?.report(RETRY, {
     code: "again",
     attempt: retries.count,
-    reason: reason.why,
+    reason: wanted.reason,
     delay: afterMs,
     ...whereTo(exchange, plan),
   });
@@ -74,18 +74,18 @@ function repeatable({ downstream, request, requestSide }: Attempted, { plan, cou
 /** A response is passed on if the condition fails. */
 const passOn = (): boolean => false;
 
-function reasonInResponse(exchange: Attempted, { codes, grpcCodes, condition }: RetryPlan): Reason | undefined {
+function wantedByResponse(exchange: Attempted, { codes, grpcCodes, condition }: RetryPlan): Wanted | undefined {
   const { responseSide } = exchange;
   const status = responseSide.head?.status;
-  if (status !== undefined && codes.has(status)) return { why: `status ${status}` };
+  if (status !== undefined && codes.has(status)) return { reason: { code: "status", status } };
   const grpcStatus = grpcCodes && responseSide.grpcStatus;
   if (grpcStatus !== undefined && grpcCodes?.has(grpcStatus) === true) {
     const wait = pushback(responseSide);
-    if (wait === undefined || wait >= 0) return { why: `gRPC status ${grpcStatus}`, wait };
+    if (wait === undefined || wait >= 0) return { reason: { code: "grpcStatus", grpcStatus }, wait };
     exchange.trace?.report(RETRY, { code: "pushback" });
     return undefined;
   }
-  return condition?.matches(exchange.variables, passOn) === true ? { why: "condition" } : undefined;
+  return condition?.matches(exchange.variables, passOn) === true ? { reason: { code: "condition" } } : undefined;
 }
 
 const PUSHBACK = "grpc-retry-pushback-ms";
@@ -98,16 +98,17 @@ function pushback({ head, trailers }: ResponseSide): number | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : -1;
 }
 
-function reasonInFailure(
+function wantedByFailure(
   { request, trace }: Attempted,
   plan: RetryPlan,
-  { error, why, processing }: AttemptFailed,
-): Reason | undefined {
+  { error, processing }: AttemptFailed,
+): Wanted | undefined {
   // The head would be as large again.
   if (error.code === "TG_HEAD_TOO_LARGE") return undefined;
   // Another backend may have an endpoint.
   if (error.code === "TG_NO_HEALTHY_BACKENDS" && !plan.otherBackends) return undefined;
-  if (!processing || plan.namesMethods || isIdempotent(request.method)) return { why };
+  if (!processing || plan.namesMethods || isIdempotent(request.method))
+    return { reason: { code: "failure", error: error.code, detail: error.detail } };
   trace?.report(RETRY, { code: "notIdempotent", method: request.method });
   return undefined;
 }

@@ -1,6 +1,28 @@
 /** Decisions of the proxy itself that traces show among those of policies: retries, and endpoints that health checks leave out. */
+import { ERRORS, type ErrorCode } from "../../base/errors.ts";
 import { applied, Decisions, failed, skipped, unable } from "../../policies/contract/decisions.ts";
 import { type BodyUnknown, bodyUnknown } from "../../policies/shared/expressions.ts";
+
+/** What makes the policy want another attempt. */
+export type RetryReason =
+  | { readonly code: "status"; readonly status: number }
+  | { readonly code: "grpcStatus"; readonly grpcStatus: number }
+  | { readonly code: "condition" }
+  /** The attempt had no response. `detail`: of the error, such as what the system says of a connection. */
+  | { readonly code: "failure"; readonly error: ErrorCode; readonly detail: string | undefined };
+
+function reasonText(reason: RetryReason): string {
+  switch (reason.code) {
+    case "status":
+      return `status ${reason.status}`;
+    case "grpcStatus":
+      return `gRPC status ${reason.grpcStatus}`;
+    case "condition":
+      return "the condition of the policy";
+    case "failure":
+      return reason.detail ?? ERRORS[reason.error].message;
+  }
+}
 
 type RetryDecision =
   | { readonly code: "limit"; readonly max: number }
@@ -10,7 +32,7 @@ type RetryDecision =
       readonly code: "again";
       /** The first retry is 1. */
       readonly attempt: number;
-      readonly reason: string;
+      readonly reason: RetryReason;
       /** Milliseconds. */
       readonly delay: number;
       /** The backend, if the policy chooses another for each attempt. */
@@ -25,7 +47,8 @@ export const RETRY = new Decisions<RetryDecision>("retry", {
   pushback: () => skipped("the backend does not want another attempt (grpc-retry-pushback-ms)"),
   notIdempotent: ({ method }) =>
     skipped(`the backend may still be working on the request, and ${method} is not idempotent`),
-  again: ({ code: _, delay, ...more }) => {
+  again: ({ code: _, delay, ...decision }) => {
+    const more = { ...decision, reason: reasonText(decision.reason) };
     const to = more.backend === undefined ? "" : ` to the backend ${more.backend}`;
     const only = more.onlyEndpoint === undefined ? "" : `; ${more.onlyEndpoint} is its only endpoint`;
     const wait = `${Math.round(delay)}ms`;

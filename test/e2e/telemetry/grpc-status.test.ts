@@ -78,6 +78,30 @@ test("errors of the gateway have it too, and the filter of the log can read it",
   assert.deepEqual([line["http.path"], line["http.status"], line["grpc.status"]], ["/nowhere", 200, 12]);
 });
 
+test("a failed call is an error in the log, whoever has responded", async () => {
+  await using upstream = await backend();
+  const target = { type: "static", host: "127.0.0.1", port: upstream.port } as const;
+  const responseHeaderModifier = { set: { "grpc-status": "9" } };
+  const directResponse = { status: 200, body: "no call" };
+  await using plane = await TestPlane.start([
+    { path: "/", target },
+    { path: "/modified", target, policies: { responseHeaderModifier } },
+    { path: "/direct", target, policies: { directResponse } },
+    { path: "/composed", target, policies: { directResponse, responseHeaderModifier } },
+    { path: "/fine", target, policies: { directResponse, responseHeaderModifier: { set: { "grpc-status": "0" } } } },
+  ]);
+  for (const [path, error] of [
+    ["/trailers", "the backend ended the call with grpc-status 5 (NOT_FOUND)"],
+    ["/modified/none", "the backend ended the call with grpc-status 9 (FAILED_PRECONDITION)"],
+    ["/direct", "the call ended with no grpc-status"],
+    ["/composed", "the call ended with grpc-status 9 (FAILED_PRECONDITION)"],
+    ["/fine", undefined],
+  ] as const) {
+    await call(plane.port, path);
+    assert.equal((await plane.logged(`"${path}"`)).error, error, path);
+  }
+});
+
 test("both spans of a call have the status of its trailers", async () => {
   await using upstream = await backend();
   await using collector = await TestCollector.http();
