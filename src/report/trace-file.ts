@@ -23,7 +23,7 @@ export interface TraceFileHeader {
 }
 
 /** Where values are redacted, by name. */
-export interface Redactions {
+interface Redactions {
   /** Header fields, in lower case. */
   readonly headers: readonly string[];
   /** Parameters of URLs. */
@@ -78,7 +78,7 @@ function texts(value: unknown): string[] {
 const PARAMETER = /[?&#;]([^=&#;?\s"'<>]{1,200})=<redacted>/g;
 
 /** What is redacted in the events of a trace. */
-export function redactionsIn(events: readonly Fields[]): Redactions {
+function redactionsIn(events: readonly Fields[]): Redactions {
   const headers = new Set<string>();
   const parameters = new Set<string>();
   const fields = new Set<string>();

@@ -24,7 +24,7 @@ export const FORMAT_OPTIONS = {
   },
 } as const satisfies OptionSpecs;
 
-export type Format = "text" | "json" | "tree";
+type Format = "text" | "json" | "tree";
 
 interface FormatWords {
   readonly output: string | undefined;
