@@ -167,7 +167,7 @@ test("--tree: what happened, then every decision; -o text ends with the same", a
   assert.match(lines[0] ?? "", /^POST http:\/\/shop\.example\.com\/api\/cart\?debug=1 → 503 /);
   assert.deepEqual(lines.slice(1, 8), [
     "– policy cors  no Origin header",
-    "✓ route cart  the only route that matches",
+    "✓ route cart  takes precedence",
     "    ✗ route assets  path: /api/cart does not begin with /assets",
     "    ✗ route everything  precedence: /api is longer than /",
     "✓ policy authorization  allow rules[0] is true",
