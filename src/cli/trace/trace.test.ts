@@ -226,7 +226,7 @@ test("a file that is not a trace is rejected with the reason", async () => {
   const file = (content: string) => invoke(["proxy", "trace", "--file", "-"], content);
   assert.match(
     (await file("{oops\n")).stderr,
-    /^Error: failed to decode trace event: .*\nWhy: the event reads \{oops\n/,
+    /^Error: failed to decode trace event: .*\nWhy: line 1 of standard input reads \{oops\n/,
   );
   assert.match((await file("data: 7\n\n")).stderr, /^Error: failed to decode trace event: not a JSON object\n/);
   assert.match((await file("# nothing\n")).stderr, /^Error: no trace event found in standard input\nTry: /);
