@@ -22,7 +22,7 @@ function exchangeWith(policies: readonly Partial<CompiledPolicy>[], call: { answ
 /** An exchange with a policy that waits before one that must see an open exchange. */
 function waitingExchange() {
   const ran: string[] = [];
-  const answered = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<undefined>();
   const exchange = exchangeWith(
     [
       { kind: "extProc", onResponse: () => answered.promise },
@@ -31,7 +31,7 @@ function waitingExchange() {
     { answeredAt: 1 },
   );
   const done = responsePolicies(exchange as unknown as Exchange);
-  return { exchange, ran, answer: answered.resolve, done };
+  return { exchange, ran, answer: () => answered.resolve(undefined), done };
 }
 
 test("replies of the gateway do not pass through policies for responses of the backend", () => {

@@ -129,7 +129,7 @@ function runResponseChains(
   response: HttpResponse,
   chain: number,
   from: number,
-): undefined | Promise<undefined> {
+): undefined | Promise<undefined | LocalReply> {
   for (let c = chain; c < RESPONSE_CHAINS.length; c++) {
     const { phase, of } = RESPONSE_CHAINS[c] as (typeof RESPONSE_CHAINS)[number];
     const policies = of(exchange);
@@ -137,13 +137,24 @@ function runResponseChains(
       const policy = policies[i] as CompiledPolicy;
       // Replies of the gateway do not pass through policies for responses of the upstream.
       if (policy.upstreamOnly === true && (exchange.call?.answeredAt ?? 0) === 0) continue;
-      const outcome = policy.onResponse?.(exchange.policyView, response);
+      let outcome: ReturnType<NonNullable<CompiledPolicy["onResponse"]>>;
+      try {
+        outcome = policy.onResponse?.(exchange.policyView, response);
+      } catch (error) {
+        throw thrownBy(exchange, policy.kind, phase, error);
+      }
       if (outcome instanceof Promise)
-        return outcome.then(() => {
-          if (exchange.closed) return undefined;
-          exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
-          return runResponseChains(exchange, response, c, i + 1);
-        });
+        return outcome.then(
+          (reply) => {
+            if (exchange.closed) return undefined;
+            if (reply !== undefined) return reply;
+            exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
+            return runResponseChains(exchange, response, c, i + 1);
+          },
+          (error: unknown) => {
+            throw exchange.closed ? error : thrownBy(exchange, policy.kind, phase, error);
+          },
+        );
       exchange.trace?.responseSnapshot(stageName(policy.kind, phase), response);
     }
   }
